@@ -1,0 +1,67 @@
+// What crosses from JavaScript as memory: a typed array, or an object with pointer, length, dtype and device.
+#pragma once
+#include <napi.h>
+
+#include <cstdint>
+#include <string>
+
+namespace terse {
+
+enum class DType { u8, i8, i16, i32, i64, f16, bf16, f32, f64, boolean };
+
+inline const char* name_of(DType type) {
+    static const char* names[] = {"u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "bool"};
+    return names[static_cast<int>(type)];
+}
+
+inline size_t bytes_of(DType type) {
+    static const size_t bytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8, 1};
+    return bytes[static_cast<int>(type)];
+}
+
+struct Memory {
+    void* data;
+    size_t length;  // elements
+    DType dtype;
+    bool on_cpu;
+
+    size_t bytes() const { return length * bytes_of(dtype); }
+};
+
+// Throws a TypeError that names `what` (the argument) when the value is not memory.
+inline Memory memory_of(const Napi::Value& value, const char* what) {
+    const Napi::Env env = value.Env();
+    if (value.IsTypedArray()) {
+        const auto array = value.As<Napi::TypedArray>();
+        DType type;
+        switch (array.TypedArrayType()) {
+            case napi_uint8_array: case napi_uint8_clamped_array: type = DType::u8; break;
+            case napi_int8_array: type = DType::i8; break;
+            case napi_int16_array: case napi_uint16_array: type = DType::i16; break;
+            case napi_int32_array: case napi_uint32_array: type = DType::i32; break;
+            case napi_bigint64_array: case napi_biguint64_array: type = DType::i64; break;
+            case napi_float32_array: type = DType::f32; break;
+            case napi_float64_array: type = DType::f64; break;
+            default: throw Napi::TypeError::New(env, std::string(what) + ": this kind of typed array is not supported");
+        }
+        auto* base = static_cast<uint8_t*>(array.ArrayBuffer().Data());
+        return {base + array.ByteOffset(), array.ElementLength(), type, true};
+    }
+    if (value.IsObject()) {
+        const auto object = value.As<Napi::Object>();
+        const Napi::Value pointer = object.Get("pointer"), length = object.Get("length"), dtype = object.Get("dtype"), device = object.Get("device");
+        if (pointer.IsBigInt() && length.IsNumber() && dtype.IsString()) {
+            bool lossless = false;
+            const uint64_t address = pointer.As<Napi::BigInt>().Uint64Value(&lossless);
+            const std::string type = dtype.As<Napi::String>();
+            for (int i = 0; i <= static_cast<int>(DType::boolean); i++)
+                if (type == name_of(static_cast<DType>(i)))
+                    return {reinterpret_cast<void*>(address), static_cast<size_t>(length.As<Napi::Number>().Int64Value()),
+                            static_cast<DType>(i), !device.IsString() || device.As<Napi::String>().Utf8Value() == "cpu"};
+            throw Napi::TypeError::New(env, std::string(what) + ": unknown dtype " + type);
+        }
+    }
+    throw Napi::TypeError::New(env, std::string(what) + ": expected a typed array, or an object with pointer, length, dtype and device");
+}
+
+}  // namespace terse

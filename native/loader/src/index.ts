@@ -1,0 +1,2 @@
+export { type Addon, loadAddon, NativeMissingError } from "./load-addon.ts";
+export type { DType, Memory, PointerMemory, TypedArray } from "./memory.ts";

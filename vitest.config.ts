@@ -1,0 +1,18 @@
+import { defineConfig } from "vitest/config";
+
+const conditions = ["@terse/source", "node", "import", "module", "default"];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: conditions } },
+  test: {
+    include: ["{packages,native,apps}/*/**/*.test.ts", "test-e2e/**/*.test.ts", "tools/**/*.test.ts"],
+    exclude: ["**/node_modules/**", "**/dist/**", "**/build/**"],
+    // A crash of a native addon must not take the other files with it.
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    execArgv: ["--conditions=@terse/source"],
+  },
+});
