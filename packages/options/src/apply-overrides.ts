@@ -1,0 +1,54 @@
+import { isPlainObject, show } from "./describe.ts";
+import { OptionsError } from "./options-error.ts";
+import { parseYamlValue } from "./yaml.ts";
+
+type Tree = Record<string, unknown>;
+
+/**
+ * A copy of `tree` with dotted overrides put on it: `applyOverrides(recipe, ["optimizer.lr=3e-4", "steps=10_000"])`.
+ * A leading `--` is allowed, so command-line arguments pass as they are. Values are read as YAML (numbers, true, null,
+ * [a, b]); later overrides win; groups that do not exist are made. Whether the names and types are right is the schema's
+ * question, asked afterwards.
+ * Throws one `OptionsError` with a line per malformed override; `tree` is never changed.
+ */
+export function applyOverrides(tree: Readonly<Tree>, overrides: readonly string[]): Tree {
+  const problems: string[] = [];
+  let result: Tree = { ...tree };
+  for (const override of overrides) {
+    try {
+      const { path, value } = readOverride(override);
+      result = withValue(result, path, value, []);
+    } catch (error) {
+      if (!(error instanceof OptionsError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new OptionsError(problems);
+  return result;
+}
+
+function readOverride(override: string): { path: string[]; value: unknown } {
+  const equals = override.indexOf("=");
+  const dotted = (equals < 0 ? override : override.slice(0, equals)).replace(/^--/, "");
+  if (equals < 0) throw new OptionsError([`${override}: an override is written name=value, such as optimizer.lr=3e-4`]);
+  const path = dotted.split(".");
+  const bad = path.find((key) => !/^[A-Za-z_][\w-]*$/.test(key) || key === "__proto__");
+  if (bad !== undefined)
+    throw new OptionsError([`${override}: ${show(bad)} is not a name; write dotted names, such as optimizer.lr=3e-4`]);
+  const text = override.slice(equals + 1);
+  if (text.trim() === "")
+    throw new OptionsError([`${override}: no value; write ${dotted}=VALUE, ${dotted}=null or ${dotted}=""`]);
+  return { path, value: parseYamlValue(text, dotted) };
+}
+
+function withValue(tree: Readonly<Tree>, path: readonly string[], value: unknown, above: readonly string[]): Tree {
+  const [key, ...deeper] = path as [string, ...string[]];
+  if (deeper.length === 0) return { ...tree, [key]: value };
+  const inside = Object.hasOwn(tree, key) ? tree[key] : {};
+  const here = [...above, key].join(".");
+  if (inside !== null && inside !== undefined && !isPlainObject(inside))
+    throw new OptionsError([
+      `${[here, ...deeper].join(".")}: ${here} is ${show(inside)}, not a group of options; override ${here} as a whole`,
+    ]);
+  return { ...tree, [key]: withValue(inside ?? {}, deeper, value, [...above, key]) };
+}

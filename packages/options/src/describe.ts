@@ -1,0 +1,126 @@
+/** A schema and a value in words: "a number > 0", "one of plus, minus", "an integer ≥ 1". */
+import type * as v from "valibot";
+
+export type Schema = v.GenericSchema;
+
+/** The parts of valibot's many schema types that we read; each is checked before use. */
+export interface AnySchema extends Schema {
+  readonly pipe?: readonly PipeItem[];
+  readonly entries?: Readonly<Record<string, AnySchema>>;
+  readonly wrapped?: AnySchema;
+  readonly options?: readonly unknown[]; // schemas of a union, variant, intersect; words of a picklist
+  readonly key?: string | AnySchema; // discriminator of a variant; key schema of a record
+  readonly item?: AnySchema;
+  readonly items?: readonly AnySchema[];
+  readonly rest?: AnySchema;
+  readonly value?: AnySchema;
+  readonly literal?: unknown;
+  readonly enum?: Readonly<Record<string, unknown>>;
+  readonly getter?: (input: unknown) => AnySchema;
+}
+interface PipeItem {
+  readonly kind: "schema" | "validation" | "transformation" | "metadata";
+  readonly type: string;
+  readonly requirement?: unknown;
+}
+
+export const isObjectSchema = (schema: AnySchema) =>
+  schema.type === "object" ||
+  schema.type === "strict_object" ||
+  schema.type === "loose_object" ||
+  schema.type === "object_with_rest";
+
+export const isListSchema = (schema: AnySchema) => schema.type === "array" || /^(\w+_)?tuple(_\w+)?$/.test(schema.type);
+
+export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+// v.pipe(v.pipe(number, finite), gtValue(0)) nests; a transformation ends what can be said of the input.
+function stepsOf(schema: AnySchema): readonly PipeItem[] {
+  if (!schema.pipe) return [schema as unknown as PipeItem];
+  const [first, ...more] = schema.pipe;
+  const end = more.findIndex((item) => item.kind === "transformation" || item.kind === "schema");
+  return [...stepsOf(first as unknown as AnySchema), ...(end < 0 ? more : more.slice(0, end))];
+}
+
+/** The conditions of a pipe that `describe` puts into words; any other speaks by its own message. */
+const conditions: Readonly<Record<string, (requirement: unknown) => string>> = {
+  gt_value: (limit) => `> ${limit}`,
+  min_value: (limit) => `≥ ${limit}`,
+  lt_value: (limit) => `< ${limit}`,
+  max_value: (limit) => `≤ ${limit}`,
+  multiple_of: (of) => `that is a multiple of ${of}`,
+  non_empty: () => "that is not empty",
+  length: (length) => `of length ${length}`,
+  min_length: (length) => `of length ≥ ${length}`,
+  max_length: (length) => `of length ≤ ${length}`,
+  regex: (pattern) => `that matches ${pattern}`,
+};
+const inTheNoun = new Set(["integer", "safe_integer", "finite"]);
+
+/** Whether the description of a schema says this condition. */
+export const isDescribed = (condition: string) => condition in conditions || inTheNoun.has(condition);
+
+/** What a schema accepts, in words that follow "expected"; with the value that failed, also what is rarely worth saying. */
+export function describe(schema: AnySchema, rejected?: { failed: string; input: unknown }): string {
+  const [base, ...steps] = stepsOf(schema);
+  const has = (type: string) => steps.some((step) => step.type === type);
+  const words = steps.filter((step) => step.type in conditions).map((step) => conditions[step.type]!(step.requirement));
+  let noun = nounOf(base as unknown as AnySchema);
+  if (has("integer") || has("safe_integer")) {
+    noun = "an integer";
+    if (rejected?.failed === "safe_integer" && Number.isInteger(rejected.input)) words.push("within ±(2^53 − 1)");
+  } else if (rejected?.failed === "finite") noun = "a finite number";
+  return words.length === 0 ? noun : `${noun} ${words.join(" and ")}`;
+}
+
+function nounOf(schema: AnySchema): string {
+  switch (schema.type) {
+    case "number":
+      return "a number";
+    case "string":
+      return "a string";
+    case "boolean":
+      return "true or false";
+    case "function":
+      return "a function";
+    case "literal":
+      return show(schema.literal);
+    case "picklist":
+    case "enum":
+      return `one of ${(schema.options as readonly unknown[]).join(", ")}`;
+    case "optional":
+    case "exact_optional":
+    case "undefinedable":
+    case "non_optional":
+      return describe(schema.wrapped!);
+    case "nullable":
+    case "nullish":
+      return `${describe(schema.wrapped!)} or null`;
+    case "array":
+      return `a list (each ${describe(schema.item!)})`;
+    case "record":
+      return `a group of names, each with ${describe(schema.value!)}`;
+    case "union":
+      return [...new Set((schema.options as readonly AnySchema[]).map((option) => describe(option)))].join(" or ");
+    case "variant":
+      return `a group of options with ${schema.key}`;
+  }
+  if (isObjectSchema(schema)) return `a group of options (${Object.keys(schema.entries!).join(", ")})`;
+  return schema.expects;
+}
+
+/** A value as somebody may have written it, shortened where long. */
+export function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}…` : value);
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return value.length > 8 ? `a list of ${value.length}` : `[${value.map(show).join(", ")}]`;
+  if (isPlainObject(value)) {
+    const prototype = Object.getPrototypeOf(value);
+    if (prototype !== null && prototype !== Object.prototype) return `a ${prototype.constructor?.name ?? "object"}`;
+    const keys = Object.keys(value);
+    return `{ ${keys.slice(0, 5).join(", ")}${keys.length > 5 ? ", …" : ""} }`;
+  }
+  return String(value);
+}

@@ -1,0 +1,65 @@
+/**
+ * The word that was probably meant.
+ *
+ * Distance: Damerau-Levenshtein without restrictions (one insertion, deletion, substitution, or transposition of
+ * neighbours costs 1, and a transposed pair may be edited again). Lowrance and Wagner 1975, "An extension of the
+ * string-to-string correction problem".
+ */
+export function editDistance(a: string, b: string): number {
+  const from = [...a];
+  const to = [...b];
+  const never = from.length + to.length;
+  // Row and column 0 are a sentinel border, so that a transposition may reach back to "before the words".
+  const d = Array.from({ length: from.length + 2 }, () => new Array<number>(to.length + 2).fill(never));
+  for (let i = 0; i <= from.length; i++) d[i + 1]![1] = i;
+  for (let j = 0; j <= to.length; j++) d[1]![j + 1] = j;
+
+  const lastRowOf = new Map<string, number>(); // of each letter, where `from` had it last
+  for (let i = 1; i <= from.length; i++) {
+    let lastMatch = 0; // in this row, the last column whose letter agreed
+    for (let j = 1; j <= to.length; j++) {
+      const row = lastRowOf.get(to[j - 1]!) ?? 0;
+      const column = lastMatch;
+      const same = from[i - 1] === to[j - 1];
+      if (same) lastMatch = j;
+      d[i + 1]![j + 1] = Math.min(
+        d[i]![j]! + (same ? 0 : 1), // keep or substitute
+        d[i + 1]![j]! + 1, // insert
+        d[i]![j + 1]! + 1, // delete
+        d[row]![column]! + (i - row - 1) + 1 + (j - column - 1), // transpose
+      );
+    }
+    lastRowOf.set(from[i - 1]!, i);
+  }
+  return d[from.length + 1]![to.length + 1]!;
+}
+
+// weight_decay, weight-decay and weightDecay are one word, spelled by three habits.
+const plain = (word: string) => word.toLowerCase().replace(/[-_ .]/g, "");
+
+/** The one of `known` that `word` was probably meant to be; undefined when none is near. The first of equals wins. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const wanted = plain(word);
+  if (wanted === "") return undefined;
+  let best: string | undefined;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    const have = plain(candidate);
+    const distance = editDistance(wanted, have);
+    // A third of the letters may be wrong, so that short names do not match everything.
+    const near = distance <= Math.floor(Math.max(wanted.length, have.length) / 3);
+    const begun = wanted.length >= 3 && (have.startsWith(wanted) || wanted.startsWith(have)) && have.length >= 3;
+    if ((near || begun) && distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** `; did you mean beta1? (known: beta1, beta2)`, or without the question when nothing is near. */
+export function hint(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  const list = known.length > 0 ? `(known: ${known.join(", ")})` : "(none is known here)";
+  return meant === undefined ? ` ${list}` : `; did you mean ${meant}? ${list}`;
+}

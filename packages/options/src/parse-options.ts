@@ -1,0 +1,168 @@
+import * as v from "valibot";
+import {
+  type AnySchema,
+  describe,
+  isDescribed,
+  isListSchema,
+  isObjectSchema,
+  isPlainObject,
+  show,
+} from "./describe.ts";
+import { hint, nearest } from "./nearest.ts";
+import { OptionsError } from "./options-error.ts";
+
+/**
+ * `input` checked against a valibot schema, with defaults filled in. `where` is what the options belong to ("optimizer");
+ * it begins every line of the error, and may be empty. A missing input counts as no options given.
+ *
+ * An unknown key is always an error, also in a plain `v.object`; a `v.looseObject` or `v.objectWithRest` says otherwise.
+ * Throws one `OptionsError` with a line per problem:
+ *
+ *   optimizer.beta11: unknown option; did you mean beta1? (known: lr, beta1, beta2)
+ *   optimizer.lr: expected a number > 0, got "fast"
+ */
+export function parseOptions<const S extends v.GenericSchema>(
+  schema: S,
+  input: unknown,
+  where: string,
+): v.InferOutput<S> {
+  const root = schema as unknown as AnySchema;
+  const given = input === undefined && isObjectSchema(root) ? {} : input;
+  const path = where === "" ? [] : [where];
+  const result = v.safeParse(schema, given);
+  const problems = new Set<string>(unknownKeys(root, given, path));
+  const explained = new Set<string>();
+  for (const issue of result.issues ?? [])
+    for (const { at, sentence, whole } of explain(root, issue, path)) {
+      // A value that breaks two conditions of one description is one problem.
+      if (whole && explained.has(at)) continue;
+      if (whole) explained.add(at);
+      problems.add(`${at}: ${sentence}`);
+    }
+  if (problems.size > 0) throw new OptionsError([...problems]);
+  return result.output as v.InferOutput<S>;
+}
+
+type Path = readonly (string | number)[];
+
+const name = (path: Path) => (path.length === 0 ? "options" : path.join("."));
+
+/** The schema that decides about this input: through wrappers, and the one branch of a choice that fits its shape. */
+function resolve(schema: AnySchema, input: unknown): AnySchema {
+  if (schema.wrapped) return resolve(schema.wrapped, input);
+  if (schema.type === "lazy") return resolve(schema.getter!(input), input);
+  if (schema.type === "variant") {
+    const key = schema.key as string;
+    const branches = schema.options as readonly AnySchema[];
+    const fits = (branch: AnySchema) => {
+      const discriminator = entriesOf(branch)?.[key];
+      return discriminator !== undefined && v.is(discriminator, (input as Record<string, unknown>)[key]);
+    };
+    const branch = isPlainObject(input) ? branches.find(fits) : undefined;
+    return branch ? resolve(branch, input) : schema;
+  }
+  if (schema.type === "union") {
+    const branches = (schema.options as readonly AnySchema[]).map((branch) => resolve(branch, input));
+    const fitting = Array.isArray(input)
+      ? branches.filter(isListSchema)
+      : isPlainObject(input)
+        ? branches.filter(isObjectSchema)
+        : [];
+    return fitting.length === 1 ? fitting[0]! : schema;
+  }
+  return schema;
+}
+
+/** The named options of an object schema, or of several that must hold together; undefined for anything else. */
+function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> | undefined {
+  if (isObjectSchema(schema)) return schema.entries;
+  if (schema.type !== "intersect") return undefined;
+  return Object.assign({}, ...(schema.options as readonly AnySchema[]).map((part) => entriesOf(part) ?? {}));
+}
+
+const acceptsMore = (schema: AnySchema): boolean =>
+  schema.type === "intersect"
+    ? (schema.options as readonly AnySchema[]).some((part) => acceptsMore(part) || entriesOf(part) === undefined)
+    : schema.type === "loose_object" || schema.type === "object_with_rest";
+
+/** The schema of one key of an object or list. */
+function child(schema: AnySchema, key: string | number, input: unknown): AnySchema | undefined {
+  const here = resolve(schema, input);
+  if (here.type === "variant" && key === here.key) {
+    // No branch fits, so the discriminator itself is wrong: all its words are expected.
+    const words = (here.options as readonly AnySchema[]).flatMap((branch) => {
+      const discriminator = entriesOf(branch)?.[key];
+      if (discriminator?.type === "picklist") return discriminator.options as string[];
+      return discriminator?.type === "literal" ? [discriminator.literal as string] : [];
+    });
+    return v.picklist(words) as unknown as AnySchema;
+  }
+  const entries = entriesOf(here);
+  if (entries && Object.hasOwn(entries, key)) return entries[key];
+  if (here.type === "record") return here.value;
+  return here.items?.[key as number] ?? here.item ?? here.rest;
+}
+
+function* unknownKeys(schema: AnySchema, input: unknown, path: Path): Generator<string> {
+  const here = resolve(schema, input);
+  if (Array.isArray(input)) {
+    for (const [index, item] of input.entries()) {
+      const inside = child(here, index, input);
+      if (inside) yield* unknownKeys(inside, item, [...path, index]);
+    }
+    return;
+  }
+  if (!isPlainObject(input)) return;
+  const entries = entriesOf(here);
+  for (const key of Object.keys(input)) {
+    if (entries && !Object.hasOwn(entries, key) && !acceptsMore(here))
+      yield `${name([...path, key])}: unknown option${hint(key, Object.keys(entries))}`;
+    const inside = child(here, key, input);
+    if (inside) yield* unknownKeys(inside, input[key], [...path, key]);
+  }
+}
+
+interface Explanation {
+  readonly at: string;
+  readonly sentence: string;
+  readonly whole: boolean; // says all that the value must be, so that once is enough
+}
+
+/** One of valibot's issues as a sentence; a failed choice gives the sentences of the branch that was meant. */
+function* explain(root: AnySchema, issue: v.BaseIssue<unknown>, where: Path): Generator<Explanation> {
+  if (issue.type === "strict_object" && issue.expected === "never") return; // `unknownKeys` says it better
+  let schema: AnySchema | undefined = root;
+  const path: (string | number)[] = [...where];
+  for (const item of issue.path ?? []) {
+    const key = item.key as string | number;
+    path.push(key);
+    schema = schema && child(schema, key, item.input);
+  }
+
+  if (issue.type === "union" && schema) {
+    const branch = resolve(schema, issue.input);
+    if (branch.type !== "union") {
+      const inner = v.safeParse(branch, issue.input);
+      for (const deeper of inner.issues ?? []) yield* explain(branch, deeper, path);
+      return;
+    }
+  }
+
+  const ownMessage = !issue.message.startsWith("Invalid ");
+  if (ownMessage || !schema || (issue.kind === "validation" && !isDescribed(issue.type))) {
+    yield { at: name(path), sentence: issue.message, whole: false };
+    return;
+  }
+  const last = issue.path?.at(-1);
+  const absent = last !== undefined && isPlainObject(last.input) && !Object.hasOwn(last.input, last.key as string);
+  const expected = describe(schema, { failed: issue.type, input: issue.input });
+  if (absent) {
+    yield { at: name(path), sentence: `missing; expected ${expected}`, whole: true };
+    return;
+  }
+  const decides = resolve(schema, issue.input);
+  const words = decides.type === "picklist" ? (decides.options as readonly unknown[]).map(String) : [];
+  const meant = typeof issue.input === "string" ? nearest(issue.input, words) : undefined;
+  const question = meant === undefined ? "" : `; did you mean ${meant}?`;
+  yield { at: name(path), sentence: `expected ${expected}, got ${show(issue.input)}${question}`, whole: true };
+}

@@ -1,0 +1,47 @@
+/**
+ * YAML as recipes and overrides are read: the 1.2 core schema (3e-4 is a number; yes, no and on are text), and digits may
+ * be grouped with underscores (10_000).
+ */
+import { isScalar, parseDocument, type ScalarTag, type Tags } from "yaml";
+import { OptionsError } from "./options-error.ts";
+
+const groupedDigits: ScalarTag = {
+  tag: "tag:yaml.org,2002:float",
+  default: true,
+  test: /^[-+]?[0-9]+(?:_[0-9]+)+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$/,
+  resolve: (digits) => Number(digits.replaceAll("_", "")),
+};
+
+const settings = {
+  version: "1.2",
+  schema: "core",
+  prettyErrors: true,
+  customTags: (tags: Tags): Tags => [...tags, groupedDigits],
+} as const;
+
+/** A recipe's text as plain values. Throws `OptionsError` naming `where` (a file name) and the line. */
+export function parseYaml(text: string, where: string): unknown {
+  const document = parseDocument(text, settings);
+  const wrong = [...document.errors, ...document.warnings];
+  if (wrong.length > 0)
+    throw new OptionsError(wrong.map((error) => `${where}: not valid YAML: ${error.message.trim().split("\n")[0]}`));
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    throw new OptionsError([`${where}: not valid YAML: ${(error as Error).message}`]);
+  }
+}
+
+/**
+ * One value of a command line: a number, true, false, null, a quoted text, a [list] or a {group}. Anything else is the
+ * text that it is, so that `name=run #3` and `path=*` need no quotes. Throws `OptionsError` when a bracket or quote
+ * stays open.
+ */
+export function parseYamlValue(text: string, where: string): unknown {
+  const value = text.trim();
+  if (/^[[{"']/.test(value)) return parseYaml(value, where);
+  const document = parseDocument(value, settings);
+  const scalar = document.contents;
+  const whole = document.errors.length === 0 && isScalar(scalar) && scalar.source === value;
+  return whole ? scalar.value : value;
+}
