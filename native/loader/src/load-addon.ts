@@ -18,7 +18,8 @@ export type Addon = Record<string, unknown>;
  */
 export function loadAddon(name: string, moduleUrl: string): Addon {
   const file = addonFile(name, moduleUrl);
-  const deepBind = process.env["TERSE_DEEPBIND"] === "0" ? 0 : ((constants.dlopen as { RTLD_DEEPBIND?: number }).RTLD_DEEPBIND ?? 0);
+  const deepBind =
+    process.env["TERSE_DEEPBIND"] === "0" ? 0 : ((constants.dlopen as { RTLD_DEEPBIND?: number }).RTLD_DEEPBIND ?? 0);
   const module = { exports: {} as Addon };
   try {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);

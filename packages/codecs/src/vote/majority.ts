@@ -1,0 +1,76 @@
+import type { Sign, VoteKernel } from "@terse/native-codecs";
+import { votes as nativeVotes } from "@terse/native-codecs";
+import { checkBytes } from "../codec.ts";
+import { choose, implementations } from "../implementation.ts";
+import { vote as definition } from "./vote.ts";
+
+/** Most votes that one election takes. */
+export const maxVotes = 1024;
+
+/**
+ * out = the sign that most votes have, per lane; a tie counts as `tie`. The vote stays packed: nothing is unpacked.
+ * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes. 1 to 1024 votes; another number, or another length,
+ * is a RangeError.
+ */
+export function majority(out: Uint8Array, votes: readonly Uint8Array[], n: number, { tie }: { tie: Sign }): void {
+  checkVotes("majority", votes, n);
+  checkBytes("majority", "out", out, bytesFor(n), `${n} lanes`);
+  if (tie !== "plus" && tie !== "minus") {
+    throw new TypeError(
+      `majority: tie is ${String(tie)}, and one bit holds "plus" or "minus"; for "zero" use majorityOrZero, for "alternate" signAt(policy, step).`,
+    );
+  }
+  kernel().majority(out, votes, n, { tie });
+}
+
+/**
+ * plus = more plus than minus votes; nonzero = not tied. A tied lane has 0 in both. With an odd number of votes nothing ties.
+ * Lengths and errors as in `majority`.
+ */
+export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Uint8Array[], n: number): void {
+  checkVotes("majorityOrZero", votes, n);
+  checkBytes("majorityOrZero", "plus", plus, bytesFor(n), `${n} lanes`);
+  checkBytes("majorityOrZero", "nonzero", nonzero, bytesFor(n), `${n} lanes`);
+  kernel().majorityOrZero(plus, nonzero, votes, n);
+}
+
+/**
+ * planes[k] = bit k of the number of plus votes, per lane; planes.length = ceil(log2(P + 1)) for P votes (`tallyPlanes`).
+ * Lengths and errors as in `majority`.
+ */
+export function tally(planes: readonly Uint8Array[], votes: readonly Uint8Array[], n: number): void {
+  checkVotes("tally", votes, n);
+  if (planes.length !== tallyPlanes(votes.length)) {
+    throw new RangeError(
+      `tally: a count of ${votes.length} votes takes ${tallyPlanes(votes.length)} planes, got ${planes.length}.`,
+    );
+  }
+  planes.forEach((plane, k) => {
+    checkBytes("tally", `planes[${k}]`, plane, bytesFor(n), `${n} lanes`);
+  });
+  kernel().tally(planes, votes, n);
+}
+
+/** Bits of a count from 0 to P: ceil(log2(P + 1)). */
+export const tallyPlanes = (ranks: number): number => 32 - Math.clz32(ranks);
+
+let chosen: VoteKernel | undefined;
+function kernel(): VoteKernel {
+  chosen ??= choose(implementations(definition, nativeVotes));
+  return chosen;
+}
+
+/** The implementation that runs: "avx2", "scalar", "typescript", … */
+export const voteImplementation = (): string => kernel().implementation;
+
+const bytesFor = (n: number): number => Math.ceil(n / 8);
+
+function checkVotes(where: string, votes: readonly Uint8Array[], n: number): void {
+  if (!Number.isSafeInteger(n) || n < 0)
+    throw new RangeError(`${where}: n is ${n}, and a number of lanes is whole and 0 or more.`);
+  if (votes.length < 1 || votes.length > maxVotes)
+    throw new RangeError(`${where}: a vote takes 1 to ${maxVotes} ranks, got ${votes.length}.`);
+  votes.forEach((wire, r) => {
+    checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} lanes`);
+  });
+}

@@ -1,0 +1,139 @@
+#include "vote.h"
+
+#include <string.h>
+
+// sum + a + b, per lane: the low bit stays in sum, the carry is returned.
+static inline uint64_t full_add(uint64_t *sum, uint64_t a, uint64_t b) {
+    const uint64_t half = *sum ^ a, carry = (*sum & a) | (half & b);
+    *sum = half ^ b;
+    return carry;
+}
+
+// One more bit for the counters' planes from k on.
+static inline void ripple(vote_plane *planes, int k, int top, size_t w, uint64_t carry) {
+    for (; k <= top; k++) {
+        const uint64_t before = planes[k][w];
+        planes[k][w] = before ^ carry;
+        carry &= before;
+    }
+}
+
+static inline uint64_t load(const uint8_t *from, size_t bytes) {
+    uint64_t word = 0;
+    if (bytes >= 8) memcpy(&word, from, 8);
+    else for (size_t b = 0; b < bytes; b++) word |= (uint64_t)from[b] << (8 * b);
+    return word;
+}
+
+static void count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes) {
+    const size_t words = (bytes + 7) / 8;
+    for (int k = 0; k <= top; k++) memset(planes[k], start >> k & 1 ? 0xff : 0, 8 * words);
+
+    size_t r = 0;
+    for (; r + 8 <= ranks; r += 8)  // eight votes at a time: 7 full adders, and one carry that goes past the fours
+        for (size_t w = 0; w < words; w++) {
+            uint64_t v[8];
+            for (int j = 0; j < 8; j++) v[j] = load(votes[r + j] + at + 8 * w, bytes - 8 * w);
+            uint64_t ones = planes[0][w], twos = planes[1][w], fours = planes[2][w];
+            const uint64_t two_a = full_add(&ones, v[0], v[1]), two_b = full_add(&ones, v[2], v[3]);
+            const uint64_t four_a = full_add(&twos, two_a, two_b);
+            const uint64_t two_c = full_add(&ones, v[4], v[5]), two_d = full_add(&ones, v[6], v[7]);
+            const uint64_t four_b = full_add(&twos, two_c, two_d);
+            const uint64_t eight = full_add(&fours, four_a, four_b);
+            planes[0][w] = ones, planes[1][w] = twos, planes[2][w] = fours;
+            ripple(planes, 3, top, w, eight);
+        }
+    for (; r < ranks; r++)
+        for (size_t w = 0; w < words; w++) ripple(planes, 0, top, w, load(votes[r] + at + 8 * w, bytes - 8 * w));
+}
+
+static size_t wire_bytes(size_t n) { return n / 8 + (n % 8 != 0); }
+
+static size_t block_bytes(size_t all, size_t at) { return all - at < sizeof(vote_plane) ? all - at : sizeof(vote_plane); }
+
+// Pad bits are 0 on every wire.
+static void clear_pads(uint8_t *out, size_t n) {
+    if (n % 8) out[n / 8] &= (uint8_t)((1u << n % 8) - 1);
+}
+
+static int bad_ranks(size_t ranks) { return ranks < 1 || ranks > TERSE_VOTE_MAX_RANKS; }
+
+typedef struct threshold {
+    unsigned start;  // every counter's first value
+    int top;         // the plane that is 1 where the count reached T
+} threshold;
+
+static threshold threshold_of(size_t ranks, size_t T) {
+    int top = 0;
+    while ((size_t)1 << top < T || (size_t)1 << top <= ranks - T) top++;  // room for T, and for ranks - T beyond it
+    return (threshold){(unsigned)(((size_t)1 << top) - T), top};
+}
+
+terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
+    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
+    const threshold half = threshold_of(ranks, tie == TERSE_ZERO_PLUS ? (ranks + 1) / 2 : ranks / 2 + 1);
+    _Alignas(64) vote_plane planes[VOTE_PLANES];
+    for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
+        const size_t bytes = block_bytes(all, at);
+        count(planes, half.top, half.start, votes, ranks, at, bytes);
+        memcpy(out + at, planes[half.top], bytes);
+    }
+    clear_pads(out, n);
+    return TERSE_CODEC_OK;
+}
+
+terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
+    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
+    const threshold half = threshold_of(ranks, (ranks + 1) / 2);
+    const uint64_t odd = ranks % 2 ? ~(uint64_t)0 : 0;
+    _Alignas(64) vote_plane planes[VOTE_PLANES], decided;
+    for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
+        const size_t bytes = block_bytes(all, at);
+        count(planes, half.top, half.start, votes, ranks, at, bytes);
+        uint64_t *reached = planes[half.top];
+        for (size_t w = 0; 8 * w < bytes; w++) {
+            uint64_t beyond = odd;  // a tie of even ranks is a count of exactly T: all planes below the top are 0
+            for (int k = 0; k < half.top; k++) beyond |= planes[k][w];
+            decided[w] = ~reached[w] | beyond;
+            reached[w] &= beyond;
+        }
+        memcpy(plus + at, reached, bytes);
+        memcpy(nonzero + at, decided, bytes);
+    }
+    clear_pads(plus, n);
+    clear_pads(nonzero, n);
+    return TERSE_CODEC_OK;
+}
+
+size_t terse_vote_planes(size_t ranks) {
+    size_t planes = 0;
+    for (; ranks; ranks >>= 1) planes++;
+    return planes;
+}
+
+terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks, size_t n) {
+    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
+    const int top = (int)terse_vote_planes(ranks) - 1;
+    _Alignas(64) vote_plane planes[VOTE_PLANES];
+    for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
+        const size_t bytes = block_bytes(all, at);
+        count(planes, top, 0, votes, ranks, at, bytes);
+        for (int k = 0; k <= top; k++) memcpy(out[k] + at, planes[k], bytes);
+    }
+    for (int k = 0; k <= top; k++) clear_pads(out[k], n);
+    return TERSE_CODEC_OK;
+}
+
+static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
+    return vote_majority(count, out, votes, ranks, n, tie);
+}
+
+static terse_codec_status majority_or_zero(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
+    return vote_majority_or_zero(count, plus, nonzero, votes, ranks, n);
+}
+
+static terse_codec_status tally(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n) {
+    return vote_tally(count, planes, votes, ranks, n);
+}
+
+const terse_vote terse_vote_scalar = {"scalar", majority, majority_or_zero, tally};
