@@ -1,0 +1,40 @@
+import { delimiter, dirname } from "node:path";
+import type { Gloo } from "./gloo.ts";
+import type { Libtorch } from "./libtorch.ts";
+import { toolchain } from "./toolchain.ts";
+import { which } from "./which.ts";
+
+/** What has been found or brought. */
+export interface Environment {
+  pnpm?: string; // the folder with its command
+  libtorch?: Libtorch;
+  gloo?: Gloo;
+  python?: string;
+  pythonMissing?: string; // why not
+}
+
+/** The variables that builds, tests and runs read: computed here and nowhere else. */
+export function variables(environment: Environment): Record<string, string> {
+  const { pnpm, libtorch, gloo, python, pythonMissing } = environment;
+  return {
+    TERSE_TOOLCHAIN: toolchain,
+    PATH: pathWith([which("node") === process.execPath ? undefined : dirname(process.execPath), pnpm]),
+    ...(libtorch && { LIBTORCH: libtorch.root }),
+    ...(gloo && { TERSE_GLOO: gloo.prefix }),
+    ...(python && { TERSE_PYTHON: python }),
+    ...(pythonMissing && { TERSE_PYTHON_MISSING: pythonMissing }),
+  };
+}
+
+/** The same as a shell reads them: `eval "$(./terse env)"`. */
+export function asShell(values: Record<string, string>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`)
+    .join("\n");
+}
+
+function pathWith(folders: (string | undefined)[]): string {
+  const present = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  const first = folders.filter((folder): folder is string => folder !== undefined);
+  return [...first, ...present.filter((folder) => !first.includes(folder))].join(delimiter);
+}

@@ -1,0 +1,55 @@
+import { existsSync, globSync, readFileSync, realpathSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { ask } from "./run.ts";
+import { which } from "./which.ts";
+
+export interface Cuda {
+  driver: string | undefined; // its version
+  devices: string[]; // "NVIDIA H200, 143771 MiB"
+  compiler: string | undefined; // nvcc
+}
+
+/** The NVIDIA driver, its GPUs, and a CUDA compiler: on the PATH, under CUDA_HOME, or from pip beside libtorch. */
+export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda> {
+  const kernel = read("/proc/driver/nvidia/version");
+  const listed = await ask("nvidia-smi", ["--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"]);
+  const rows = (listed ?? "").split("\n").filter((row) => row.includes(","));
+  return {
+    driver: rows[0]?.split(",")[0] ?? /Kernel Module(?: for \S+)?\s+(\S+)/.exec(kernel ?? "")?.[1],
+    devices: rows.map((row) => row.split(",").slice(1).join(",").trim()),
+    compiler: findNvcc(pythonPackages),
+  };
+}
+
+function findNvcc(pythonPackages: readonly string[]): string | undefined {
+  const homes = [process.env["CUDA_HOME"], process.env["CUDA_PATH"], "/usr/local/cuda"];
+  const named = homes.filter((home) => home).map((home) => join(home!, "bin", "nvcc"));
+  const wheels = pythonPackages.flatMap((folder) =>
+    globSync("nvidia/{cu*,cuda_nvcc}/bin/nvcc", { cwd: folder }).map((file) => join(folder, file)),
+  );
+  return which("nvcc") ?? [...named, ...wheels].find((file) => existsSync(file));
+}
+
+export interface Nccl {
+  path: string;
+  version: string | undefined;
+}
+
+/** libnccl.so.2 where dlopen finds it, else in a pip wheel. */
+export async function findNccl(pythonPackages: readonly string[]): Promise<Nccl | undefined> {
+  const searched = (process.env["LD_LIBRARY_PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  const cache = (await ask("/sbin/ldconfig", ["-p"])) ?? "";
+  const cached = /libnccl\.so\.2 .*=> (\S+)/.exec(cache)?.[1];
+  const wheels = pythonPackages.map((folder) => join(folder, "nvidia", "nccl", "lib"));
+  const folders = [...searched, ...(cached ? [dirname(cached)] : []), ...wheels];
+  const path = folders.map((folder) => join(folder, "libnccl.so.2")).find((file) => existsSync(file));
+  if (path === undefined) return undefined;
+  const wheel = globSync("nvidia_nccl_cu*.dist-info", { cwd: join(dirname(path), "..", "..", "..") })[0];
+  const version =
+    /libnccl\.so\.(\d+\.\d+\.\d+)/.exec(realpathSync(path))?.[1] ?? /-(\d[\d.]*)\.dist-info/.exec(wheel ?? "")?.[1];
+  return { path, version };
+}
+
+function read(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}

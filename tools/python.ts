@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { findOrBringPip, pipInstall } from "./pip.ts";
+import { findPython3 } from "./python3.ts";
+import { requireSpace, StepFailed } from "./remedy.ts";
+import { ask } from "./run.ts";
+import type { Progress } from "./steps.ts";
+import { bring, toolchain } from "./toolchain.ts";
+import { pythonRange, withinReleases } from "./versions.ts";
+
+const requirements = join(import.meta.dirname, "python-requirements.txt");
+
+/** The Python with torch, numpy and safetensors, which only tests and benchmarks use; undefined when it is not there yet. */
+export async function findPython(): Promise<string | undefined> {
+  const named = process.env["TERSE_PYTHON"];
+  if (named) {
+    const question = "import importlib.util as u; print(all(map(u.find_spec, ['torch', 'numpy', 'safetensors'])))";
+    if ((await ask(named, ["-c", question])) !== "True")
+      throw new StepFailed(
+        `TERSE_PYTHON=${named} is no Python with torch, numpy and safetensors: unset it, or install them there.`,
+      );
+    return named;
+  }
+  // Of several (one per version of Python) the one that fits python3 is meant.
+  const [any] = globSync(`python-*-${fingerprint()}/bin/python3`, { cwd: toolchain });
+  if (any === undefined) return undefined;
+  const python = join((await folder()) ?? "", "bin", "python3");
+  return existsSync(python) ? python : undefined;
+}
+
+export async function bringPython(progress: Progress): Promise<string> {
+  const target = await folder();
+  if (target === undefined) throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
+  const version = (await findPython3())!.version;
+  if (!withinReleases(version, pythonRange)) {
+    throw new StepFailed(
+      `python3 is ${version}, and PyTorch's wheels are for ${pythonRange.from} to ${pythonRange.to}: put such a Python first on the PATH.`,
+    );
+  }
+  mkdirSync(toolchain, { recursive: true });
+  requireSpace(toolchain, 8e9);
+  const pip = await findOrBringPip(progress);
+  const fill = async (partial: string) => {
+    // Without pip inside, so that the distribution's python3-venv package is not needed: pip installs from outside.
+    await progress.run("python3", ["-m", "venv", "--without-pip", partial]);
+    const [packages] = globSync("lib/python*/site-packages", { cwd: partial });
+    const scratch = join(partial, ".scratch");
+    mkdirSync(scratch);
+    await pipInstall(progress, pip, join(partial, packages!), scratch, ["--requirement", requirements]);
+    rmSync(scratch, { recursive: true });
+  };
+  await bring(target, fill, () => progress.say("another set-up is bringing it"));
+  return join(target, "bin", "python3");
+}
+
+/** One folder for each Python and set of pins: python-3.11-8f14e45f. */
+async function folder(): Promise<string | undefined> {
+  const python = await findPython3();
+  if (python === undefined) return undefined;
+  return join(toolchain, `python-${python.version.split(".").slice(0, 2).join(".")}-${fingerprint()}`);
+}
+
+function fingerprint(): string {
+  return createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 8);
+}

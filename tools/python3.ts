@@ -1,0 +1,25 @@
+import { ask } from "./run.ts";
+
+export interface Python3 {
+  executable: string;
+  version: string;
+  torch: string | undefined; // the folder of its torch package, which is not imported to find out
+}
+
+const question = `
+import importlib.util, json, platform, sys
+spec = importlib.util.find_spec("torch")
+print(json.dumps({"executable": sys.executable, "version": platform.python_version(), "torch": spec.submodule_search_locations[0] if spec and spec.submodule_search_locations else None}))
+`;
+
+/** What `python3` on the PATH is; undefined when there is none. */
+export async function findPython3(): Promise<Python3 | undefined> {
+  const answer = await ask("python3", ["-c", question]);
+  if (answer === undefined) return undefined;
+  const { executable, version, torch } = JSON.parse(answer) as {
+    executable: string;
+    version: string;
+    torch: string | null;
+  };
+  return { executable, version, torch: torch ?? undefined };
+}

@@ -1,0 +1,107 @@
+import { statfsSync } from "node:fs";
+
+/** A step that failed for a reason that we know: the message is one sentence with the remedy. */
+export class StepFailed extends Error {
+  override name = "StepFailed";
+}
+
+interface Cause {
+  signs: RegExp;
+  remedy: (output: string, folder: string) => string;
+}
+
+// The first that matches is told: a full disk or a missing network explains whatever else was printed.
+const causes: Cause[] = [
+  {
+    signs: /ENOSPC|No space left on device|Disk quota exceeded|EDQUOT/i,
+    remedy: (_, folder) =>
+      `The disk that holds ${folder} is full${freeSpace(folder)}: free some space, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+  },
+  {
+    signs:
+      /CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|unable to get (local )?issuer certificate|certificate verify failed/i,
+    remedy: () =>
+      "The certificate of the package registry is not trusted here: name your certificate file in NODE_EXTRA_CA_CERTS (npm, pnpm) and PIP_CERT (pip).",
+  },
+  {
+    signs:
+      /ENOTFOUND|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|Temporary failure (in name resolution|resolving)|Name or service not known|Could not resolve|Could not connect to|Network is unreachable|Failed to establish a new connection|Connection (refused|timed out|reset)|ReadTimeoutError|dns error|error sending request|META_FETCH_FAIL/i,
+    remedy: () =>
+      "A package registry cannot be reached: check the network (behind a proxy set HTTPS_PROXY; a mirror is set by `npm config set registry` and PIP_INDEX_URL), then run the same command again.",
+  },
+  {
+    signs: /\b(E401|E403|ERR_PNPM_FETCH_40[13])\b|\b40[13] (Client Error|Forbidden|Unauthorized)/i,
+    remedy: () =>
+      "The package registry refused the request: log in to it, or choose another one (`npm config set registry`, PIP_INDEX_URL).",
+  },
+  {
+    signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
+    remedy: (_, folder) =>
+      `${folder} cannot be written: make it yours, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+  },
+  {
+    signs: /no such option: (\S+)/i,
+    remedy: () =>
+      "This pip is too old: `python3 -m pip install --user --upgrade pip`, then run the same command again.",
+  },
+  {
+    signs: /No matching distribution found for (\S+)/,
+    remedy: (output) =>
+      `pip finds no ${/No matching distribution found for (\S+)/.exec(output)?.[1]} for this Python: put a Python 3.10 to 3.14 first on the PATH, or name a libtorch 2.6 to 2.14 in LIBTORCH.`,
+  },
+  {
+    signs: /ERR_PNPM_OUTDATED_LOCKFILE|lockfile .* not up[ -]to[ -]date/i,
+    remedy: () =>
+      "pnpm-lock.yaml does not fit the package.json files: `pnpm install`, and commit the lockfile with them.",
+  },
+  {
+    signs: /ERR_PNPM_(UNEXPECTED_STORE|UNEXPECTED_VIRTUAL_STORE|MODULES_BREAKING_CHANGE|ABORTED_REMOVE_MODULES_DIR)/,
+    remedy: () => "node_modules was made by another pnpm set-up: remove the folder, then run the same command again.",
+  },
+  {
+    signs:
+      /Killed signal terminated program|internal compiler error: Killed|virtual memory exhausted|cannot allocate memory/i,
+    remedy: () =>
+      "The compiler ran out of memory: `CMAKE_BUILD_PARALLEL_LEVEL=1 ./terse setup` builds one file at a time.",
+  },
+  {
+    signs: /No CMAKE_C(XX)?_COMPILER could be found|is not a full path to an existing compiler/i,
+    remedy: () => "No C++ compiler was found: `sudo apt-get install g++`.",
+  },
+  {
+    signs: /CMake \d\S* or higher is required/i,
+    remedy: () => "This CMake is too old: `python3 -m pip install --user cmake` brings a current one.",
+  },
+];
+
+/** The sentence that says what to do about a failed command, read from its output; undefined when nothing known is in it. */
+export function remedyFor(output: string, folder: string): string | undefined {
+  return causes.find(({ signs }) => signs.test(output))?.remedy(output, folder);
+}
+
+/** Throws when `folder` lies on a disk with less than `bytes` free: told before the work, not after minutes of it. */
+export function requireSpace(folder: string, bytes: number): void {
+  const free = freeBytes(folder);
+  if (free === undefined || free >= bytes) return;
+  throw new StepFailed(
+    `The disk that holds ${folder} has ${gigabytes(free)} free and ${gigabytes(bytes)} are needed: free some space, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+  );
+}
+
+function freeSpace(folder: string): string {
+  const free = freeBytes(folder);
+  return free === undefined ? "" : ` (${gigabytes(free)} free)`;
+}
+
+function freeBytes(folder: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
+}

@@ -1,0 +1,228 @@
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { stripVTControlCharacters, styleText } from "node:util";
+import { onEnd } from "./on-end.ts";
+import { remedyFor, StepFailed } from "./remedy.ts";
+import { CommandFailed, type RunOptions, run } from "./run.ts";
+
+/** What a step has to work with: commands whose output goes to its log, and one changing line on a terminal. */
+export interface Progress {
+  run(command: string, args: readonly string[], options?: RunOptions): Promise<string>;
+  say(text: string): void;
+}
+
+export interface StepsOptions {
+  stream?: NodeJS.WriteStream | { isTTY?: boolean; columns?: number; write(text: string): unknown };
+  folder: string; // what the remedies speak of: where the step writes
+}
+
+const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/** A step has failed, and what went wrong has been shown: nothing is left to print. */
+export class SetUpFailed extends Error {
+  override name = "SetUpFailed";
+}
+
+/**
+ * Shows a set-up on standard error: one line a step with its time. On a terminal a spinner with the tool's last words
+ * stands there meanwhile; elsewhere plain lines. A tool's output goes to a log file, kept (and its end shown) on failure.
+ */
+export class Steps {
+  readonly #stream: NonNullable<StepsOptions["stream"]>;
+  readonly #folder: string;
+
+  constructor(options: StepsOptions) {
+    this.#stream = options.stream ?? process.stderr;
+    this.#folder = options.folder;
+  }
+
+  /** Does one step; `about` says what it costs ("540 MB to fetch"). On failure shows why, and throws `SetUpFailed`. */
+  async run<T>(name: string, about: string, work: (progress: Progress) => Promise<T>): Promise<T> {
+    const outcome = await this.#attempt(name, about, work, false);
+    if ("value" in outcome) return outcome.value;
+    throw new SetUpFailed(outcome.reason);
+  }
+
+  /** The same for a step that may fail: gives the reason instead of throwing. */
+  async try<T>(
+    name: string,
+    about: string,
+    work: (progress: Progress) => Promise<T>,
+  ): Promise<{ value: T } | { reason: string }> {
+    return this.#attempt(name, about, work, true);
+  }
+
+  /** Looks without a line of its own; what is wrong with what the user named is shown as a failed step. */
+  async check<T>(name: string, look: () => T | Promise<T>): Promise<T> {
+    try {
+      return await look();
+    } catch (error) {
+      if (!(error instanceof StepFailed)) throw error;
+      this.#stream.write(`${this.#paint("red", "✗")} ${name}\n  ${error.message}\n`);
+      throw new SetUpFailed(error.message);
+    }
+  }
+
+  async #attempt<T>(
+    name: string,
+    about: string,
+    work: (progress: Progress) => Promise<T>,
+    optional: boolean,
+  ): Promise<{ value: T } | { reason: string }> {
+    const log = new Log(this.#folder, name);
+    const line = new Line(this.#stream, name, about);
+    try {
+      const value = await work({
+        say: (text) => line.say(text),
+        run: (command, args, options = {}) => {
+          log.write(`$ ${[command, ...args].join(" ")}\n`);
+          return run(command, args, {
+            ...options,
+            onOutput: (text) => {
+              log.write(text);
+              line.say(lastLine(text));
+              options.onOutput?.(text);
+            },
+          });
+        },
+      });
+      line.end(this.#paint("green", "✓"));
+      log.remove();
+      return { value };
+    } catch (error) {
+      line.end(optional ? this.#paint("yellow", "–") : this.#paint("red", "✗"));
+      const reason = this.#explain(error, log);
+      return { reason };
+    }
+  }
+
+  #explain(error: unknown, log: Log): string {
+    if (error instanceof StepFailed) {
+      log.remove();
+      this.#stream.write(`  ${error.message}\n`);
+      return error.message;
+    }
+    const failed = error as NodeJS.ErrnoException;
+    const output =
+      error instanceof CommandFailed
+        ? `${error.output}\n${error.message}`
+        : failed.code
+          ? failed.message
+          : String(failed.stack);
+    const kept = log.write(`\n${failed.message}\n`);
+    for (const text of lastLines(output, 8)) this.#stream.write(`${this.#paint("dim", `  │ ${text}`)}\n`);
+    const remedy = remedyFor(output, this.#folder);
+    if (remedy !== undefined) this.#stream.write(`  ${remedy}\n`);
+    if (kept) this.#stream.write(`  The whole output: ${log.path}\n`);
+    return remedy ?? (error as Error).message;
+  }
+
+  #paint(style: "green" | "red" | "yellow" | "dim", text: string): string {
+    return paint(this.#stream, style, text);
+  }
+}
+
+/** One line of the set-up: rewritten in place on a terminal, printed at the start and the end elsewhere. */
+class Line {
+  readonly #stream: NonNullable<StepsOptions["stream"]>;
+  readonly #name: string;
+  readonly #start = Date.now();
+  #words: string;
+  #frame = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #withdraw = () => {};
+
+  constructor(stream: NonNullable<StepsOptions["stream"]>, name: string, about: string) {
+    this.#stream = stream;
+    this.#name = name;
+    this.#words = about;
+    if (stream.isTTY) {
+      stream.write("\x1b[?25l");
+      this.#withdraw = onEnd(() => stream.write("\r\x1b[K\x1b[?25h"));
+      this.#draw();
+      this.#timer = setInterval(() => this.#draw(), 100);
+    } else {
+      stream.write(`… ${name}${about === "" ? "" : `: ${about}`}\n`);
+    }
+  }
+
+  say(words: string): void {
+    if (words !== "") this.#words = words;
+  }
+
+  end(mark: string): void {
+    clearInterval(this.#timer);
+    if (this.#stream.isTTY) this.#stream.write("\r\x1b[K\x1b[?25h");
+    this.#withdraw();
+    this.#stream.write(
+      `${mark} ${this.#name} ${paint(this.#stream, "dim", `· ${seconds(Date.now() - this.#start)}`)}\n`,
+    );
+  }
+
+  #draw(): void {
+    const frame = frames[this.#frame++ % frames.length];
+    const time = `${Math.floor((Date.now() - this.#start) / 1000)} s`;
+    const room = (this.#stream.columns ?? 80) - this.#name.length - time.length - 6;
+    const words = this.#words.length > room ? `${this.#words.slice(0, Math.max(0, room - 1))}…` : this.#words;
+    this.#stream.write(
+      `\r\x1b[K${paint(this.#stream, "cyan", String(frame))} ${this.#name} ${paint(this.#stream, "dim", `${time}  ${words}`)}`,
+    );
+  }
+}
+
+/** A step's log: made with its first words, removed when all went well. */
+class Log {
+  readonly path: string;
+  #file: number | undefined;
+
+  constructor(folder: string, step: string) {
+    this.path = join(folder, "logs", `${step.replaceAll(/[^\w.-]+/g, "-")}-${process.pid}.log`);
+  }
+
+  /** False where the log cannot be written (a full disk, a folder that is not ours): the step itself will tell. */
+  write(text: string): boolean {
+    try {
+      if (this.#file === undefined) {
+        mkdirSync(dirname(this.path), { recursive: true });
+        this.#file = openSync(this.path, "w");
+      }
+      writeSync(this.#file, text);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  remove(): void {
+    if (this.#file === undefined) return;
+    closeSync(this.#file);
+    rmSync(this.path, { force: true });
+  }
+}
+
+/** Colours only where a person looks: a terminal, unless NO_COLOR is set. */
+export function paint(
+  stream: NonNullable<StepsOptions["stream"]>,
+  style: Parameters<typeof styleText>[0],
+  text: string,
+): string {
+  return stream.isTTY && !process.env["NO_COLOR"] ? styleText(style, text, { validateStream: false }) : text;
+}
+
+/** 850 ms → "0.9 s", 75000 → "1 min 15 s". */
+export function seconds(milliseconds: number): string {
+  if (milliseconds < 9950) return `${(milliseconds / 1000).toFixed(1)} s`;
+  const whole = Math.round(milliseconds / 1000);
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+function lastLine(text: string): string {
+  return lastLines(text, 1)[0] ?? "";
+}
+
+function lastLines(text: string, count: number): string[] {
+  const lines = stripVTControlCharacters(text)
+    .split(/[\r\n]+/)
+    .map((line) => line.trimEnd());
+  return lines.filter((line) => line !== "").slice(-count);
+}

@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { check } from "./check.ts";
+import { doctor } from "./doctor.ts";
+import { asShell, type Environment, variables } from "./environment.ts";
+import { nearest } from "./nearest.ts";
+import { type Part, setUp } from "./set-up.ts";
+import { SetUpFailed, Steps, seconds } from "./steps.ts";
+import { root, toolchain } from "./toolchain.ts";
+
+const runs: readonly Part[] = ["packages", "libraries", "native"];
+const everything: readonly Part[] = [...runs, "python"];
+const [name = "", ...args] = process.argv.slice(2);
+const steps = new Steps({ folder: toolchain });
+
+const commands: Record<string, () => Promise<void>> = {
+  train: async () =>
+    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["train", ...args]),
+  sample: async () =>
+    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
+  bench: async () => becomeNode(await setUp(steps, everything), [...fromSource, "apps/bench/src/main.ts"], args),
+  test: async () => {
+    const environment = await setUp(steps, everything);
+    process.chdir(root);
+    const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "closing-line.ts")}`];
+    becomeNode(environment, ["node_modules/vitest/vitest.mjs"], ["run", ...reporters, ...args]);
+  },
+  check: async () => {
+    if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
+  },
+  doctor: async () => doctor(args.includes("--json")),
+  setup: async () => {
+    const start = Date.now();
+    const { pythonMissing } = await setUp(steps, everything);
+    const all =
+      pythonMissing === undefined ? "everything is here" : "everything is here but the Python that tests compare with";
+    process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);
+  },
+  env: async () => void process.stdout.write(`${asShell(variables(await setUp(steps, ["libraries"])))}\n`),
+};
+
+/** Packages of the workspace are read from their TypeScript, without a build. */
+const fromSource = ["--conditions=@terse/source"];
+
+/** Hands over for good: signals, terminal and exit code are those of the program. */
+function becomeNode(
+  environment: Environment,
+  [...nodeArguments]: readonly string[],
+  programArguments: readonly string[],
+): never {
+  const script = join(root, nodeArguments.pop()!);
+  const argv = [process.execPath, ...nodeArguments, script, ...programArguments];
+  return process.execve!(process.execPath, argv, { ...process.env, ...variables(environment) } as Record<
+    string,
+    string
+  >);
+}
+
+try {
+  const command = commands[name];
+  if (command === undefined) {
+    const meant = nearest(name, [...Object.keys(commands), "help"]);
+    process.stderr.write(
+      `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : ""} See ./terse help.\n`,
+    );
+    process.exitCode = 2;
+  } else {
+    await command();
+  }
+} catch (error) {
+  if (!(error instanceof SetUpFailed)) throw error;
+  process.exitCode = 1;
+}

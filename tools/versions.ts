@@ -1,0 +1,36 @@
+/** Versions that are brought, each pinned here and nowhere else; Node's is in `terse`, pnpm's in package.json. */
+export const pins = {
+  torch: "2.13.0",
+  cudaRuntime: "13.0.*", // libtorch's CUDA build does not load without these two, even where there is no GPU
+  cudaCupti: "13.0.*",
+} as const;
+
+/** The libtorch releases that the tensor binding is built for. */
+export const libtorchRange = { from: "2.6", to: "2.14" } as const;
+
+/** The Pythons that have a wheel of the pinned torch. */
+export const pythonRange = { from: "3.10", to: "3.14" } as const;
+
+/** The numbers at the start of a version: "v24.21.0" → [24, 21, 0], "2.13.0+cu130" → [2, 13, 0]; [] where there are none. */
+export function parseVersion(text: string): number[] {
+  const numbers = /^\D*(\d+(?:\.\d+)*)/.exec(text)?.[1];
+  return numbers === undefined ? [] : numbers.split(".").map(Number);
+}
+
+/** Negative, zero or positive as a is older than, equal to or newer than b; a missing part counts as 0. */
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [parseVersion(a), parseVersion(b)];
+  for (let i = 0; i < Math.max(left.length, right.length); i++) {
+    const difference = (left[i] ?? 0) - (right[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Whether a version lies in a range of releases; both ends belong to it: 2.14.3 is in 2.6 … 2.14. */
+export function withinReleases(version: string, range: { from: string; to: string }): boolean {
+  const parsed = parseVersion(version);
+  if (parsed.length === 0) return false;
+  const release = parsed.slice(0, 2).join(".");
+  return compareVersions(release, range.from) >= 0 && compareVersions(release, range.to) <= 0;
+}
