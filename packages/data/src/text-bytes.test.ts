@@ -1,0 +1,167 @@
+import { chmodSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DataError } from "./data-error.ts";
+import { textBytes, textFiles } from "./text-bytes.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-data-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function put(path: string, content: string | Uint8Array): string {
+  const full = join(folder, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, content);
+  return full;
+}
+const textAt = async (path: string, options = {}) => Buffer.from(await textBytes(path, options)).toString();
+
+async function errorOf(path: string, options = {}): Promise<string> {
+  const error = await textBytes(path, options).then(
+    () => undefined,
+    (error) => error,
+  );
+  expect(error).toBeInstanceOf(DataError);
+  expect(error.message).not.toContain("\n");
+  return error.message.replaceAll(folder, "DIR");
+}
+
+describe("textBytes", () => {
+  it("reads one file as it is, whatever is in it", async () => {
+    const bytes = Uint8Array.of(0, 255, 10, 0, 13);
+    expect(await textBytes(put("a.bin", bytes))).toEqual(bytes);
+  });
+
+  it("joins the text files of a folder in the order of their paths, each on a new line", async () => {
+    put("b.txt", "two");
+    put("B.txt", "one\n");
+    put("b/z.txt", "deeper");
+    put("b/a.md", "deep\n");
+    put("é.txt", "last");
+    put("z.txt", "z\n");
+    // Code units: B (66) < b (98) < z (122) < é (233); a folder stands where its name does.
+    expect(await textAt(folder)).toBe("one\ndeep\ndeeper\ntwo\nz\nlast");
+  });
+
+  it("leaves out binary files, empty files and names that start with a dot", async () => {
+    put("a.txt", "text");
+    put("b.bin", Uint8Array.of(65, 0, 66));
+    put("c.txt", "");
+    put(".git/config", "hidden");
+    put(".hidden", "hidden");
+    put("latin1.txt", Uint8Array.of(0xe9, 10)); // not UTF-8, but text
+    expect(await textBytes(folder)).toEqual(new Uint8Array(Buffer.from([...Buffer.from("text\n"), 0xe9, 10])));
+  });
+
+  it("takes only the extensions that were asked for", async () => {
+    put("a.ts", "a");
+    put("a.d.ts", "b");
+    put("a.md", "c");
+    expect(await textAt(folder, { extensions: [".md", ".d.ts"] })).toBe("b\nc");
+  });
+
+  it("reads a file or folder that links reach twice once, and comes back from circles", async () => {
+    put("a/one.txt", "1");
+    symlinkSync("one.txt", join(folder, "a/same.txt"));
+    symlinkSync("a", join(folder, "b"));
+    symlinkSync("..", join(folder, "a/up"));
+    expect(await textAt(folder)).toBe("1");
+  });
+
+  it("follows links out of the folder", async () => {
+    put("elsewhere/x.txt", "x");
+    mkdirSync(join(folder, "data"));
+    symlinkSync("../elsewhere", join(folder, "data/link"));
+    expect(await textAt(join(folder, "data"))).toBe("x");
+  });
+
+  it("counts hard links as files of their own, so that copies of a folder give the same bytes", async () => {
+    linkSync(put("a.txt", "a\n"), join(folder, "b.txt"));
+    expect(await textAt(folder)).toBe("a\na\n");
+  });
+
+  it.each([
+    ["", "The data path is empty; name a file or a folder of text."],
+    ["  ", "The data path is empty; name a file or a folder of text."],
+  ])("refuses %j", async (path, message) => expect(await errorOf(path)).toBe(message));
+
+  it("says what is wrong and what to do", async () => {
+    expect(await errorOf(join(folder, "no"))).toBe("There is no file or folder at DIR/no; check the data path.");
+    put("empty.txt", "");
+    expect(await errorOf(join(folder, "empty.txt"))).toBe(
+      "The file DIR/empty.txt is empty; name a file with text in it.",
+    );
+    expect(await errorOf(folder)).toBe(
+      "There is no text file in DIR or the folders below it; name a folder with text in it.",
+    );
+    put("a.txt", "abc");
+    expect(await errorOf(folder, { extensions: [".md", ".rst"] })).toBe(
+      "There is no text file that ends in .md or .rst in DIR or the folders below it; name a folder with text in it.",
+    );
+    expect(await errorOf(folder, { limitBytes: 2 })).toBe(
+      "The text at DIR has 3 bytes and is kept in memory, where 2 are allowed; name a smaller part of it.",
+    );
+    expect(await errorOf(join(folder, "a.txt/b"))).toBe(
+      "Cannot read DIR/a.txt/b: a part of the path is a file, not a folder; make it readable, or leave it out of the data path.",
+    );
+    symlinkSync("nothing", join(folder, "link"));
+    expect(await errorOf(folder)).toBe("DIR/link is a link to nothing; remove it, or make what it points to.");
+    rmSync(join(folder, "link"));
+    symlinkSync("circle", join(folder, "circle"));
+    expect(await errorOf(folder)).toBe(
+      "Cannot read DIR/circle: its symbolic links lead in a circle; make it readable, or leave it out of the data path.",
+    );
+  });
+
+  it.skipIf(process.platform === "win32")(
+    "refuses what is neither a file nor a folder, without waiting on it",
+    async () => {
+      expect(await errorOf("/dev/null")).toBe(
+        "/dev/null is neither a file nor a folder; copy its text into a file and name that.",
+      );
+    },
+  );
+
+  it.skipIf(process.platform === "win32")("names a file that it may not read", async () => {
+    const file = put("a/secret.txt", "x");
+    chmodSync(folder, 0o755);
+    chmodSync(file, 0);
+    const root = process.getuid?.() === 0; // root may read everything: be nobody for a moment
+    if (root) process.seteuid?.(65534);
+    try {
+      for (const path of [folder, file])
+        expect(await errorOf(path)).toBe(
+          "Cannot read DIR/a/secret.txt: permission denied; make it readable, or leave it out of the data path.",
+        );
+    } finally {
+      if (root) process.seteuid?.(0);
+    }
+  });
+
+  it("notices a file that became shorter while it was read", async () => {
+    const file = put("a.txt", "x".repeat(100));
+    const [sized] = await textFiles(file);
+    truncateSync(file, 50);
+    const { readFiles } = await import("./read-files.ts");
+    await expect(readFiles([sized!])).rejects.toThrow(/^.*a\.txt became shorter while it was read/);
+  });
+
+  const large = 2 ** 31 + 4096;
+  it.skipIf(process.availableMemory() < 3 * large)(
+    "reads a file of more than 2 GiB (needs 6 GiB of memory)",
+    async () => {
+      const path = join(folder, "large.txt");
+      await using file = await open(path, "w");
+      await file.write("first", 0);
+      await file.write("last", large - 4); // between them a hole that takes no space
+      const bytes = await textBytes(path);
+      expect(bytes.length).toBe(large);
+      expect(Buffer.from(bytes.subarray(0, 5)).toString()).toBe("first");
+      expect(Buffer.from(bytes.subarray(large - 4)).toString()).toBe("last");
+    },
+  );
+});

@@ -1,0 +1,159 @@
+/** Batches of bytes for a language model: the same tokens for one seed on every machine and for any number of ranks. */
+import { createHash } from "node:crypto";
+import {
+  type InputOf,
+  nonNegativeInteger,
+  type OutputOf,
+  parseOptions,
+  positiveInteger,
+  text,
+  unitInterval,
+  v,
+} from "@terse/options";
+import { type Batch, batchAt } from "./batch.ts";
+import { byteTokenizer } from "./byte-tokenizer.ts";
+import { DataError } from "./data-error.ts";
+import { installationRoot, installedDeclarations } from "./installed-declarations.ts";
+import { splitText } from "./split-text.ts";
+import { textBytes } from "./text-bytes.ts";
+import { evenStarts, trainingStart } from "./windows.ts";
+
+export const textDataOptions = v.object({
+  /** A file, or a folder of text; the installed declarations when absent. */
+  path: v.optional(v.string()),
+  /** Of a folder, only names that end so. */
+  extensions: v.optional(v.array(text)),
+  /** T: tokens a row */
+  blockSize: positiveInteger,
+  /** B: rows a batch, on each rank */
+  batchSize: positiveInteger,
+  seed: v.optional(nonNegativeInteger, 0),
+  rank: v.optional(nonNegativeInteger, 0),
+  ranks: v.optional(positiveInteger, 1),
+  /** How much of the text is held out; 0 for none. */
+  validationFraction: v.optional(unitInterval, 0.1),
+});
+export type TextDataOptions = InputOf<typeof textDataOptions>;
+
+/** All that a resumed run needs; the same on every rank. */
+export interface TextDataState {
+  readonly step: number;
+  readonly seed: number;
+  readonly text: string; // SHA-256 of the text and of what is held out
+}
+
+export class TextData {
+  readonly vocabulary = byteTokenizer.vocabulary;
+  readonly source: string; // where the text is from, for people
+  readonly trainBytes: Uint8Array;
+  readonly validationBytes: Uint8Array;
+  readonly #options: OutputOf<typeof textDataOptions>;
+  #step = 0;
+  #fingerprint: string | undefined;
+
+  constructor(bytes: Uint8Array, source: string, options: OutputOf<typeof textDataOptions>) {
+    const { blockSize, validationFraction, rank, ranks } = options;
+    if (rank >= ranks)
+      throw new DataError(`data.rank is ${rank}, but with ${ranks} ranks the last one is ${ranks - 1}.`);
+    const { train, validation } = splitText(bytes, validationFraction);
+    const needed = blockSize + 1; // the last token of a row has a next one
+    if (train.length < needed)
+      throw new DataError(
+        `${source} leaves ${train.length} bytes to train on, but one block needs ${needed} (data.blockSize ${blockSize} and the byte after it); give more text or a smaller block.`,
+      );
+    if (validationFraction > 0 && validation.length < needed)
+      throw new DataError(
+        `${source} leaves ${validation.length} bytes to validate on, but one block needs ${needed} (data.blockSize ${blockSize} and the byte after it); give more text, a smaller block, or a larger data.validationFraction (0 for none).`,
+      );
+    this.source = source;
+    this.trainBytes = train;
+    this.validationBytes = validation;
+    this.#options = options;
+  }
+
+  /** Steps taken so far: how often `next` was asked. */
+  get step(): number {
+    return this.#step;
+  }
+
+  /**
+   * This rank's `count` batches of the next step, `last` set on the last. Rows are numbered through batches, then ranks,
+   * then rows, so 1 rank × 4 batches, 4 ranks × 1 batch and 1 rank × a batch four times as large see the same tokens.
+   */
+  async next(count = 1): Promise<Batch[]> {
+    if (!Number.isSafeInteger(count) || count < 1)
+      throw new DataError(`A step has ${count} batches; ask for 1 or more (the accumulation count).`);
+    const { blockSize } = this.#options;
+    const batches = Array.from({ length: count }, (_, i) =>
+      batchAt(this.trainBytes, this.trainingStarts(this.#step, i), blockSize, i === count - 1),
+    );
+    this.#step++;
+    return batches;
+  }
+
+  /** Where the windows of one of this rank's batches start in `trainBytes`. */
+  trainingStarts(step: number, batch: number): number[] {
+    const { seed, blockSize, batchSize, rank, ranks } = this.#options;
+    const starts = this.trainBytes.length - blockSize;
+    const firstRow = (batch * ranks + rank) * batchSize;
+    return Array.from({ length: batchSize }, (_, row) => trainingStart(seed, step, firstRow + row, starts));
+  }
+
+  /**
+   * Up to `windows` blocks evenly spread over the held-out text, the same at every call. Every rank gets all of them, or
+   * with `sharded` every P-th; then the ranks' counts may differ by one, so weigh by rows. The last batch may be short.
+   */
+  *validation({ windows = 64, sharded = false } = {}): Generator<Batch> {
+    const { blockSize, batchSize } = this.#options;
+    const starts = this.validationStarts({ windows, sharded });
+    for (let i = 0; i < starts.length; i += batchSize) {
+      const end = i + batchSize;
+      yield batchAt(this.validationBytes, starts.slice(i, end), blockSize, end >= starts.length);
+    }
+  }
+
+  /** Where the windows of `validation` start in `validationBytes`. */
+  validationStarts({ windows = 64, sharded = false } = {}): number[] {
+    const { blockSize, rank, ranks } = this.#options;
+    // Blocks may share one byte: the last one's next token is the first token of the following.
+    const all = evenStarts(windows, blockSize, this.validationBytes.length - 1);
+    return sharded ? all.filter((_, i) => i % ranks === rank) : all;
+  }
+
+  state(): TextDataState {
+    this.#fingerprint ??= createHash("sha256")
+      .update(`${this.trainBytes.length} ${this.validationBytes.length} `)
+      .update(this.trainBytes)
+      .update(this.validationBytes)
+      .digest("hex");
+    return { step: this.#step, seed: this.#options.seed, text: this.#fingerprint };
+  }
+
+  /** Continues where `state` was taken, on any number of ranks. Throws `DataError` where the tokens would differ. */
+  restore(state: TextDataState): void {
+    const mine = this.state();
+    if (!Number.isSafeInteger(state.step) || state.step < 0)
+      throw new DataError(`The saved data state has step ${state.step}, which is no count; resume another checkpoint.`);
+    if (state.text !== mine.text)
+      throw new DataError(
+        `${this.source} is not the text that the saved run saw (or another part is held out); give that text, or start a new run.`,
+      );
+    if (state.seed !== mine.seed)
+      throw new DataError(
+        `The saved run drew its batches with seed ${state.seed}, this one has seed ${mine.seed}; set data.seed to ${state.seed}, or start a new run.`,
+      );
+    this.#step = state.step;
+  }
+}
+
+/**
+ * Reads the text and cuts it for training. Throws `OptionsError` for options that are wrong and `DataError` for a text
+ * that cannot be used, each with the remedy.
+ */
+export async function textData(options: TextDataOptions): Promise<TextData> {
+  const parsed = parseOptions(textDataOptions, options, "data");
+  const { path, extensions } = parsed;
+  if (path !== undefined) return new TextData(await textBytes(path, { extensions }), path, parsed);
+  const root = installationRoot();
+  return new TextData(await installedDeclarations(root), "the installed TypeScript declarations", parsed);
+}

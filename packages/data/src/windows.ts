@@ -1,0 +1,41 @@
+/** Which stretches of a text are trained on and evaluated on: numbers only, no tensors, no state. */
+import { philox, wordsOf } from "./philox.ts";
+
+/**
+ * Where one row's window starts: uniform over 0 … starts − 1, a pure function of (seed, step, row), where row counts
+ * through the whole step's batch over all ranks. So how a batch is dealt to ranks changes nothing, and a resumed run
+ * needs only its step. (2⁶⁴ values are mapped by the high half of a product; the bias is below starts / 2⁶⁴.)
+ */
+export function trainingStart(seed: number, step: number, row: number, starts: number): number {
+  const [high, low] = philox([...wordsOf(row), ...wordsOf(step)], wordsOf(seed));
+  const uniform = (BigInt(high) << 32n) | BigInt(low);
+  return Number((uniform * BigInt(starts)) >> 64n);
+}
+
+/** Starts of up to `count` windows of `length` bytes, evenly spread over `total` bytes, none overlapping another. */
+export function evenStarts(count: number, length: number, total: number): number[] {
+  const most = Math.min(count, Math.floor(total / length));
+  const last = total - length;
+  return Array.from({ length: most }, (_, i) => (most === 1 ? 0 : Math.floor((i * last) / (most - 1))));
+}
+
+export interface Rows {
+  readonly tokens: BigInt64Array; // (B, T), row by row
+  readonly next: BigInt64Array; // (B, T): the byte after each token
+}
+
+/** The windows that start there: T bytes each, and the T bytes one further on. */
+export function rowsAt(bytes: Uint8Array, starts: readonly number[], blockSize: number): Rows {
+  const tokens = new BigInt64Array(starts.length * blockSize);
+  const next = new BigInt64Array(starts.length * blockSize);
+  // A byte is the low word of its 64-bit token (little-endian, as everywhere in the wire and file formats here).
+  const tokenWords = new Int32Array(tokens.buffer);
+  const nextWords = new Int32Array(next.buffer);
+  let at = 0;
+  for (const start of starts)
+    for (let t = 0; t < blockSize; t++, at += 2) {
+      tokenWords[at] = bytes[start + t]!;
+      nextWords[at] = bytes[start + t + 1]!;
+    }
+  return { tokens, next };
+}
