@@ -1,0 +1,61 @@
+// Which implementations there are, and which of them runs here.
+#include <stdlib.h>
+#include <string.h>
+
+#include "terse/optimizers.h"
+
+#if defined(__x86_64__)
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#define ON_X86(X, kernels, implementation, runs) X(kernels, implementation, runs)
+#else
+#define ON_X86(X, kernels, implementation, runs)
+#endif
+
+// kernels, implementation, can this machine run it? Best first.
+#define LION(X)                           \
+    ON_X86(X, lion, avx2, HAS_AVX2)       \
+    X(lion, scalar, 1)
+
+#define ADAMW(X)                          \
+    ON_X86(X, adamw, avx2, HAS_AVX2)      \
+    X(adamw, scalar, 1)
+
+#define REDUCTIONS(X)                     \
+    ON_X86(X, reductions, avx2, HAS_AVX2) \
+    X(reductions, scalar, 1)
+
+#define DECLARE(kernels, implementation, runs) extern const terse_##kernels terse_##kernels##_##implementation;
+#define AT(kernels, implementation, runs) if ((runs) && i-- == 0) return &terse_##kernels##_##implementation;
+
+// terse_<kernels>_at and terse_<kernels>_find over one list.
+#define LIST(kernels, ENTRIES)                                                                            \
+    ENTRIES(DECLARE)                                                                                      \
+    const terse_##kernels *terse_##kernels##_at(size_t i) {                                               \
+        ENTRIES(AT)                                                                                       \
+        return NULL;                                                                                      \
+    }                                                                                                     \
+    terse_optimizer_status terse_##kernels##_find(const terse_##kernels **found, const char *wanted) {    \
+        if (!wanted) wanted = getenv("TERSE_IMPLEMENTATION");                                             \
+        const terse_##kernels *at;                                                                        \
+        for (size_t i = 0; (at = terse_##kernels##_at(i)); i++)                                           \
+            if (!wanted || !*wanted || !strcmp(at->implementation, wanted)) {                             \
+                *found = at;                                                                              \
+                return TERSE_OPTIMIZER_OK;                                                                \
+            }                                                                                             \
+        return TERSE_OPTIMIZER_NOT_HERE;                                                                  \
+    }
+
+LIST(lion, LION)
+LIST(adamw, ADAMW)
+LIST(reductions, REDUCTIONS)
+
+uint32_t terse_optimizers_abi(void) { return TERSE_OPTIMIZERS_ABI; }
+
+const char *terse_optimizer_sentence(terse_optimizer_status status) {
+    switch (status) {
+        case TERSE_OPTIMIZER_OK: return "All is well.";
+        case TERSE_OPTIMIZER_NOT_HERE: return "There is no such implementation, or this machine cannot run it.";
+        case TERSE_OPTIMIZER_BAD_RANKS: return "A tally takes 1 to 1024 ranks.";
+    }
+    return "This status is not one of terse_optimizer_status.";
+}

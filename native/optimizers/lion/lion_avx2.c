@@ -1,0 +1,159 @@
+#include <immintrin.h>
+#include <string.h>
+
+#include "lion.h"
+
+// Eight lanes a register, 32 to a round: the round's results wait in registers until its check has passed.
+// x - x is +0 for every finite x and NaN otherwise, so the OR of all differences is the check. Scalar finds the lane, and ends
+// every array.
+typedef struct lanes {
+    __m256 m_in_c, g_in_c, m_in_m, g_in_m;
+} lanes;
+
+static inline lanes lanes_of(const lion_weights *w) {
+    return (lanes){_mm256_set1_ps(w->m_in_c), _mm256_set1_ps(w->g_in_c), _mm256_set1_ps(w->m_in_m), _mm256_set1_ps(w->g_in_m)};
+}
+
+// a x + b y
+static inline __m256 mix(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
+
+static inline int any(__m256 bad) { return !_mm256_testz_si256(_mm256_castps_si256(bad), _mm256_castps_si256(bad)); }
+
+static inline __attribute__((always_inline)) size_t vote_rounds(uint8_t *wire, float *m, const float *g, size_t n, const lanes *w, const int is_plus) {
+    const __m256 zero = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        uint64_t word = 0;
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            __m256 bad = zero, next[4];
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                const size_t at = i + 32 * half + 8 * k;
+                const __m256 mk = _mm256_loadu_ps(m + at), gk = _mm256_loadu_ps(g + at);
+                const __m256 c = mix(w->m_in_c, mk, w->g_in_c, gk);
+                bad = _mm256_or_ps(bad, _mm256_sub_ps(c, c));
+                word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(c, zero, is_plus)) << (32 * half + 8 * k);
+                next[k] = mix(w->m_in_m, mk, w->g_in_m, gk);
+            }
+            if (any(bad)) return i + 32 * half;
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) _mm256_storeu_ps(m + i + 32 * half + 8 * k, next[k]);
+        }
+        memcpy(wire + i / 8, &word, 8);
+    }
+    return i;
+}
+
+static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights weights = lion_weights_of(options);
+    const lanes w = lanes_of(&weights);
+    const size_t done = options->zero == TERSE_LION_PLUS ? vote_rounds(wire, m, g, n, &w, _CMP_GE_OQ) : vote_rounds(wire, m, g, n, &w, _CMP_GT_OQ);
+    return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
+}
+
+static inline __attribute__((always_inline)) size_t step_rounds(float *theta, float *m, const float *g, size_t n, const lion_weights *weights,
+                                                                const int is_plus, const int hold) {
+    const lanes w = lanes_of(weights);
+    const __m256 zero = _mm256_setzero_ps(), minus_zero = _mm256_set1_ps(-0.0f);
+    const __m256 keep = _mm256_set1_ps(weights->keep), scale = _mm256_set1_ps(weights->scale), minus_scale = _mm256_set1_ps(-weights->scale);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256 bad = zero, move[4], next[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m256 mk = _mm256_loadu_ps(m + i + 8 * k), gk = _mm256_loadu_ps(g + i + 8 * k);
+            const __m256 c = mix(w.m_in_c, mk, w.g_in_c, gk);
+            bad = _mm256_or_ps(bad, _mm256_sub_ps(c, c));
+            move[k] = _mm256_blendv_ps(minus_scale, scale, _mm256_cmp_ps(c, zero, is_plus));
+            if (hold) move[k] = _mm256_blendv_ps(move[k], minus_zero, _mm256_cmp_ps(c, zero, _CMP_EQ_OQ));  // x + -0 = x, for -0 too
+            next[k] = mix(w.m_in_m, mk, w.g_in_m, gk);
+        }
+        if (any(bad)) return i;
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keep);
+            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move[k]));
+            _mm256_storeu_ps(m + i + 8 * k, next[k]);
+        }
+    }
+    return i;
+}
+
+static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights w = lion_weights_of(options);
+    const size_t done = options->zero == TERSE_LION_PLUS ? step_rounds(theta, m, g, n, &w, _CMP_GE_OQ, 0)
+                      : options->zero == TERSE_LION_MINUS ? step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 0)
+                                                          : step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 1);
+    return done + terse_lion_scalar.step(theta + done, m + done, g + done, n - done, options);
+}
+
+// Bits 8 k .. 8 k + 7 of a 32-bit word, each at the top of its lane: there it is a float's sign.
+static inline __m256 spread(uint32_t word, int k) {
+    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * k), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)word), to_top));
+}
+
+static inline uint32_t load_word(const uint8_t *wire) {
+    uint32_t word;
+    memcpy(&word, wire, 4);
+    return word;
+}
+
+static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
+    const __m256 keeps = _mm256_set1_ps(keep), minus_scale = _mm256_set1_ps(-scale), sign_bit = _mm256_set1_ps(-0.0f);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const uint32_t word = load_word(wire + i / 8);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m256 move = _mm256_xor_ps(minus_scale, _mm256_and_ps(spread(word, k), sign_bit));
+            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keeps);
+            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move));
+        }
+    }
+    terse_lion_scalar.apply_signs(theta + i, wire + i / 8, n - i, keep, scale);
+}
+
+static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
+    const __m256 keeps = _mm256_set1_ps(keep), minus_scale = _mm256_set1_ps(-scale), sign_bit = _mm256_set1_ps(-0.0f);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const uint32_t signs = load_word(plus + i / 8), moves = load_word(nonzero + i / 8);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m256 sign = _mm256_xor_ps(minus_scale, _mm256_and_ps(spread(signs, k), sign_bit));
+            const __m256 move = _mm256_blendv_ps(sign_bit, sign, spread(moves, k));  // x + -0 = x, for -0 too
+            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keeps);
+            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move));
+        }
+    }
+    terse_lion_scalar.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, n - i, keep, scale);
+}
+
+static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
+    if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
+    const int count = tally_planes(ranks);
+    const __m256 keeps = _mm256_set1_ps(keep), scales = _mm256_set1_ps(scale), all = _mm256_set1_ps((float)ranks), none = _mm256_set1_ps(-(float)ranks);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256 balance[4] = {none, none, none, none};  // 2 c - ranks: small whole numbers, exact in fp32
+        for (int k = 0; k < count; k++) {
+            const uint32_t word = load_word(planes[k] + i / 8);
+            const __m256 twice = _mm256_set1_ps((float)(2 << k));
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                balance[j] = _mm256_add_ps(balance[j], _mm256_blendv_ps(_mm256_setzero_ps(), twice, spread(word, j)));
+        }
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * j), keeps);
+            _mm256_storeu_ps(theta + i + 8 * j, _mm256_add_ps(kept, _mm256_mul_ps(_mm256_div_ps(balance[j], all), scales)));
+        }
+    }
+    const uint8_t *rest[TALLY_PLANES];
+    for (int k = 0; k < count; k++) rest[k] = planes[k] + i / 8;
+    return terse_lion_scalar.apply_tally(theta + i, rest, ranks, n - i, keep, scale);
+}
+
+const terse_lion terse_lion_avx2 = {"avx2", vote, step, apply_signs, apply_ternary, apply_tally};

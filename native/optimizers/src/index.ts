@@ -1,0 +1,127 @@
+/**
+ * Fused optimizer kernels: each array is read once. One thread, synchronous, in place, fp32 on the CPU, any alignment.
+ *
+ * The arithmetic is fp32 without fused multiply-add, the same bits from every implementation and on every machine:
+ * β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double first.
+ *
+ * Every function throws a TypeError where memory is not f32 (u8 for packed signs) on the CPU, a RangeError where lengths do not
+ * fit, and NativeMissingError where the addon is not built. Arrays of one call may not overlap.
+ */
+import { type Memory, NotFiniteError } from "@terse/native-loader";
+import {
+  type AdamWKernels,
+  type AdamWOptions,
+  type Change,
+  choose,
+  type LionKernels,
+  type LionStepOptions,
+  type LionVoteOptions,
+  open,
+  type ReductionKernels,
+} from "./kernels.ts";
+
+export { type Memory, NativeMissingError, NotFiniteError, type PointerMemory } from "@terse/native-loader";
+export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } from "./kernels.ts";
+
+/**
+ * The first half of a Lion Cub step, one pass over m and g (n floats each):
+ *
+ *   wire ← sign(β₁ m + (1 − β₁) g), one bit a float, ceil(n/8) bytes, pad bits 0; an exact zero counts as `zero`
+ *   m    ← β₂ m + (1 − β₂) g
+ *
+ * NaN or infinity in m or g: NotFiniteError with the first one's index; m is updated before that index and not from it on, and
+ * `wire` is undefined.
+ */
+export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): void {
+  accept("lionVote", m, g, lion().vote(wire, m, g, options));
+}
+
+/**
+ * A plain Lion step, one pass over θ, m and g (n floats each):
+ *
+ *   c ← β₁ m + (1 − β₁) g
+ *   θ ← (1 − η λ) θ − η sign(c)      zero "hold": an exact zero of c does not move θ, as in the Lion paper
+ *   m ← β₂ m + (1 − β₂) g
+ *
+ * The same bits as lionVote then applySigns with keep = 1 − η λ and scale = −η. NaN or infinity in m or g: NotFiniteError with
+ * the first one's index; θ and m are updated before that index and not from it on.
+ */
+export function lionStep(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): void {
+  accept("lionStep", m, g, lion().step(θ, m, g, options));
+}
+
+/** θ ← keep θ + scale · (±1), one pass. wire: ceil(n/8) bytes for the n floats of θ, bit 1 = plus. */
+export function applySigns(θ: Memory, wire: Uint8Array, change: Change): void {
+  lion().applySigns(θ, wire, change);
+}
+
+/** θ ← keep θ + scale · (±1 by `plus` where `nonzero` is 1, else 0), one pass. Each plane: ceil(n/8) bytes. */
+export function applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
+  lion().applyTernary(θ, plus, nonzero, change);
+}
+
+/**
+ * θ ← keep θ + scale · (2 c − P)/P, one pass; c is the number of plus votes of P = `ranks` (1 to 1024), planes[k] its bit k,
+ * planes.length = ceil(log2(P + 1)). Where all agree this is applySigns, bit for bit.
+ */
+export function applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: number, change: Change): void {
+  lion().applyTally(θ, planes, ranks, change);
+}
+
+/**
+ * AdamW as in PyTorch, one pass over θ, m, v and g (n floats each); t = options.step is 1 for the first update:
+ *
+ *   m ← β₁ m + (1 − β₁) g
+ *   v ← β₂ v + (1 − β₂) g²
+ *   θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε)      m̂ = m / (1 − β₁ᵗ)   v̂ = v / (1 − β₂ᵗ), the corrections in double
+ *
+ * NaN or infinity in m, v, g, or in the new v (|g| above about 10¹⁹ squares to infinity): NotFiniteError with the first one's
+ * index; everything is updated before that index and not from it on.
+ */
+export function adamwStep(θ: Memory, m: Memory, v: Memory, g: Memory, options: AdamWOptions): void {
+  accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
+}
+
+/** Σ x², in fp64 and in an order that depends on the length alone, so it is the same on every machine. NaN and infinity propagate. */
+export function sumOfSquares(x: Memory): number {
+  return reductions().sumOfSquares(x);
+}
+
+/** x ← k x, with k rounded to fp32. */
+export function scaleInPlace(x: Memory, k: number): void {
+  reductions().scale(x, k);
+}
+
+/** The implementation that runs: "avx2", "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
+export const implementation = (): string => lion().implementation;
+
+/** Address of the first element: benchmarks align by it. */
+export const addressOf = (memory: Memory): bigint => open().addressOf(memory);
+
+let chosenLion: LionKernels | undefined;
+function lion(): LionKernels {
+  chosenLion ??= choose(open().lions());
+  return chosenLion;
+}
+
+let chosenAdamW: AdamWKernels | undefined;
+function adamw(): AdamWKernels {
+  chosenAdamW ??= choose(open().adamws());
+  return chosenAdamW;
+}
+
+let chosenReductions: ReductionKernels | undefined;
+function reductions(): ReductionKernels {
+  chosenReductions ??= choose(open().reductions());
+  return chosenReductions;
+}
+
+function accept(where: string, m: Memory, g: Memory, accepted: number): void {
+  if (accepted === m.length) return;
+  const gradient = g instanceof Float32Array ? g[accepted] : undefined;
+  throw new NotFiniteError(
+    `${where}: ${gradient === undefined || Number.isFinite(gradient) ? "the state or g" : "g"}`,
+    accepted,
+    gradient !== undefined && !Number.isFinite(gradient) ? gradient : undefined,
+  );
+}

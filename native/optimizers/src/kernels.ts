@@ -1,0 +1,86 @@
+import { type Addon, loadAddon, type Memory } from "@terse/native-loader";
+
+/** What a packed sign says of an exact zero. */
+export type Sign = "plus" | "minus";
+
+/** θ ← keep θ + scale · (…), both rounded to fp32. For Lion keep = 1 − η λ and scale = −η. */
+export interface Change {
+  keep: number;
+  scale: number;
+}
+
+export interface LionVoteOptions {
+  beta1: number; // β₁
+  beta2: number; // β₂
+  zero: Sign;
+}
+
+export interface LionStepOptions {
+  lr: number; // η
+  beta1: number; // β₁
+  beta2: number; // β₂
+  weightDecay: number; // λ
+  zero: Sign | "hold";
+}
+
+export interface AdamWOptions {
+  lr: number; // η
+  beta1: number; // β₁
+  beta2: number; // β₂
+  eps: number; // ε
+  weightDecay: number; // λ
+  step: number; // t: 1 for the first update
+}
+
+/** One implementation, as in `terse/optimizers.h`. A kernel that returns a number returns the elements it accepted. */
+export interface LionKernels {
+  readonly implementation: string; // "avx2", "scalar"
+  vote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): number;
+  step(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): number;
+  applySigns(θ: Memory, wire: Uint8Array, change: Change): void;
+  applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, change: Change): void;
+  applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: number, change: Change): void;
+}
+
+export interface AdamWKernels {
+  readonly implementation: string;
+  step(θ: Memory, m: Memory, v: Memory, g: Memory, options: AdamWOptions): number;
+}
+
+export interface ReductionKernels {
+  readonly implementation: string;
+  sumOfSquares(x: Memory): number;
+  scale(x: Memory, k: number): void;
+}
+
+export interface OptimizersAddon {
+  readonly abi: number;
+  /** Every implementation that this machine can run, best first. */
+  lions(): LionKernels[];
+  adamws(): AdamWKernels[];
+  reductions(): ReductionKernels[];
+  addressOf(memory: Memory): bigint;
+}
+
+let addon: (Addon & OptimizersAddon) | undefined;
+
+/** The addon. Throws NativeMissingError with the remedy where it is not built. */
+export function open(): OptimizersAddon {
+  addon ??= loadAddon("optimizers", import.meta.url) as Addon & OptimizersAddon;
+  return addon;
+}
+
+/** The best implementation, or the one that TERSE_IMPLEMENTATION names. A name that is not there is an error that lists what is. */
+export function choose<K extends { readonly implementation: string }>(
+  kernels: readonly K[],
+  wanted = process.env["TERSE_IMPLEMENTATION"],
+): K {
+  // Only codecs have a TypeScript implementation; beside it runs the plain C one.
+  const name = wanted === "typescript" ? "scalar" : wanted;
+  const kernel = name ? kernels.find(({ implementation }) => implementation === name) : kernels[0];
+  if (kernel) return kernel;
+  const names = kernels.map(({ implementation }) => implementation).join(", ");
+  throw new Error(
+    `TERSE_IMPLEMENTATION=${wanted}: the optimizer kernels have no such implementation on this machine; there is ${names}.`,
+  );
+}
