@@ -12,7 +12,14 @@ export async function check(variables: Record<string, string>): Promise<boolean>
     [
       "types and package lint",
       "turbo",
-      ["run", "typecheck", "lint:package", "--continue", "--output-logs=errors-only", "--ui=stream"],
+      [
+        "run",
+        "typecheck",
+        "lint:package",
+        "--continue=dependencies-successful",
+        "--output-logs=errors-only",
+        "--ui=stream",
+      ],
     ],
   ];
   let well = true;

@@ -132,7 +132,7 @@ async function gloo(environment: Environment): Promise<Finding> {
     if (found !== undefined) return { name: "Gloo", state: "ok", path: found.library, note: `from ${found.source}` };
     if (aptRelease() === undefined)
       return { name: "Gloo", state: "missing", remedy: "install Gloo's development package, or set TERSE_GLOO" };
-    return { name: "Gloo", state: "later", remedy: `${setUp}, or sudo apt-get install libgloo-dev` };
+    return { name: "Gloo", state: "later", note: "or: sudo apt-get install libgloo-dev", remedy: setUp };
   } catch (error) {
     return wrong("Gloo", error);
   }
@@ -213,7 +213,7 @@ async function nccl(wheels: readonly string[]): Promise<Finding> {
     return {
       name: "NCCL",
       state: "without",
-      note: "only GPUs need it",
+      note: "not here; only GPUs need it",
       remedy: "pip install nvidia-nccl-cu13, or sudo apt-get install libnccl2",
     };
   return { name: "NCCL", state: "ok", version: found.version ?? "", path: found.path };
@@ -227,7 +227,7 @@ async function cuda(wheels: readonly string[]): Promise<Finding> {
       name: "CUDA",
       state: "without",
       note: `no NVIDIA driver, ${nvcc}`,
-      remedy: "the driver comes with your distribution's nvidia-driver package",
+      remedy: "sudo apt-get install nvidia-driver, where there is an NVIDIA GPU",
     };
   return { name: "CUDA", state: "ok", version: `driver ${driver}`, note: [...devices, nvcc].join("; ") };
 }
@@ -245,10 +245,16 @@ export function report(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map((finding) => finding.name.length)) + 2;
   const lines = findings.flatMap(({ name, state, version, path, note, remedy }) => {
     const [colour, mark] = marks[state];
-    const words = [version, path && shortened(path), note && paint(out, "dim", note)].filter(Boolean).join("  ");
-    const absent = state === "missing" && version === undefined ? "missing" : "";
-    const line = `  ${paint(out, colour, mark)} ${name.padEnd(width)}${words || absent}`;
-    return remedy && state !== "ok" ? [line, `    ${" ".repeat(width)}${paint(out, "dim", "→")} ${remedy}`] : [line];
+    const comes = remedy === setUp ? `comes with ${setUp}` : undefined;
+    const absent = state === "missing" && version === undefined ? "missing" : undefined;
+    const words = [
+      absent,
+      version,
+      path && shortened(path),
+      ...[note, comes].map((text) => text && paint(out, "dim", text)),
+    ];
+    const line = `  ${paint(out, colour, mark)} ${name.padEnd(width)}${words.filter(Boolean).join("  ")}`;
+    return remedy && !comes ? [line, `    ${" ".repeat(width)}${paint(out, "dim", "→")} ${remedy}`] : [line];
   });
   return `${lines.join("\n")}\n\n${verdict(findings)}\n`;
 }

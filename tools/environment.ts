@@ -34,7 +34,6 @@ export function asShell(values: Record<string, string>): string {
 }
 
 function pathWith(folders: (string | undefined)[]): string {
-  const present = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  const first = folders.filter((folder): folder is string => folder !== undefined);
-  return [...first, ...present.filter((folder) => !first.includes(folder))].join(delimiter);
+  const present = (process.env["PATH"] ?? "").split(delimiter);
+  return [...new Set([...folders, ...present].filter((folder) => folder))].join(delimiter);
 }

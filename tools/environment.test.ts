@@ -1,0 +1,24 @@
+import { execFileSync } from "node:child_process";
+import { delimiter } from "node:path";
+import { describe, expect, it } from "vitest";
+import { asShell, variables } from "./environment.ts";
+
+describe("environment", () => {
+  it("reaches a shell unharmed, whatever is in a path", () => {
+    const values = { LIBTORCH: "/home/o'brien/my torch", TERSE_GLOO: '/a "b" $HOME `id` \\n' };
+    const script = `${asShell(values)}\nprintf '%s|%s' "$LIBTORCH" "$TERSE_GLOO"`;
+    expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${values.LIBTORCH}|${values.TERSE_GLOO}`);
+  });
+
+  it("puts our tools first on the PATH, once", () => {
+    const path = variables({ pnpm: "/tools/pnpm/bin" })["PATH"]!.split(delimiter);
+    expect(path[0] === "/tools/pnpm/bin" || path[1] === "/tools/pnpm/bin").toBe(true);
+    expect(new Set(path).size).toBe(path.length);
+  });
+
+  it("says why there is no Python to compare with, and names no library that was not found", () => {
+    const values = variables({ pythonMissing: "the disk is full" });
+    expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");
+    expect(Object.keys(values)).not.toContain("LIBTORCH");
+  });
+});

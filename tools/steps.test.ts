@@ -1,0 +1,86 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, it } from "vitest";
+import { StepFailed } from "./remedy.ts";
+import { scratchFolder } from "./scratch-folder.ts";
+import { SetUpFailed, Steps, seconds } from "./steps.ts";
+
+function stage(isTTY: boolean): { folder: string; steps: Steps; shown: () => string } {
+  const folder = scratchFolder();
+  let text = "";
+  const stream = { isTTY, columns: 60, write: (more: string) => (text += more) };
+  return { folder, steps: new Steps({ stream, folder }), shown: () => text };
+}
+
+describe("Steps", () => {
+  it("prints plain lines where no person looks, and keeps no log of what went well", async () => {
+    const { folder, steps, shown } = stage(false);
+    expect(await steps.run("thing", "1 MB to fetch", (progress) => progress.run("echo", ["hello"]))).toBe("hello\n");
+    expect(shown()).toMatch(/^… thing: 1 MB to fetch\n✓ thing · \d\.\d s\n$/);
+    expect(readdirSync(join(folder, "logs"))).toEqual([]);
+  });
+
+  it("shows a tool's last words on a terminal, within its width", async () => {
+    const { steps, shown } = stage(true);
+    await steps.run("thing", "", (progress) =>
+      progress.run("sh", ["-c", `printf '${"long ".repeat(40)}\\n'; sleep 0.3`]),
+    );
+    const frames = shown().split("\r\x1b[K");
+    expect(frames.some((frame) => frame.includes("long long"))).toBe(true);
+    for (const frame of frames) expect(stripVTControlCharacters(frame).trimEnd().length).toBeLessThan(60);
+  });
+
+  it("shows the end of a failed tool's output, the remedy, and where the rest is", async () => {
+    const { steps, shown } = stage(false);
+    const script =
+      "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done; echo 'getaddrinfo ENOTFOUND registry' >&2; exit 7";
+    await expect(steps.run("thing", "", (progress) => progress.run("sh", ["-c", script]))).rejects.toThrow(SetUpFailed);
+    expect(shown()).toContain("✗ thing");
+    expect(shown()).toContain("│ line 12");
+    expect(shown()).not.toContain("│ line 5\n");
+    expect(shown()).toContain("A package registry cannot be reached");
+    const log = /The whole output: (\S+)/.exec(shown())![1]!;
+    expect(readFileSync(log, "utf8")).toContain("line 1\n");
+  });
+
+  it("shows one line, and no log, for a failure that it knows", async () => {
+    const { folder, steps, shown } = stage(false);
+    const outcome = await steps.try("thing", "", () =>
+      Promise.reject(new StepFailed("no compiler: `sudo apt-get install g++`.")),
+    );
+    expect(outcome).toEqual({ reason: "no compiler: `sudo apt-get install g++`." });
+    expect(shown()).toMatch(/– thing .*\n {2}no compiler: `sudo apt-get install g\+\+`\.\n$/);
+    expect(existsSync(join(folder, "logs"))).toBe(false);
+  });
+
+  it("names a command that is missing", async () => {
+    const { steps, shown } = stage(false);
+    const outcome = await steps.try("thing", "", (progress) => progress.run("no-such-command", []));
+    expect(outcome).toHaveProperty("reason", "no-such-command: command not found");
+    expect(shown()).toContain("no-such-command: command not found");
+  });
+
+  it("still tells what is wrong where no log can be written", async () => {
+    const folder = scratchFolder();
+    writeFileSync(join(folder, "logs"), "a file in the way");
+    let shown = "";
+    const steps = new Steps({ folder, stream: { write: (more: string) => (shown += more) } });
+    await expect(
+      steps.run("thing", "", (progress) => progress.run("sh", ["-c", "echo ENOSPC; exit 1"])),
+    ).rejects.toThrow(SetUpFailed);
+    expect(shown).toContain(`The disk that holds ${folder} is full`);
+    expect(shown).not.toContain("The whole output");
+  });
+
+  it("writes times as people read them", () => {
+    expect([40, 850, 9949, 9950, 59_400, 75_000].map(seconds)).toEqual([
+      "0.0 s",
+      "0.8 s",
+      "9.9 s",
+      "10 s",
+      "59 s",
+      "1 min 15 s",
+    ]);
+  });
+});

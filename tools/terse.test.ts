@@ -1,0 +1,127 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { scratchFolder } from "./scratch-folder.ts";
+import { root } from "./toolchain.ts";
+import { which } from "./which.ts";
+
+const version = /^node_version=(\S+)$/m.exec(readFileSync(join(root, "terse"), "utf8"))![1]!;
+
+/** A machine that has these commands, each a shell script, beside the usual small tools. */
+function machine(commands: Record<string, string>): {
+  toolchain: string;
+  terse: (...args: string[]) => ReturnType<typeof spawnSync> & { stderr: string; stdout: string };
+} {
+  const folder = scratchFolder();
+  const bin = join(folder, "bin");
+  mkdirSync(bin);
+  for (const tool of [
+    "sh",
+    "dirname",
+    "readlink",
+    "mktemp",
+    "tail",
+    "sed",
+    "grep",
+    "tar",
+    "gzip",
+    "rm",
+    "mv",
+    "mkdir",
+    "date",
+    "uname",
+    "cat",
+  ]) {
+    symlinkSync(which(tool)!, join(bin, tool));
+  }
+  for (const [name, script] of Object.entries(commands)) {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  const toolchain = join(folder, "toolchain");
+  const env = { PATH: bin, TERSE_TOOLCHAIN: toolchain };
+  const terse = (...args: string[]) => spawnSync(join(root, "terse"), args, { env, cwd: folder, encoding: "utf8" });
+  return { toolchain, terse };
+}
+
+const oldNode = "echo v18.20.4";
+const currentNode = `[ "$1" = --version ] && echo v24.1.0 || echo "machine's: $*"`;
+// What `npm pack` leaves: a tarball whose package/bin/node is the Node.
+const workingNpm = `mkdir -p package/bin
+printf '#!/bin/sh\\necho "brought: $*"\\n' >package/bin/node
+/bin/chmod +x package/bin/node
+tar -czf node.tgz package
+rm -r package`;
+
+describe("./terse", () => {
+  it("hands over to this machine's Node where it runs TypeScript", () => {
+    const { terse, toolchain } = machine({ node: currentNode });
+    expect(terse("train", "--steps=1").stdout).toBe(`machine's: ${join(root, "tools", "terse.ts")} train --steps=1\n`);
+    expect(existsSync(toolchain)).toBe(false);
+  });
+
+  it("brings a current Node where this machine's is too old, once", () => {
+    const { terse, toolchain } = machine({ node: oldNode, npm: workingNpm });
+    const first = terse("train");
+    expect(first.stdout).toBe(`brought: ${join(root, "tools", "terse.ts")} train\n`);
+    expect(first.stderr).toContain(`✓ node ${version}`);
+    expect(readdirSync(toolchain)).toEqual([`node-${version}`]);
+    expect(terse("train").stderr).toBe("");
+  });
+
+  it("keeps nothing of the Node that a doctor's visit needs", () => {
+    const { terse, toolchain } = machine({ node: oldNode, npm: workingNpm });
+    expect(terse("doctor", "--json").stdout).toBe(`brought: ${join(root, "tools", "terse.ts")} doctor --json\n`);
+    expect(existsSync(toolchain)).toBe(false);
+  });
+
+  it("says what to do where npm cannot fetch, and leaves nothing behind", () => {
+    const { terse, toolchain } = machine({ node: oldNode, npm: "echo 'npm ERR! code ENOTFOUND' >&2; exit 1" });
+    const { status, stderr } = terse("train");
+    expect(status).toBe(1);
+    expect(stderr).toContain("│ npm ERR! code ENOTFOUND");
+    expect(stderr).toMatch(/terse: npm could not bring Node .*check the network/);
+    expect(readdirSync(toolchain)).toEqual([]);
+  });
+
+  it("tells a full disk from a missing network", () => {
+    const { terse } = machine({ node: oldNode, npm: "echo 'npm ERR! code ENOSPC' >&2; exit 1" });
+    expect(terse("train").stderr).toMatch(/terse: the disk that holds .* is full/);
+  });
+
+  it("names the command where neither Node nor npm is here", () => {
+    const { status, stderr } = machine({}).terse("train");
+    expect([status, stderr]).toEqual([
+      1,
+      "terse: neither Node 24 nor npm, which would bring it, is here: sudo apt-get install nodejs npm\n",
+    ]);
+  });
+
+  it("helps where there is no Node at all", () => {
+    const { status, stdout } = machine({}).terse();
+    expect(status).toBe(0);
+    expect(stdout).toContain("./terse train");
+  });
+});
+
+describe("commands", () => {
+  const terse = (...args: string[]) =>
+    spawnSync(process.execPath, [join(root, "tools", "terse.ts"), ...args], { encoding: "utf8" });
+
+  it("names the nearest command for an unknown one", () => {
+    const { status, stderr } = terse("trian");
+    expect([status, stderr]).toEqual([
+      2,
+      'terse: there is no command "trian"; did you mean "train"? See ./terse help.\n',
+    ]);
+  });
+
+  it("are all in the help, and the help has no others", () => {
+    const help = readFileSync(join(root, "tools", "help.txt"), "utf8");
+    const helped = new Set([...help.matchAll(/^ {2}\.\/terse (\w+)/gm)].map((match) => match[1]!));
+    const source = readFileSync(join(root, "tools", "terse.ts"), "utf8");
+    const known = [...source.matchAll(/^ {2}(\w+): async \(\) =>/gm)].map((match) => match[1]!);
+    expect(helped).toEqual(new Set([...known, "help"]));
+  });
+});

@@ -1,0 +1,94 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { scratchFolder } from "./scratch-folder.ts";
+import { bring } from "./toolchain.ts";
+
+const tools = (home: string) => readdirSync(home).filter((name) => name !== "locks");
+const quietly = () => {};
+
+describe("bring", () => {
+  it("gives the folder its name only when it is whole", async () => {
+    const home = scratchFolder();
+    const folder = join(home, "tool-1.0");
+    await bring(
+      folder,
+      async (partial) => {
+        expect(existsSync(folder)).toBe(false);
+        writeFileSync(join(partial, "file"), "whole");
+      },
+      quietly,
+    );
+    expect(readFileSync(join(folder, "file"), "utf8")).toBe("whole");
+    expect(tools(home)).toEqual(["tool-1.0"]);
+  });
+
+  it("leaves nothing of a step that failed", async () => {
+    const home = scratchFolder();
+    const failing = bring(
+      join(home, "tool-1.0"),
+      async (partial) => {
+        writeFileSync(join(partial, "half"), "");
+        throw new Error("the network went away");
+      },
+      quietly,
+    );
+    await expect(failing).rejects.toThrow("the network went away");
+    expect(tools(home)).toEqual([]);
+  });
+
+  it("does not fill a folder that is there", async () => {
+    const folder = join(scratchFolder(), "tool-1.0");
+    mkdirSync(folder);
+    await bring(folder, () => Promise.reject(new Error("filled again")), quietly);
+  });
+
+  it("fills once where two set-ups start at the same time", async () => {
+    const folder = join(scratchFolder(), "tool-1.0");
+    let fills = 0;
+    const fill = async (partial: string) => {
+      fills++;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      writeFileSync(join(partial, "file"), "");
+    };
+    await Promise.all([bring(folder, fill, quietly), bring(folder, fill, quietly)]);
+    expect(fills).toBe(1);
+    expect(readdirSync(folder)).toEqual(["file"]);
+  });
+
+  it("removes what killed set-ups left: its own at once, others' after a day", async () => {
+    const home = scratchFolder();
+    for (const name of ["tool-1.0.partial-a", "other-2.0.partial-b", "other-2.0.partial-c"])
+      mkdirSync(join(home, name));
+    utimesSync(join(home, "other-2.0.partial-b"), 1e9, 1e9);
+    await bring(join(home, "tool-1.0"), async () => {}, quietly);
+    expect(tools(home).sort()).toEqual(["other-2.0.partial-c", "tool-1.0"]);
+  });
+
+  const program = (folder: string) => `
+    import { bring } from ${JSON.stringify(join(import.meta.dirname, "toolchain.ts"))};
+    await bring(${JSON.stringify(folder)}, async () => { console.log("filling"); await new Promise((r) => setTimeout(r, 60_000)); }, () => {});`;
+
+  it("cleans up when it is interrupted, and says so by its exit code", async () => {
+    const home = scratchFolder();
+    const child = spawn(process.execPath, ["--input-type=module-typescript", "-e", program(join(home, "tool-1.0"))]);
+    await once(child.stdout, "data");
+    child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([130, null]);
+    expect(tools(home)).toEqual([]);
+  });
+
+  it("gives the lock back when it is killed, and the next set-up does the work", async () => {
+    const home = scratchFolder();
+    const folder = join(home, "tool-1.0");
+    const child = spawn(process.execPath, ["--input-type=module-typescript", "-e", program(folder)]);
+    await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(existsSync(folder)).toBe(false);
+    await bring(folder, async (partial) => writeFileSync(join(partial, "file"), ""), quietly);
+    expect(tools(home)).toEqual(["tool-1.0"]);
+  });
+});
