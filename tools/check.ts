@@ -3,27 +3,28 @@ import { CommandFailed, run } from "./run.ts";
 import { paint, seconds } from "./steps.ts";
 import { root } from "./toolchain.ts";
 
-/** Style, types, and the packages as they would be published; shows all that a failed tool said. True when all is well. */
-export async function check(variables: Record<string, string>): Promise<boolean> {
-  const env = { ...variables, TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
-  const tools: [title: string, command: string, args: string[]][] = [
+type Task = [title: string, command: string, args: string[]];
+const turbo = ["--continue=dependencies-successful", "--output-logs=errors-only", "--ui=stream"];
+
+/** Style, types, and the packages as they would be published. True when all is well. */
+export function check(variables: Record<string, string>): Promise<boolean> {
+  return work(variables, [
     ["style", "biome", ["check", "."]],
     ["types of the tools", "tsc", ["-p", "tools"]],
-    [
-      "types and package lint",
-      "turbo",
-      [
-        "run",
-        "typecheck",
-        "lint:package",
-        "--continue=dependencies-successful",
-        "--output-logs=errors-only",
-        "--ui=stream",
-      ],
-    ],
-  ];
+    ["types and package lint", "turbo", ["run", "typecheck", "lint:package", ...turbo]],
+  ]);
+}
+
+/** What would be published: each package's dist. */
+export function build(variables: Record<string, string>): Promise<boolean> {
+  return work(variables, [["dist of the packages", "turbo", ["run", "build", ...turbo]]]);
+}
+
+/** Runs all tasks, whatever becomes of one; shows everything that a failed one said. */
+async function work(variables: Record<string, string>, tasks: readonly Task[]): Promise<boolean> {
+  const env = { ...variables, TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
   let well = true;
-  for (const [title, command, args] of tools) {
+  for (const [title, command, args] of tasks) {
     const start = Date.now();
     const show = (mark: string) =>
       process.stderr.write(`${mark} ${title} ${paint(process.stderr, "dim", `· ${seconds(Date.now() - start)}`)}\n`);

@@ -1,5 +1,5 @@
 import { homedir, release } from "node:os";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { aptRelease } from "./apt.ts";
 import { compilerVersion, findBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
@@ -96,7 +96,7 @@ async function npm(): Promise<Finding> {
 function pnpm(): Finding {
   const path = findPnpm();
   return path
-    ? { name: "pnpm", state: "ok", version: pnpmVersion, path }
+    ? { name: "pnpm", state: "ok", version: pnpmVersion, path: join(path, "pnpm") }
     : { name: "pnpm", state: "later", remedy: setUp };
 }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { check } from "./check.ts";
+import { build, check } from "./check.ts";
 import { doctor } from "./doctor.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
 import { nearest } from "./nearest.ts";
@@ -26,6 +26,10 @@ const commands: Record<string, () => Promise<void>> = {
   },
   check: async () => {
     if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
+  },
+  build: async () => {
+    const environment = await setUp(steps, runs);
+    if (!(await build(variables(environment)))) process.exitCode = 1;
   },
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {
