@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { findOrBringPip, pipInstall } from "./pip.ts";
-import { findPython3 } from "./python3.ts";
+import { findPython3, requirePython3 } from "./python3.ts";
 import { requireSpace, StepFailed } from "./remedy.ts";
 import type { Progress } from "./steps.ts";
 import { bring, toolchain } from "./toolchain.ts";
@@ -47,6 +47,7 @@ export async function findLibtorch(): Promise<LibtorchSearch> {
  * enough for C++ on a CPU. From another index the wheel may be a CPU build.
  */
 export async function bringLibtorch(progress: Progress): Promise<Libtorch> {
+  await requirePython3();
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 3e9);
   const pip = await findOrBringPip(progress);

@@ -2,12 +2,11 @@ import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { findOrBringPip, pipInstall } from "./pip.ts";
-import { findPython3 } from "./python3.ts";
+import { findPython3, type Python3, requirePython3 } from "./python3.ts";
 import { requireSpace, StepFailed } from "./remedy.ts";
 import { ask } from "./run.ts";
 import type { Progress } from "./steps.ts";
 import { bring, toolchain } from "./toolchain.ts";
-import { pythonRange, withinReleases } from "./versions.ts";
 
 const requirements = join(import.meta.dirname, "python-requirements.txt");
 
@@ -22,22 +21,14 @@ export async function findPython(): Promise<string | undefined> {
       );
     return named;
   }
-  // Of several (one per version of Python) the one that fits python3 is meant.
-  const [any] = globSync(`python-*-${fingerprint()}/bin/python3`, { cwd: toolchain });
-  if (any === undefined) return undefined;
-  const python = join((await folder()) ?? "", "bin", "python3");
+  const python3 = await findPython3();
+  if (python3 === undefined) return undefined;
+  const python = join(folder(python3), "bin", "python3");
   return existsSync(python) ? python : undefined;
 }
 
 export async function bringPython(progress: Progress): Promise<string> {
-  const target = await folder();
-  if (target === undefined) throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
-  const version = (await findPython3())!.version;
-  if (!withinReleases(version, pythonRange)) {
-    throw new StepFailed(
-      `python3 is ${version}, and PyTorch's wheels are for ${pythonRange.from} to ${pythonRange.to}: put such a Python first on the PATH.`,
-    );
-  }
+  const target = folder(await requirePython3());
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 8e9);
   const pip = await findOrBringPip(progress);
@@ -55,12 +46,7 @@ export async function bringPython(progress: Progress): Promise<string> {
 }
 
 /** One folder for each Python and set of pins: python-3.11-8f14e45f. */
-async function folder(): Promise<string | undefined> {
-  const python = await findPython3();
-  if (python === undefined) return undefined;
-  return join(toolchain, `python-${python.version.split(".").slice(0, 2).join(".")}-${fingerprint()}`);
-}
-
-function fingerprint(): string {
-  return createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 8);
+function folder(python: Python3): string {
+  const pins = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 8);
+  return join(toolchain, `python-${python.version.split(".").slice(0, 2).join(".")}-${pins}`);
 }

@@ -1,4 +1,6 @@
+import { StepFailed } from "./remedy.ts";
 import { ask } from "./run.ts";
+import { pythonRange, withinReleases } from "./versions.ts";
 
 export interface Python3 {
   executable: string;
@@ -22,4 +24,14 @@ export async function findPython3(): Promise<Python3 | undefined> {
     torch: string | null;
   };
   return { executable, version, torch: torch ?? undefined };
+}
+
+/** python3, when PyTorch's wheels are for it; throws what to do otherwise. */
+export async function requirePython3(): Promise<Python3> {
+  const python = await findPython3();
+  if (python === undefined) throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
+  if (withinReleases(python.version, pythonRange)) return python;
+  throw new StepFailed(
+    `python3 is ${python.version}, and PyTorch's wheels are for ${pythonRange.from} to ${pythonRange.to}: put such a Python first on the PATH.`,
+  );
 }

@@ -36,9 +36,9 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
   ],
   ["a folder that is not ours", "Error: EACCES: permission denied, mkdir '/tools/pnpm'", /^\/tools cannot be written/],
   [
-    "a Python without wheels",
+    "an index without the wheel",
     "ERROR: No matching distribution found for torch==2.13.0",
-    /no torch==2\.13\.0 for this Python.*LIBTORCH/,
+    /no torch==2\.13\.0: check the network and the index .*LIBTORCH/,
   ],
   ["an old pip", "no such option: --only-binary", /upgrade pip/],
   ["a stale lockfile", 'ERR_PNPM_OUTDATED_LOCKFILE  Cannot install with "frozen-lockfile"', /commit the lockfile/],

@@ -1,4 +1,5 @@
 import { statfsSync } from "node:fs";
+import { libtorchRange } from "./versions.ts";
 
 /** A step that failed for a reason that we know: the message is one sentence with the remedy. */
 export class StepFailed extends Error {
@@ -47,7 +48,7 @@ const causes: Cause[] = [
   {
     signs: /No matching distribution found for (\S+)/,
     remedy: (output) =>
-      `pip finds no ${/No matching distribution found for (\S+)/.exec(output)?.[1]} for this Python: put a Python 3.10 to 3.14 first on the PATH, or name a libtorch 2.6 to 2.14 in LIBTORCH.`,
+      `pip finds no ${/No matching distribution found for (\S+)/.exec(output)?.[1]}: check the network and the index (PIP_INDEX_URL), or name a libtorch ${libtorchRange.from} to ${libtorchRange.to} in LIBTORCH.`,
   },
   {
     signs: /ERR_PNPM_OUTDATED_LOCKFILE|lockfile .* not up[ -]to[ -]date/i,

@@ -103,12 +103,8 @@ export class Steps {
       return error.message;
     }
     const failed = error as NodeJS.ErrnoException;
-    const output =
-      error instanceof CommandFailed
-        ? `${error.output}\n${error.message}`
-        : failed.code
-          ? failed.message
-          : String(failed.stack);
+    const said = error instanceof CommandFailed ? error.output.trim() : undefined;
+    const output = said || (error instanceof CommandFailed || failed.code ? failed.message : String(failed.stack));
     const kept = log.write(`\n${failed.message}\n`);
     for (const text of lastLines(output, 8)) this.#stream.write(`${this.#paint("dim", `  │ ${text}`)}\n`);
     const remedy = remedyFor(output, this.#folder);
