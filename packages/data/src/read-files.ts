@@ -23,12 +23,12 @@ export async function readFiles(files: readonly SizedFile[]): Promise<Uint8Array
   return bytes.subarray(0, end);
 }
 
-/** The first `target.length` bytes of a file. */
-export async function readInto(target: Uint8Array, path: string): Promise<void> {
+/** The first `target.length` bytes of a file, at most `largest` in one call. */
+export async function readInto(target: Uint8Array, path: string, largest = largestRead): Promise<void> {
   try {
     await using file = await open(path, "r");
     for (let at = 0; at < target.length; ) {
-      const length = Math.min(target.length - at, largestRead);
+      const length = Math.min(target.length - at, largest);
       const { bytesRead } = await file.read(target, at, length, at);
       if (bytesRead === 0)
         throw new DataError(`${path} became shorter while it was read; start again when nothing writes to it.`);

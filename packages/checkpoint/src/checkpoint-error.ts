@@ -1,0 +1,32 @@
+/** A checkpoint cannot be read or written; the message is one sentence with the file, what is wrong, and the remedy. */
+export class CheckpointError extends Error {
+  override readonly name = "CheckpointError";
+}
+
+/** An error of the file system in words that fit after "Cannot write x: "; undefined for any other error. */
+export function reasonOf(error: unknown): string | undefined {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  switch (code) {
+    case "ENOSPC":
+      return "no space is left on its disk; free some and save again";
+    case "EDQUOT":
+      return "your disk quota is used up; free some and save again";
+    case "EFBIG":
+      return "the file may not become that large there; raise the limit (ulimit -f) or choose another folder";
+    case "EACCES":
+    case "EPERM":
+      return "permission denied; choose another folder, or make this one accessible";
+    case "EROFS":
+      return "its disk is read-only; choose another folder";
+    case "ENOENT":
+      return "it does not exist; check the path";
+    case "ENOTDIR":
+      return "a part of the path is a file, not a folder; check the path";
+    case "EISDIR":
+      return "it is a folder; name a file";
+    case "EIO":
+      return "the disk reports an error; use another one";
+    default:
+      return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? `${(error as Error).message}` : undefined;
+  }
+}

@@ -1,0 +1,17 @@
+/** Checkpoints that every framework reads and that are never half-written. */
+export { atomicWrite, atomicWriteText, writeAll } from "./atomic-write.ts";
+export { CheckpointError } from "./checkpoint-error.ts";
+export type { DType, TypedArray } from "./dtypes.ts";
+export { loadModel } from "./load-model.ts";
+export { type Config, loadConfig, loadWeights, type ParameterShape, saveModel } from "./model-folder.ts";
+export { snakeCase } from "./parameter-names.ts";
+export {
+  openSafetensors,
+  readSafetensors,
+  SafetensorsFile,
+  type StoredTensor,
+  type TensorSource,
+  type Tensors,
+  writeSafetensors,
+} from "./safetensors.ts";
+export type { Header, TensorPlace } from "./safetensors-header.ts";

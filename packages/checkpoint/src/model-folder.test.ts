@@ -1,0 +1,135 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CheckpointError } from "./checkpoint-error.ts";
+import type { DType } from "./dtypes.ts";
+import { loadConfig, loadWeights, saveModel } from "./model-folder.ts";
+import { byNameOnDisk, snakeCase } from "./parameter-names.ts";
+import { openSafetensors, type StoredTensor } from "./safetensors.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), "terse-model-")), "checkpoints", "step-5");
+});
+afterEach(() => rmSync(join(folder, "..", ".."), { recursive: true, force: true }));
+
+interface Parameter {
+  shape: readonly number[];
+  dtype: DType;
+  values?: number[];
+}
+const zeros = (...shape: number[]): Parameter => ({ shape, dtype: "f32" });
+const assign = (parameter: Parameter, stored: StoredTensor) => {
+  parameter.values = Array.from(stored.data as Iterable<number>);
+};
+const saved: [string, StoredTensor][] = [
+  ["tokenEmbedding.weight", { dtype: "f32", shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) }],
+  ["blocks.0.outProjection.bias", { dtype: "f32", shape: [2], data: Float32Array.of(5, 6) }],
+];
+const config = { model_type: "gpt", width: 2, layers: 1 };
+
+describe("a model's folder", () => {
+  it("holds config.json and model.safetensors with PyTorch's names", async () => {
+    await saveModel(folder, saved, config);
+    expect(readdirSync(folder).sort()).toEqual(["config.json", "model.safetensors"]);
+    expect(readFileSync(join(folder, "config.json"), "utf8")).toBe(`${JSON.stringify(config, null, 2)}\n`);
+    await using file = await openSafetensors(join(folder, "model.safetensors"));
+    expect([...file.tensors.keys()]).toEqual(["blocks.0.out_projection.bias", "token_embedding.weight"]);
+    expect(file.metadata["format"]).toBe("pt");
+  });
+
+  it("loads what was saved", async () => {
+    await saveModel(folder, saved, config);
+    expect(await loadConfig(folder)).toEqual(config);
+    const model = new Map([
+      ["blocks.0.outProjection.bias", zeros(2)],
+      ["tokenEmbedding.weight", zeros(2, 2)],
+    ]);
+    await loadWeights(folder, model, assign);
+    expect(model.get("tokenEmbedding.weight")!.values).toEqual([1, 2, 3, 4]);
+    expect(model.get("blocks.0.outProjection.bias")!.values).toEqual([5, 6]);
+  });
+
+  it("lists every name that is missing, unexpected or of another shape, and assigns nothing", async () => {
+    await saveModel(
+      folder,
+      [...saved, ["a", saved[0]![1]], ["steps", { dtype: "i64", shape: [1], data: BigInt64Array.of(1n) }]],
+      config,
+    );
+    const model = new Map([
+      ["tokenEmbedding.weight", zeros(4, 1)],
+      ["blocks.0.outProjection.bias", zeros(2)],
+      ["blocks.1.outProjection.bias", zeros(2)],
+      ["head.weight", zeros(2)],
+      ["steps", zeros(1)],
+    ]);
+    await expect(loadWeights(folder, model, assign)).rejects.toThrow(
+      new CheckpointError(
+        `${folder}/model.safetensors does not fit this model: missing blocks.1.out_projection.bias, head.weight; unexpected a; token_embedding.weight is (2, 2) in the file and (4, 1) in the model; steps is i64 in the file and f32 in the model. Build the model from the config.json beside the file.`,
+      ),
+    );
+    for (const { values } of model.values()) expect(values).toBeUndefined();
+  });
+
+  it("lets floating-point types differ", async () => {
+    await saveModel(folder, [["w", { dtype: "bf16", shape: [1], data: Uint16Array.of(0x3f80) }]], config);
+    const seen: DType[] = [];
+    await loadWeights(folder, [["w", zeros(1)]], (_, stored) => void seen.push(stored.dtype));
+    expect(seen).toEqual(["bf16"]);
+  });
+
+  it("keeps the old weights when new ones cannot be written", async () => {
+    await saveModel(folder, saved, config);
+    const before = readFileSync(join(folder, "model.safetensors"));
+    const disposed = {
+      dtype: "f32" as const,
+      shape: [2],
+      toTypedArray: () => Promise.reject(new Error("the tensor was disposed")),
+    };
+    await expect(saveModel(folder, [["w", disposed]], config)).rejects.toThrow("the tensor was disposed");
+    expect(readFileSync(join(folder, "model.safetensors"))).toEqual(before);
+    expect(readdirSync(folder).sort()).toEqual(["config.json", "model.safetensors"]);
+  });
+
+  it("says in one sentence what is wrong with a folder", async () => {
+    await expect(loadConfig(folder)).rejects.toThrow(
+      `Cannot read ${folder}/config.json: it does not exist; check the path.`,
+    );
+    await expect(loadWeights(folder, [], assign)).rejects.toThrow(
+      `Cannot read ${folder}/model.safetensors: it does not exist; check the path.`,
+    );
+    await saveModel(folder, saved, config);
+    for (const text of ["", "{", "[]", "null"]) {
+      writeFileSync(join(folder, "config.json"), text);
+      await expect(loadConfig(folder)).rejects.toThrow(
+        `${folder}/config.json is no JSON object; copy it again, or use an earlier checkpoint.`,
+      );
+    }
+    await expect(saveModel(join(folder, "config.json", "x"), saved, config)).rejects.toThrow(
+      /^Cannot make the folder .*: a part of the path is a file, not a folder; check the path\.$/,
+    );
+  });
+});
+
+describe("names on disk", () => {
+  it.each([
+    ["tokenEmbedding.weight", "token_embedding.weight"],
+    ["blocks.0.mlp.w1.weight", "blocks.0.mlp.w1.weight"],
+    ["norm1.weight", "norm1.weight"],
+    ["lnF.weight", "ln_f.weight"],
+    ["attn.QKV.weight", "attn.qkv.weight"],
+    ["qkvProjection", "qkv_projection"],
+    ["RMSNorm.weight", "rms_norm.weight"],
+    ["already_snake", "already_snake"],
+  ])("%s is %s", (name, onDisk) => expect(snakeCase(name)).toBe(onDisk));
+
+  it("refuses two parameters that would have one", () => {
+    expect(() =>
+      byNameOnDisk([
+        ["lnF", 1],
+        ["ln_f", 2],
+      ]),
+    ).toThrow("The parameters lnF and ln_f would both be ln_f in a checkpoint; rename one of them.");
+  });
+});

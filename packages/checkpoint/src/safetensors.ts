@@ -1,0 +1,190 @@
+/** Tensors in a file that every framework reads; the bytes are those that the format's own library would write. */
+import { type FileHandle, open } from "node:fs/promises";
+import { atomicWrite, writeAll } from "./atomic-write.ts";
+import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { countOf, type DType, dtypes, elements, showShape, type TypedArray } from "./dtypes.ts";
+import {
+  cutShort,
+  type Header,
+  headerLength,
+  largestHeader,
+  parseHeader,
+  type TensorPlace,
+} from "./safetensors-header.ts";
+
+/** A tensor in memory. f16 and bf16 are their bits in a Uint16Array, bool is 0 or 1 in a Uint8Array. */
+export interface StoredTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly data: TypedArray;
+}
+
+/** Any tensor that can say what it holds. */
+export interface TensorSource {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Its elements in order; asked for one tensor at a time, so that a large model is not held twice. */
+  toTypedArray(): ArrayBufferView | Promise<ArrayBufferView>;
+}
+
+export type Tensors = Iterable<readonly [name: string, tensor: StoredTensor | TensorSource]>;
+
+/**
+ * Writes a safetensors file; it appears by rename, whole or not at all. Tensors are laid out as the format's own library
+ * does: larger elements first, then by name. Throws `CheckpointError`.
+ */
+export async function writeSafetensors(
+  path: string,
+  tensors: Tensors,
+  metadata: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const ordered = layOut(path, tensors);
+  const header = headerOf(path, ordered, metadata);
+  await atomicWrite(path, async (file) => {
+    await writeAll(file, header);
+    for (const { name, tensor, bytes } of ordered) {
+      const data = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
+      if (data.byteLength !== bytes)
+        throw new CheckpointError(
+          `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${data.byteLength} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} has ${bytes}. The file is as it was before.`,
+        );
+      await writeAll(file, data);
+    }
+  });
+}
+
+interface Placed {
+  readonly name: string;
+  readonly tensor: StoredTensor | TensorSource;
+  readonly bytes: number;
+}
+
+function layOut(path: string, tensors: Tensors): Placed[] {
+  const byName = new Map<string, Placed>();
+  for (const [name, tensor] of tensors) {
+    const wrong = (what: string) =>
+      new CheckpointError(`Cannot write ${path}: tensor ${JSON.stringify(name)} ${what}.`);
+    if (name === "__metadata__") throw wrong("has the name that the format keeps for itself; name it otherwise");
+    if (byName.has(name)) throw wrong("is there twice; give each its own name");
+    if (!dtypes.includes(tensor.dtype))
+      throw wrong(`has the dtype ${tensor.dtype}; convert it to one of ${dtypes.join(", ")}`);
+    const count = countOf(tensor.shape);
+    if (Number.isNaN(count)) throw wrong(`has the shape ${showShape(tensor.shape)}, which is no list of counts`);
+    byName.set(name, { name, tensor, bytes: count * elements[tensor.dtype].bytes });
+  }
+  const rank = ({ tensor }: Placed) => dtypes.indexOf(tensor.dtype);
+  return [...byName.values()].sort(
+    (a, b) => rank(a) - rank(b) || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)),
+  );
+}
+
+function headerOf(path: string, ordered: readonly Placed[], metadata: Readonly<Record<string, string>>): Uint8Array {
+  const entries: string[] = [];
+  const add = (key: string, value: unknown) => entries.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  const notText = Object.entries(metadata).find(([, value]) => typeof value !== "string");
+  if (notText)
+    throw new CheckpointError(`Cannot write ${path}: its metadata ${JSON.stringify(notText[0])} is no text.`);
+  if (Object.keys(metadata).length > 0) add("__metadata__", metadata);
+  let end = 0;
+  for (const { name, tensor, bytes } of ordered) {
+    const begin = end;
+    end += bytes;
+    add(name, { dtype: elements[tensor.dtype].onDisk, shape: tensor.shape, data_offsets: [begin, end] });
+  }
+  const json = new TextEncoder().encode(`{${entries.join(",")}}`);
+  const padded = Math.ceil(json.length / 8) * 8; // the data starts at a multiple of 8
+  if (padded > largestHeader)
+    throw new CheckpointError(
+      `Cannot write ${path}: its header would have ${padded} bytes, and ${largestHeader} are the most that the format allows; shorten names or metadata.`,
+    );
+  const header = new Uint8Array(8 + padded).fill(0x20);
+  new DataView(header.buffer).setBigUint64(0, BigInt(padded), true);
+  header.set(json, 8);
+  return header;
+}
+
+/** An open safetensors file: the header has been read and checked, tensors are read when they are asked for. */
+export class SafetensorsFile implements AsyncDisposable {
+  readonly path: string;
+  readonly metadata: Header["metadata"];
+  readonly tensors: Header["tensors"];
+  readonly #file: FileHandle;
+
+  constructor(path: string, file: FileHandle, header: Header) {
+    this.path = path;
+    this.#file = file;
+    this.metadata = header.metadata;
+    this.tensors = header.tensors;
+  }
+
+  /** One tensor's elements. Throws `CheckpointError`. */
+  async read(name: string): Promise<StoredTensor> {
+    const place = this.tensors.get(name);
+    if (!place) throw new CheckpointError(`${this.path} has no tensor ${JSON.stringify(name)}; ${this.#listed()}.`);
+    const data = elements[place.dtype].array(await this.#bytesOf(place));
+    const wrong = place.dtype === "bool" ? (data as Uint8Array).findIndex((byte) => byte > 1) : -1;
+    if (wrong >= 0)
+      throw new CheckpointError(
+        `${this.path} is damaged: element ${wrong} of the bool tensor ${JSON.stringify(name)} is ${data[wrong]}; copy it again, or use an earlier checkpoint.`,
+      );
+    return { dtype: place.dtype, shape: place.shape, data };
+  }
+
+  async #bytesOf({ begin, bytes }: TensorPlace): Promise<ArrayBuffer> {
+    const target = new Uint8Array(bytes);
+    await readAll(this.#file, target, begin, this.path);
+    return target.buffer;
+  }
+
+  #listed(): string {
+    const names = [...this.tensors.keys()];
+    return names.length > 10
+      ? `it has ${names.slice(0, 10).join(", ")} and ${names.length - 10} more`
+      : `it has ${names.join(", ") || "none"}`;
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Opens a file and checks its whole header; tensors stay on the disk. Throws `CheckpointError`. */
+export async function openSafetensors(path: string): Promise<SafetensorsFile> {
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, "r");
+    const status = await file.stat();
+    if (!status.isFile()) throw Object.assign(new Error(), { code: "EISDIR" });
+    const start = new Uint8Array(8);
+    if (status.size >= 8) await readAll(file, start, 0, path);
+    const json = new Uint8Array(headerLength(start, status.size, path));
+    await readAll(file, json, 8, path);
+    return new SafetensorsFile(path, file, parseHeader(json, status.size, path));
+  } catch (error) {
+    await file?.close();
+    const reason = reasonOf(error);
+    if (reason === undefined || error instanceof CheckpointError) throw error;
+    throw new CheckpointError(`Cannot read ${path}: ${reason}.`, { cause: error });
+  }
+}
+
+/** All tensors of a file, or only those named, by name. Throws `CheckpointError`. */
+export async function readSafetensors(path: string, names?: Iterable<string>): Promise<Map<string, StoredTensor>> {
+  await using file = await openSafetensors(path);
+  const tensors = new Map<string, StoredTensor>();
+  for (const name of names ?? file.tensors.keys()) tensors.set(name, await file.read(name));
+  return tensors;
+}
+
+async function readAll(file: FileHandle, target: Uint8Array, begin: number, path: string): Promise<void> {
+  for (let at = 0; at < target.length; ) {
+    const length = Math.min(target.length - at, 1 << 30); // one read call of the system ends at 2 GiB
+    const { bytesRead } = await file.read(target, at, length, begin + at);
+    if (bytesRead === 0) throw cutShort(path, begin + at, `at least ${begin + target.length}`);
+    at += bytesRead;
+  }
+}
