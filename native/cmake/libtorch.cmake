@@ -1,0 +1,98 @@
+# terse_libtorch(TARGET): compiles and links TARGET against libtorch, found by the first of
+#   1. LIBTORCH, a folder with lib/ and include/;  2. the torch package of python3;  3. the newest libtorch-* of the toolchain folder.
+# find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and with a system libtorch beside
+# it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time when a CUDA device is asked for.
+
+function(terse_find_libtorch result how)
+  if(DEFINED ENV{LIBTORCH} AND NOT "$ENV{LIBTORCH}" STREQUAL "")
+    if(NOT EXISTS "$ENV{LIBTORCH}/lib/libtorch_cpu.so" OR NOT EXISTS "$ENV{LIBTORCH}/include/ATen")
+      message(FATAL_ERROR "LIBTORCH is $ENV{LIBTORCH}, which has no lib/libtorch_cpu.so or no include/ATen. Point it to the torch folder of a wheel, or to an unpacked libtorch.")
+    endif()
+    file(REAL_PATH "$ENV{LIBTORCH}" root)
+    set(${result} "${root}" PARENT_SCOPE)
+    set(${how} "LIBTORCH" PARENT_SCOPE)
+    return()
+  endif()
+
+  find_program(TERSE_PYTHON3 python3)
+  if(TERSE_PYTHON3)
+    # find_spec does not import torch, which would take seconds.
+    execute_process(
+      COMMAND ${TERSE_PYTHON3} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+      OUTPUT_VARIABLE root OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed AND EXISTS "${root}/lib/libtorch_cpu.so" AND EXISTS "${root}/include/ATen")
+      file(REAL_PATH "${root}" root)
+      set(${result} "${root}" PARENT_SCOPE)
+      set(${how} "python3" PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+
+  if(DEFINED ENV{TERSE_TOOLCHAIN} AND NOT "$ENV{TERSE_TOOLCHAIN}" STREQUAL "")
+    set(toolchain "$ENV{TERSE_TOOLCHAIN}")
+  elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(toolchain "$ENV{XDG_CACHE_HOME}/terse")
+  else()
+    set(toolchain "$ENV{HOME}/.cache/terse")
+  endif()
+  file(GLOB roots "${toolchain}/libtorch-*/torch")
+  list(SORT roots COMPARE NATURAL ORDER DESCENDING)
+  foreach(root ${roots})
+    if(EXISTS "${root}/lib/libtorch_cpu.so" AND EXISTS "${root}/include/ATen")
+      file(REAL_PATH "${root}" root)
+      set(${result} "${root}" PARENT_SCOPE)
+      set(${how} "the toolchain folder" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+
+  message(FATAL_ERROR
+    "libtorch was not found. One of these brings it:\n"
+    "  1. LIBTORCH=/path/to/torch, a folder with lib/ and include/ (a wheel's torch folder, or an unpacked libtorch)\n"
+    "  2. python3 -m pip install torch\n"
+    "  3. ./terse setup, which puts it into ${toolchain}")
+endfunction()
+
+# The version is read from the headers, because they are what we compile against.
+function(terse_libtorch_version root result)
+  foreach(file torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS "${root}/include/${file}")
+      file(STRINGS "${root}/include/${file}" lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+      if(lines)
+        string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+        string(REPLACE ";" "." version "${numbers}")
+        set(${result} "${version}" PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "${root}/include has no torch/version.h: this is no libtorch that we know.")
+endfunction()
+
+function(terse_libtorch target)
+  terse_find_libtorch(root how)
+  terse_libtorch_version(${root} version)
+  if(version VERSION_LESS 2.6)
+    message(FATAL_ERROR "libtorch ${version} at ${root} (found by ${how}) is too old: 2.6 to 2.14 are supported. Set LIBTORCH to a newer one.")
+  endif()
+
+  # Wheels up to 2.6 were built with the old std::string; the symbols say which.
+  file(STRINGS "${root}/lib/libc10.so" modern REGEX "_ZN3c105ErrorC[12]E.*__cxx11" LIMIT_COUNT 1)
+  set(abi 0)
+  if(modern)
+    set(abi 1)
+  endif()
+  message(STATUS "libtorch ${version} at ${root}, found by ${how}, C++11 ABI ${abi}")
+
+  target_include_directories(${target} SYSTEM PRIVATE "${root}/include" "${root}/include/torch/csrc/api/include")
+  target_compile_definitions(${target} PRIVATE _GLIBCXX_USE_CXX11_ABI=${abi} "TERSE_LIBTORCH_ROOT=\"${root}\"")
+  target_link_libraries(${target} PRIVATE "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
+  # libtorch_cpu.so names libraries of CUDA, which its own RUNPATH finds when it is loaded; here they need not resolve.
+  target_link_options(${target} PRIVATE -Wl,--allow-shlib-undefined -Wl,--no-as-needed)
+  set_target_properties(${target} PROPERTIES BUILD_RPATH "${root}/lib" SKIP_BUILD_RPATH FALSE)
+
+  # Read before the addon is opened, so that a libtorch that went away is a sentence and not a loader's message.
+  file(WRITE "${CMAKE_BINARY_DIR}/Release/build-info.json.new"
+    "{\n  \"libtorch\": \"${root}\",\n  \"foundBy\": \"${how}\",\n  \"version\": \"${version}\",\n  \"cxx11Abi\": ${abi},\n  \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"\n}\n")
+  file(RENAME "${CMAKE_BINARY_DIR}/Release/build-info.json.new" "${CMAKE_BINARY_DIR}/Release/build-info.json")
+endfunction()

@@ -1,0 +1,441 @@
+// The functions that src/native.ts declares. A tensor is always its handle.
+#include <cstring>
+
+#include "compute.h"
+#include "library.h"
+#include "operators.h"
+
+namespace terse {
+
+const char* name_of(c10::ScalarType dtype) {
+    switch (dtype) {
+        case c10::ScalarType::Byte: return "u8";
+        case c10::ScalarType::Char: return "i8";
+        case c10::ScalarType::Short: return "i16";
+        case c10::ScalarType::Int: return "i32";
+        case c10::ScalarType::Long: return "i64";
+        case c10::ScalarType::Half: return "f16";
+        case c10::ScalarType::BFloat16: return "bf16";
+        case c10::ScalarType::Float: return "f32";
+        case c10::ScalarType::Double: return "f64";
+        case c10::ScalarType::Bool: return "bool";
+        default: return c10::toString(dtype);
+    }
+}
+
+c10::ScalarType dtype_of(const std::string& name) {
+    static const std::pair<const char*, c10::ScalarType> types[] = {
+        {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},  {"bf16", c10::ScalarType::BFloat16}, {"f16", c10::ScalarType::Half},
+        {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool}, {"u8", c10::ScalarType::Byte},       {"i8", c10::ScalarType::Char},
+        {"i16", c10::ScalarType::Short},  {"i32", c10::ScalarType::Int},
+    };
+    for (const auto& [known, type] : types)
+        if (name == known) return type;
+    throw TypeError("unknown dtype \"" + name + "\"; known: u8, i8, i16, i32, i64, f16, bf16, f32, f64, bool");
+}
+
+std::string describe(const at::Tensor& tensor) {
+    std::string text = name_of(tensor.scalar_type());
+    text += '[';
+    for (int64_t i = 0; i < tensor.dim(); i++) text += (i ? ", " : "") + std::to_string(tensor.size(i));
+    text += ']';
+    return tensor.is_cpu() ? text : text + " on " + tensor.device().str();
+}
+
+const at::Tensor& tensor_of(Context& context, napi_value value, const char* what) {
+    double handle;
+    if (napi_get_value_double(context.env, value, &handle) != napi_ok || !Handles::plausible(handle)) throw TypeError(std::string(what) + ": expected a tensor");
+    const at::Tensor* tensor = context.handles.find(handle);
+    if (!tensor) throw DisposedError(std::string(what) + " has been disposed, or the scope it was born in has ended; keep() it, or return it from the scope");
+    return *tensor;
+}
+
+Failure current_failure(const std::string& where) {
+    const auto sentence = [&](const char* what) { return where + ": " + what; };
+    try {
+        throw;
+    } catch (const DisposedError& error) {
+        return {Failure::Kind::disposed, sentence(error.what()), ""};
+    } catch (const TypeError& error) {
+        return {Failure::Kind::type, sentence(error.what()), ""};
+    } catch (const RangeError& error) {
+        return {Failure::Kind::range, sentence(error.what()), ""};
+    } catch (const c10::Error& error) {
+        return {Failure::Kind::tensor, sentence(error.what_without_backtrace()), error.what()};
+    } catch (const std::bad_alloc&) {
+        return {Failure::Kind::tensor, sentence("there is not enough memory"), ""};
+    } catch (const std::exception& error) {
+        return {Failure::Kind::tensor, sentence(error.what()), ""};
+    } catch (...) {
+        return {Failure::Kind::tensor, sentence("a C++ exception of an unknown kind"), ""};
+    }
+}
+
+napi_value error_of(Context& context, const Failure& failure) {
+    const napi_env env = context.env;
+    const napi_value message = text(env, failure.message);
+    napi_value error;
+    if (failure.kind == Failure::Kind::type) {
+        check(env, napi_create_type_error(env, nullptr, message, &error));
+        return error;
+    }
+    if (failure.kind == Failure::Kind::range) {
+        check(env, napi_create_range_error(env, nullptr, message, &error));
+        return error;
+    }
+    const napi_ref reference = failure.kind == Failure::Kind::disposed ? context.disposed_error : context.tensor_error;
+    if (!reference) {
+        check(env, napi_create_error(env, nullptr, message, &error));
+        return error;
+    }
+    napi_value constructor;
+    check(env, napi_get_reference_value(env, reference, &constructor));
+    const napi_value arguments[] = {message, failure.trace.empty() ? undefined(env) : text(env, failure.trace)};
+    check(env, napi_new_instance(env, constructor, 2, arguments, &error));
+    return error;
+}
+
+namespace {
+
+constexpr size_t most_parameters = 4;
+
+// What an exported function gets: its arguments, undefined where none was given.
+struct Call {
+    Context& context;
+    napi_env env;
+    napi_value values[most_parameters];
+
+    const at::Tensor& tensor(size_t i = 0, const char* what = "the tensor") const { return tensor_of(context, values[i], what); }
+    at::Tensor tensor_or_none(size_t i, const char* what) const {
+        const napi_valuetype type = type_of(env, values[i]);
+        return type == napi_null || type == napi_undefined ? at::Tensor() : tensor(i, what);
+    }
+    bool flag(size_t i) const {
+        bool value;
+        if (napi_get_value_bool(env, values[i], &value) != napi_ok) throw TypeError("expected true or false");
+        return value;
+    }
+    double number(size_t i) const {
+        double value;
+        if (napi_get_value_double(env, values[i], &value) != napi_ok) throw TypeError("expected a number");
+        return value;
+    }
+    napi_value handle(at::Tensor tensor) const { return tensor.defined() ? terse::number(env, context.handles.add(std::move(tensor))) : null(env); }
+};
+
+struct Bytes {
+    void* data;
+    size_t length;
+};
+
+// The memory of a typed array.
+Bytes bytes_of(napi_env env, napi_value value) {
+    napi_typedarray_type type;
+    size_t elements;
+    void* data;
+    if (napi_get_typedarray_info(env, value, &type, &elements, &data, nullptr, nullptr) != napi_ok) throw TypeError("expected a typed array");
+    static const size_t sizes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 2};  // in the order of napi_typedarray_type
+    if (static_cast<size_t>(type) >= std::size(sizes)) throw TypeError("this kind of typed array is not supported");
+    return {data, elements * sizes[type]};
+}
+
+at::Tensor contiguous_on_cpu(const at::Tensor& tensor) {
+    return tensor.detach().to(c10::Device(c10::kCPU)).contiguous();
+}
+
+void release(Context& context, const double* handles, size_t count) {
+    int64_t external = 0, total;
+    for (size_t i = 0; i < count; i++) context.handles.remove(handles[i], external);
+    if (external) napi_adjust_external_memory(context.env, -external, &total);
+}
+
+using Body = napi_value (*)(const Call&);
+
+template <size_t N>
+struct Name {
+    char text[N];
+    constexpr Name(const char (&given)[N]) { std::copy_n(given, N, text); }
+};
+
+template <Name name, Body body>
+napi_value exported(napi_env env, napi_callback_info info) {
+    Context* context;
+    napi_value values[most_parameters];
+    size_t count = most_parameters;
+    napi_get_cb_info(env, info, &count, values, nullptr, reinterpret_cast<void**>(&context));
+    return guard(*context, [] { return std::string(name.text); }, [&] {
+        const Call call{*context, env, {values[0], values[1], values[2], values[3]}};
+        return body(call);
+    });
+}
+
+napi_value shape(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    const napi_value sizes = array(call.env, tensor.dim());
+    for (int64_t i = 0; i < tensor.dim(); i++) set(call.env, sizes, static_cast<uint32_t>(i), integer(call.env, tensor.size(i)));
+    return sizes;
+}
+
+napi_value strides(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    const napi_value steps = array(call.env, tensor.dim());
+    for (int64_t i = 0; i < tensor.dim(); i++) set(call.env, steps, static_cast<uint32_t>(i), integer(call.env, tensor.stride(i)));
+    return steps;
+}
+
+napi_value dtype(const Call& call) { return text(call.env, name_of(call.tensor().scalar_type())); }
+napi_value device(const Call& call) { return text(call.env, call.tensor().device().str()); }
+napi_value length(const Call& call) { return integer(call.env, call.tensor().numel()); }
+napi_value is_contiguous(const Call& call) { return boolean(call.env, call.tensor().is_contiguous()); }
+napi_value requires_grad(const Call& call) { return boolean(call.env, call.tensor().requires_grad()); }
+napi_value is_leaf(const Call& call) { return boolean(call.env, call.tensor().is_leaf()); }
+
+napi_value set_requires_grad(const Call& call) {
+    call.tensor().requires_grad_(call.flag(1));
+    return undefined(call.env);
+}
+
+napi_value grad(const Call& call) { return call.handle(call.tensor().grad()); }
+
+napi_value set_grad(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    at::Tensor gradient = call.tensor_or_none(1, "the gradient");
+    if (gradient.defined() && (gradient.sizes() != tensor.sizes() || gradient.scalar_type() != tensor.scalar_type() || gradient.device() != tensor.device()))
+        throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor));
+    tensor.mutable_grad() = std::move(gradient);
+    return undefined(call.env);
+}
+
+napi_value set_data(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    const at::Tensor& data = call.tensor(1, "the data");
+    tensor.set_data(data.detach());
+    return undefined(call.env);
+}
+
+napi_value pointer(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    if (!tensor.is_contiguous()) throw RangeError("a tensor " + describe(tensor) + " with gaps between its elements has no single block of memory; call contiguous() first");
+    napi_value address;
+    check(call.env, napi_create_bigint_uint64(call.env, reinterpret_cast<uintptr_t>(tensor.data_ptr()), &address));
+    return address;
+}
+
+napi_value item(const Call& call) {
+    const at::Tensor& tensor = call.tensor();
+    if (tensor.numel() != 1) throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) + " elements, and item() reads exactly one; reduce or select first, or use toTypedArray()");
+    const c10::Scalar value = tensor.item();
+    if (value.isIntegral(false)) return integer(call.env, value.toLong());
+    if (value.isBoolean()) return number(call.env, value.toBool());
+    if (value.isFloatingPoint()) return number(call.env, value.toDouble());
+    throw RangeError("a tensor " + describe(tensor) + " has no form as a JavaScript number");
+}
+
+// fromBytes(typed array, dtype): a tensor (n) with a copy of the bytes.
+napi_value from_bytes(const Call& call) {
+    const Bytes bytes = bytes_of(call.env, call.values[0]);
+    const c10::ScalarType type = dtype_of(text_of(call.env, call.values[1]));
+    const size_t size = c10::elementSize(type);
+    if (bytes.length % size) throw RangeError(std::to_string(bytes.length) + " bytes are no whole number of " + name_of(type) + " elements");
+    static const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
+    std::vector<c10::IValue> stack{c10::List<int64_t>({static_cast<int64_t>(bytes.length / size)}), type, c10::IValue(), c10::Device(c10::kCPU), c10::IValue(), c10::IValue()};
+    empty.callBoxed(stack);
+    at::Tensor tensor = std::move(stack[0]).toTensor();
+    if (bytes.length) std::memcpy(tensor.data_ptr(), bytes.data, bytes.length);
+    return call.handle(std::move(tensor));
+}
+
+// toBytes(tensor, typed array): copies the elements out, in row-major order.
+napi_value to_bytes(const Call& call) {
+    const at::Tensor source = contiguous_on_cpu(call.tensor());
+    const Bytes target = bytes_of(call.env, call.values[1]);
+    if (target.length != source.nbytes()) throw RangeError("a tensor " + describe(source) + " has " + std::to_string(source.nbytes()) + " bytes, the array has " + std::to_string(target.length));
+    if (target.length) std::memcpy(target.data, source.data_ptr(), target.length);
+    return undefined(call.env);
+}
+
+napi_value dispose(const Call& call) {
+    const double handle = call.number(0);
+    release(call.context, &handle, 1);
+    return undefined(call.env);
+}
+
+// disposeAll(Float64Array of handles, how many)
+napi_value dispose_all(const Call& call) {
+    const Bytes bytes = bytes_of(call.env, call.values[0]);
+    const double count = call.number(1);
+    if (!(count >= 0 && count * sizeof(double) <= bytes.length)) throw RangeError("the array is shorter than the count");
+    release(call.context, static_cast<const double*>(bytes.data), static_cast<size_t>(count));
+    return undefined(call.env);
+}
+
+// Tells the garbage collector how much memory hangs on this tensor. For those that no scope frees.
+napi_value report_memory(const Call& call) {
+    int64_t total;
+    if (const int64_t bytes = call.context.handles.count_external(call.number(0))) check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
+    return undefined(call.env);
+}
+
+napi_value memory(const Call& call) {
+    const Handles::Memory memory = call.context.handles.memory();
+    napi_value object;
+    check(call.env, napi_create_object(call.env, &object));
+    set(call.env, object, "tensors", number(call.env, static_cast<double>(memory.tensors)));
+    set(call.env, object, "bytes", number(call.env, static_cast<double>(memory.bytes)));
+    return object;
+}
+
+// Returns what it was.
+napi_value set_grad_enabled(const Call& call) {
+    const bool wanted = call.flag(0), before = c10::GradMode::is_enabled();
+    c10::GradMode::set_enabled(wanted);
+    return boolean(call.env, before);
+}
+
+napi_value manual_seed(const Call& call) {
+    int64_t seed;
+    bool lossless;
+    if (napi_get_value_bigint_int64(call.env, call.values[0], &seed, &lossless) != napi_ok) {
+        const double given = call.number(0);
+        if (!(given >= -9007199254740991.0 && given <= 9007199254740991.0) || given != static_cast<double>(static_cast<int64_t>(given)))
+            throw RangeError("a seed is a whole number or a bigint");
+        seed = static_cast<int64_t>(given);
+    }
+    // Not at::manual_seed: asking it for GPUs before libtorch_cuda.so is open would fix the answer "none".
+    if (cuda_is_open()) {
+        at::manual_seed(static_cast<uint64_t>(seed));
+        return undefined(call.env);
+    }
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(seed));
+    return undefined(call.env);
+}
+
+napi_value random_state(const Call& call) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    std::lock_guard lock(generator.mutex());
+    return call.handle(generator.get_state());
+}
+
+napi_value set_random_state(const Call& call) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    std::lock_guard lock(generator.mutex());
+    generator.set_state(call.tensor());
+    return undefined(call.env);
+}
+
+napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_threads()); }
+
+napi_value set_num_threads(const Call& call) {
+    const double threads = call.number(0);
+    if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads)) throw RangeError("expected a whole number of threads, 1 or more");
+    set_threads(static_cast<int>(threads));
+    return undefined(call.env);
+}
+
+napi_value backward(const Call& call) {
+    at::Tensor gradient = call.tensor_or_none(1, "the gradient");
+    return call.context.compute->backward(call.tensor(), std::move(gradient), call.flag(2));
+}
+
+napi_value watch(const Call& call) {
+    call.context.compute->watch(call.tensor(), call.number(1));
+    return undefined(call.env);
+}
+
+napi_value unwatch(const Call& call) {
+    call.context.compute->unwatch(call.tensor());
+    return undefined(call.env);
+}
+
+napi_value on_ready(const Call& call) {
+    call.context.compute->on_ready(call.values[0]);
+    return undefined(call.env);
+}
+
+// setErrors(TensorError, TensorDisposedError)
+napi_value set_errors(const Call& call) {
+    check(call.env, napi_create_reference(call.env, call.values[0], 1, &call.context.tensor_error));
+    check(call.env, napi_create_reference(call.env, call.values[1], 1, &call.context.disposed_error));
+    return undefined(call.env);
+}
+
+napi_value describe_library(const Call& call) {
+    napi_value object;
+    check(call.env, napi_create_object(call.env, &object));
+    set(call.env, object, "version", text(call.env, loaded_version()));
+    set(call.env, object, "folder", text(call.env, libtorch_folder()));
+    set(call.env, object, "configuration", text(call.env, at::show_config()));
+    set(call.env, object, "cuda", boolean(call.env, cuda_is_open()));
+    return object;
+}
+
+napi_value open(const Call& call) { return text(call.env, open_device(text_of(call.env, call.values[0])).str()); }
+
+struct Export {
+    const char* name;
+    napi_callback function;
+};
+
+#define TERSE_EXPORT(name, body) {name, exported<name, body>}
+const Export exports_table[] = {
+    {"find", find_operator},
+    {"call", call_operator},
+    {"results", operator_results},
+    TERSE_EXPORT("shape", shape),
+    TERSE_EXPORT("strides", strides),
+    TERSE_EXPORT("dtype", dtype),
+    TERSE_EXPORT("device", device),
+    TERSE_EXPORT("length", length),
+    TERSE_EXPORT("isContiguous", is_contiguous),
+    TERSE_EXPORT("isLeaf", is_leaf),
+    TERSE_EXPORT("requiresGrad", requires_grad),
+    TERSE_EXPORT("setRequiresGrad", set_requires_grad),
+    TERSE_EXPORT("grad", grad),
+    TERSE_EXPORT("setGrad", set_grad),
+    TERSE_EXPORT("setData", set_data),
+    TERSE_EXPORT("pointer", pointer),
+    TERSE_EXPORT("item", item),
+    TERSE_EXPORT("fromBytes", from_bytes),
+    TERSE_EXPORT("toBytes", to_bytes),
+    TERSE_EXPORT("dispose", dispose),
+    TERSE_EXPORT("disposeAll", dispose_all),
+    TERSE_EXPORT("reportMemory", report_memory),
+    TERSE_EXPORT("memory", memory),
+    TERSE_EXPORT("setGradEnabled", set_grad_enabled),
+    TERSE_EXPORT("manualSeed", manual_seed),
+    TERSE_EXPORT("randomState", random_state),
+    TERSE_EXPORT("setRandomState", set_random_state),
+    TERSE_EXPORT("numThreads", num_threads),
+    TERSE_EXPORT("setNumThreads", set_num_threads),
+    TERSE_EXPORT("backward", backward),
+    TERSE_EXPORT("watch", watch),
+    TERSE_EXPORT("unwatch", unwatch),
+    TERSE_EXPORT("onReady", on_ready),
+    TERSE_EXPORT("setErrors", set_errors),
+    TERSE_EXPORT("library", describe_library),
+    TERSE_EXPORT("openDevice", open),
+};
+
+napi_value initialise(napi_env env, napi_value exports) {
+    auto context = std::make_unique<Context>(env);
+    Context* data = context.get();
+    return guard(*data, [] { return std::string("@terse/native-tensor"); }, [&] {
+        check_libraries();
+        context->compute = std::make_unique<Compute>(*context);
+        for (const Export& entry : exports_table) {
+            napi_value function;
+            check(env, napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.function, data, &function));
+            set(env, exports, entry.name, function);
+        }
+        // The compute thread must be gone before the environment is, and the tensors before libtorch is.
+        check(env, napi_add_env_cleanup_hook(env, [](void* given) { delete static_cast<Context*>(given); }, context.release()));
+        return exports;
+    });
+}
+
+}  // namespace
+}  // namespace terse
+
+NAPI_MODULE_INIT() { return terse::initialise(env, exports); }

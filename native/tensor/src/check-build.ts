@@ -1,0 +1,33 @@
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { NativeMissingError } from "@terse/native-loader";
+
+/** What CMake wrote beside the addon. */
+export interface BuildInfo {
+  libtorch: string; // folder with lib/ and include/
+  foundBy: string;
+  version: string;
+  cxx11Abi: 0 | 1;
+  compiler: string;
+}
+
+export function readBuildInfo(packageRoot: string): BuildInfo | undefined {
+  const file = join(packageRoot, "build", "Release", "build-info.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as BuildInfo) : undefined;
+}
+
+/** Refuses, before anything is opened, an addon whose libtorch went away or is not the one that LIBTORCH names now. */
+export function checkBuild(packageRoot: string, environment: NodeJS.ProcessEnv = process.env): void {
+  const info = readBuildInfo(packageRoot);
+  if (info === undefined) return; // no addon at all: the loader says so better
+  const remedy = `Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot}.`;
+  if (!existsSync(join(info.libtorch, "lib", "libtorch_cpu.so")))
+    throw new NativeMissingError(
+      `the native tensor addon was built against libtorch ${info.version} at ${info.libtorch}, which is not there any more. ${remedy}`,
+    );
+  const wanted = environment["LIBTORCH"];
+  if (wanted && (!existsSync(wanted) || realpathSync(wanted) !== realpathSync(info.libtorch)))
+    throw new NativeMissingError(
+      `the native tensor addon was built against libtorch ${info.version} at ${info.libtorch}, but LIBTORCH is ${wanted}. ${remedy}`,
+    );
+}

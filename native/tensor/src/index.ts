@@ -1,0 +1,20 @@
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { loadAddon } from "@terse/native-loader";
+import { checkBuild } from "./check-build.ts";
+import { TensorDisposedError, TensorError } from "./errors.ts";
+import type { Native } from "./native.ts";
+
+export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-loader";
+export { type BuildInfo, checkBuild, readBuildInfo } from "./check-build.ts";
+export { TensorDisposedError, TensorError } from "./errors.ts";
+export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";
+
+/** The root of this package: sources lie in src/, published code in dist/. */
+export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
+
+checkBuild(packageRoot);
+
+/** The dispatcher of libtorch, opened. */
+export const native = loadAddon("tensor", import.meta.url) as unknown as Native;
+native.setErrors(TensorError, TensorDisposedError);

@@ -1,0 +1,139 @@
+/** Where tensors come from. Without `dtype` they are f32 (arange and randint: i64), without `device` on the CPU. */
+import { type DType, type Handle, native, type TypedArray } from "@terse/native-tensor";
+import { dtypeOf } from "./dtype.ts";
+import { handleOf } from "./lifetime.ts";
+import { Tensor } from "./tensor.ts";
+
+export interface TensorOptions {
+  dtype?: DType;
+  device?: string; // "cpu", "cuda:0"
+  requiresGrad?: boolean;
+}
+
+export type Shape = readonly number[];
+
+const id = {
+  zeros: native.find("aten::zeros"),
+  ones: native.find("aten::ones"),
+  full: native.find("aten::full"),
+  empty: native.find("aten::empty.memory_format"),
+  arange: native.find("aten::arange.start_step"),
+  linspace: native.find("aten::linspace"),
+  eye: native.find("aten::eye"),
+  randn: native.find("aten::randn"),
+  rand: native.find("aten::rand"),
+  randint: native.find("aten::randint.low"),
+  randperm: native.find("aten::randperm"),
+  zerosLike: native.find("aten::zeros_like"),
+  onesLike: native.find("aten::ones_like"),
+  emptyLike: native.find("aten::empty_like"),
+  view: native.find("aten::view"),
+  to: native.find("aten::to.dtype_layout"),
+};
+
+function make(
+  operator: number,
+  values: unknown[],
+  { dtype = "f32", device = "cpu", requiresGrad = false }: TensorOptions,
+): Tensor {
+  const tensor = new Tensor(native.call(operator, ...values, dtype, undefined, device) as Handle);
+  if (requiresGrad) tensor.requiresGrad = true;
+  return tensor;
+}
+
+function makeLike(operator: number, tensor: Tensor, { dtype, device, requiresGrad = false }: TensorOptions): Tensor {
+  const made = new Tensor(native.call(operator, handleOf(tensor), dtype, undefined, device) as Handle);
+  if (requiresGrad) made.requiresGrad = true;
+  return made;
+}
+
+export const zeros = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.zeros, [shape], options);
+export const ones = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.ones, [shape], options);
+export const full = (shape: Shape, value: number, options: TensorOptions = {}): Tensor =>
+  make(id.full, [shape, value], options);
+/** Not initialised. */
+export const empty = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.empty, [shape], options);
+/** Standard normal. */
+export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.randn, [shape], options);
+/** Uniform in [0, 1). */
+export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.rand, [shape], options);
+/** Whole numbers in [low, high), i64 unless said otherwise. */
+export const randint = (low: number, high: number, shape: Shape, options: TensorOptions = {}): Tensor =>
+  make(id.randint, [low, high, shape], { dtype: "i64", ...options });
+/** A permutation of 0 … n − 1, i64 unless said otherwise. */
+export const randperm = (n: number, options: TensorOptions = {}): Tensor =>
+  make(id.randperm, [n], { dtype: "i64", ...options });
+/** n values from start to end, both included. */
+export const linspace = (start: number, end: number, n: number, options: TensorOptions = {}): Tensor =>
+  make(id.linspace, [start, end, n], options);
+/** The identity (n, n). */
+export const eye = (n: number, options: TensorOptions = {}): Tensor => make(id.eye, [n], options);
+
+/** 0 … end − 1, or start, start + step, … below end. i64 when all three are whole, else f32. */
+export function arange(end: number, options?: TensorOptions): Tensor;
+export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor;
+export function arange(a: number, b?: number | TensorOptions, step = 1, more: TensorOptions = {}): Tensor {
+  const [start, end, options] = typeof b === "number" ? [a, b, more] : [0, a, b ?? {}];
+  const dtype = [start, end, step].every(Number.isInteger) ? "i64" : "f32";
+  return make(id.arange, [start, end, step], { dtype, ...options });
+}
+
+export const zerosLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
+  makeLike(id.zerosLike, tensor, options);
+export const onesLike = (tensor: Tensor, options: TensorOptions = {}): Tensor => makeLike(id.onesLike, tensor, options);
+export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =>
+  makeLike(id.emptyLike, tensor, options);
+
+/**
+ * A copy of the array's elements, in this shape (default: one dimension), converted when `dtype` is another one.
+ * A Uint16Array holds the bits of bf16 or f16 and needs `dtype`; a Uint8Array may hold bool.
+ */
+export function fromTypedArray(
+  array: TypedArray,
+  shape?: Shape,
+  { dtype, device, requiresGrad = false }: TensorOptions = {},
+): Tensor {
+  const own = dtypeOf(array, dtype);
+  let handle = native.fromBytes(array, own);
+  const replace = (next: Handle) => {
+    native.dispose(handle);
+    handle = next;
+  };
+  try {
+    if (shape !== undefined) replace(native.call(id.view, handle, shape));
+    if ((dtype !== undefined && dtype !== own) || device !== undefined)
+      replace(native.call(id.to, handle, dtype, undefined, device));
+  } catch (error) {
+    native.dispose(handle);
+    throw error;
+  }
+  const tensor = new Tensor(handle);
+  if (requiresGrad) tensor.requiresGrad = true;
+  return tensor;
+}
+
+export type Nested = number | boolean | readonly Nested[];
+
+/** From a number, or from arrays of arrays of them: `tensor([[1, 2], [3, 4]])`. f32 unless `dtype` says otherwise. */
+export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
+  const shape: number[] = [];
+  for (let level: Nested = values; typeof level === "object"; level = level[0]!) {
+    shape.push(level.length);
+    if (level.length === 0) break;
+  }
+  const flat: number[] = [];
+  const collect = (level: Nested, depth: number): void => {
+    if (typeof level !== "object") {
+      if (depth !== shape.length)
+        throw new RangeError(`tensor: rows of different depth; expected shape [${shape.join(", ")}]`);
+      flat.push(Number(level));
+      return;
+    }
+    if (level.length !== shape[depth])
+      throw new RangeError(`tensor: rows of different length; expected shape [${shape.join(", ")}]`);
+    for (const element of level) collect(element, depth + 1);
+  };
+  collect(values, 0);
+  if (dtype === "i64") return fromTypedArray(BigInt64Array.from(flat, BigInt), shape, { dtype, ...options });
+  return fromTypedArray(Float64Array.from(flat), shape, { dtype, ...options });
+}

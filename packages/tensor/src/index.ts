@@ -1,0 +1,31 @@
+export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-tensor";
+export { TensorDisposedError, TensorError } from "@terse/native-tensor";
+export { Arena, type Segment } from "./arena.ts";
+export { type Argument, call } from "./call.ts";
+export {
+  arange,
+  empty,
+  emptyLike,
+  eye,
+  fromTypedArray,
+  full,
+  linspace,
+  type Nested,
+  ones,
+  onesLike,
+  rand,
+  randint,
+  randn,
+  randperm,
+  type Shape,
+  type TensorOptions,
+  tensor,
+  zeros,
+  zerosLike,
+} from "./factories.ts";
+export { keep, memory, scope } from "./lifetime.ts";
+export * from "./nn/index.ts";
+export { noGrad } from "./no-grad.ts";
+export { manualSeed, randomState, setRandomState } from "./random.ts";
+export { libtorch, numThreads, openDevice, setNumThreads } from "./runtime.ts";
+export { cat, type Dim, type Operand, stack, Tensor, where } from "./tensor.ts";

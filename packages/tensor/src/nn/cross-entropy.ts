@@ -1,0 +1,36 @@
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+
+const id = native.find("aten::cross_entropy_loss");
+const reductions = { none: 0, mean: 1, sum: 2 }; // at::Reduction
+
+export interface CrossEntropyOptions {
+  reduction?: "mean" | "sum" | "none";
+  ignoreIndex?: number;
+  labelSmoothing?: number;
+}
+
+/**
+ * −log softmax(logits)[target], in nats:  logits (…, classes)   target (…) i64   → ()
+ * The classes are the last dimension, whatever stands before; PyTorch wants them second. "none" gives one loss a row, flat.
+ */
+export function crossEntropy(
+  logits: Tensor,
+  target: Tensor,
+  { reduction = "mean", ignoreIndex = -100, labelSmoothing = 0 }: CrossEntropyOptions = {},
+): Tensor {
+  const classes = logits.shape.at(-1) ?? 1;
+  const rows = logits.reshape(-1, classes);
+  return new Tensor(
+    native.call(
+      id,
+      handleOf(rows),
+      handleOf(target.reshape(-1)),
+      null,
+      reductions[reduction],
+      ignoreIndex,
+      labelSmoothing,
+    ) as Handle,
+  );
+}

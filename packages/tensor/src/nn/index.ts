@@ -1,0 +1,11 @@
+export { CausalSelfAttention } from "./causal-self-attention.ts";
+export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.ts";
+export { dropout } from "./dropout.ts";
+export { Embedding, embedding } from "./embedding.ts";
+export { LayerNorm, layerNorm } from "./layer-norm.ts";
+export { Linear, linear } from "./linear.ts";
+export { Module, snakeCase } from "./module.ts";
+export { ModuleList } from "./module-list.ts";
+export { Parameter, type Role } from "./parameter.ts";
+export { RMSNorm, rmsNorm } from "./rms-norm.ts";
+export { type AttentionOptions, scaledDotProductAttention } from "./scaled-dot-product-attention.ts";

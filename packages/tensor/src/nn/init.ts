@@ -1,0 +1,9 @@
+import { empty, type Shape } from "../factories.ts";
+import { scope } from "../lifetime.ts";
+import type { Tensor } from "../tensor.ts";
+import { Parameter, type Role } from "./parameter.ts";
+
+/** A parameter of this shape with the values that `fill` writes; nothing else of it stays. */
+export function parameter(shape: Shape, role: Role, fill: (data: Tensor) => Tensor): Parameter {
+  return scope(() => new Parameter(fill(empty(shape)), { role }));
+}

@@ -1,0 +1,46 @@
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+import { parameter } from "./init.ts";
+import { Module } from "./module.ts";
+import type { Parameter } from "./parameter.ts";
+
+const id = native.find("aten::layer_norm");
+
+/** (x − mean) / √(var + ε) ⊙ γ + β over the last dimension. */
+export function layerNorm(
+  x: Tensor,
+  weight?: Tensor | null,
+  bias?: Tensor | null,
+  { eps = 1e-5 }: { eps?: number } = {},
+): Tensor {
+  const width = weight ? weight.length : x.shape.at(-1)!;
+  return new Tensor(
+    native.call(
+      id,
+      handleOf(x),
+      [width],
+      weight ? handleOf(weight) : null,
+      bias ? handleOf(bias) : null,
+      eps,
+    ) as Handle,
+  );
+}
+
+/** Layer normalisation, Ba, Kiros, Hinton 2016:  x (…, width)   γ, β (width), ones and zeros at the start */
+export class LayerNorm extends Module {
+  readonly weight: Parameter;
+  readonly bias: Parameter | null;
+  readonly eps: number;
+
+  constructor(width: number, { bias = true, eps = 1e-5 }: { bias?: boolean; eps?: number } = {}) {
+    super();
+    this.weight = parameter([width], "norm", (γ) => γ.fill_(1));
+    this.bias = bias ? parameter([width], "norm", (β) => β.zero_()) : null;
+    this.eps = eps;
+  }
+
+  forward(x: Tensor): Tensor {
+    return layerNorm(x, this.weight, this.bias, { eps: this.eps });
+  }
+}

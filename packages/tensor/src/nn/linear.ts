@@ -1,0 +1,33 @@
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+import { parameter } from "./init.ts";
+import { Module } from "./module.ts";
+import type { Parameter, Role } from "./parameter.ts";
+
+const id = native.find("aten::linear");
+
+/** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out) */
+export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
+  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null) as Handle);
+}
+
+/**
+ * y = x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   y (…, out)
+ * Starts as PyTorch does: W and b uniform in ±1/√in.
+ */
+export class Linear extends Module {
+  readonly weight: Parameter;
+  readonly bias: Parameter | null;
+
+  constructor(inputs: number, outputs: number, { bias = true, role = "matrix" }: { bias?: boolean; role?: Role } = {}) {
+    super();
+    const bound = inputs > 0 ? 1 / Math.sqrt(inputs) : 0;
+    this.weight = parameter([outputs, inputs], role, (w) => w.uniform_(-bound, bound));
+    this.bias = bias ? parameter([outputs], "vector", (b) => b.uniform_(-bound, bound)) : null;
+  }
+
+  forward(x: Tensor): Tensor {
+    return linear(x, this.weight, this.bias);
+  }
+}

@@ -1,0 +1,27 @@
+import { Module } from "./module.ts";
+
+/** Modules in a row, named by their index: "blocks.0", "blocks.1", … */
+export class ModuleList<M extends Module> extends Module implements Iterable<M> {
+  readonly modules: readonly M[];
+
+  constructor(modules: Iterable<M>) {
+    super();
+    this.modules = [...modules];
+  }
+
+  get length(): number {
+    return this.modules.length;
+  }
+
+  at(index: number): M | undefined {
+    return this.modules.at(index);
+  }
+
+  [Symbol.iterator](): Iterator<M> {
+    return this.modules[Symbol.iterator]();
+  }
+
+  override children(): [name: string, module: Module][] {
+    return this.modules.map((module, i) => [String(i), module]);
+  }
+}

@@ -1,0 +1,91 @@
+import { type DType, native } from "@terse/native-tensor";
+import { handleOf, scope } from "../lifetime.ts";
+import { Parameter } from "./parameter.ts";
+
+/**
+ * A part of a model: its fields that are parameters or modules are found by walking it, in the order of their definition.
+ * A subclass has a `forward`; call it directly.
+ */
+export abstract class Module {
+  /** Whether dropout drops. */
+  training = true;
+
+  train(training = true): this {
+    this.training = training;
+    for (const [, child] of this.children()) child.train(training);
+    return this;
+  }
+
+  eval(): this {
+    return this.train(false);
+  }
+
+  /**
+   * Names as PyTorch has them on disk: "blocks.0.attention_norm.weight" for the field `blocks[0].attentionNorm.weight`.
+   * A module's own parameters come before those of its children. One that is used twice (tied) comes once, by its first name.
+   */
+  namedParameters(): [name: string, parameter: Parameter][] {
+    const seen = new Set<Parameter>();
+    const found: [string, Parameter][] = [];
+    const walk = (module: Module, prefix: string) => {
+      for (const [field, value] of Object.entries(module)) {
+        if (!(value instanceof Parameter) || seen.has(value)) continue;
+        seen.add(value);
+        found.push([prefix + snakeCase(field), value]);
+      }
+      for (const [name, child] of module.children()) walk(child, `${prefix}${name}.`);
+    };
+    walk(this, "");
+    return found;
+  }
+
+  parameters(): Parameter[] {
+    return this.namedParameters().map(([, parameter]) => parameter);
+  }
+
+  /** Number of scalars in all parameters, tied ones once. */
+  parameterCount(): number {
+    return this.parameters().reduce((sum, parameter) => sum + parameter.length, 0);
+  }
+
+  /** Modules in its fields, by their names on disk. */
+  children(): [name: string, module: Module][] {
+    return Object.entries(this)
+      .filter((entry): entry is [string, Module] => entry[1] instanceof Module)
+      .map(([field, module]) => [snakeCase(field), module]);
+  }
+
+  /** Moves every parameter to another device or dtype, before an arena holds them. Gradients are dropped. */
+  to(target: { dtype?: DType; device?: string } | DType): this {
+    for (const [name, parameter] of this.namedParameters()) {
+      if (parameter.inArena)
+        throw new Error(
+          `to: ${name} is in an arena, which would be left behind; move the module first, then make its arena`,
+        );
+      scope(() => {
+        parameter.grad = null;
+        native.setData(handleOf(parameter), handleOf(parameter.to(target)));
+      });
+    }
+    return this;
+  }
+
+  /** Frozen parameters get no gradient. */
+  requiresGrad(wanted = true): this {
+    for (const parameter of this.parameters()) parameter.requiresGrad = wanted;
+    return this;
+  }
+
+  /** Frees all parameters and their gradients. */
+  dispose(): void {
+    for (const parameter of this.parameters()) parameter.dispose();
+  }
+}
+
+/** attentionNorm → attention_norm, fc1 → fc1, RMSNorm → rms_norm */
+export function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1_$2")
+    .toLowerCase();
+}

@@ -1,0 +1,22 @@
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf, keep } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+
+/** What a parameter is to an optimizer: Muon and Dion take matrices, weight decay may spare norms, the head learns on its own. */
+export type Role = "matrix" | "vector" | "embedding" | "head" | "norm";
+
+const detach = native.find("aten::detach");
+
+/** A leaf that autograd fills with gradients, and that no scope frees. Shares the memory of `data`. */
+export class Parameter extends Tensor {
+  readonly role: Role;
+  /** An arena holds this parameter's memory, which must not move any more. */
+  inArena = false;
+
+  constructor(data: Tensor, { role }: { role: Role }) {
+    super(native.call(detach, handleOf(data)) as Handle);
+    this.requiresGrad = true;
+    this.role = role;
+    keep(this);
+  }
+}

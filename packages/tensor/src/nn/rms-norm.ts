@@ -1,0 +1,30 @@
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+import { parameter } from "./init.ts";
+import { Module } from "./module.ts";
+import type { Parameter } from "./parameter.ts";
+
+const id = native.find("aten::rms_norm");
+
+/** x / √(mean(x²) + ε) ⊙ γ over the last dimension. Without eps, ε is the dtype's machine epsilon, as in PyTorch. */
+export function rmsNorm(x: Tensor, weight?: Tensor | null, { eps }: { eps?: number } = {}): Tensor {
+  const width = weight ? weight.length : x.shape.at(-1)!;
+  return new Tensor(native.call(id, handleOf(x), [width], weight ? handleOf(weight) : null, eps) as Handle);
+}
+
+/** Root mean square normalisation, Zhang & Sennrich 2019:  x (…, width)   γ (width), ones at the start */
+export class RMSNorm extends Module {
+  readonly weight: Parameter;
+  readonly eps: number | undefined;
+
+  constructor(width: number, { eps }: { eps?: number } = {}) {
+    super();
+    this.weight = parameter([width], "norm", (γ) => γ.fill_(1));
+    this.eps = eps;
+  }
+
+  forward(x: Tensor): Tensor {
+    return rmsNorm(x, this.weight, this.eps === undefined ? {} : { eps: this.eps });
+  }
+}
