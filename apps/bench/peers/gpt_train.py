@@ -1,0 +1,71 @@
+"""Eager PyTorch beside us: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations.
+
+Reads lines "run N" and answers each with the seconds of N training steps, as JSON. Arguments: SHAPE(json) BATCH THREADS.
+"""
+
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "packages/models/src/gpt"))
+
+import torch
+from gpt import Gpt
+
+shape, batch, threads = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+torch.set_num_threads(threads)
+torch.manual_seed(0)
+model = Gpt(**shape)
+parameters = list(model.parameters())
+with torch.no_grad():
+    for p in parameters:
+        if p.dim() > 1:
+            p.normal_(0, 0.02)
+momenta = [torch.zeros_like(p) for p in parameters]
+scratch = [torch.empty_like(p) for p in parameters]  # kept: fresh temporaries would cost page faults every step
+lr, beta1, beta2, decay, clip = 1e-3, 0.9, 0.99, 0.1, 1.0
+
+
+@torch.no_grad()
+def lion():
+    torch.nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
+    gradients = [p.grad for p in parameters]
+    torch._foreach_copy_(scratch, momenta)
+    torch._foreach_lerp_(scratch, gradients, 1 - beta1)
+    torch._foreach_sign_(scratch)
+    torch._foreach_lerp_(momenta, gradients, 1 - beta2)
+    torch._foreach_mul_(parameters, 1 - lr * decay)
+    torch._foreach_add_(parameters, scratch, alpha=-lr)
+
+
+def step():
+    tokens = torch.randint(0, shape["vocabulary"], (batch, shape["context"] + 1))
+    model.zero_grad(set_to_none=True)
+    loss = model.loss(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+    loss.backward()
+    lion()
+    return loss.item()
+
+
+def add_nanoseconds(calls=200_000):
+    a, b = torch.ones(4), torch.ones(4)
+    with torch.no_grad():
+        for _ in range(calls // 10):
+            a.add(b)
+        begin = time.perf_counter()
+        for _ in range(calls):
+            a.add(b)
+        return (time.perf_counter() - begin) / calls * 1e9
+
+
+print(json.dumps({"torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    word, count = line.split()
+    if word == "add":
+        print(json.dumps({"nanoseconds": add_nanoseconds(int(count))}), flush=True)
+        continue
+    begin = time.perf_counter()
+    for _ in range(int(count)):
+        loss = step()
+    print(json.dumps({"seconds": time.perf_counter() - begin, "loss": loss}), flush=True)

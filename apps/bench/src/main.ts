@@ -1,0 +1,51 @@
+/** `./terse bench SUITE [--json FILE|-]`: measurements as one JSON object a line, and a table for people. */
+import { closeSync, openSync, writeSync } from "node:fs";
+import { availableParallelism, cpus } from "node:os";
+import { choose, OptionsError } from "@terse/options";
+import { convergence } from "./convergence/convergence.ts";
+import type { Measurement } from "./measurement.ts";
+import { step } from "./step/step.ts";
+
+/** A suite yields its measurements as it goes. */
+const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, convergence };
+
+const usage = `usage: ./terse bench SUITE [--json FILE]     (- for standard output)
+suites: ${Object.keys(suites).join(", ")}
+`;
+
+async function main(argv: readonly string[]): Promise<void> {
+  const words = argv.filter((word, i) => !word.startsWith("--") && argv[i - 1] !== "--json");
+  if (argv.includes("--help") || words.length === 0) {
+    process.stdout.write(usage);
+    process.exitCode = words.length === 0 && !argv.includes("--help") ? 1 : 0;
+    return;
+  }
+  const json = jsonTarget(argv);
+  const suite = choose("suite", words[0]!, suites);
+  const table = json === "-" ? process.stderr : process.stdout;
+  const file = json === undefined || json === "-" ? undefined : openSync(json, "w");
+  table.write(`${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}\n`);
+  for await (const measurement of suite()) {
+    const line = `${JSON.stringify({ bench: words[0], ...measurement })}\n`;
+    if (json === "-") process.stdout.write(line);
+    else if (file !== undefined) writeSync(file, line);
+    const { case: what, metric, value, unit } = measurement;
+    table.write(`${what.padEnd(34)} ${metric.padEnd(24)} ${value.toPrecision(4).padStart(10)} ${unit}\n`);
+  }
+  if (file !== undefined) closeSync(file);
+}
+
+function jsonTarget(argv: readonly string[]): string | undefined {
+  const at = argv.findIndex((word) => word === "--json" || word.startsWith("--json="));
+  if (at < 0) return undefined;
+  const value = argv[at]!.includes("=") ? argv[at]!.slice("--json=".length) : argv[at + 1];
+  if (!value) throw new OptionsError(["--json needs a file, or - for standard output"]);
+  return value;
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,13 @@
+/** What one training step costs on this machine, each part beside its peer in the same run. */
+import type { Measurement } from "../measurement.ts";
+import { localWork } from "./local-work.ts";
+import { operatorOverhead, throughput } from "./pytorch.ts";
+
+export async function* step(): AsyncGenerator<Measurement> {
+  const { local_over_lion, details } = await localWork();
+  for (const [name, milliseconds] of Object.entries(details))
+    yield { case: "local work, 64 Mi parameters", metric: name, value: milliseconds, unit: "ms" };
+  yield { case: "local work, 64 Mi parameters", metric: "local_over_lion", value: local_over_lion, unit: "ratio" };
+  yield* operatorOverhead();
+  yield* throughput();
+}

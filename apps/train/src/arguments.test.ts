@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { readArguments } from "./arguments.ts";
+
+describe("the command line", () => {
+  it("takes flags with a space or an equals sign", () => {
+    expect(readArguments(["train", "--nproc-per-node", "4", "--recipe=a.yaml"])).toMatchObject({
+      processes: 4,
+      recipe: "a.yaml",
+    });
+  });
+
+  it("takes everything else with an equals sign for an override", () => {
+    expect(readArguments(["train", "--optimizer.lr=3e-4", "--seed=7"]).overrides).toEqual([
+      "optimizer.lr=3e-4",
+      "seed=7",
+    ]);
+  });
+
+  it("turns --data into the recipe's path, whatever characters it has", () => {
+    expect(readArguments(["train", "--data", 'a b: "c"']).overrides).toEqual(['data.path="a b: \\"c\\""']);
+  });
+
+  it("says what is wrong with a number, a missing value, and a stray word", () => {
+    expect(() => readArguments(["train", "--nproc-per-node", "two"])).toThrow(
+      /--nproc-per-node.*whole number ≥ 1.*"two"/,
+    );
+    expect(() => readArguments(["train", "--nproc-per-node", "0"])).toThrow(/≥ 1/);
+    expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
+    expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
+    expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag/);
+  });
+});

@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { bytesText, durationText } from "./format.ts";
+
+it("says bytes in powers of a thousand", () => {
+  expect([0, 999, 1000, 522_592, 16_722_944, 2e12].map(bytesText)).toEqual([
+    "0 B",
+    "999 B",
+    "1.00 kB",
+    "522.6 kB",
+    "16.7 MB",
+    "2.00 TB",
+  ]);
+});
+
+it("says durations as a clock does", () => {
+  expect([0, 9, 95, 4000].map(durationText)).toEqual(["0:00", "0:09", "1:35", "1:06:40"]);
+});

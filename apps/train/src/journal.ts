@@ -1,0 +1,132 @@
+/** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
+import { appendFileSync } from "node:fs";
+import type { Group } from "@terse/collectives";
+import type { TextData } from "@terse/data";
+import type { Gpt } from "@terse/models";
+import type { Optimizer, StepReport } from "@terse/optimizers";
+import { bytesText, durationText } from "./format.ts";
+import type { Recipe } from "./recipe.ts";
+import type { Run } from "./run.ts";
+import { continueText } from "./sample.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
+
+interface Parts {
+  model: Gpt;
+  data: TextData;
+  optimizer: Optimizer;
+  run: Run;
+}
+
+export class Journal implements AsyncDisposable {
+  readonly #recipe: Recipe;
+  readonly #group: Group;
+  readonly #parts: Parts;
+  readonly #terminal: Terminal | undefined; // rank 0 only
+  readonly #began = performance.now();
+  #since = { time: performance.now(), steps: 0, waited: 0 };
+  #firstLoss: number | undefined;
+  #validation: number | undefined;
+  #lastReport: StepReport | undefined;
+
+  constructor(recipe: Recipe, group: Group, parts: Parts) {
+    this.#recipe = recipe;
+    this.#group = group;
+    this.#parts = parts;
+    if (group.rank !== 0) return;
+    this.#terminal = openTerminal(process.stdout);
+    const { model, data, optimizer, run } = parts;
+    this.#terminal.line(
+      `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
+        `data ${data.source}, ${bytesText(data.trainBytes.length)} to train on, ${bytesText(data.validationBytes.length)} to validate; ` +
+        `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}`,
+    );
+    this.#terminal.line(
+      `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent)} a step` +
+        `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
+    );
+    this.#terminal.line(`run ${run.folder}`);
+  }
+
+  /** Begins a step; what it returns ends it. Every `logEvery` steps the ranks agree on their mean loss. */
+  start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
+    const { logEvery, steps, data, accumulate } = this.#recipe;
+    return async ({ loss, lr, ...report }) => {
+      this.#lastReport = report;
+      this.#since.steps++;
+      this.#since.waited += report.waitedSeconds;
+      const last = step + 1 === steps;
+      if (step % logEvery !== 0 && !last) return;
+
+      const mean = new Float64Array([loss]);
+      await this.#group.allReduce(mean);
+      if (!this.#terminal) return;
+      const seconds = (performance.now() - this.#since.time) / 1000;
+      const blockSize = data.blockSize ?? this.#parts.model.shape.context;
+      const tokens = this.#since.steps * accumulate * data.batchSize * blockSize * this.#group.size;
+      const line = {
+        step,
+        "train/loss": mean[0]! / this.#group.size,
+        lr,
+        grad_norm: report.gradientNorm,
+        tokens_per_second: tokens / seconds,
+        step_seconds: seconds / this.#since.steps,
+        waited_fraction: this.#since.waited / seconds,
+        sent_bytes: report.bytes,
+        messages: report.messages,
+      };
+      this.#since = { time: performance.now(), steps: 0, waited: 0 };
+      this.#write(line);
+      this.#terminal.progress(step + 1, steps, {
+        loss: line["train/loss"].toFixed(4),
+        lr: lr.toExponential(2),
+        grad_norm: report.gradientNorm.toFixed(3),
+        tokens_per_second: Math.round(line.tokens_per_second).toLocaleString("en-US"),
+        sent: bytesText(report.bytes),
+        waited: `${Math.round(100 * line.waited_fraction)}%`,
+        left: durationText(line.step_seconds * (steps - step - 1)),
+      });
+    };
+  }
+
+  evaluated(step: number, loss: number): void {
+    this.#firstLoss ??= loss;
+    this.#validation = loss;
+    this.#since.time = performance.now();
+    if (!this.#terminal) return;
+    this.#write({ step, "val/loss": loss });
+    this.#terminal.fact(
+      { step, validation_loss: loss.toFixed(4) },
+      `validation loss ${loss.toFixed(4)} nats per byte after ${step} steps`,
+    );
+  }
+
+  /** The last words of a run: how far it came, what it cost, what it writes now, and where its files are. */
+  async finish(): Promise<void> {
+    if (!this.#terminal) return;
+    const { model, optimizer, run } = this.#parts;
+    const { bytes: length, temperature } = this.#recipe.sample;
+    const text =
+      length > 0 ? await continueText(model, "\n", { bytes: length, temperature, seed: this.#recipe.seed }) : "";
+    const sent = this.#lastReport?.bytes ?? 0;
+    const dense = optimizer.denseBytes;
+    this.#terminal.summary({
+      "validation loss": `${this.#firstLoss?.toFixed(3)} → ${this.#validation?.toFixed(3)} nats per byte`,
+      "sent per step":
+        this.#group.size === 1
+          ? "nothing: one rank"
+          : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
+      time: durationText((performance.now() - this.#began) / 1000),
+      run: run.folder,
+      files: run.files().join("  "),
+      ...(text && { sample: text }),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#terminal?.close();
+  }
+
+  #write(line: object): void {
+    appendFileSync(this.#parts.run.path("metrics.jsonl"), `${JSON.stringify(line)}\n`);
+  }
+}

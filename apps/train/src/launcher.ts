@@ -1,0 +1,159 @@
+/**
+ * Starts the ranks of this machine, holds the rendezvous they meet at, and ends them all when one fails.
+ * Ranks are told who they are by torchrun's environment names.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
+import type { Arguments } from "./arguments.ts";
+import { embedded, readRecipe } from "./recipe.ts";
+
+/** How long ranks may take to end by themselves once one has failed, and then once they were asked to. */
+const grace = { afterFailure: 10_000, afterSignal: 5_000 };
+
+interface Rank {
+  readonly rank: number;
+  readonly child: ChildProcess;
+  failed?: { name: string; message: string };
+  lastWords: string[];
+  code?: number;
+  signal?: NodeJS.Signals;
+}
+
+/** Runs the ranks to their end; returns the exit code of the first that failed. */
+export async function launch(args: Arguments): Promise<number> {
+  // A recipe that cannot be read is said once, here, and not by every rank.
+  readRecipe(args.recipe ?? embedded, args.overrides);
+
+  const token = randomBytes(32).toString("hex");
+  await using server = await serveRendezvous({
+    size: args.processes,
+    host: "127.0.0.1",
+    port: args.masterPort,
+    token,
+    deadlineSeconds: args.deadline,
+  });
+  const ranks = Array.from({ length: args.processes }, (_, rank) => start(rank, args, server, token));
+  const stopForwarding = forwardSignals(ranks);
+  try {
+    return await ended(ranks);
+  } finally {
+    stopForwarding();
+  }
+}
+
+function start(rank: number, args: Arguments, server: RendezvousServer, token: string): Rank {
+  const threads = Math.max(1, Math.floor(availableParallelism() / args.processes));
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv, fileURLToPath(new URL("./main.ts", import.meta.url)), ...process.argv.slice(2)],
+    {
+      env: {
+        OMP_NUM_THREADS: String(threads),
+        ...process.env,
+        RANK: String(rank),
+        WORLD_SIZE: String(args.processes),
+        LOCAL_RANK: String(rank),
+        LOCAL_WORLD_SIZE: String(args.processes),
+        MASTER_ADDR: server.host,
+        MASTER_PORT: String(server.port),
+        TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
+        TERSE_TOKEN: token,
+      },
+      // Rank 0 talks to the terminal itself; the others are heard line by line. The channel ends a rank whose launcher is gone.
+      stdio: ["ignore", rank === 0 ? "inherit" : "pipe", "pipe", "ipc"],
+    },
+  );
+  const state: Rank = { rank, child, lastWords: [] };
+  if (child.stdout) prefixed(child.stdout, process.stdout, state);
+  prefixed(child.stderr!, process.stderr, state);
+  child.on("message", (message: { failed?: Rank["failed"] }) => {
+    if (message.failed) state.failed = message.failed;
+  });
+  return state;
+}
+
+function prefixed(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, state: Rank): void {
+  createInterface({ input: from }).on("line", (line) => {
+    state.lastWords = [...state.lastWords.slice(-9), line];
+    to.write(`[rank ${state.rank}] ${line}\n`);
+  });
+}
+
+/** Waits for all; the first failure gives the others time to say why they stop, then ends them. */
+async function ended(ranks: readonly Rank[]): Promise<number> {
+  const failures: Rank[] = [];
+  const timers: NodeJS.Timeout[] = [];
+  const endOthers = () => {
+    const signal = (name: NodeJS.Signals) => () => {
+      for (const { child } of ranks) if (child.exitCode === null && child.signalCode === null) child.kill(name);
+    };
+    timers.push(setTimeout(signal("SIGTERM"), grace.afterFailure));
+    timers.push(setTimeout(signal("SIGKILL"), grace.afterFailure + grace.afterSignal));
+  };
+
+  await Promise.all(
+    ranks.map(
+      (rank) =>
+        new Promise<void>((resolve) => {
+          rank.child.once("error", (error) => {
+            rank.failed ??= { name: "Error", message: `rank ${rank.rank} could not be started: ${error.message}` };
+            rank.code = 1;
+            failures.push(rank);
+            resolve();
+          });
+          rank.child.once("close", (code, signal) => {
+            if (code !== null) rank.code = code;
+            if (signal !== null) rank.signal = signal;
+            if (code !== 0) {
+              failures.push(rank);
+              if (failures.length === 1) endOthers();
+            }
+            resolve();
+          });
+        }),
+    ),
+  );
+  for (const timer of timers) clearTimeout(timer);
+  if (failures.length === 0) return 0;
+  const cause = rootCause(failures);
+  process.stderr.write(`error: ${explain(cause)}\n`);
+  return cause.code ?? 128 + signalNumber(cause.signal);
+}
+
+/** The rank to blame: one that died without a word, else one that failed by itself, else the first. */
+function rootCause(failures: readonly Rank[]): Rank {
+  return (
+    failures.find(({ signal }) => signal !== undefined && signal !== "SIGTERM") ??
+    failures.find(({ failed }) => failed && failed.name !== "RankLostError") ??
+    failures[0]!
+  );
+}
+
+function explain({ rank, failed, signal, code, lastWords }: Rank): string {
+  if (failed) return failed.message;
+  const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
+  const words = lastWords.length > 0 ? ` Its last words: ${lastWords.slice(-3).join(" | ")}` : "";
+  return `rank ${rank} ${how} and all others were stopped.${words}`;
+}
+
+function signalNumber(signal: NodeJS.Signals | undefined): number {
+  return { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGABRT: 6, SIGKILL: 9, SIGSEGV: 11, SIGTERM: 15 }[signal as string] ?? 1;
+}
+
+/** Ctrl-C and kill reach the ranks; a second Ctrl-C ends them at once. */
+function forwardSignals(ranks: readonly Rank[]): () => void {
+  let asked = false;
+  const forward = (signal: NodeJS.Signals) => {
+    for (const { child } of ranks) child.kill(asked ? "SIGKILL" : signal);
+    asked = true;
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, forward);
+  return () => {
+    for (const name of names) process.off(name, forward);
+  };
+}

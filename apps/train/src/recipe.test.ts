@@ -1,0 +1,51 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { embedded, readRecipe } from "./recipe.ts";
+
+function file(text: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), "terse-recipe-")), "recipe.yaml");
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("a recipe", () => {
+  it("that is embedded trains a small GPT with Lion Cub", () => {
+    const recipe = readRecipe(embedded, []);
+    expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
+    expect(recipe.optimizer).toMatchObject({ name: "lion-cub", beta1: 0.9, beta2: 0.99, tie: "alternate" });
+  });
+
+  it("takes typed overrides", () => {
+    const recipe = readRecipe(embedded, [
+      "optimizer.lr=3e-4",
+      "steps=1_000",
+      "optimizer.name=adamw",
+      "optimizer.eps=1e-6",
+    ]);
+    expect(recipe.optimizer).toMatchObject({ name: "adamw", lr: 3e-4, eps: 1e-6 });
+    expect(recipe.steps).toBe(1000);
+  });
+
+  it.each([
+    ["optimizer.name=lion-cup", /lion-cup.*lion-cub/s],
+    ["optimizer.beta11=0.9", /optimizer\.beta11.*did you mean beta1/],
+    ["optimizer.lr=fast", /optimizer\.lr: expected a number > 0, got "fast"/],
+    ["steps=0", /steps/],
+    ["model.preset=smal", /small/],
+    ["modle.preset=small", /modle.*model/],
+    ["data.batchSize=2.5", /data\.batchSize/],
+  ])("refuses %s and says what was meant", (override, message) => {
+    expect(() => readRecipe(embedded, [override])).toThrow(message);
+  });
+
+  it("that is missing or no YAML names the file", () => {
+    expect(() => readRecipe("nowhere.yaml", [])).toThrow(/nowhere\.yaml cannot be read.*--recipe/);
+    expect(() => readRecipe(file("a: [1"), [])).toThrow(/recipe\.yaml/);
+  });
+
+  it("that leaves out what must be said names it", () => {
+    expect(() => readRecipe(file("steps: 3\n"), [])).toThrow(/model: missing/);
+  });
+});

@@ -1,0 +1,94 @@
+/** A run as data: the recipe file, what the command line changes in it, and what a recipe may say. */
+import { readFileSync } from "node:fs";
+import { gptOptions, gptPresets } from "@terse/models";
+import { algorithms } from "@terse/optimizers";
+import {
+  applyOverrides,
+  nonNegative,
+  nonNegativeInteger,
+  OptionsError,
+  oneOf,
+  parseOptions,
+  parseYaml,
+  positive,
+  positiveInteger,
+  text,
+  unitInterval,
+  v,
+} from "@terse/options";
+
+const model = v.object({
+  name: v.literal("gpt"),
+  preset: v.optional(oneOf(Object.keys(gptPresets) as (keyof typeof gptPresets)[]), "small"),
+  // Each of these overrides the preset.
+  ...v.partial(v.object(gptOptions.entries)).entries,
+});
+
+const data = v.object({
+  name: v.literal("text"),
+  path: v.optional(text),
+  batchSize: v.optional(positiveInteger, 4), // rows a rank and micro-batch
+  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
+  validationFraction: v.optional(unitInterval, 0.1),
+});
+
+/** What every optimizer section has besides the algorithm's own options. */
+const shared = {
+  lr: positive, // η at the schedule's top
+  clip: v.optional(nonNegative, 0), // 0: no clipping
+};
+
+type Name = keyof typeof algorithms;
+
+const optimizer = v.variant(
+  "name",
+  (Object.keys(algorithms) as Name[]).map((name) =>
+    v.object({ name: v.literal(name), ...shared, ...(algorithms[name].options.entries as object) }),
+  ),
+);
+
+const schedule = v.object({
+  name: v.optional(oneOf(["cosine", "constant"]), "cosine"),
+  warmup: v.optional(nonNegativeInteger, 0), // steps
+  final: v.optional(nonNegative, 0.1), // of lr, at the last step
+});
+
+export const recipeSchema = v.object({
+  seed: v.optional(nonNegativeInteger, 0),
+  steps: positiveInteger,
+  accumulate: v.optional(positiveInteger, 1),
+  model,
+  data,
+  optimizer,
+  schedule: v.optional(schedule, {}),
+  evaluate: v.optional(
+    v.object({ every: v.optional(nonNegativeInteger, 0), windows: v.optional(positiveInteger, 64) }),
+    {},
+  ),
+  save: v.optional(v.object({ every: v.optional(nonNegativeInteger, 0) }), {}),
+  sample: v.optional(
+    v.object({ bytes: v.optional(nonNegativeInteger, 400), temperature: v.optional(positive, 0.8) }),
+    {},
+  ),
+  logEvery: v.optional(positiveInteger, 10),
+  compareEvery: v.optional(nonNegativeInteger, 100),
+});
+
+export type Recipe = v.InferOutput<typeof recipeSchema>;
+
+/** The recipe that runs when none is named. */
+export const embedded: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
+
+/** The recipe of a file with dotted overrides on it, checked and with every default filled in. */
+export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
+  let source: string;
+  try {
+    source = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new OptionsError([
+      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); name a YAML file with --recipe`,
+    ]);
+  }
+  const tree = parseYaml(source, String(file)) as Record<string, unknown>;
+  return parseOptions(recipeSchema, applyOverrides(tree, overrides), "");
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import { Bits, openExchange, StepRefusedError } from "./index.ts";
+import { onRanks } from "./testing.ts";
+
+function bits(n: number, value: number): Bits {
+  const u = new Bits(n);
+  u.wire.fill(0);
+  for (let i = 0; i < n; i++) if ((value >> (i % 8)) & 1) u.wire[i >> 3]! |= 1 << (i & 7);
+  return u;
+}
+
+describe("the exchange of a step", () => {
+  it("sends votes that are asked for in one turn as one message", async () => {
+    const alone = await onRanks(3, async (group) => {
+      await openExchange(group).majority(bits(64 * 7, 0b1011), { tie: "plus" });
+      return group.sent().messages;
+    });
+    const together = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      await Promise.all([1, 2, 4].map((words) => exchange.majority(bits(64 * words, 0b1011), { tie: "plus" })));
+      return group.sent().messages;
+    });
+    expect(together).toEqual(alone);
+  });
+
+  it("gives every caller its own piece of the joint message", async () => {
+    const lengths = [5, 64, 70, 1, 300];
+    const results = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      const votes = lengths.map((n, i) =>
+        exchange.majority(bits(n, (37 * (i + 1)) >> (group.rank % 2)), { tie: "minus" }),
+      );
+      return (await Promise.all(votes)).map((v) => [...v.wire]);
+    });
+    // Ranks 0 and 2 agree, so theirs is the majority.
+    const expected = lengths.map((n, i) => [...bits(n, 37 * (i + 1)).wire]);
+    for (const result of results) expect(result).toEqual(expected);
+  });
+
+  it("averages vectors that lie side by side in one message, and others apart", async () => {
+    const messages = await onRanks(2, async (group) => {
+      const flat = Float32Array.from({ length: 30 }, (_, i) => i * (group.rank + 1));
+      const exchange = openExchange(group);
+      await Promise.all([exchange.mean(flat.subarray(0, 10)), exchange.mean(flat.subarray(10, 30))]);
+      expect([...flat]).toEqual(Array.from({ length: 30 }, (_, i) => i * 1.5));
+      return group.sent().messages;
+    });
+    const single = await onRanks(2, async (group) => {
+      await openExchange(group).mean(new Float32Array(30));
+      return group.sent().messages;
+    });
+    expect(messages).toEqual(single);
+  });
+
+  it("lets all ranks stop together when one refuses, for every scheme and any number of ranks", async () => {
+    for (const ranks of [1, 2, 3, 4])
+      for (const ask of ["majority", "zero", "tally"] as const) {
+        const outcomes = await onRanks(ranks, async (group) => {
+          const exchange = openExchange(group);
+          if (group.rank === ranks - 1) exchange.refuse("the loss is not finite");
+          const asked =
+            ask === "tally"
+              ? exchange.tally(bits(100, 3))
+              : exchange.majority(bits(100, 3), { tie: ask === "zero" ? "zero" : "plus" });
+          return asked.then(
+            () => "went on",
+            (error: unknown) => error,
+          );
+        });
+        for (const outcome of outcomes) {
+          expect(outcome).toBeInstanceOf(StepRefusedError);
+          expect((outcome as Error).message).toContain(`rank ${ranks - 1} refuses the step: the loss is not finite`);
+        }
+      }
+  });
+
+  it("spreads what is not finite through a mean to every rank, which can then ask who it was", async () => {
+    const outcomes = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      const x = new Float32Array(1000).fill(group.rank === 1 ? Number.NaN : 1);
+      if (group.rank === 1) exchange.refuse("the loss is not finite");
+      await exchange.mean(x);
+      expect(x.every(Number.isNaN)).toBe(true);
+      return exchange.stop().catch((error: Error) => error.message);
+    });
+    for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the loss is not finite");
+  });
+
+  it("refuses in the same way when a sign was asked of a number that is none", async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const u = bits(100, 5);
+      if (group.rank === 1) u.firstNonFinite = 17;
+      return openExchange(group)
+        .majority(u, { tie: "plus" })
+        .catch((error: Error) => error.message);
+    });
+    for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the gradient is not finite");
+  });
+
+  it("keeps turns in the same order on every rank when steps ask again", async () => {
+    const results = await onRanks(4, async (group) => {
+      const exchange = openExchange(group);
+      const step = async (k: number) => {
+        const x = new Float32Array(3).fill(group.rank + k);
+        await exchange.mean(x);
+        using v = await exchange.majority(bits(70, group.rank < 3 ? 1 : 0), { tie: "plus" });
+        const y = new Float32Array(5).fill(x[0]! * (group.rank + 1));
+        await exchange.mean(y);
+        return [x[0], v.wire[0], y[0]];
+      };
+      return Promise.all([0, 1, 2].map(step));
+    });
+    for (const result of results) expect(result).toEqual([0, 1, 2].map((k) => [1.5 + k, 0b00000001, (1.5 + k) * 2.5]));
+  });
+});

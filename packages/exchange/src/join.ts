@@ -1,0 +1,79 @@
+/** Many vectors, one message: packed signs are laid behind one another, each from a whole word. */
+import type { Memory, PointerMemory } from "@terse/collectives";
+import { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
+
+export interface Joined {
+  readonly bits: Bits;
+  /** The result's pieces, in the order of the vectors; the joint memory is given back. */
+  split(result: Bits | Ternary | Tally): (Bits | Ternary | Tally)[];
+}
+
+export function join(vectors: readonly Bits[]): Joined {
+  if (vectors.length === 1) return { bits: vectors[0]!, split: (result) => [result] };
+
+  const bits = new Bits(64 * vectors.reduce((words, vector) => words + wordsOf(vector.length), 0));
+  let at = 0;
+  for (const vector of vectors) {
+    bits.wire.set(vector.wire, at);
+    at += vector.wire.length;
+  }
+
+  /** One plane of the result, cut; the vectors' own memory is used again for the first plane. */
+  const cut = (plane: Bits, into: readonly Bits[]): readonly Bits[] => {
+    let from = 0;
+    for (const piece of into) {
+      piece.wire.set(plane.wire.subarray(from, from + piece.wire.length));
+      from += piece.wire.length;
+    }
+    plane[Symbol.dispose]();
+    return into;
+  };
+  const fresh = () => vectors.map((vector) => new Bits(vector.length));
+
+  return {
+    bits,
+    split(result) {
+      if (result instanceof Bits) return [...cut(result, vectors)];
+      if (result instanceof Ternary) {
+        const plus = cut(result.plus, vectors);
+        const nonzero = cut(result.nonzero, fresh());
+        return plus.map((piece, i) => new Ternary(piece, nonzero[i]!));
+      }
+      const planes = result.planes.map((plane, k) => cut(plane, k === 0 ? vectors : fresh()));
+      return vectors.map(
+        (_, i) =>
+          new Tally(
+            planes.map((pieces) => pieces[i]!),
+            result.ranks,
+          ),
+      );
+    },
+  };
+}
+
+/** Vectors that lie behind one another in memory become one, so that they are one message. */
+export function adjacent(vectors: readonly Memory[]): Memory[] {
+  const merged: Memory[] = [];
+  for (const vector of vectors) {
+    const last = merged.at(-1);
+    const both = last && touching(last, vector);
+    if (both) merged[merged.length - 1] = both;
+    else merged.push(vector);
+  }
+  return merged;
+}
+
+function touching(a: Memory, b: Memory): Memory | undefined {
+  if (a instanceof Float32Array && b instanceof Float32Array) {
+    if (a.buffer !== b.buffer || a.byteOffset + a.byteLength !== b.byteOffset) return undefined;
+    return new Float32Array(a.buffer, a.byteOffset, a.length + b.length);
+  }
+  if (!isPointer(a) || !isPointer(b) || a.dtype !== "f32" || b.dtype !== "f32" || a.device !== b.device)
+    return undefined;
+  if (a.pointer + BigInt(4 * a.length) !== b.pointer) return undefined;
+  return { pointer: a.pointer, length: a.length + b.length, dtype: a.dtype, device: a.device };
+}
+
+function isPointer(memory: Memory): memory is PointerMemory {
+  return "pointer" in memory;
+}

@@ -1,0 +1,25 @@
+import { wordsOf } from "./bits.ts";
+
+/**
+ * Which words of a packed vector each rank owns while a vote is counted: rank r owns words [start[r], start[r + 1]).
+ * Parts differ by at most one word and may be empty. Both ends are the same on every rank.
+ */
+export function partition(n: number, ranks: number): number[] {
+  const words = wordsOf(n);
+  return Array.from({ length: ranks + 1 }, (_, r) => Math.floor((r * words) / ranks));
+}
+
+/** The words of `wire` that each rank owns, as views. */
+export function parts(wire: Uint8Array, starts: readonly number[]): Uint8Array[] {
+  return starts.slice(1).map((end, r) => wire.subarray(8 * starts[r]!, 8 * end));
+}
+
+/** Of a chunk of words, the bytes that hold its first n signs. */
+export function signsOf(chunk: Uint8Array, n: number): Uint8Array {
+  return chunk.subarray(0, (n + 7) >> 3);
+}
+
+/** How many of the n elements lie in rank r's words: the last words may hold pad bits. */
+export function elementsOf(n: number, starts: readonly number[], r: number): number {
+  return Math.max(0, Math.min(n, 64 * starts[r + 1]!) - 64 * starts[r]!);
+}

@@ -1,0 +1,38 @@
+/**
+ * Majority vote in which a tie is zero: one bit up; one bit down for an odd number of ranks, which cannot tie, and two for
+ * an even one. Liu et al. 2024, "Majority Vote": Δ = sign(Σ δ), sign(0) = 0, https://arxiv.org/abs/2404.00438
+ *
+ * Sent by a rank: 2 (P − 1) or 3 (P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, d = 1 or 2 planes down.
+ */
+import { majorityOrZero as vote } from "@terse/codecs";
+import type { Group } from "@terse/collectives";
+import { Bits, Ternary, wordsOf } from "../bits.ts";
+import { elementsOf, partition, parts, signsOf } from "../partition.ts";
+import { checkNotes } from "../refusal.ts";
+import { Ballots, majority } from "./majority.ts";
+
+/** The majority of all ranks' u, or zero; takes over u's memory. */
+export async function majorityOrZero(group: Group, u: Bits, note = 0): Promise<Bits | Ternary> {
+  if (group.size % 2 === 1) return majority(group, u, "plus", note);
+
+  const starts = partition(u.length, group.size);
+  const mine = elementsOf(u.length, starts, group.rank);
+  const nonzero = new Bits(u.length);
+  const plusChunks = parts(u.wire, starts);
+  const nonzeroChunks = parts(nonzero.wire, starts);
+  using ballots = new Ballots(mine, group.size);
+
+  checkNotes(await group.allToAll(plusChunks, ballots.wires, { note }));
+  vote(signsOf(plusChunks[group.rank]!, mine), signsOf(nonzeroChunks[group.rank]!, mine), ballots.signs, mine);
+  await group.allGather(plusChunks);
+  await group.allGather(nonzeroChunks);
+  return new Ternary(u, nonzero);
+}
+
+/** Payload bytes that one rank sends. */
+export function majorityOrZeroBytes(n: number, ranks: number, rank: number): number {
+  const starts = partition(n, ranks);
+  const own = starts[rank + 1]! - starts[rank]!;
+  const planes = ranks % 2 === 1 ? 1 : 2;
+  return 8 * (wordsOf(n) - own + planes * (ranks - 1) * own);
+}

@@ -1,0 +1,17 @@
+/**
+ * The mean of a vector over the ranks, in its own precision: a ring all-reduce.
+ * Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
+ *
+ * Sent by a rank: 2 (P − 1) messages, about 2 (P − 1)/P · 4 n bytes (f32).
+ */
+import { allReduceBytes, type Group, type Memory } from "@terse/collectives";
+
+/** x ← mean over ranks of x, the same bits on every rank. What is not finite on one rank is so on all afterwards. */
+export async function mean(group: Group, x: Memory): Promise<void> {
+  await group.allReduce(x, "mean");
+}
+
+/** Payload bytes that one rank sends for n elements of f32. */
+export function meanBytes(n: number, ranks: number, rank: number): number {
+  return allReduceBytes(n, 4, ranks, rank).bytes;
+}

@@ -1,0 +1,40 @@
+/**
+ * The averaging vote: one bit up, the number of plus votes down. Liu et al. 2024, "Averaging": Δ = (1/P) Σ δ, https://arxiv.org/abs/2404.00438
+ *
+ * Sent by a rank: (1 + K)(P − 1) messages, 8 ((W − w) + K (P − 1) w) bytes, for K = ⌈log2(P + 1)⌉ bit planes of the count.
+ */
+import { tally as count, tallyPlanes } from "@terse/codecs";
+import type { Group } from "@terse/collectives";
+import { Bits, Tally, wordsOf } from "../bits.ts";
+import { elementsOf, partition, parts, signsOf } from "../partition.ts";
+import { checkNotes } from "../refusal.ts";
+import { Ballots } from "./majority.ts";
+
+/** How many ranks voted plus, for every element; takes over u's memory. */
+export async function tally(group: Group, u: Bits, note = 0): Promise<Tally> {
+  if (group.size === 1) {
+    checkNotes([note]);
+    return new Tally([u], 1);
+  }
+  const starts = partition(u.length, group.size);
+  const mine = elementsOf(u.length, starts, group.rank);
+  const planes = [u, ...Array.from({ length: tallyPlanes(group.size) - 1 }, () => new Bits(u.length))];
+  const chunks = planes.map((plane) => parts(plane.wire, starts)); // [plane][rank]
+  using ballots = new Ballots(mine, group.size);
+
+  checkNotes(await group.allToAll(chunks[0]!, ballots.wires, { note }));
+  count(
+    chunks.map((of) => signsOf(of[group.rank]!, mine)),
+    ballots.signs,
+    mine,
+  );
+  for (const chunk of chunks) await group.allGather(chunk);
+  return new Tally(planes, group.size);
+}
+
+/** Payload bytes that one rank sends. */
+export function tallyBytes(n: number, ranks: number, rank: number): number {
+  const starts = partition(n, ranks);
+  const own = starts[rank + 1]! - starts[rank]!;
+  return ranks === 1 ? 0 : 8 * (wordsOf(n) - own + tallyPlanes(ranks) * (ranks - 1) * own);
+}

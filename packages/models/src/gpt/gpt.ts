@@ -1,0 +1,110 @@
+/**
+ * GPT in the form of the Lion papers: GPT-2 with RMSNorm and SwiGLU, no biases.
+ * Radford et al. 2019; Zhang and Sennrich 2019 (RMSNorm); Shazeer 2020 (SwiGLU); Ishikawa et al. 2024, §7 and D.1.
+ *
+ * Shapes: tokens (B, T)   x (B, T, d)   logits (B, T, V)
+ */
+import { parseOptions } from "@terse/options";
+import {
+  arange,
+  CausalSelfAttention,
+  crossEntropy,
+  Embedding,
+  Linear,
+  linear,
+  Module,
+  ModuleList,
+  noGrad,
+  RMSNorm,
+  type Tensor,
+} from "@terse/tensor";
+import { type GptOptions, type GptShape, gptOptions } from "./options.ts";
+
+const eps = 1e-5; // of the norms
+
+class SwiGlu extends Module {
+  readonly gate: Linear;
+  readonly up: Linear;
+  readonly down: Linear;
+
+  constructor(d: number) {
+    super();
+    const hidden = Math.ceil((8 * d) / 3 / 64) * 64; // 8/3 d: as many parameters as a 4 d MLP without a gate
+    this.gate = new Linear(d, hidden, { bias: false });
+    this.up = new Linear(d, hidden, { bias: false });
+    this.down = new Linear(hidden, d, { bias: false });
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.down.forward(this.gate.forward(x).silu().mul(this.up.forward(x)));
+  }
+}
+
+class Block extends Module {
+  readonly attentionNorm: RMSNorm;
+  readonly attention: CausalSelfAttention;
+  readonly mlpNorm: RMSNorm;
+  readonly mlp: SwiGlu;
+
+  constructor({ width, heads }: GptShape) {
+    super();
+    this.attentionNorm = new RMSNorm(width, { eps });
+    this.attention = new CausalSelfAttention(width, heads);
+    this.mlpNorm = new RMSNorm(width, { eps });
+    this.mlp = new SwiGlu(width);
+  }
+
+  forward(x: Tensor): Tensor {
+    x = x.add(this.attention.forward(this.attentionNorm.forward(x)));
+    return x.add(this.mlp.forward(this.mlpNorm.forward(x)));
+  }
+}
+
+export class Gpt extends Module {
+  readonly embedding: Embedding; // (V, d); tied, it is also the output head
+  readonly position: Embedding; // (T, d)
+  readonly blocks: ModuleList<Block>;
+  readonly norm: RMSNorm;
+  readonly head: Linear | undefined; // (V, d); undefined where it is tied
+
+  readonly shape: GptShape;
+
+  constructor(options: GptOptions) {
+    super();
+    const shape = parseOptions(gptOptions, options, "gpt");
+    this.shape = shape;
+    this.embedding = new Embedding(shape.vocabulary, shape.width);
+    this.position = new Embedding(shape.context, shape.width);
+    this.blocks = new ModuleList(Array.from({ length: shape.layers }, () => new Block(shape)));
+    this.norm = new RMSNorm(shape.width, { eps });
+    this.head = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
+    this.initialise();
+  }
+
+  forward(tokens: Tensor): Tensor {
+    const T = tokens.shape[1]!;
+    if (T > this.shape.context)
+      throw new RangeError(`gpt: ${T} tokens do not fit its context of ${this.shape.context}; cut the sequence`);
+    let x = this.embedding
+      .forward(tokens)
+      .add(this.position.forward(arange(T, { dtype: "i64", device: tokens.device })));
+    for (const block of this.blocks) x = block.forward(x);
+    return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
+  }
+
+  /** Mean cross entropy of the next token, in nats; tokens, next (B, T). */
+  loss(tokens: Tensor, next: Tensor): Tensor {
+    return crossEntropy(this.forward(tokens), next);
+  }
+
+  /** Weights from N(0, 0.02²), those that write into the residual stream narrower by √(2 layers): Radford et al. 2019, §2.3. */
+  private initialise(): void {
+    noGrad(() => {
+      for (const [name, parameter] of this.namedParameters()) {
+        if (parameter.shape.length < 2) continue; // norms stay 1
+        const residual = name.endsWith("attention.out.weight") || name.endsWith("mlp.down.weight");
+        parameter.normal_({ std: residual ? 0.02 / Math.sqrt(2 * this.shape.layers) : 0.02 });
+      }
+    });
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * AdamW: Adam with decoupled weight decay. Loshchilov and Hutter 2019, Algorithm 2, https://arxiv.org/abs/1711.05101
+ *
+ *   g ← mean_ranks(g)                all-reduce, n floats
+ *   m ← β₁ m + (1 − β₁) g
+ *   v ← β₂ v + (1 − β₂) g²
+ *   m̂ ← m / (1 − β₁ᵗ)   v̂ ← v / (1 − β₂ᵗ)        t from 1
+ *   θ ← θ − η (m̂ / (√v̂ + ε) + λ θ)
+ *
+ * Shapes: θ, g, m, v (n)
+ * Sent per step: 2 (P − 1)/P · 4 n bytes.
+ */
+import { meanBytes } from "@terse/exchange";
+import { adamwStep } from "@terse/native-optimizers";
+import { nonNegative, parseOptions, positive, unitInterval, v } from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+
+export const adamwOptions = v.object({
+  beta1: v.optional(unitInterval, 0.9), // β₁
+  beta2: v.optional(unitInterval, 0.999), // β₂
+  eps: v.optional(positive, 1e-8), // ε
+  weightDecay: v.optional(nonNegative, 0.01), // λ, PyTorch's default
+});
+
+export type AdamwState = {
+  m: Tensor; // first moment, the same on every rank
+  v: Tensor; // second moment, the same on every rank
+};
+
+export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorithm<AdamwState> {
+  const { beta1, beta2, eps, weightDecay } = parseOptions(adamwOptions, options, "adamw");
+  return {
+    name: "adamw",
+    splits: "anywhere",
+    gradient: "mean",
+
+    init: (θ) => ({ m: zerosLike(θ), v: zerosLike(θ) }),
+
+    async step(θ, g, { m, v }, exchange, { step, lr }) {
+      await exchange.meanGradient(g);
+
+      // the last four lines, one pass over θ, m, v and g
+      adamwStep(θ, m, v, g, { lr, beta1, beta2, eps, weightDecay, step: step + 1 });
+    },
+
+    bytesSent: meanBytes,
+  };
+}

@@ -1,0 +1,30 @@
+/** What one file of this folder defines. */
+import type { Exchange } from "@terse/exchange";
+import type { Tensor } from "@terse/tensor";
+
+/** What a step is told besides its vectors. */
+export interface StepContext {
+  readonly step: number; // t, from 0
+  readonly lr: number; // η of this step: schedules live outside
+}
+
+/** The exchange as an optimizer sees it. */
+export interface OptimizerExchange extends Exchange {
+  /** g ← mean over ranks of g, clipped to the run's norm: the norm is of the reduced gradient, so all ranks agree on it. */
+  meanGradient(g: Tensor): Promise<void>;
+}
+
+export type State = Record<string, Tensor>;
+
+export interface Algorithm<S extends State = State> {
+  readonly name: string;
+  /** Where a vector may be cut without changing the result: a step sees whole runs, single segments, or everything. */
+  readonly splits: "anywhere" | "at segments" | "nowhere";
+  /** Whose gradient the step works on: its own (clipped before the step), or the mean (clipped by `meanGradient`). */
+  readonly gradient: "own" | "mean";
+  init(θ: Tensor): S;
+  /** Every await in here is a message on the wire, and nothing else is awaited. θ changes after the last one only. */
+  step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
+  /** Payload bytes that one rank sends in a step for n elements. */
+  bytesSent(n: number, ranks: number, rank: number): number;
+}

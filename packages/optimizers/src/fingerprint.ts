@@ -1,0 +1,22 @@
+/** Ranks that should hold the same parameters say so, in 8 bytes each. */
+import type { Group } from "@terse/collectives";
+import { fingerprint } from "@terse/native-optimizers";
+import type { Tensor } from "@terse/tensor";
+
+/** Ranks ended up with different parameters: a fault of the program, never of the data. */
+export class RanksDifferError extends Error {
+  override name = "RanksDifferError";
+}
+
+/** Throws on every rank, naming those that differ from rank 0, unless all hold θ bit for bit the same. */
+export async function compareRanks(group: Group, θ: Tensor, steps: number): Promise<void> {
+  const prints = Array.from({ length: group.size }, () => new BigUint64Array(1));
+  prints[group.rank]![0] = fingerprint(θ);
+  await group.allGather(prints);
+  const others = prints.flatMap(([print], rank) => (print === prints[0]![0] ? [] : [rank]));
+  if (others.length > 0)
+    throw new RanksDifferError(
+      `after ${steps} steps rank ${others.join(", ")} ${others.length > 1 ? "hold" : "holds"} other parameters than rank 0. ` +
+        "Every rank must start from the same seed and run the same build; please report it if they did.",
+    );
+}

@@ -1,0 +1,50 @@
+/**
+ * Lion Cub: Lion whose ranks vote with one bit. Ishikawa, Ben-Nun, Van Essen, Yokota, Dryden 2024, https://arxiv.org/abs/2411.16462
+ *
+ *   u ← sign(β₁ m + (1 − β₁) g)      g, m: this rank's own gradient and momentum
+ *   m ← β₂ m + (1 − β₂) g
+ *   v ← majority_ranks(u)            one bit up, one bit down; a tie is + and − on alternate steps (§3.2)
+ *   θ ← θ − η (v + λ θ)              Algorithm 1, line 6, prints this with a sign slip; this is the slides' form
+ *
+ * Shapes: θ, g, m (n)   u, v: n bits
+ * Sent per step: 2 (P − 1) messages, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ */
+import { signAt } from "@terse/codecs";
+import { majorityBytes } from "@terse/exchange";
+import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+import { applyVote, lionVote } from "./kernels.ts";
+
+export const lionCubOptions = v.object({
+  beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
+  beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
+  weightDecay: v.optional(nonNegative, 0), // λ
+  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what a rank votes where it has exactly 0
+  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what half the votes each way become
+});
+
+export type LionCubState = {
+  m: Tensor; // this rank's own; ranks drift apart unless it is synchronised
+};
+
+export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
+  const { beta1, beta2, weightDecay, zero, tie } = parseOptions(lionCubOptions, options, "lion-cub");
+  return {
+    name: "lion-cub",
+    splits: "anywhere", // no line above looks further than its own element, so buckets change nothing
+    gradient: "own",
+
+    init: (θ) => ({ m: zerosLike(θ) }),
+
+    async step(θ, g, { m }, exchange, { step, lr: η }) {
+      const u = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step) }); // the first two lines
+
+      using v = await exchange.majority(u, { tie: signAt(tie, step) });
+
+      applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
+    },
+
+    bytesSent: majorityBytes,
+  };
+}

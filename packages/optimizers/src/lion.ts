@@ -1,0 +1,48 @@
+/**
+ * Lion: EvoLved Sign Momentum. Chen et al. 2023, Program 1, https://arxiv.org/abs/2302.06675
+ *
+ *   g ← mean_ranks(g)                all-reduce, n floats
+ *   c ← β₁ m + (1 − β₁) g
+ *   m ← β₂ m + (1 − β₂) g
+ *   θ ← θ − η (sign(c) + λ θ)        sign(0) = 0
+ *
+ * Shapes: θ, g, m, c (n)
+ * Sent per step: 2 (P − 1)/P · 4 n bytes.
+ */
+import { signAt } from "@terse/codecs";
+import { meanBytes } from "@terse/exchange";
+import { lionStep } from "@terse/native-optimizers";
+import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+
+export const lionOptions = v.object({
+  beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the update
+  beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
+  weightDecay: v.optional(nonNegative, 0), // λ
+  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "hold"), // sign(0): others to compare with one bit
+});
+
+export type LionState = {
+  m: Tensor; // the same on every rank
+};
+
+export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<LionState> {
+  const { beta1, beta2, weightDecay, zero } = parseOptions(lionOptions, options, "lion");
+  return {
+    name: "lion",
+    splits: "anywhere",
+    gradient: "mean",
+
+    init: (θ) => ({ m: zerosLike(θ) }),
+
+    async step(θ, g, { m }, exchange, { step, lr: η }) {
+      await exchange.meanGradient(g);
+
+      // the last three lines, one pass over θ, m and g
+      lionStep(θ, m, g, { lr: η, beta1, beta2, weightDecay, zero: zero === "hold" ? zero : signAt(zero, step) });
+    },
+
+    bytesSent: meanBytes,
+  };
+}

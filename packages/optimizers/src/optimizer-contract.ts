@@ -1,0 +1,172 @@
+/**
+ * What every algorithm of this folder must do, with the other ranks in the same process. A new one's test is ten lines:
+ * its options, and its update written plainly in float64 from the paper.
+ */
+import { type Group, loopback } from "@terse/collectives";
+import { StepRefusedError } from "@terse/exchange";
+import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { type Algorithm, Optimizer, type OptimizerOptions } from "./index.ts";
+
+/** One step on plain numbers: θ and each rank's state change in place; g[rank] are the ranks' own gradients. */
+export type Oracle = (θ: number[], g: readonly number[][], context: { step: number; lr: number }) => void;
+
+interface Contract {
+  /** Powers of two for β and η, so that every sum below is exact in f32 and signs can be compared by equality. */
+  create: () => Algorithm;
+  oracle: (n: number, ranks: number) => Oracle;
+  tolerance?: number;
+}
+
+const shapes = { first: [3, 7], second: [64], third: [2, 2, 17] } as const;
+const n = 21 + 64 + 68;
+
+class Parameters extends Module {
+  readonly first: Parameter = new Parameter(start(0, shapes.first), { role: "matrix" });
+  readonly second: Parameter = new Parameter(start(21, shapes.second), { role: "vector" });
+  readonly third: Parameter = new Parameter(start(85, shapes.third), { role: "matrix" });
+}
+
+function start(offset: number, shape: readonly number[]) {
+  const length = shape.reduce((a, b) => a * b, 1);
+  return fromTypedArray(
+    Float32Array.from({ length }, (_, i) => initial(offset + i)),
+    shape,
+  );
+}
+
+const initial = (i: number) => ((i * 29) % 17) / 16 - 0.5;
+
+/** Small multiples of 60, which 2 to 5 ranks can share exactly; some are 0, and some elements are always 0. */
+function gradient(rank: number, step: number, i: number): number {
+  if (i % 13 === 5) return 0;
+  return 60 * (((i * 7 + rank * 11 + step * 5 + ((i * rank) % 3)) % 9) - 4);
+}
+
+export function optimizerContract(name: string, { create, oracle, tolerance = 1e-6 }: Contract): void {
+  /** Runs `steps` steps on every rank and returns each rank's parameters. */
+  async function run(ranks: number, steps: number, options: Partial<OptimizerOptions> = {}, lr = 2 ** -6) {
+    return onRanks(ranks, async (group) => {
+      const { arena, optimizer } = build(group, options);
+      for (let step = 0; step < steps; step++) {
+        await setGradients(arena, group.rank, step);
+        await optimizer.step({ lr });
+      }
+      return values(arena);
+    });
+  }
+
+  function build(group: Group, options: Partial<OptimizerOptions> = {}) {
+    const arena = new Arena(new Parameters());
+    return { arena, optimizer: new Optimizer(arena, group, { algorithm: create(), ...options }) };
+  }
+
+  describe(`the contract of ${name}`, () => {
+    it.each([1, 2, 3, 4, 5])("follows the paper's update written in float64, on %i ranks", async (ranks) => {
+      const steps = 6;
+      const lr = 2 ** -6;
+      const θ = Array.from({ length: n }, (_, i) => initial(i));
+      const expected = oracle(n, ranks);
+      for (let step = 0; step < steps; step++) {
+        const g = Array.from({ length: ranks }, (_, r) => Array.from({ length: n }, (_, i) => gradient(r, step, i)));
+        expected(θ, g, { step, lr });
+      }
+      for (const got of await run(ranks, steps)) {
+        const worst = Math.max(...got.map((x, i) => Math.abs(x - θ[i]!)));
+        expect(worst).toBeLessThanOrEqual(tolerance);
+      }
+    });
+
+    it.each([2, 3, 4])("leaves the same bits on all of %i ranks", async (ranks) => {
+      const [first, ...others] = await run(ranks, 12, {}, 0.01);
+      for (const other of others) expect(other).toEqual(first);
+    });
+
+    it("gives the same result when the parameters go in groups", async () => {
+      const whole = await run(3, 5);
+      const grouped = await run(3, 5, { groups: [{ match: ({ name }) => name === "second", algorithm: create() }] });
+      expect(grouped).toEqual(whole);
+    });
+
+    it.each([1, 2, 5])("sends the bytes of its closed form on %i ranks", async (ranks) => {
+      const sent = await onRanks(ranks, async (group) => {
+        const { arena, optimizer } = build(group, { compareEvery: 0 });
+        await setGradients(arena, group.rank, 0);
+        const before = group.sent().bytes;
+        await optimizer.step({ lr: 0.1 });
+        return { got: group.sent().bytes - before, closed: optimizer.bytesSent };
+      });
+      for (const { got, closed } of sent) expect(got).toBe(closed);
+    });
+
+    it.each(["loss", "gradient"] as const)(
+      "changes nothing on any rank when one rank's %s is not finite",
+      async (what) => {
+        const outcomes = await onRanks(3, async (group) => {
+          const { arena, optimizer } = build(group);
+          const before = await values(arena);
+          await setGradients(arena, group.rank, 0, what === "gradient" && group.rank === 1 ? Number.NaN : undefined);
+          const loss = what === "loss" && group.rank === 1 ? Number.NaN : 1;
+          const error = await optimizer.step({ lr: 0.1, loss }).catch((error: unknown) => error);
+          return { error, unchanged: JSON.stringify(await values(arena)) === JSON.stringify(before) };
+        });
+        for (const { error, unchanged } of outcomes) {
+          expect(error).toBeInstanceOf(StepRefusedError);
+          expect((error as Error).message).toMatch(what === "loss" ? /rank 1 .*loss/ : /gradient is not finite/);
+          expect(unchanged).toBe(true);
+        }
+      },
+    );
+
+    it("goes on from a saved state as if it had never stopped", async () => {
+      const straight = await run(2, 7, {}, 0.01);
+      const resumed = await onRanks(2, async (group) => {
+        const first = build(group);
+        for (let step = 0; step < 4; step++) {
+          await setGradients(first.arena, group.rank, step);
+          await first.optimizer.step({ lr: 0.01 });
+        }
+        const second = build(group);
+        noGrad(() => second.arena.parameters.copy_(first.arena.parameters));
+        const saved = first.optimizer.state();
+        for (const [key, tensor] of second.optimizer.state()) noGrad(() => tensor.copy_(saved.get(key)!));
+        second.optimizer.steps = first.optimizer.steps;
+        for (let step = 4; step < 7; step++) {
+          await setGradients(second.arena, group.rank, step);
+          await second.optimizer.step({ lr: 0.01 });
+        }
+        return values(second.arena);
+      });
+      expect(resumed).toEqual(straight);
+    });
+  });
+}
+
+async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
+  const groups = loopback(size);
+  try {
+    return await Promise.all(groups.map(task));
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+async function setGradients(arena: Arena, rank: number, step: number, poison?: number): Promise<void> {
+  let at = 0;
+  for (const { offset, length } of arena.segments) {
+    const values = Float32Array.from({ length }, (_, i) => gradient(rank, step, at + i));
+    if (poison !== undefined && at === 0) values[3] = poison;
+    noGrad(() => arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(values)));
+    at += length;
+  }
+}
+
+async function values(arena: Arena): Promise<number[]> {
+  const flat = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+  return arena.segments.flatMap(({ offset, length }) => flat.slice(offset, offset + length));
+}
+
+/** The same for all oracles: the mean of the ranks' gradients. */
+export function mean(g: readonly number[][]): number[] {
+  return g[0]!.map((_, i) => g.reduce((sum, of) => sum + of[i]!, 0) / g.length);
+}

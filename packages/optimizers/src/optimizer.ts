@@ -1,0 +1,171 @@
+/**
+ * One algorithm (or several, by parameter group) at work on a model's arena, together with the other ranks.
+ * What all algorithms share lives here once: groups, clipping, refusing a bad step, counting, comparing the ranks.
+ */
+import type { Group } from "@terse/collectives";
+import { meanBytes, openExchange, type StepExchange } from "@terse/exchange";
+import { type Arena, noGrad, type Segment, type Tensor } from "@terse/tensor";
+import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
+import { clipFactor, norm, scale } from "./clipping.ts";
+import { compareRanks } from "./fingerprint.ts";
+
+export interface OptimizerOptions {
+  algorithm: Algorithm;
+  /** The first group that matches a segment takes it; the others go to `algorithm`. */
+  groups?: readonly { match: (segment: Segment) => boolean; algorithm: Algorithm }[];
+  /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. */
+  clip?: number;
+  /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
+  compareEvery?: number;
+}
+
+/** What one step cost and saw, on this rank. */
+export interface StepReport {
+  readonly gradientNorm: number; // before clipping
+  readonly bytes: number; // sent: payload and headers
+  readonly messages: number;
+  readonly waitedSeconds: number; // with messages under way and nothing else to do
+}
+
+/** A part of the arena that one call of an algorithm's step sees. */
+interface Span {
+  readonly algorithm: Algorithm;
+  readonly segments: readonly Segment[];
+  readonly offset: number;
+  readonly length: number;
+  readonly θ: Tensor;
+  readonly g: Tensor;
+  readonly state: State;
+}
+
+export class Optimizer {
+  /** Steps taken. */
+  steps = 0;
+
+  readonly #arena: Arena;
+  readonly #group: Group;
+  readonly #clip: number;
+  readonly #compareEvery: number;
+  readonly #spans: readonly Span[];
+
+  constructor(arena: Arena, group: Group, { algorithm, groups = [], clip = 0, compareEvery = 100 }: OptimizerOptions) {
+    this.#arena = arena;
+    this.#group = group;
+    this.#clip = clip;
+    this.#compareEvery = compareEvery;
+    const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
+    this.#spans = spansOf(arena, of);
+  }
+
+  /**
+   * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
+   * Throws StepRefusedError on every rank when a loss or gradient is not finite; no parameter has changed then.
+   */
+  async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+    const before = this.#group.sent();
+    const exchange = openExchange(this.#group);
+    const own = this.#spans.filter(({ algorithm }) => algorithm.gradient === "own").map(({ g }) => g);
+    const averaged: Tensor[] = [];
+    const ownNorm = norm(own);
+    let meanNorm: number | undefined;
+    let stopped: Promise<never> | undefined;
+
+    if (!Number.isFinite(loss)) exchange.refuse("the loss is not finite");
+    else if (!Number.isFinite(ownNorm)) exchange.refuse("the gradient is not finite");
+    if (Number.isFinite(loss + ownNorm)) scale(own, clipFactor(ownNorm, this.#clip));
+    else this.#poison();
+
+    const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
+      meanGradient: async (g: Tensor) => {
+        averaged.push(g);
+        await exchange.mean(g);
+        // All gradients of this turn are reduced by now; the first to come here measures them together.
+        meanNorm ??= norm(averaged);
+        if (!Number.isFinite(meanNorm)) stopped ??= exchange.stop();
+        await stopped;
+        scale([g], clipFactor(meanNorm, this.#clip));
+      },
+    });
+    const context = { step: this.steps, lr };
+    await Promise.all(this.#spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context)));
+
+    this.steps++;
+    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
+    const after = this.#group.sent();
+    return {
+      gradientNorm: Math.hypot(ownNorm, meanNorm ?? 0),
+      bytes: after.bytes + after.headerBytes - before.bytes - before.headerBytes,
+      messages: after.messages - before.messages,
+      waitedSeconds: exchange.waitedSeconds,
+    };
+  }
+
+  /**
+   * The others wait for this rank's messages, so it still sends them: votes about nothing, with its refusal in their
+   * headers, and means that are not finite for anybody.
+   */
+  #poison(): void {
+    for (const { algorithm, g } of this.#spans)
+      noGrad(() => (algorithm.gradient === "own" ? g.zero_() : g.fill_(Number.NaN)));
+  }
+
+  /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
+  async compare(): Promise<void> {
+    await compareRanks(this.#group, this.#arena.parameters, this.steps);
+  }
+
+  /** Payload bytes that this rank sends in a step, as closed form. */
+  get bytesSent(): number {
+    const { size, rank } = this.#group;
+    const lengths = new Map<Algorithm, number>();
+    for (const { algorithm, length } of this.#spans) lengths.set(algorithm, (lengths.get(algorithm) ?? 0) + length);
+    return [...lengths].reduce((bytes, [algorithm, n]) => bytes + algorithm.bytesSent(n, size, rank), 0);
+  }
+
+  /** What 32-bit data parallel would send instead. */
+  get denseBytes(): number {
+    return meanBytes(this.#arena.parameters.length, this.#group.size, this.#group.rank);
+  }
+
+  /** Every tensor of the state as views by name, `<state>.<parameter>`, for the checkpoint of this rank. */
+  state(): Map<string, Tensor> {
+    const views = new Map<string, Tensor>();
+    for (const { segments, offset, state, algorithm } of this.#spans)
+      for (const [key, tensor] of Object.entries(state))
+        for (const segment of segments)
+          views.set(
+            `${key}.${segment.name}`,
+            algorithm.splits === "at segments" ? tensor : tensor.narrow(0, segment.offset - offset, segment.length),
+          );
+    return views;
+  }
+}
+
+/** Runs of neighbouring segments that go to the same algorithm; single segments where it may not be cut elsewhere. */
+function spansOf(arena: Arena, algorithmOf: (segment: Segment) => Algorithm): Span[] {
+  const { segments, parameters, gradients } = arena;
+  const runs: { algorithm: Algorithm; segments: Segment[] }[] = [];
+  for (const segment of segments) {
+    const algorithm = algorithmOf(segment);
+    const last = runs.at(-1);
+    if (last && last.algorithm === algorithm && algorithm.splits !== "at segments") last.segments.push(segment);
+    else runs.push({ algorithm, segments: [segment] });
+  }
+  return runs.map(({ algorithm, segments: mine }) => {
+    const { offset } = mine[0]!;
+    const whole = algorithm.splits === "at segments";
+    if (algorithm.splits === "nowhere" && mine.length !== segments.length)
+      throw new Error(
+        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups`,
+      );
+    // A run reaches to where the next one starts: the pad lanes between are zeros and belong to somebody.
+    const next = segments[segments.indexOf(mine.at(-1)!) + 1];
+    const length = whole ? mine[0]!.length : (next?.offset ?? parameters.length) - offset;
+    const view = (flat: Tensor) => {
+      const run = flat.narrow(0, offset, length);
+      return whole ? run.view(mine[0]!.shape) : run;
+    };
+    const θ = view(parameters);
+    return { algorithm, segments: mine, offset, length, θ, g: view(gradients), state: algorithm.init(θ) };
+  });
+}
