@@ -210,11 +210,17 @@ Napi::Value reductions(const Napi::CallbackInfo& info) {
     return list;
 }
 
+Napi::Value fingerprint(const Napi::CallbackInfo& info) {
+    const Memory x = floats_of(info[0], "x");
+    return Napi::BigInt::New(info.Env(), terse_fingerprint(static_cast<const float*>(x.data), x.length));
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_optimizers_abi());
     exports["lions"] = Napi::Function::New<lions>(env, "lions");
     exports["adamws"] = Napi::Function::New<adamws>(env, "adamws");
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
+    exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
     exports["addressOf"] = Napi::Function::New<address_of>(env, "addressOf");
     return exports;
 }

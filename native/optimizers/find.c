@@ -6,6 +6,7 @@
 
 #if defined(__x86_64__)
 #define HAS_AVX2 __builtin_cpu_supports("avx2")
+#define HAS_AVX512 __builtin_cpu_supports("avx512f")
 #define ON_X86(X, kernels, implementation, runs) X(kernels, implementation, runs)
 #else
 #define ON_X86(X, kernels, implementation, runs)
@@ -13,6 +14,7 @@
 
 // kernels, implementation, can this machine run it? Best first.
 #define LION(X)                           \
+    ON_X86(X, lion, avx512, HAS_AVX512)   \
     ON_X86(X, lion, avx2, HAS_AVX2)       \
     X(lion, scalar, 1)
 

@@ -79,13 +79,17 @@ typedef struct terse_adamw {
 typedef struct terse_reductions {
     const char *implementation;
 
-    // Sum of x[i]^2 in fp64: partial sum j takes every i with i mod 16 = j in order, then the 16 fold in halves.
+    // Sum of x[i]^2 in fp64: partial sum j takes every i with i mod 16 = j, in the order of terse/walk.h, then the 16 fold in
+    // halves. The order depends on n alone.
     // NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
 
     // x = x k
     void (*scale)(float *x, size_t n, float k);
 } terse_reductions;
+
+// A 64-bit number of the bits of x and their order, the same on every machine: ranks compare their parameters by it.
+uint64_t terse_fingerprint(const float *x, size_t n);
 
 // Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable
 // TERSE_IMPLEMENTATION, then takes the best. The pointer is set only on TERSE_OPTIMIZER_OK.

@@ -1,8 +1,9 @@
 #ifndef TERSE_LION_H
 #define TERSE_LION_H
 #include "terse/optimizers.h"
+#include "terse/walk.h"
 
-extern const terse_lion terse_lion_scalar, terse_lion_avx2;
+extern const terse_lion terse_lion_scalar, terse_lion_avx2, terse_lion_avx512;
 
 enum { TALLY_PLANES = 11 };  // bits of TERSE_TALLY_MAX_RANKS
 

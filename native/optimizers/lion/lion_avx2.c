@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) size_t step_rounds(float *theta, fl
                                                                 const int is_plus, const int hold) {
     const lanes w = lanes_of(weights);
     const __m256 zero = _mm256_setzero_ps(), minus_zero = _mm256_set1_ps(-0.0f);
-    const __m256 keep = _mm256_set1_ps(weights->keep), scale = _mm256_set1_ps(weights->scale), minus_scale = _mm256_set1_ps(-weights->scale);
+    const __m256 keep = _mm256_set1_ps(weights->keep), minus_scale = _mm256_set1_ps(-weights->scale);
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
         __m256 bad = zero, move[4], next[4];
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) size_t step_rounds(float *theta, fl
             const __m256 mk = _mm256_loadu_ps(m + i + 8 * k), gk = _mm256_loadu_ps(g + i + 8 * k);
             const __m256 c = mix(w.m_in_c, mk, w.g_in_c, gk);
             bad = _mm256_or_ps(bad, _mm256_sub_ps(c, c));
-            move[k] = _mm256_blendv_ps(minus_scale, scale, _mm256_cmp_ps(c, zero, is_plus));
+            move[k] = _mm256_xor_ps(minus_scale, _mm256_and_ps(_mm256_cmp_ps(c, zero, is_plus), minus_zero));
             if (hold) move[k] = _mm256_blendv_ps(move[k], minus_zero, _mm256_cmp_ps(c, zero, _CMP_EQ_OQ));  // x + -0 = x, for -0 too
             next[k] = mix(w.m_in_m, mk, w.g_in_m, gk);
         }
@@ -88,72 +88,96 @@ static size_t step(float *theta, float *m, const float *g, size_t n, const terse
     return done + terse_lion_scalar.step(theta + done, m + done, g + done, n - done, options);
 }
 
-// Bits 8 k .. 8 k + 7 of a 32-bit word, each at the top of its lane: there it is a float's sign.
-static inline __m256 spread(uint32_t word, int k) {
-    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * k), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)word), to_top));
-}
-
-static inline uint32_t load_word(const uint8_t *wire) {
-    uint32_t word;
-    memcpy(&word, wire, 4);
+static inline uint64_t load_word(const uint8_t *wire) {
+    uint64_t word;
+    memcpy(&word, wire, 8);
     return word;
 }
 
-static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
-    const __m256 keeps = _mm256_set1_ps(keep), minus_scale = _mm256_set1_ps(-scale), sign_bit = _mm256_set1_ps(-0.0f);
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        const uint32_t word = load_word(wire + i / 8);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m256 move = _mm256_xor_ps(minus_scale, _mm256_and_ps(spread(word, k), sign_bit));
-            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keeps);
-            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move));
-        }
+// Bits 8 k .. 8 k + 7 of a word, each at the top of its lane: there it is a float's sign.
+static inline __m256 spread(uint64_t word, int k) {
+    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * (k % 4)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)(word >> 32 * (k / 4))), to_top));
+}
+
+typedef struct change {
+    float *theta;
+    const uint8_t *const *wires;  // signs; or plus and nonzero; or the planes of a tally
+    int planes;
+    __m256 keep, scale, minus_scale, sign_bit;
+    __m256 all, none;  // of a tally: ranks; 2^planes - 1 - ranks
+} change;
+
+static inline change change_of(float *theta, const uint8_t *const *wires, float keep, float scale) {
+    return (change){.theta = theta, .wires = wires, .keep = _mm256_set1_ps(keep), .scale = _mm256_set1_ps(scale),
+                    .minus_scale = _mm256_set1_ps(-scale), .sign_bit = _mm256_set1_ps(-0.0f)};
+}
+
+// x where the lane's bit is 0, -x where it is 1.
+static inline __m256 negate(const change *c, __m256 x, __m256 bits) { return _mm256_xor_ps(x, _mm256_and_ps(bits, c->sign_bit)); }
+
+TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
+    const change *c = context;
+    const uint64_t word = load_word(c->wires[0] + i / 8);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        float *theta = c->theta + i + 8 * k;
+        const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta), c->keep);
+        _mm256_storeu_ps(theta, _mm256_add_ps(kept, negate(c, c->minus_scale, spread(word, k))));
     }
-    terse_lion_scalar.apply_signs(theta + i, wire + i / 8, n - i, keep, scale);
+}
+
+static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
+    change c = change_of(theta, &wire, keep, scale);
+    const size_t done = terse_walk(n, signs_round, &c);
+    terse_lion_scalar.apply_signs(theta + done, wire + done / 8, n - done, keep, scale);
+}
+
+TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
+    const change *c = context;
+    const uint64_t signs = load_word(c->wires[0] + i / 8), moves = load_word(c->wires[1] + i / 8);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        float *theta = c->theta + i + 8 * k;
+        const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta), c->keep);
+        const __m256 move = _mm256_blendv_ps(c->sign_bit, negate(c, c->minus_scale, spread(signs, k)), spread(moves, k));  // x + -0 = x, for -0 too
+        _mm256_storeu_ps(theta, _mm256_add_ps(kept, move));
+    }
 }
 
 static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
-    const __m256 keeps = _mm256_set1_ps(keep), minus_scale = _mm256_set1_ps(-scale), sign_bit = _mm256_set1_ps(-0.0f);
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        const uint32_t signs = load_word(plus + i / 8), moves = load_word(nonzero + i / 8);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m256 sign = _mm256_xor_ps(minus_scale, _mm256_and_ps(spread(signs, k), sign_bit));
-            const __m256 move = _mm256_blendv_ps(sign_bit, sign, spread(moves, k));  // x + -0 = x, for -0 too
-            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keeps);
-            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move));
-        }
+    const uint8_t *const wires[] = {plus, nonzero};
+    change c = change_of(theta, wires, keep, scale);
+    const size_t done = terse_walk(n, ternary_round, &c);
+    terse_lion_scalar.apply_ternary(theta + done, plus + done / 8, nonzero + done / 8, n - done, keep, scale);
+}
+
+// 2 c = (2^planes - 1) + the sum of +2^k where bit k of c is 1 and -2^k where it is 0: small whole numbers, exact in fp32.
+TERSE_ROUND_FUNCTION tally_round(void *context, size_t i) {
+    const change *c = context;
+    __m256 balance[8] = {c->none, c->none, c->none, c->none, c->none, c->none, c->none, c->none};  // 2 c - ranks
+    for (int plane = 0; plane < c->planes; plane++) {
+        const uint64_t word = load_word(c->wires[plane] + i / 8);
+        const __m256 minus = _mm256_set1_ps(-(float)(1 << plane));
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++) balance[k] = _mm256_add_ps(balance[k], negate(c, minus, spread(word, k)));
     }
-    terse_lion_scalar.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, n - i, keep, scale);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        float *theta = c->theta + i + 8 * k;
+        const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta), c->keep);
+        _mm256_storeu_ps(theta, _mm256_add_ps(kept, _mm256_mul_ps(_mm256_div_ps(balance[k], c->all), c->scale)));
+    }
 }
 
 static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
     if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
-    const int count = tally_planes(ranks);
-    const __m256 keeps = _mm256_set1_ps(keep), scales = _mm256_set1_ps(scale), all = _mm256_set1_ps((float)ranks), none = _mm256_set1_ps(-(float)ranks);
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        __m256 balance[4] = {none, none, none, none};  // 2 c - ranks: small whole numbers, exact in fp32
-        for (int k = 0; k < count; k++) {
-            const uint32_t word = load_word(planes[k] + i / 8);
-            const __m256 twice = _mm256_set1_ps((float)(2 << k));
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; j++)
-                balance[j] = _mm256_add_ps(balance[j], _mm256_blendv_ps(_mm256_setzero_ps(), twice, spread(word, j)));
-        }
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * j), keeps);
-            _mm256_storeu_ps(theta + i + 8 * j, _mm256_add_ps(kept, _mm256_mul_ps(_mm256_div_ps(balance[j], all), scales)));
-        }
-    }
+    change c = change_of(theta, planes, keep, scale);
+    c.planes = tally_planes(ranks), c.all = _mm256_set1_ps((float)ranks), c.none = _mm256_set1_ps((float)((1 << c.planes) - 1) - (float)ranks);
+    const size_t done = terse_walk(n, tally_round, &c);
     const uint8_t *rest[TALLY_PLANES];
-    for (int k = 0; k < count; k++) rest[k] = planes[k] + i / 8;
-    return terse_lion_scalar.apply_tally(theta + i, rest, ranks, n - i, keep, scale);
+    for (int k = 0; k < c.planes; k++) rest[k] = planes[k] + done / 8;
+    return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);
 }
 
 const terse_lion terse_lion_avx2 = {"avx2", vote, step, apply_signs, apply_ternary, apply_tally};

@@ -1,8 +1,19 @@
 #include "reductions.h"
 
+typedef struct sum {
+    const float *x;
+    double partial[PARTIALS];
+} sum;
+
+TERSE_ROUND_FUNCTION square_round(void *context, size_t i) {
+    sum *s = context;
+    for (size_t k = 0; k < TERSE_ROUND; k++) s->partial[k % PARTIALS] += (double)s->x[i + k] * s->x[i + k];
+}
+
 static double sum_of_squares(const float *x, size_t n) {
-    double partial[PARTIALS] = {0};
-    return reductions_finish(partial, x, 0, n);
+    sum s = {x, {0}};
+    const size_t done = terse_walk(n, square_round, &s);
+    return reductions_finish(s.partial, x, done, n);
 }
 
 static void scale(float *x, size_t n, float k) {

@@ -1,12 +1,13 @@
 #ifndef TERSE_REDUCTIONS_H
 #define TERSE_REDUCTIONS_H
 #include "terse/optimizers.h"
+#include "terse/walk.h"
 
 extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2;
 
 enum { PARTIALS = 16 };  // partial sums: enough to hide the latency of four vector adds
 
-// Adds x[i ..] to the partial sums, i a multiple of 16, and folds them: the end that all implementations share.
+// Adds what is behind the whole rounds, x[i ..], to the partial sums and folds them: the end that all implementations share.
 static inline double reductions_finish(double *partial, const float *x, size_t i, size_t n) {
     for (; i < n; i++) partial[i % PARTIALS] += (double)x[i] * x[i];
     for (int width = PARTIALS / 2; width; width /= 2)

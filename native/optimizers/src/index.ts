@@ -92,6 +92,12 @@ export function scaleInPlace(x: Memory, k: number): void {
   reductions().scale(x, k);
 }
 
+/**
+ * 64 bits of the elements' bits and their order, the same on every machine: what ranks compare to know that they hold the same
+ * parameters. Not for use against an adversary.
+ */
+export const fingerprint = (x: Memory): bigint => open().fingerprint(x);
+
 /** The implementation that runs: "avx2", "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
 export const implementation = (): string => lion().implementation;
 

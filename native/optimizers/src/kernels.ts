@@ -59,6 +59,7 @@ export interface OptimizersAddon {
   lions(): LionKernels[];
   adamws(): AdamWKernels[];
   reductions(): ReductionKernels[];
+  fingerprint(x: Memory): bigint;
   addressOf(memory: Memory): bigint;
 }
 

@@ -2,66 +2,74 @@
 #include <string.h>
 
 #include "sign.h"
+#include "terse/walk.h"
 
-static uint64_t load_word(const uint8_t *bytes) {
+static inline uint64_t load_word(const uint8_t *bytes) {
     uint64_t word;
     memcpy(&word, bytes, 8);
     return word;
 }
 
-// 64 floats -> 8 bytes at once. x - x is +0 for every finite x and NaN otherwise, so the OR of all differences is the check.
-static inline __attribute__((always_inline)) size_t encode_blocks(uint8_t *wire, const float *x, size_t n, const uint8_t *hold, const int predicate) {
-    const __m256 zero = _mm256_setzero_ps();
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        __m256 bad = zero;
-        uint64_t word = 0;
+typedef struct encoding {
+    uint8_t *wire;
+    const float *x;
+    const uint8_t *hold;
+    __m256 bad;  // the OR of all x - x: +0 for every finite x, NaN otherwise
+} encoding;
+
+// 64 floats -> 8 bytes.
+static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int is_plus) {
+    uint64_t word = 0;
 #pragma GCC unroll 8
-        for (int k = 0; k < 8; k++) {
-            const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
-            bad = _mm256_or_ps(bad, _mm256_sub_ps(v, v));
-            word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(v, zero, predicate)) << (8 * k);
-        }
-        if (!_mm256_testz_si256(_mm256_castps_si256(bad), _mm256_castps_si256(bad))) break;  // scalar finds the lane
-        if (hold) word &= ~load_word(hold + i / 8);
-        memcpy(wire + i / 8, &word, 8);
+    for (int k = 0; k < 8; k++) {
+        const __m256 x = _mm256_loadu_ps(e->x + i + 8 * k);
+        e->bad = _mm256_or_ps(e->bad, _mm256_sub_ps(x, x));
+        word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), is_plus)) << (8 * k);
     }
-    return i;
+    if (e->hold) word &= ~load_word(e->hold + i / 8);
+    memcpy(e->wire + i / 8, &word, 8);
 }
 
+TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, _CMP_GE_OQ); }
+TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, _CMP_GT_OQ); }
+
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options) {
-    const uint8_t *hold = options->hold;
-    const size_t done = options->zero == TERSE_ZERO_PLUS ? encode_blocks(wire, x, n, hold, _CMP_GE_OQ)
-                                                         : encode_blocks(wire, x, n, hold, _CMP_GT_OQ);
-    const terse_codec_options rest = {options->zero, hold ? hold + done / 8 : NULL, options->scale};
+    encoding e = {wire, x, options->hold, _mm256_setzero_ps()};
+    const size_t done = options->zero == TERSE_ZERO_PLUS ? terse_walk(n, encode_zero_plus, &e) : terse_walk(n, encode_zero_minus, &e);
+    const __m256i bad = _mm256_castps_si256(e.bad);
+    if (!_mm256_testz_si256(bad, bad)) return terse_sign_scalar.encode(wire, x, n, options);  // finds the first one
+    const terse_codec_options rest = {options->zero, e.hold ? e.hold + done / 8 : NULL, options->scale};
     return done + terse_sign_scalar.encode(wire + done / 8, x + done, n - done, &rest);
 }
 
-// Brings bit 8 k + lane of a 32-bit word to the top of its lane: there it is a float's sign.
-static inline __m256i lane_shifts(int k) {
-    return _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * k), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+// Bits 8 k .. 8 k + 7 of a word, each at the top of its lane: there it is a float's sign.
+static inline __m256 spread(uint64_t word, int k) {
+    const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * (k % 4)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)(word >> 32 * (k / 4))), to_top));
+}
+
+typedef struct decoding {
+    float *sum;
+    const uint8_t *wire, *hold;
+    __m256 minus_scale;
+} decoding;
+
+TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
+    const decoding *d = context;
+    const uint64_t word = load_word(d->wire + i / 8), held = d->hold ? load_word(d->hold + i / 8) : 0;
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        const __m256 value = _mm256_xor_ps(d->minus_scale, _mm256_and_ps(spread(word, k), _mm256_set1_ps(-0.0f)));
+        const __m256 before = _mm256_loadu_ps(d->sum + i + 8 * k), after = _mm256_add_ps(before, value);
+        _mm256_storeu_ps(d->sum + i + 8 * k, d->hold ? _mm256_blendv_ps(after, before, spread(held, k)) : after);
+    }
 }
 
 static void decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options) {
-    const __m256 minus_scale = _mm256_set1_ps(-options->scale), sign_bit = _mm256_set1_ps(-0.0f);
-    const uint8_t *hold = options->hold;
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        uint32_t word, held = 0;
-        memcpy(&word, wire + i / 8, 4);
-        if (hold) memcpy(&held, hold + i / 8, 4);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m256 plus = _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)word), lane_shifts(k)));
-            const __m256 value = _mm256_xor_ps(minus_scale, _mm256_and_ps(plus, sign_bit));
-            const __m256 before = _mm256_loadu_ps(sum + i + 8 * k);
-            __m256 after = _mm256_add_ps(before, value);
-            if (hold) after = _mm256_blendv_ps(after, before, _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)held), lane_shifts(k))));
-            _mm256_storeu_ps(sum + i + 8 * k, after);
-        }
-    }
-    const terse_codec_options rest = {options->zero, hold ? hold + i / 8 : NULL, options->scale};
-    terse_sign_scalar.decode_add(sum + i, wire + i / 8, n - i, &rest);
+    decoding d = {sum, wire, options->hold, _mm256_set1_ps(-options->scale)};
+    const size_t done = terse_walk(n, decode_round, &d);
+    const terse_codec_options rest = {options->zero, d.hold ? d.hold + done / 8 : NULL, options->scale};
+    terse_sign_scalar.decode_add(sum + done, wire + done / 8, n - done, &rest);
 }
 
 const terse_codec terse_sign_avx2 = {"sign", "avx2", terse_sign_wire_bytes, encode, decode_add};

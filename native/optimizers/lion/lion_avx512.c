@@ -1,0 +1,170 @@
+#include <immintrin.h>
+#include <string.h>
+
+#include "lion.h"
+
+// As lion_avx2.c with whole cache lines: 16 lanes a register, 64 to a round, comparisons straight into packed bits. At memory
+// speed the gain is fewer instructions between two misses: measured a sixth faster than AVX2 on Sapphire Rapids.
+typedef struct lanes {
+    __m512 m_in_c, g_in_c, m_in_m, g_in_m;
+} lanes;
+
+static inline lanes lanes_of(const lion_weights *w) {
+    return (lanes){_mm512_set1_ps(w->m_in_c), _mm512_set1_ps(w->g_in_c), _mm512_set1_ps(w->m_in_m), _mm512_set1_ps(w->g_in_m)};
+}
+
+// a x + b y
+static inline __m512 mix(__m512 a, __m512 x, __m512 b, __m512 y) { return _mm512_add_ps(_mm512_mul_ps(a, x), _mm512_mul_ps(b, y)); }
+
+// Collects x - x: +0 for every finite x, NaN otherwise.
+static inline __m512i check(__m512i bad, __m512 x) { return _mm512_or_si512(bad, _mm512_castps_si512(_mm512_sub_ps(x, x))); }
+
+static inline __attribute__((always_inline)) size_t vote_rounds(uint8_t *wire, float *m, const float *g, size_t n, const lanes *w, const int is_plus) {
+    const __m512 zero = _mm512_setzero_ps();
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __m512i bad = _mm512_setzero_si512();
+        __m512 next[4];
+        uint64_t word = 0;
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m512 mk = _mm512_loadu_ps(m + i + 16 * k), gk = _mm512_loadu_ps(g + i + 16 * k);
+            const __m512 c = mix(w->m_in_c, mk, w->g_in_c, gk);
+            bad = check(bad, c);
+            word |= (uint64_t)_mm512_cmp_ps_mask(c, zero, is_plus) << (16 * k);
+            next[k] = mix(w->m_in_m, mk, w->g_in_m, gk);
+        }
+        if (_mm512_test_epi32_mask(bad, bad)) return i;
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) _mm512_storeu_ps(m + i + 16 * k, next[k]);
+        memcpy(wire + i / 8, &word, 8);
+    }
+    return i;
+}
+
+static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights weights = lion_weights_of(options);
+    const lanes w = lanes_of(&weights);
+    const size_t done = options->zero == TERSE_LION_PLUS ? vote_rounds(wire, m, g, n, &w, _CMP_GE_OQ) : vote_rounds(wire, m, g, n, &w, _CMP_GT_OQ);
+    return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
+}
+
+static inline __attribute__((always_inline)) size_t step_rounds(float *theta, float *m, const float *g, size_t n, const lion_weights *weights,
+                                                                const int is_plus, const int hold) {
+    const lanes w = lanes_of(weights);
+    const __m512 zero = _mm512_setzero_ps(), minus_zero = _mm512_set1_ps(-0.0f);
+    const __m512 keep = _mm512_set1_ps(weights->keep), scale = _mm512_set1_ps(weights->scale), minus_scale = _mm512_set1_ps(-weights->scale);
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __m512i bad = _mm512_setzero_si512();
+        __m512 move[4], next[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m512 mk = _mm512_loadu_ps(m + i + 16 * k), gk = _mm512_loadu_ps(g + i + 16 * k);
+            const __m512 c = mix(w.m_in_c, mk, w.g_in_c, gk);
+            bad = check(bad, c);
+            move[k] = _mm512_mask_blend_ps(_mm512_cmp_ps_mask(c, zero, is_plus), minus_scale, scale);
+            if (hold) move[k] = _mm512_mask_blend_ps(_mm512_cmp_ps_mask(c, zero, _CMP_EQ_OQ), move[k], minus_zero);  // x + -0 = x, for -0 too
+            next[k] = mix(w.m_in_m, mk, w.g_in_m, gk);
+        }
+        if (_mm512_test_epi32_mask(bad, bad)) return i;
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const __m512 kept = _mm512_mul_ps(_mm512_loadu_ps(theta + i + 16 * k), keep);
+            _mm512_storeu_ps(theta + i + 16 * k, _mm512_add_ps(kept, move[k]));
+            _mm512_storeu_ps(m + i + 16 * k, next[k]);
+        }
+    }
+    return i;
+}
+
+static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights w = lion_weights_of(options);
+    const size_t done = options->zero == TERSE_LION_PLUS    ? step_rounds(theta, m, g, n, &w, _CMP_GE_OQ, 0)
+                        : options->zero == TERSE_LION_MINUS ? step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 0)
+                                                            : step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 1);
+    return done + terse_lion_scalar.step(theta + done, m + done, g + done, n - done, options);
+}
+
+static inline uint64_t load_word(const uint8_t *wire) {
+    uint64_t word;
+    memcpy(&word, wire, 8);
+    return word;
+}
+
+typedef struct change {
+    float *theta;
+    const uint8_t *const *wires;  // signs; or plus and nonzero; or the planes of a tally
+    int planes;
+    __m512 keep, plus, minus;  // plus = scale, minus = -scale
+    __m512 all, none;          // of a tally: ranks, -ranks
+} change;
+
+static inline change change_of(float *theta, const uint8_t *const *wires, float keep, float scale) {
+    return (change){.theta = theta, .wires = wires, .keep = _mm512_set1_ps(keep), .plus = _mm512_set1_ps(scale), .minus = _mm512_set1_ps(-scale)};
+}
+
+TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
+    const change *c = context;
+    const uint64_t word = load_word(c->wires[0] + i / 8);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        float *theta = c->theta + i + 16 * k;
+        const __m512 kept = _mm512_mul_ps(_mm512_loadu_ps(theta), c->keep);
+        _mm512_storeu_ps(theta, _mm512_add_ps(kept, _mm512_mask_blend_ps((__mmask16)(word >> 16 * k), c->minus, c->plus)));
+    }
+}
+
+static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
+    change c = change_of(theta, &wire, keep, scale);
+    const size_t done = terse_walk(n, signs_round, &c);
+    terse_lion_scalar.apply_signs(theta + done, wire + done / 8, n - done, keep, scale);
+}
+
+TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
+    const change *c = context;
+    const uint64_t signs = load_word(c->wires[0] + i / 8), moves = load_word(c->wires[1] + i / 8);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        float *theta = c->theta + i + 16 * k;
+        const __m512 kept = _mm512_mul_ps(_mm512_loadu_ps(theta), c->keep);
+        const __m512 move = _mm512_mask_blend_ps((__mmask16)(signs >> 16 * k), c->minus, c->plus);
+        _mm512_storeu_ps(theta, _mm512_mask_add_ps(kept, (__mmask16)(moves >> 16 * k), kept, move));
+    }
+}
+
+static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
+    const uint8_t *const wires[] = {plus, nonzero};
+    change c = change_of(theta, wires, keep, scale);
+    const size_t done = terse_walk(n, ternary_round, &c);
+    terse_lion_scalar.apply_ternary(theta + done, plus + done / 8, nonzero + done / 8, n - done, keep, scale);
+}
+
+TERSE_ROUND_FUNCTION tally_round(void *context, size_t i) {
+    const change *c = context;
+    __m512 balance[4] = {c->none, c->none, c->none, c->none};  // 2 c - ranks: small whole numbers, exact in fp32
+    for (int plane = 0; plane < c->planes; plane++) {
+        const uint64_t word = load_word(c->wires[plane] + i / 8);
+        const __m512 twice = _mm512_set1_ps((float)(2 << plane));
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) balance[k] = _mm512_mask_add_ps(balance[k], (__mmask16)(word >> 16 * k), balance[k], twice);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        float *theta = c->theta + i + 16 * k;
+        const __m512 kept = _mm512_mul_ps(_mm512_loadu_ps(theta), c->keep);
+        _mm512_storeu_ps(theta, _mm512_add_ps(kept, _mm512_mul_ps(_mm512_div_ps(balance[k], c->all), c->plus)));
+    }
+}
+
+static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale) {
+    if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
+    change c = change_of(theta, planes, keep, scale);
+    c.planes = tally_planes(ranks), c.all = _mm512_set1_ps((float)ranks), c.none = _mm512_set1_ps(-(float)ranks);
+    const size_t done = terse_walk(n, tally_round, &c);
+    const uint8_t *rest[TALLY_PLANES];
+    for (int k = 0; k < c.planes; k++) rest[k] = planes[k] + done / 8;
+    return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);
+}
+
+const terse_lion terse_lion_avx512 = {"avx512", vote, step, apply_signs, apply_ternary, apply_tally};
