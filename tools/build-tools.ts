@@ -30,7 +30,7 @@ export function requireBuildTools(): void {
   if (missing.length === 0) return;
   const packages = missing.map((tool) => tool.remedy.split(" ").at(-1)).join(" ");
   throw new StepFailed(
-    `The native parts cannot be built, ${missing.map((tool) => tool.name).join(" and ")} missing: \`sudo apt-get install ${packages}\`.`,
+    `The native parts cannot be built; missing: ${missing.map((tool) => tool.name).join(", ")}: \`sudo apt-get install ${packages}\`.`,
   );
 }
 

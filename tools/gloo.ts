@@ -4,7 +4,7 @@ import { aptRelease, unpackFromApt } from "./apt.ts";
 import { StepFailed } from "./remedy.ts";
 import { CommandFailed } from "./run.ts";
 import type { Progress } from "./steps.ts";
-import { bring, toolchain } from "./toolchain.ts";
+import { bring, toolchain, whole } from "./toolchain.ts";
 
 export interface Gloo {
   prefix: string; // include/gloo/*.h and libgloo.so are under it, or under its usr/
@@ -43,11 +43,10 @@ export async function bringGloo(progress: Progress): Promise<Gloo> {
   try {
     await bring(folder(), fill, () => progress.say("another set-up is bringing it"));
   } catch (error) {
-    if (error instanceof CommandFailed)
-      throw new CommandFailed(`${error.message}; with root, \`${command}\` brings Gloo`, error.output);
+    if (error instanceof CommandFailed) error.hint = `With root, \`${command}\` brings Gloo too.`;
     throw error;
   }
-  return glooAt(folder(), "toolchain")!;
+  return whole(glooAt(folder(), "toolchain"), folder());
 }
 
 function folder(): string {

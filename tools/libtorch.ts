@@ -4,7 +4,7 @@ import { findOrBringPip, pipInstall } from "./pip.ts";
 import { findPython3, requirePython3 } from "./python3.ts";
 import { requireSpace, StepFailed } from "./remedy.ts";
 import type { Progress } from "./steps.ts";
-import { bring, toolchain } from "./toolchain.ts";
+import { bring, toolchain, whole } from "./toolchain.ts";
 import { libtorchRange, pins, withinReleases } from "./versions.ts";
 
 export interface Libtorch {
@@ -66,7 +66,7 @@ export async function bringLibtorch(progress: Progress): Promise<Libtorch> {
       throw new StepFailed(`The wheel of torch ${pins.torch} ${seen.wrong}: name a libtorch in LIBTORCH instead.`);
   };
   await bring(folder, fill, () => progress.say("another set-up is bringing it"));
-  return (await findLibtorch()).found!;
+  return whole((await findLibtorch()).found, folder);
 }
 
 /** What libtorch a folder holds, or what is wrong with it. */

@@ -18,12 +18,14 @@ export interface Stamp {
   sources: string;
 }
 
-export type BuildState = "current" | "changed" | "missing" | "no sources";
+export type BuildState = "current" | "changed" | "missing";
+
+export function isBuilt(addon: AddonName): boolean {
+  return existsSync(join(root, "native", addon, "build", "Release", `${addon}.node`));
+}
 
 export function buildState(addon: AddonName, environment: Environment): BuildState {
-  const folder = join(root, "native", addon);
-  if (!existsSync(join(folder, "CMakeLists.txt"))) return "no sources";
-  if (!existsSync(join(folder, "build", "Release", `${addon}.node`))) return "missing";
+  if (!isBuilt(addon)) return "missing";
   return sameStamp(readStamp(addon), wantedStamp(addon, environment)) ? "current" : "changed";
 }
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StepFailed } from "./remedy.ts";
 import type { Progress } from "./steps.ts";
-import { bring, root, toolchain } from "./toolchain.ts";
+import { bring, root, toolchain, whole } from "./toolchain.ts";
 import { which } from "./which.ts";
 
 /** The version that package.json names: "pnpm@12.21.0" → "12.21.0". */
@@ -24,8 +24,12 @@ export async function bringPnpm(progress: Progress): Promise<string> {
     throw new StepFailed("npm, which brings pnpm, is not on the PATH: `sudo apt-get install npm`.");
   const fill = async (partial: string) => {
     const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-save", "--no-package-lock"];
-    await progress.run(npm, ["install", "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], { cwd: partial });
+    // npm waits minutes for a network that is not there.
+    const patience = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+    await progress.run(npm, ["install", ...patience, "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], {
+      cwd: partial,
+    });
   };
   await bring(folder, fill, () => progress.say("another set-up is bringing it"));
-  return findPnpm()!;
+  return whole(findPnpm(), folder);
 }

@@ -5,6 +5,7 @@ import { onEnd } from "./on-end.ts";
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly output: string;
+  hint: string | undefined; // another way, said by who knows what the command was for
 
   constructor(message: string, output: string) {
     super(message);

@@ -1,7 +1,8 @@
+import { requireBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
 import { bringGloo, findGloo } from "./gloo.ts";
 import { bringLibtorch, findLibtorch } from "./libtorch.ts";
-import { addons, buildAddon, buildState } from "./native.ts";
+import { addons, buildAddon, buildState, isBuilt } from "./native.ts";
 import { installPackages, packagesAreInstalled } from "./packages.ts";
 import { bringPnpm, findPnpm, pnpmVersion } from "./pnpm.ts";
 import { bringPython, findPython } from "./python.ts";
@@ -15,6 +16,8 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   const environment: Environment = {};
   const wants = (part: Part) => parts.includes(part);
 
+  // Told before anything large is fetched.
+  if (wants("native") && addons.some((addon) => !isBuilt(addon))) await steps.check("build tools", requireBuildTools);
   environment.pnpm = findPnpm() ?? (await steps.run(`pnpm ${pnpmVersion}`, "about 25 MB to fetch", bringPnpm));
   if (wants("packages") && !packagesAreInstalled()) {
     await steps.run("packages", "pnpm install", (progress) => installPackages(progress, environment.pnpm!));
@@ -28,10 +31,8 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   }
   if (wants("native")) {
     for (const addon of addons) {
-      const state = buildState(addon, environment);
-      if (state === "missing" || state === "changed") {
-        await steps.run(`native ${addon}`, "compiling", (progress) => buildAddon(addon, environment, progress));
-      }
+      if (buildState(addon, environment) === "current") continue;
+      await steps.run(`native ${addon}`, "compiling", (progress) => buildAddon(addon, environment, progress));
     }
   }
   if (wants("python")) await python(steps, environment);

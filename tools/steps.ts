@@ -109,6 +109,7 @@ export class Steps {
     for (const text of lastLines(output, 8)) this.#stream.write(`${this.#paint("dim", `  │ ${text}`)}\n`);
     const remedy = remedyFor(output, this.#folder);
     if (remedy !== undefined) this.#stream.write(`  ${remedy}\n`);
+    if (error instanceof CommandFailed && error.hint) this.#stream.write(`  ${error.hint}\n`);
     if (kept) this.#stream.write(`  The whole output: ${log.path}\n`);
     return remedy ?? (error as Error).message;
   }

@@ -1,8 +1,9 @@
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { withLock } from "./lock.ts";
 import { onEnd } from "./on-end.ts";
+import { StepFailed } from "./remedy.ts";
 
 /** The repository. */
 export const root = dirname(import.meta.dirname);
@@ -31,12 +32,22 @@ export async function bring(
     const withdraw = onEnd(discard);
     try {
       await fill(partial);
+      chmodSync(partial, 0o777 & ~process.umask()); // mkdtemp made it for us alone; a toolchain folder can be shared
       if (!existsSync(folder)) renameSync(partial, folder);
     } finally {
       discard();
       withdraw();
     }
   });
+}
+
+/** What a folder that has its final name holds; where it does not, somebody changed it, and only its removal helps. */
+export function whole<T>(found: T | undefined, folder: string): T {
+  if (found === undefined)
+    throw new StepFailed(
+      `${folder} is there but not whole, or not readable: remove it, then run the same command again.`,
+    );
+  return found;
 }
 
 /** Removes what ended set-ups left: of this tool (its lock is ours), and of any tool when a day old. */
