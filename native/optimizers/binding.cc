@@ -211,8 +211,9 @@ Napi::Value reductions(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value fingerprint(const Napi::CallbackInfo& info) {
-    const Memory x = floats_of(info[0], "x");
-    return Napi::BigInt::New(info.Env(), terse_fingerprint(static_cast<const float*>(x.data), x.length));
+    size_t n = 0;
+    const float* x = floats_of(info[0], "x", n);
+    return Napi::BigInt::New(info.Env(), terse_fingerprint(x, n));
 }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
