@@ -133,6 +133,14 @@ describe("safetensors", () => {
     const tensors = await readSafetensors(path);
     expect(tensors.get("a")!.data).toEqual(Int8Array.of(-1));
     expect(tensors.get("b")).toEqual({ dtype: "u8", shape: [], data: Uint8Array.of(7) });
+    put(
+      {
+        b: { dtype: "U8", shape: [1], data_offsets: [0, 1] },
+        none: { dtype: "U8", shape: [0], data_offsets: [0, 0] },
+      },
+      1,
+    );
+    expect((await readSafetensors(path)).get("none")!.data.length).toBe(0);
   });
 });
 

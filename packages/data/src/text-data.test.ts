@@ -114,6 +114,15 @@ describe("textData", () => {
     expect(all.map((_, i) => shards[i % 3]![Math.floor(i / 3)])).toEqual(all);
   });
 
+  it("reaches the last held-out byte, as what follows, and nothing beyond", async () => {
+    const it = await data();
+    const held = [...it.validationBytes].join(" ");
+    const rows = [...it.validation()].flatMap((batch) => rowsOf(batch, "next"));
+    expect(rows.length).toBe(62); // (1000 − 1) / 16
+    for (const row of rows) expect(held).toContain(row);
+    expect(held.endsWith(rows.at(-1)!)).toBe(true);
+  });
+
   it("says which batch of an evaluation is the last, and lets it be short", async () => {
     const batches = [...(await data({ batchSize: 4 })).validation({ windows: 10 })];
     expect(batches.map((batch) => rowsOf(batch).length)).toEqual([4, 4, 2]);

@@ -42,5 +42,10 @@ describe("nearest", () => {
     expect(nearest(word, known)).toBeUndefined();
   });
 
+  it("takes a word with half of its letters wrong for another word", () => {
+    expect(nearest("data", ["beta"])).toBeUndefined();
+    expect(nearest("bata", ["beta"])).toBe("beta");
+  });
+
   it("says undefined when nothing is known", () => expect(nearest("lr", [])).toBeUndefined());
 });
