@@ -4,7 +4,6 @@ export { CheckpointError } from "./checkpoint-error.ts";
 export type { DType, TypedArray } from "./dtypes.ts";
 export { loadModel } from "./load-model.ts";
 export { type Config, loadConfig, loadWeights, type ParameterShape, saveModel } from "./model-folder.ts";
-export { snakeCase } from "./parameter-names.ts";
 export {
   openSafetensors,
   readSafetensors,

@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CheckpointError } from "./checkpoint-error.ts";
 import type { DType } from "./dtypes.ts";
 import { loadConfig, loadWeights, saveModel } from "./model-folder.ts";
-import { byNameOnDisk, snakeCase } from "./parameter-names.ts";
 import { openSafetensors, type StoredTensor } from "./safetensors.ts";
 
 let folder: string;
@@ -24,13 +23,13 @@ const assign = (parameter: Parameter, stored: StoredTensor) => {
   parameter.values = Array.from(stored.data as Iterable<number>);
 };
 const saved: [string, StoredTensor][] = [
-  ["tokenEmbedding.weight", { dtype: "f32", shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) }],
-  ["blocks.0.outProjection.bias", { dtype: "f32", shape: [2], data: Float32Array.of(5, 6) }],
+  ["token_embedding.weight", { dtype: "f32", shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) }],
+  ["blocks.0.out_projection.bias", { dtype: "f32", shape: [2], data: Float32Array.of(5, 6) }],
 ];
 const config = { model_type: "gpt", width: 2, layers: 1 };
 
 describe("a model's folder", () => {
-  it("holds config.json and model.safetensors with PyTorch's names", async () => {
+  it("holds config.json, and model.safetensors marked as PyTorch's", async () => {
     await saveModel(folder, saved, config);
     expect(readdirSync(folder).sort()).toEqual(["config.json", "model.safetensors"]);
     expect(readFileSync(join(folder, "config.json"), "utf8")).toBe(`${JSON.stringify(config, null, 2)}\n`);
@@ -43,12 +42,12 @@ describe("a model's folder", () => {
     await saveModel(folder, saved, config);
     expect(await loadConfig(folder)).toEqual(config);
     const model = new Map([
-      ["blocks.0.outProjection.bias", zeros(2)],
-      ["tokenEmbedding.weight", zeros(2, 2)],
+      ["blocks.0.out_projection.bias", zeros(2)],
+      ["token_embedding.weight", zeros(2, 2)],
     ]);
     await loadWeights(folder, model, assign);
-    expect(model.get("tokenEmbedding.weight")!.values).toEqual([1, 2, 3, 4]);
-    expect(model.get("blocks.0.outProjection.bias")!.values).toEqual([5, 6]);
+    expect(model.get("token_embedding.weight")!.values).toEqual([1, 2, 3, 4]);
+    expect(model.get("blocks.0.out_projection.bias")!.values).toEqual([5, 6]);
   });
 
   it("lists every name that is missing, unexpected or of another shape, and assigns nothing", async () => {
@@ -58,9 +57,9 @@ describe("a model's folder", () => {
       config,
     );
     const model = new Map([
-      ["tokenEmbedding.weight", zeros(4, 1)],
-      ["blocks.0.outProjection.bias", zeros(2)],
-      ["blocks.1.outProjection.bias", zeros(2)],
+      ["token_embedding.weight", zeros(4, 1)],
+      ["blocks.0.out_projection.bias", zeros(2)],
+      ["blocks.1.out_projection.bias", zeros(2)],
       ["head.weight", zeros(2)],
       ["steps", zeros(1)],
     ]);
@@ -109,27 +108,5 @@ describe("a model's folder", () => {
     await expect(saveModel(join(folder, "config.json", "x"), saved, config)).rejects.toThrow(
       /^Cannot make the folder .*: a part of the path is a file, not a folder; check the path\.$/,
     );
-  });
-});
-
-describe("names on disk", () => {
-  it.each([
-    ["tokenEmbedding.weight", "token_embedding.weight"],
-    ["blocks.0.mlp.w1.weight", "blocks.0.mlp.w1.weight"],
-    ["norm1.weight", "norm1.weight"],
-    ["lnF.weight", "ln_f.weight"],
-    ["attn.QKV.weight", "attn.qkv.weight"],
-    ["qkvProjection", "qkv_projection"],
-    ["RMSNorm.weight", "rms_norm.weight"],
-    ["already_snake", "already_snake"],
-  ])("%s is %s", (name, onDisk) => expect(snakeCase(name)).toBe(onDisk));
-
-  it("refuses two parameters that would have one", () => {
-    expect(() =>
-      byNameOnDisk([
-        ["lnF", 1],
-        ["ln_f", 2],
-      ]),
-    ).toThrow("The parameters lnF and ln_f would both be ln_f in a checkpoint; rename one of them.");
   });
 });

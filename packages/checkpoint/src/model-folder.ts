@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { atomicWriteText } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, showShape } from "./dtypes.ts";
-import { byNameOnDisk } from "./parameter-names.ts";
 import {
   openSafetensors,
   type SafetensorsFile,
@@ -22,15 +21,14 @@ const weightsFile = "model.safetensors";
 const configFile = "config.json";
 
 /**
- * Writes `folder`/config.json and then `folder`/model.safetensors, each whole or not at all; makes the folder. Parameters
- * are named as in code and saved under PyTorch's snake_case names. Throws `CheckpointError`.
+ * Writes `folder`/config.json and then `folder`/model.safetensors, each whole or not at all; makes the folder.
+ * `parameters` is what `model.namedParameters()` gives, names as PyTorch has them. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
   config: Config,
 ): Promise<void> {
-  const named = byNameOnDisk(parameters);
   try {
     await mkdir(folder, { recursive: true });
   } catch (error) {
@@ -38,7 +36,7 @@ export async function saveModel(
   }
   await atomicWriteText(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`);
   // "pt" tells other libraries whose names and layouts these are; some refuse a file without it.
-  await writeSafetensors(join(folder, weightsFile), named, { format: "pt" });
+  await writeSafetensors(join(folder, weightsFile), parameters, { format: "pt" });
 }
 
 /** The config.json of a model's folder. Throws `CheckpointError`. */
@@ -75,7 +73,7 @@ export async function loadWeights<P extends ParameterShape>(
   parameters: Iterable<readonly [name: string, parameter: P]>,
   assign: (parameter: P, stored: StoredTensor) => void | Promise<void>,
 ): Promise<void> {
-  const wanted = byNameOnDisk(parameters);
+  const wanted = new Map(parameters);
   await using file = await openSafetensors(join(folder, weightsFile));
   const problems = differences(wanted, file);
   if (problems.length > 0)
