@@ -124,11 +124,14 @@ async function ended(ranks: readonly Rank[]): Promise<number> {
   return cause.code ?? 128 + signalNumber(cause.signal);
 }
 
+/** What a rank says that only met the end of another. */
+const consequences = ["RankLostError", "CollectiveError"];
+
 /** The rank to blame: one that died without a word, else one that failed by itself, else the first. */
 function rootCause(failures: readonly Rank[]): Rank {
   return (
     failures.find(({ signal }) => signal !== undefined && signal !== "SIGTERM") ??
-    failures.find(({ failed }) => failed && failed.name !== "RankLostError") ??
+    failures.find(({ failed }) => failed && !consequences.includes(failed.name)) ??
     failures[0]!
   );
 }

@@ -1,6 +1,7 @@
 /** One rank process: joins the others, trains, and leaves. */
 import { joinWorld } from "@terse/collectives";
 import type { Arguments } from "./arguments.ts";
+import { sentence } from "./failure.ts";
 import { embedded, readRecipe } from "./recipe.ts";
 import { train } from "./train.ts";
 
@@ -16,6 +17,11 @@ export async function runRank(args: Arguments): Promise<number> {
 
   const recipe = readRecipe(args.recipe ?? embedded, args.overrides);
   await using world = await joinWorld({ deadlineSeconds: args.deadline, config: JSON.stringify(recipe) });
-  await train(recipe, world, args);
+  try {
+    await train(recipe, world, args);
+  } catch (error) {
+    world.abort(sentence(error)); // the others stop at once, and say why
+    throw error;
+  }
   return 0;
 }
