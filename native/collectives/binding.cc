@@ -1,0 +1,339 @@
+// Communicators for JavaScript. Every operation is a promise; one thread-safe function per communicator brings results back, and
+// keeps Node alive only while something is pending.
+#include <napi.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "beat.h"
+#include "communicator.h"
+#include "gloo/gloo.h"
+#include "loopback/loopback.h"
+#include "reduce.h"
+
+namespace terse::collectives {
+namespace {
+
+// All communicators. process.exit() runs no finalizer, so exit() has to stop them before static objects go.
+class Registry {
+public:
+    static Registry& get() {
+        static Registry* registry = [] {
+            std::atexit([] { get().stop(); });
+            return new Registry;  // outlives every static object
+        }();
+        return *registry;
+    }
+    void add(const std::shared_ptr<Communicator>& communicator) {
+        std::lock_guard lock(mutex_);
+        std::erase_if(communicators_, [](const auto& weak) { return weak.expired(); });
+        communicators_.push_back(communicator);
+    }
+
+private:
+    void stop() {
+        std::lock_guard lock(mutex_);
+        for (const auto& weak : communicators_)
+            if (const auto communicator = weak.lock()) communicator->stop();
+    }
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<Communicator>> communicators_;
+};
+
+const char* name_of(Reason reason) {
+    switch (reason) {
+        case Reason::transport: return "transport";
+        case Reason::mismatch: return "mismatch";
+        case Reason::timeout: return "timeout";
+        case Reason::aborted: return "aborted";
+        case Reason::argument: return "argument";
+        case Reason::lost: return "lost";
+    }
+    return "transport";
+}
+
+Clock::duration seconds(const Napi::Value& value) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(value.ToNumber().DoubleValue(), 1e8)));
+}
+
+class CommunicatorObject : public Napi::ObjectWrap<CommunicatorObject> {
+public:
+    static Napi::Function define(Napi::Env env) {
+        return DefineClass(env, "Communicator",
+                           {InstanceMethod<&CommunicatorObject::operate>("operate"), InstanceMethod<&CommunicatorObject::connect>("connect"),
+                            InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::close>("close"),
+                            InstanceMethod<&CommunicatorObject::sent>("sent")});
+    }
+
+    explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
+        if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback and gloo");
+        auto* start = info[0].As<Napi::External<Start>>().Data();
+        gloo_ = dynamic_cast<GlooEngine*>(start->engine.get());
+        napi_value name = Napi::String::New(env_, "terse collectives");
+        check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed, &completed_));
+        check(napi_unref_threadsafe_function(env_, completed_));
+        // Runs before the hook of the thread-safe function: no wire thread calls it after its end.
+        check(napi_add_env_cleanup_hook(env_, leave, this));
+        communicator_ = std::make_shared<Communicator>(std::move(start->engine), start->timeout,
+                                                       [completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        if (start->connects) communicator_->submit({.kind = Kind::connect});
+        Registry::get().add(communicator_);
+        info.This().As<Napi::Object>().Set("rank", communicator_->rank);
+        info.This().As<Napi::Object>().Set("size", communicator_->size);
+    }
+
+    ~CommunicatorObject() {
+        if (!communicator_) return;
+        napi_remove_env_cleanup_hook(env_, leave, this);
+        leave(this);
+    }
+
+    struct Start {
+        std::unique_ptr<Engine> engine;
+        Clock::duration timeout;
+        bool connects;  // at once, because it knows everybody already
+    };
+
+    static Napi::Object make(Napi::Function constructor, Start start) {
+        return constructor.New({Napi::External<Start>::New(constructor.Env(), &start)});
+    }
+
+private:
+    struct Pending {
+        Napi::Promise::Deferred promise;
+        Napi::ObjectReference keeps;  // the arguments, and this object
+    };
+
+    void check(napi_status status) {
+        if (status != napi_ok) throw Napi::Error::New(env_);
+    }
+
+    static void leave(void* self) {
+        auto* that = static_cast<CommunicatorObject*>(self);
+        that->communicator_->stop();
+        that->communicator_.reset();
+        napi_release_threadsafe_function(that->completed_, napi_tsfn_abort);
+    }
+
+    // operate(kind, reduction, peer, parts, incoming, note) → the notes of all ranks, for an all-to-all
+    Napi::Value operate(const Napi::CallbackInfo& info) {
+        Operation operation;
+        operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
+        operation.reduction = static_cast<Reduction>(info[1].ToNumber().Uint32Value());
+        operation.peer = info[2].ToNumber().Int32Value();
+        operation.parts = memories(info[3], "parts");
+        operation.incoming = memories(info[4], "incoming");
+        const uint32_t note = info[5].IsNumber() ? info[5].ToNumber().Uint32Value() : 0;
+        if (note > max_note) throw Napi::RangeError::New(env_, "a note is a number from 0 to 127");
+        operation.note = static_cast<uint8_t>(note);
+        validate(operation);
+        return submit(info, std::move(operation));
+    }
+
+    std::vector<Memory> memories(const Napi::Value& list, const char* what) {
+        const auto array = list.As<Napi::Array>();
+        std::vector<Memory> memories;
+        for (uint32_t i = 0; i < array.Length(); i++) {
+            Napi::HandleScope scope(env_);
+            memories.push_back(memory_of(array.Get(i), what));
+        }
+        return memories;
+    }
+
+    // TypeScript has said this in better words; here nothing may get through that would touch foreign memory.
+    void validate(const Operation& operation) {
+        const size_t n = communicator_ ? communicator_->size : 0;
+        const auto require = [&](bool holds, const char* sentence) {
+            if (!holds) throw Napi::RangeError::New(env_, sentence);
+        };
+        const auto& parts = operation.parts;
+        require(n > 0, "this environment is ending");
+        require(operation.kind > Kind::connect && operation.kind <= Kind::barrier, "unknown operation");
+        require(operation.reduction <= Reduction::mean, "unknown reduction");
+        for (const auto* list : {&parts, &operation.incoming})
+            for (const Memory& memory : *list) {
+                require(memory.on_cpu, "this engine moves memory of the CPU only");
+                require(memory.dtype == parts[0].dtype, "all parts must have one type");
+            }
+        const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
+        const bool lists = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all;
+        require(parts.size() == (operation.kind == Kind::barrier ? 0 : lists ? n : 1), "wrong number of parts");
+        require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : 0), "wrong number of incoming parts");
+        require(!reduces || find_reduce(operation.reduction, parts[0].dtype), "this type cannot be reduced");
+        if (operation.kind == Kind::all_to_all) {
+            const size_t me = communicator_->rank;
+            require(parts[me].length == operation.incoming[me].length, "a rank's part for itself must be as long as the incoming one");
+        }
+        if (operation.kind == Kind::broadcast || operation.kind == Kind::send || operation.kind == Kind::recv)
+            require(operation.peer >= 0 && static_cast<size_t>(operation.peer) < n, "no such rank");
+        if (operation.kind == Kind::send || operation.kind == Kind::recv) require(operation.peer != communicator_->rank, "a rank does not send to itself");
+    }
+
+    Napi::Value connect(const Napi::CallbackInfo& info) {
+        if (!gloo_) throw Napi::Error::New(env_, "this engine is connected from the start");
+        const auto list = info[0].As<Napi::Array>();
+        std::vector<std::string> addresses;
+        for (uint32_t i = 0; i < list.Length(); i++) {
+            const auto bytes = list.Get(i).As<Napi::Uint8Array>();
+            addresses.emplace_back(reinterpret_cast<const char*>(bytes.Data()), bytes.ElementLength());
+        }
+        if (addresses.size() != static_cast<size_t>(communicator_->size)) throw Napi::RangeError::New(env_, "one address per rank is needed");
+        const auto mine = gloo_->addresses();
+        for (int peer = 0; peer < communicator_->size; peer++)
+            if (peer != communicator_->rank && addresses[peer].size() != mine[peer].size())
+                throw Napi::TypeError::New(env_, "the address of rank " + std::to_string(peer) + " is not one of this version of Gloo");
+        gloo_->set_peers(std::move(addresses));
+        Operation operation;
+        operation.kind = Kind::connect;
+        return submit(info, std::move(operation));
+    }
+
+    Napi::Value submit(const Napi::CallbackInfo& info, Operation operation) {
+        operation.id = expect(info);
+        const Napi::Value promise = pending_.at(operation.id).promise.Promise();
+        communicator_->submit(std::move(operation));
+        return promise;
+    }
+
+    uint64_t expect(const Napi::CallbackInfo& info) {
+        auto keeps = Napi::Array::New(env_, info.Length() + 1);
+        keeps.Set(0u, info.This());
+        for (uint32_t i = 0; i < info.Length(); i++) keeps.Set(i + 1, info[i]);
+        if (pending_.empty()) napi_ref_threadsafe_function(env_, completed_);
+        pending_.emplace(++last_id_, Pending{Napi::Promise::Deferred::New(env_), Napi::Persistent(keeps.As<Napi::Object>())});
+        return last_id_;
+    }
+
+    static void on_completed(napi_env env, napi_value, void* self, void*) {
+        if (env) static_cast<CommunicatorObject*>(self)->settle();
+    }
+
+    void settle() {
+        if (!communicator_) return;
+        Napi::HandleScope scope(env_);
+        for (const Completion& completion : communicator_->take()) {
+            auto node = pending_.extract(completion.id);
+            if (node.empty()) continue;  // nobody waits for a connect without addresses
+            if (pending_.empty()) napi_unref_threadsafe_function(env_, completed_);
+            if (!completion.failure) {
+                node.mapped().promise.Resolve(notes_of(completion));
+                continue;
+            }
+            auto error = Napi::Error::New(env_, completion.failure->what()).Value();
+            error.Set("reason", name_of(completion.failure->reason));
+            error.Set("peer", completion.failure->rank);
+            node.mapped().promise.Reject(error);
+        }
+    }
+
+    Napi::Value notes_of(const Completion& completion) {
+        if (completion.notes.empty()) return env_.Undefined();
+        auto notes = Napi::Array::New(env_, completion.notes.size());
+        for (uint32_t r = 0; r < completion.notes.size(); r++) notes.Set(r, Napi::Number::New(env_, completion.notes[r]));
+        return notes;
+    }
+
+    Napi::Value abort(const Napi::CallbackInfo& info) {
+        if (communicator_) communicator_->abort(info[0].ToString());
+        return env_.Undefined();
+    }
+
+    Napi::Value close(const Napi::CallbackInfo& info) {
+        const uint64_t id = expect(info);
+        const Napi::Value promise = pending_.at(id).promise.Promise();
+        communicator_->close(id);
+        return promise;
+    }
+
+    Napi::Value sent(const Napi::CallbackInfo&) {
+        auto object = Napi::Object::New(env_);
+        if (!communicator_) return object;
+        const Counters& counters = communicator_->sent();
+        object.Set("bytes", Napi::Number::New(env_, static_cast<double>(counters.bytes.load())));
+        object.Set("messages", Napi::Number::New(env_, static_cast<double>(counters.messages.load())));
+        object.Set("headerBytes", Napi::Number::New(env_, static_cast<double>(counters.header_bytes.load())));
+        return object;
+    }
+
+    const Napi::Env env_;
+    napi_threadsafe_function completed_ = nullptr;
+    GlooEngine* gloo_ = nullptr;
+    std::shared_ptr<Communicator> communicator_;
+    std::map<uint64_t, Pending> pending_;
+    uint64_t last_id_ = 0;
+};
+
+class CollectivesAddon : public Napi::Addon<CollectivesAddon> {
+public:
+    CollectivesAddon(Napi::Env env, Napi::Object exports) {
+        constructor_ = Napi::Persistent(CommunicatorObject::define(env));
+        DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
+                              InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
+                              InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
+                              InstanceValue("inlineBytes", Napi::Number::New(env, inline_bytes)),
+                              InstanceValue("segmentBytes", Napi::Number::New(env, segment_bytes))});
+    }
+
+private:
+    // loopback(size, timeoutSeconds, delaysMs, lostRank, lostAt)
+    Napi::Value loopback(const Napi::CallbackInfo& info) {
+        const int size = info[0].ToNumber().Int32Value();
+        if (size < 1 || size > 4096) throw Napi::RangeError::New(info.Env(), "a loopback world has 1 to 4096 ranks");
+        LoopbackFaults faults;
+        const auto delays = info[2].As<Napi::Array>();
+        for (uint32_t i = 0; i < delays.Length(); i++) faults.delay_ms.push_back(delays.Get(i).ToNumber().DoubleValue());
+        if (!faults.delay_ms.empty() && faults.delay_ms.size() != static_cast<size_t>(size)) throw Napi::RangeError::New(info.Env(), "one delay per rank is needed");
+        faults.lost_rank = info[3].ToNumber().Int32Value();
+        faults.lost_at = info[4].ToNumber().Uint32Value();
+        auto engines = make_loopback(size, faults);
+        auto list = Napi::Array::New(info.Env(), size);
+        for (int rank = 0; rank < size; rank++)
+            list.Set(rank, CommunicatorObject::make(constructor_.Value(), {std::move(engines[rank]), seconds(info[1]), true}));
+        return list;
+    }
+
+    // gloo(rank, size, address, timeoutSeconds, connectSeconds) → [communicator, addresses]
+    Napi::Value gloo(const Napi::CallbackInfo& info) {
+        const Napi::Env env = info.Env();
+        std::unique_ptr<GlooEngine> engine;
+        try {
+            engine = make_gloo(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]));
+        } catch (const std::exception& error) {
+            throw Napi::Error::New(env, "Gloo cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
+        }
+        if (!engine) throw Napi::Error::New(env, "this build has no Gloo");
+        const auto addresses = engine->addresses();
+        auto list = Napi::Array::New(env, addresses.size());
+        for (uint32_t peer = 0; peer < addresses.size(); peer++)
+            list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
+        auto result = Napi::Array::New(env, 2);
+        result.Set(0u, CommunicatorObject::make(constructor_.Value(), {std::move(engine), seconds(info[3]), false}));
+        result.Set(1u, list);
+        return result;
+    }
+
+    // beat(host, port, hello, intervalMs) → stop()
+    Napi::Value beat(const Napi::CallbackInfo& info) {
+        auto beat = std::make_shared<Beat>(info[0].ToString(), info[1].ToNumber(), info[2].ToString(), info[3].ToNumber());
+        return Napi::Function::New(info.Env(), [beat](const Napi::CallbackInfo&) mutable { beat.reset(); }, "stop");
+    }
+
+    // reduce(reduction, dtype, into, from): bytes, as the wire threads add them
+    Napi::Value reduce(const Napi::CallbackInfo& info) {
+        const uint32_t reduction = info[0].ToNumber(), dtype = info[1].ToNumber();
+        const Memory into = memory_of(info[2], "into"), from = memory_of(info[3], "from");
+        if (reduction > static_cast<uint32_t>(Reduction::max) || dtype >= static_cast<uint32_t>(DType::boolean) || into.bytes() != from.bytes())
+            throw Napi::RangeError::New(info.Env(), "no such reduction");
+        find_reduce(static_cast<Reduction>(reduction), static_cast<DType>(dtype))(into.data, from.data, into.bytes() / bytes_of(static_cast<DType>(dtype)));
+        return info.Env().Undefined();
+    }
+
+    Napi::FunctionReference constructor_;
+};
+
+}  // namespace
+
+NODE_API_ADDON(CollectivesAddon)
+
+}  // namespace terse::collectives

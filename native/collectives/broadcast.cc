@@ -1,0 +1,44 @@
+// The root's x reaches every rank. What fits into one segment goes down a binomial tree, log₂ n rounds; what is longer goes down a
+// chain, segment by segment, so that every link carries x once and all links are busy together.
+#include <algorithm>
+
+#include "collectives.h"
+
+namespace terse::collectives {
+
+void broadcast(Wire& wire, const Operation& operation) {
+    const int n = wire.size, root = operation.peer;
+    const Memory& x = operation.parts[0];
+    const int place = (wire.rank - root + n) % n;  // the root stands at 0
+    const auto rank_at = [&](int p) { return (p + root) % n; };
+
+    int parent = place - 1;
+    std::vector<int> children;
+    if (x.bytes() > segment_bytes) {
+        if (place + 1 < n) children.push_back(place + 1);
+    } else {
+        int bit = 1;  // ends at the lowest bit of place, or above n for the root
+        while (bit < n && !(place & bit)) bit <<= 1;
+        parent = place - bit;
+        for (int child = bit >> 1; child > 0; child >>= 1)
+            if (place + child < n) children.push_back(place + child);
+    }
+
+    const Message message = message_of(operation, x.length, x.bytes(), static_cast<uint32_t>(root));
+    std::vector<Outgoing> out;
+    out.reserve(children.size());
+    if (place == 0) {
+        for (int child : children) out.emplace_back(wire, rank_at(child), message).push(x.data, x.bytes());
+    } else {
+        Incoming in(wire, rank_at(parent), message);
+        in.post(x.data, x.bytes());
+        for (int child : children) out.emplace_back(wire, rank_at(child), message);
+        for (size_t at = 0; at < x.bytes(); at += segment_bytes) {
+            in.next();
+            for (Outgoing& o : out) o.push(static_cast<uint8_t*>(x.data) + at, std::min(segment_bytes, x.bytes() - at));
+        }
+    }
+    for (Outgoing& o : out) o.finish();
+}
+
+}  // namespace terse::collectives

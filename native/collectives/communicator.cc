@@ -1,0 +1,153 @@
+#include "communicator.h"
+
+#include <pthread.h>
+
+#include "collectives.h"
+
+namespace terse::collectives {
+
+Communicator::Communicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed)
+    : rank(engine->rank), size(engine->size), engine_(std::move(engine)), timeout_(timeout), completed_(std::move(completed)) {
+    collective_.thread = std::thread([this] { run(collective_, 0); });
+}
+
+Communicator::~Communicator() { stop(); }
+
+Communicator::Lane& Communicator::lane_of(const Operation& operation) {
+    if (operation.kind != Kind::send && operation.kind != Kind::recv) return collective_;
+    return direct_[{operation.peer, operation.kind == Kind::recv}];
+}
+
+void Communicator::submit(Operation operation) {
+    std::unique_lock lock(mutex_);
+    if (closing_ || ending_) {
+        lock.unlock();
+        return complete(operation.id, Failure(Reason::argument, -1, "the group is closed"));
+    }
+    Lane& lane = lane_of(operation);
+    if (operation.kind != Kind::connect) operation.sequence = ++lane.sequence;
+    lane.queue.push_back(std::move(operation));
+    if (!lane.thread.joinable()) lane.thread = std::thread([this, &lane] { run(lane, 1); });  // collective_ has one
+    changed_.notify_all();
+}
+
+void Communicator::close(uint64_t id) {
+    std::unique_lock lock(mutex_);
+    if (closing_ || ending_) {
+        lock.unlock();
+        return complete(id, {});
+    }
+    closing_ = id;
+    changed_.notify_all();
+}
+
+Failure Communicator::fail(const Failure& failure) {
+    std::optional<Failure> first;
+    {
+        std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = failure;
+        first = failure_;
+        changed_.notify_all();
+    }
+    engine_->abort();
+    return *first;
+}
+
+void Communicator::complete(uint64_t id, std::optional<Failure> failure) {
+    std::lock_guard lock(mutex_);
+    completions_.push_back({id, std::move(failure), {}});
+    if (completed_) completed_();
+}
+
+std::vector<Completion> Communicator::take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(completions_, {});
+}
+
+void Communicator::stop() {
+    {
+        std::lock_guard lock(mutex_);
+        completed_ = nullptr;
+        ending_ = true;
+        if (!failure_) failure_ = Failure(Reason::aborted, -1, "the group was left");
+        changed_.notify_all();
+    }
+    engine_->abort();
+    if (collective_.thread.joinable()) collective_.thread.join();
+}
+
+void Communicator::execute(Wire& wire, const Operation& operation) {
+    wire.deadline = Clock::now() + timeout_;
+    if (operation.kind != Kind::connect) engine_->before(operation.sequence);
+    switch (operation.kind) {
+        case Kind::connect:
+            engine_->connect(wire.deadline);
+            return wire.listen();
+        case Kind::all_reduce: return all_reduce(wire, operation);
+        case Kind::reduce_scatter: return reduce_scatter(wire, operation);
+        case Kind::all_gather: return all_gather(wire, operation);
+        case Kind::all_to_all: return all_to_all(wire, operation);
+        case Kind::broadcast: return broadcast(wire, operation);
+        case Kind::send: return send(wire, operation);
+        case Kind::recv: return recv(wire, operation);
+        case Kind::barrier: return barrier(wire, operation);
+    }
+}
+
+std::optional<Failure> Communicator::attempt(Wire& wire, const Operation& operation) {
+    const auto failed = [&](Reason reason, int peer, const char* cause) {
+        const std::string number = operation.sequence ? " number " + std::to_string(operation.sequence) : "";
+        return fail(Failure(reason, peer, std::string(name_of(operation.kind)) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
+    };
+    try {
+        execute(wire, operation);
+        return {};
+    } catch (const Failure& cause) {
+        return failed(cause.reason, cause.rank, cause.what());
+    } catch (const std::exception& cause) {
+        return failed(Reason::transport, -1, cause.what());
+    }
+}
+
+// Works until the group is closed or left. The collective lane also owns the engine: it breaks the connections after an error,
+// so that the other ranks notice, and gives everything back at the end.
+void Communicator::run(Lane& lane, uint32_t slots) {
+    const bool owner = &lane == &collective_;
+    pthread_setname_np(pthread_self(), owner ? "terse-wire" : "terse-direct");
+    {
+        Wire wire(*engine_, counters_, slots);
+        bool connected = true;
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            const auto broken = [&] { return owner && connected && failure_; };
+            changed_.wait(lock, [&] { return !lane.queue.empty() || broken() || closing_ || ending_; });
+            if (!lane.queue.empty()) {
+                const Operation operation = std::move(lane.queue.front());
+                lane.queue.pop_front();
+                std::optional<Failure> failure = failure_;
+                if (!failure) {
+                    lock.unlock();
+                    failure = attempt(wire, operation);
+                    lock.lock();
+                }
+                const bool heard = operation.kind == Kind::all_to_all && !failure;
+                completions_.push_back({operation.id, std::move(failure), heard ? wire.notes : std::vector<uint8_t>{}});
+                if (completed_) completed_();
+            } else if (broken()) {
+                connected = false;
+                lock.unlock();
+                engine_->disconnect();
+                lock.lock();
+            } else {
+                break;
+            }
+        }
+    }
+    if (!owner) return;
+    for (auto& [peer, other] : direct_)
+        if (other.thread.joinable()) other.thread.join();
+    engine_->release();
+    if (closing_) complete(*closing_, {});
+}
+
+}  // namespace terse::collectives

@@ -1,0 +1,67 @@
+// What a transport must do so that the collectives of this folder run on it: carry bytes between two ranks.
+//
+// Messages between two ranks on one slot arrive in the order in which they were sent; slots are independent. A receive may be
+// posted with more room than the message needs. A message longer than its receive ends the process in some engines, so
+// nothing is ever posted for a length that a header (message.h) has not announced.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace terse::collectives {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Reason {
+    transport,  // the connection to `rank` broke; who is to blame is not known here
+    mismatch,   // `rank` calls something else than this rank
+    timeout,    // `rank` has not come
+    aborted,    // somebody called abort, here or elsewhere
+    argument,   // cannot be done with these arguments; the communicator stays usable
+    lost,       // `rank` is gone for certain
+};
+
+struct Failure : std::runtime_error {
+    Failure(Reason reason, int rank, const std::string& sentence) : std::runtime_error(sentence), reason(reason), rank(rank) {}
+    Reason reason;
+    int rank;  // the other side, or -1
+};
+
+// One send or receive under way. Destroying it gives its memory back at once, finished or not.
+class Transfer {
+public:
+    virtual ~Transfer() = default;
+    virtual void wait(Clock::time_point deadline) = 0;  // throws Failure
+};
+
+class Engine {
+public:
+    Engine(int rank, int size) : rank(rank), size(size) {}
+    virtual ~Engine() = default;
+
+    const int rank, size;
+
+    virtual void connect(Clock::time_point) {}
+
+    // Neither blocks; a connection that is already broken is reported by wait. The memory belongs to the transfer until it
+    // is waited for or destroyed.
+    virtual std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) = 0;
+    virtual std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) = 0;
+
+    // From any thread, at any time: every wait, running or to come, throws Reason::aborted.
+    virtual void abort() noexcept = 0;
+
+    // After abort, from any thread: breaks the connections, so that the other ranks notice. Transfers may still exist.
+    virtual void disconnect() noexcept {}
+
+    // The end: no transfer is left. Says goodbye and frees what the engine holds; only abort may follow.
+    virtual void release() noexcept {}
+
+    // Called on the wire thread before its operation number `sequence`; where faults are injected.
+    virtual void before(uint32_t /*sequence*/) {}
+};
+
+}  // namespace terse::collectives

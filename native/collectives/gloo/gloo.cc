@@ -1,0 +1,181 @@
+// Gloo's pairs and unbound buffers, and nothing above them: its own collectives abort the process when sizes differ.
+//
+// What this file answers for (Gloo of 2022-05, Debian 12):
+//  - a transfer that a dying peer leaves half done is woken by nobody; abort() wakes it (abortWaitSend, abortWaitRecv);
+//  - closing a pair does not wake its waiters either, so abort comes first;
+//  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does.
+#include "gloo.h"
+
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+namespace terse::collectives {
+namespace {
+
+constexpr uint64_t slot_prefix = 0x54ull << 56;  // Gloo's own collectives use 0x01 to 0x08
+
+std::chrono::milliseconds until(Clock::time_point deadline) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    return std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(std::chrono::hours(24 * 30)));
+}
+
+// "[/build/…/pair.cc:598] Connection closed by peer [10.0.0.2]:4711" → from "Connection" on.
+std::string without_source_line(const std::string& what) {
+    const size_t end = what.rfind('[', 0) == 0 ? what.find("] ") : std::string::npos;
+    return end == std::string::npos ? what : what.substr(end + 2);
+}
+
+class Gloo;
+
+class GlooTransfer final : public Transfer {
+public:
+    GlooTransfer(Gloo& engine, int peer, uint32_t slot, void* data, size_t bytes, bool sends);
+    ~GlooTransfer() override;
+    void wait(Clock::time_point deadline) override;
+    void abort() {
+        sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
+    }
+
+private:
+    Gloo& engine_;
+    const int peer_;
+    const bool sends_;
+    std::string broken_;  // the pair was dead before this transfer began
+    std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+};
+
+class Gloo final : public GlooEngine {
+public:
+    Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout) : GlooEngine(rank, size) {
+        gloo::transport::tcp::attr attr;
+        attr.hostname = address;
+        device_ = gloo::transport::tcp::CreateDevice(attr);
+        context_ = device_->createContext(rank, size);
+        // A pair waits five times the context's timeout for its connection.
+        context_->setTimeout(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(connect_timeout) / 5, std::chrono::milliseconds(1)));
+        for (int peer = 0; peer < size; peer++) {
+            const auto bytes = peer == rank ? std::vector<char>() : context_->createPair(peer)->address().bytes();
+            addresses_.emplace_back(bytes.begin(), bytes.end());
+        }
+    }
+    ~Gloo() override { release(); }
+
+    std::vector<std::string> addresses() const override { return addresses_; }
+    void set_peers(std::vector<std::string> addresses) override { peers_ = std::move(addresses); }
+
+    void connect(Clock::time_point) override {
+        for (int peer = 0; peer < size; peer++) {
+            if (peer == rank) continue;
+            try {
+                context_->getPair(peer)->connect({peers_[peer].begin(), peers_[peer].end()});
+            } catch (const std::exception& error) {
+                if (!aborted()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + without_source_line(error.what()) + ")");
+            }
+            if (aborted()) throw Failure(Reason::aborted, -1, "aborted");
+        }
+        std::lock_guard lock(mutex_);
+        connected_ = true;
+    }
+
+    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
+        return std::make_unique<GlooTransfer>(*this, peer, slot, const_cast<void*>(data), bytes, true);
+    }
+    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
+        return std::make_unique<GlooTransfer>(*this, peer, slot, data, room, false);
+    }
+
+    void abort() noexcept override {
+        std::lock_guard lock(mutex_);
+        aborted_ = true;
+        for (GlooTransfer* transfer : transfers_) transfer->abort();
+        if (!connected_) close_pairs();  // a pair that is closed while it connects ends its wait
+    }
+
+    void disconnect() noexcept override {
+        std::lock_guard lock(mutex_);
+        close_pairs();
+    }
+
+    void release() noexcept override {
+        std::lock_guard lock(mutex_);
+        context_.reset();  // before the device, whose thread serves it
+        device_.reset();
+    }
+
+private:
+    friend class GlooTransfer;
+
+    bool aborted() {
+        std::lock_guard lock(mutex_);
+        return aborted_;
+    }
+
+    void close_pairs() noexcept {
+        if (!context_) return;
+        for (int peer = 0; peer < size; peer++) {
+            if (peer == rank) continue;
+            try {
+                context_->getPair(peer)->close();
+            } catch (const std::exception&) {
+                // Closed already, or on its way.
+            }
+        }
+    }
+
+    std::vector<std::string> addresses_, peers_;
+    std::mutex mutex_;
+    std::set<GlooTransfer*> transfers_;
+    bool aborted_ = false, connected_ = false;
+    std::shared_ptr<gloo::transport::Device> device_;
+    std::shared_ptr<gloo::transport::Context> context_;
+};
+
+GlooTransfer::GlooTransfer(Gloo& engine, int peer, uint32_t slot, void* data, size_t bytes, bool sends)
+    : engine_(engine), peer_(peer), sends_(sends), buffer_(engine.context_->createUnboundBuffer(data, bytes)) {
+    {
+        std::lock_guard lock(engine_.mutex_);
+        engine_.transfers_.insert(this);
+        if (engine_.aborted_) abort();
+    }
+    try {
+        sends_ ? buffer_->send(peer, slot_prefix | slot, 0, bytes) : buffer_->recv(peer, slot_prefix | slot, 0, bytes);
+    } catch (const std::exception& error) {
+        broken_ = without_source_line(error.what());
+    }
+}
+
+GlooTransfer::~GlooTransfer() {
+    std::lock_guard lock(engine_.mutex_);
+    engine_.transfers_.erase(this);
+}
+
+void GlooTransfer::wait(Clock::time_point deadline) {
+    std::string cause = broken_;
+    bool aborted = false;
+    if (cause.empty()) {
+        try {
+            aborted = !(sends_ ? buffer_->waitSend(until(deadline)) : buffer_->waitRecv(until(deadline)));
+        } catch (const std::exception& error) {
+            cause = without_source_line(error.what());
+        }
+    }
+    if (!aborted && cause.empty()) return;
+    if (aborted || engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
+    if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
+    throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + cause + ")");
+}
+
+}  // namespace
+
+std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout) {
+    return std::make_unique<Gloo>(rank, size, address, connect_timeout);
+}
+
+}  // namespace terse::collectives

@@ -1,0 +1,79 @@
+// The ring. Every rank r sends to r + 1 and receives from r − 1; in step t it sends chunk r − 1 − t and receives chunk r − 2 − t
+// (mod n), which is what it sends in step t + 1. In the first n − 1 steps it adds its own values to what arrives, so chunk r comes
+// complete to rank r, always added in the order r + 1, r + 2, …, r; in the next n − 1 steps the finished chunks go round.
+//
+// Chunks travel in segments, and a segment moves on as soon as it is added: adding overlaps with the transfers.
+// Sent per rank: one message; n − 1 steps send all chunks but its own, n − 1 more all but the next rank's.
+#include <algorithm>
+
+#include "collectives.h"
+#include "reduce.h"
+
+namespace terse::collectives {
+namespace {
+
+constexpr size_t ahead = 4;  // receives that are posted before they are needed
+
+struct Segment {
+    Memory memory;
+    bool adds;  // arrives in scratch and is added; else it arrives in place
+    bool completes;  // nothing is added after it
+};
+
+// Small enough that a chunk is several segments, large enough that a transfer is worth its handshake.
+size_t ring_segment(const std::vector<Memory>& chunks) {
+    size_t largest = 0;
+    for (const Memory& chunk : chunks) largest = std::max(largest, chunk.bytes());
+    const size_t wanted = largest / ahead;
+    return std::clamp(wanted - wanted % 4096, size_t{65536}, segment_bytes);
+}
+
+}  // namespace
+
+void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, int steps) {
+    const int n = wire.size, rank = wire.rank;
+    const auto chunk = [&](int who, int back) -> const Memory& { return chunks[((who - back) % n + 2 * n) % n]; };
+    const size_t element = bytes_of(chunks[0].dtype), limit = ring_segment(chunks) / element * element;
+    const Reduce reduce = find_reduce(operation.reduction, chunks[0].dtype);
+
+    uint64_t count = 0, out_bytes = 0, in_bytes = 0;
+    for (const Memory& c : chunks) count += c.length;
+    for (int t = 0; t < steps; t++) {
+        out_bytes += chunk(rank, 1 + t % n).bytes();
+        in_bytes += chunk(rank, (2 + t) % n).bytes();
+    }
+
+    Message message = message_of(operation, count, out_bytes, hash_lengths(chunks));
+    message.may_inline = false;
+    Outgoing out(wire, (rank + 1) % n, message);
+    message.bytes = in_bytes;
+    Incoming in(wire, (rank - 1 + n) % n, message);
+
+    // What arrives, in order, and how much of it is sent on.
+    std::vector<Segment> arriving;
+    size_t passed_on = 0;
+    const auto cut = [&](const Memory& whole, auto&& each) {
+        for (size_t at = 0; at < whole.bytes(); at += limit)
+            each(slice(whole, at / element, std::min(whole.length, (at + limit) / element)));
+    };
+    for (int t = 0; t < steps; t++) {
+        cut(chunk(rank, (2 + t) % n), [&](const Memory& s) { arriving.push_back({s, t < n - 1, t == n - 2}); });
+        if (t < steps - 1) passed_on = arriving.size();
+    }
+    uint8_t* scratch = wire.scratch(ahead * limit);
+    const auto landing = [&](size_t i) { return arriving[i].adds ? static_cast<void*>(scratch + i % ahead * limit) : arriving[i].memory.data; };
+
+    cut(chunk(rank, 1), [&](const Memory& s) { out.push(s.data, s.bytes()); });
+    for (size_t i = 0; i < std::min(ahead, arriving.size()); i++) in.post(landing(i), arriving[i].memory.bytes());
+    for (size_t i = 0; i < arriving.size(); i++) {
+        const Memory& here = arriving[i].memory;
+        in.next();
+        if (arriving[i].adds) reduce(here.data, landing(i), here.length);
+        if (arriving[i].completes) complete(operation.reduction, here.dtype, here.data, here.length, n);
+        if (i < passed_on) out.push(here.data, here.bytes());
+        if (i + ahead < arriving.size()) in.post(landing(i + ahead), arriving[i + ahead].memory.bytes());
+    }
+    out.finish();
+}
+
+}  // namespace terse::collectives

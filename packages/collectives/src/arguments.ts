@@ -1,0 +1,74 @@
+/** What can be wrong with one rank's arguments, said before anything is sent. */
+import type { DType, Memory } from "@terse/native-collectives";
+import type { Reduction } from "./group.ts";
+
+const dtypes = new Map<unknown, DType>([
+  [Uint8Array, "u8"],
+  [Int8Array, "i8"],
+  [Int16Array, "i16"],
+  [Uint16Array, "i16"],
+  [Int32Array, "i32"],
+  [Uint32Array, "i32"],
+  [BigInt64Array, "i64"],
+  [BigUint64Array, "i64"],
+  [Float32Array, "f32"],
+  [Float64Array, "f64"],
+]);
+
+function dtypeOf(x: Memory, what: string): DType {
+  if (ArrayBuffer.isView(x)) {
+    for (const [type, dtype] of dtypes) if (x instanceof (type as new () => Memory)) return dtype;
+  } else if (typeof x === "object" && x !== null && typeof x.pointer === "bigint" && typeof x.length === "number") {
+    if (x.device !== "cpu") throw new TypeError(`${what} is on ${x.device}, and this engine moves memory of the CPU`);
+    return x.dtype;
+  }
+  throw new TypeError(`${what} must be a typed array, or an object with pointer, length, dtype and device`);
+}
+
+export function checkMemory(x: Memory, call: string): void {
+  dtypeOf(x, `${call}: the memory`);
+}
+
+export function checkParts(parts: readonly Memory[], ranks: number, call: string, what = "parts"): void {
+  if (!Array.isArray(parts) || parts.length !== ranks)
+    throw new RangeError(
+      `${call}: ${what} must have one entry per rank, so ${ranks}, and has ${(parts as Memory[])?.length}`,
+    );
+  const types = parts.map((part, r) => dtypeOf(part, `${call}: ${what}[${r}]`));
+  const other = types.findIndex((type) => type !== types[0]);
+  if (other >= 0) throw new TypeError(`${call}: ${what}[0] is ${types[0]} and ${what}[${other}] is ${types[other]}`);
+}
+
+export function checkAllToAll(outgoing: readonly Memory[], incoming: readonly Memory[], rank: number): void {
+  const [mine, here] = [outgoing[rank]!, incoming[rank]!];
+  if (dtypeOf(mine, "outgoing") !== dtypeOf(here, "incoming"))
+    throw new TypeError("allToAll: outgoing and incoming must have one type");
+  if (mine.length !== here.length)
+    throw new RangeError(
+      `allToAll: what rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming`,
+    );
+}
+
+export function checkNote(note: number): void {
+  if (!Number.isInteger(note) || note < 0 || note > 127)
+    throw new RangeError(`allToAll: a note is a whole number from 0 to 127, and is ${note}`);
+}
+
+export function checkReduction(x: Memory, op: Reduction, call: string): void {
+  if (!["sum", "prod", "min", "max", "mean"].includes(op))
+    throw new TypeError(`${call}: no reduction is called ${op}; there are sum, prod, min, max and mean`);
+  const dtype = dtypeOf(x, call);
+  if (op === "mean" && !["f16", "bf16", "f32", "f64"].includes(dtype))
+    throw new TypeError(`${call}: ${dtype} has no exact mean; ask for the sum, or give floats`);
+  if (dtype === "bool") throw new TypeError(`${call}: bool has no ${op}; reduce a u8 view of it`);
+  // Unsigned words travel as signed ones, which has the same sums and products but not the same order.
+  const unsigned = x instanceof Uint16Array || x instanceof Uint32Array || x instanceof BigUint64Array;
+  if (unsigned && (op === "min" || op === "max"))
+    throw new TypeError(`${call}: ${op} of a ${x.constructor.name} is not supported; use a signed or a Uint8Array`);
+}
+
+export function checkRank(peer: number, ranks: number, call: string, self?: number): void {
+  if (!Number.isInteger(peer) || peer < 0 || peer >= ranks)
+    throw new RangeError(`${call}: there is no rank ${peer} among ${ranks}`);
+  if (peer === self) throw new RangeError(`${call}: rank ${self} cannot exchange with itself`);
+}

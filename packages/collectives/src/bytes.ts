@@ -1,0 +1,68 @@
+/**
+ * How many payload bytes a rank sends, in closed form; every engine's counters agree with this, byte for byte.
+ * S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r. A message is one 32-byte header.
+ *
+ *   all-reduce        2 S − c(r) − c(r + 1)   the ring, one message; (n − 1) S when small, n − 1 messages
+ *   reduce-scatter    S − c(r)                the ring, one message; n − 1 messages when small
+ *   all-gather        (n − 1) c(r)            n − 1 messages
+ *   all-to-all        Σ outgoing − own        n − 1 messages
+ *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
+ *   barrier           0                       ⌈log₂ n⌉ messages
+ */
+
+/** What a rank sends in one operation. */
+export interface Volume {
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+const inlineBytes = 8192; // payload that travels with its header
+const segmentBytes = 1 << 20;
+
+/** A sum so small that everybody sends it to everybody, which is one round instead of the ring's 2 n − 2. */
+const isSmall = (bytes: number, ranks: number) => bytes <= inlineBytes && bytes * (ranks - 1) <= 65536;
+
+/** `length` elements of `elementBytes` each. */
+export function allReduceBytes(length: number, elementBytes: number, ranks: number, rank: number): Volume {
+  const bytes = length * elementBytes;
+  if (ranks === 1) return { bytes: 0, messages: 0 };
+  if (isSmall(bytes, ranks)) return { bytes: (ranks - 1) * bytes, messages: ranks - 1 };
+  const part = (r: number) =>
+    (Math.floor((length * (r + 1)) / ranks) - Math.floor((length * r) / ranks)) * elementBytes;
+  return { bytes: 2 * bytes - part(rank) - part((rank + 1) % ranks), messages: 1 };
+}
+
+/** `parts[r]`: bytes of the part that belongs to rank r. */
+export function reduceScatterBytes(parts: readonly number[], rank: number): Volume {
+  const bytes = parts.reduce((sum, part) => sum + part, 0);
+  if (parts.length === 1) return { bytes: 0, messages: 0 };
+  return { bytes: bytes - parts[rank]!, messages: isSmall(bytes, parts.length) ? parts.length - 1 : 1 };
+}
+
+/** `parts[r]`: bytes that rank r contributes. */
+export function allGatherBytes(parts: readonly number[], rank: number): Volume {
+  return { bytes: (parts.length - 1) * parts[rank]!, messages: parts.length - 1 };
+}
+
+/** `outgoing[r]`: bytes for rank r. */
+export function allToAllBytes(outgoing: readonly number[], rank: number): Volume {
+  const bytes = outgoing.reduce((sum, part, r) => (r === rank ? sum : sum + part), 0);
+  return { bytes, messages: outgoing.length - 1 };
+}
+
+export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
+  const place = (rank - root + ranks) % ranks;
+  const children = bytes > segmentBytes ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
+  return { bytes: children * bytes, messages: children };
+}
+
+export function barrierBytes(ranks: number): Volume {
+  return { bytes: 0, messages: Math.ceil(Math.log2(ranks)) };
+}
+
+/** Node `place` of a binomial tree hangs under itself without its lowest bit. */
+function treeChildren(place: number, ranks: number): number {
+  let children = 0;
+  for (let bit = 1; place + bit < ranks && (place & bit) === 0; bit *= 2) children++;
+  return children;
+}

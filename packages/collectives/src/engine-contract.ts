@@ -1,0 +1,522 @@
+/** What every engine must do. A new one's test calls this with a function that makes its worlds. */
+import { describe, expect, it } from "vitest";
+import {
+  allGatherBytes,
+  allReduceBytes,
+  allToAllBytes,
+  barrierBytes,
+  broadcastBytes,
+  reduceScatterBytes,
+  type Volume,
+} from "./bytes.ts";
+import { CollectiveError } from "./errors.ts";
+import type { Group } from "./group.ts";
+
+const mebibyte = 1 << 20;
+const types = [Uint8Array, Int8Array, Int16Array, Int32Array, BigInt64Array, Float32Array, Float64Array];
+type Numbers = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
+const ops = ["sum", "prod", "min", "max"] as const;
+
+const combine: Record<(typeof ops)[number], (a: number, b: number) => number> = {
+  sum: (a, b) => a + b,
+  prod: (a, b) => a * b,
+  min: (a, b) => Math.min(a, b),
+  max: (a, b) => Math.max(a, b),
+};
+
+function filled<T extends Numbers>(Type: new (length: number) => T, length: number, f: (i: number) => number): T {
+  const x = new Type(length);
+  for (let i = 0; i < length; i++) x[i] = f(i);
+  return x;
+}
+
+/** Small whole numbers, so that no type rounds them and every order of adding gives the same. */
+const value = (rank: number, i: number) => ((i * 7 + rank * 3 + (i >> 8)) % 5) + 1;
+
+function total(ranks: number, i: number): number {
+  let sum = 0;
+  for (let rank = 0; rank < ranks; rank++) sum += value(rank, i);
+  return sum;
+}
+
+/** Numbers whose sum depends on the order. */
+const rough = (rank: number, i: number) => Math.fround(Math.sin(i * 12.9898 + rank * 78.233) * 2 ** ((i + rank) % 20));
+
+/** Lengths where things go wrong: nothing, fewer than ranks, one more or less, the edges of inline messages and of segments. */
+const lengthsFor = (n: number) => [...new Set([0, 1, n - 1, n, n + 1, 2 * n + 1, 257])];
+
+export function engineContract(name: string, makeWorld: (size: number) => Promise<Group[]>): void {
+  async function withWorld(size: number, run: (groups: Group[]) => Promise<void>): Promise<void> {
+    const groups = await makeWorld(size);
+    try {
+      await run(groups);
+    } finally {
+      await Promise.all(groups.map((group) => group.close()));
+    }
+  }
+  const everywhere = <T>(groups: Group[], call: (group: Group, rank: number) => Promise<T>) =>
+    Promise.all(groups.map((group) => call(group, group.rank)));
+
+  /** Runs the same call on all ranks and compares what each has sent with the closed form. */
+  async function counted(
+    groups: Group[],
+    call: (g: Group, r: number) => Promise<unknown>,
+    form: (r: number) => Volume,
+  ) {
+    const before = groups.map((group) => group.sent());
+    await everywhere(groups, call);
+    groups.forEach((group, rank) => {
+      const sent = group.sent();
+      const { bytes, messages } = form(rank);
+      expect({
+        rank,
+        bytes: sent.bytes - before[rank]!.bytes,
+        messages: sent.messages - before[rank]!.messages,
+        headerBytes: sent.headerBytes - before[rank]!.headerBytes,
+      }).toEqual({ rank, bytes, messages, headerBytes: 32 * messages });
+    });
+  }
+
+  describe.each([1, 2, 3, 4, 5])(`${name}, %i ranks`, (n) => {
+    it("knows who is who", () =>
+      withWorld(n, async (groups) => {
+        expect(groups.map(({ rank, size }) => [rank, size])).toEqual(groups.map((_, rank) => [rank, n]));
+      }));
+
+    it("reduces every type with every operation at every awkward length, the same on all ranks", () =>
+      withWorld(n, async (groups) => {
+        for (const Type of types)
+          for (const op of ops)
+            for (const length of lengthsFor(n)) {
+              const big = Type === BigInt64Array;
+              const make = (f: (i: number) => number) =>
+                big
+                  ? BigInt64Array.from({ length }, (_, i) => BigInt(f(i)))
+                  : (Type as typeof Float64Array).from({ length }, (_, i) => f(i));
+              const want = make((i) => groups.map((_, rank) => value(rank, i)).reduce(combine[op]));
+              const xs = groups.map((_, rank) => make((i) => value(rank, i)));
+              await counted(
+                groups,
+                (group, rank) => group.allReduce(xs[rank]!, op),
+                (rank) => allReduceBytes(length, Type.BYTES_PER_ELEMENT, n, rank),
+              );
+              for (const x of xs) expect(x, `${Type.name} ${op} ${length}`).toEqual(want);
+            }
+      }));
+
+    it.each([8192, 8193, 65536 * 3 + 5, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3])(
+      "adds %i bytes",
+      (length) =>
+        withWorld(n, async (groups) => {
+          const want = filled(Uint8Array, length, (i) => total(n, i));
+          const xs = groups.map(({ rank }) => filled(Uint8Array, length, (i) => value(rank, i)));
+          await counted(
+            groups,
+            (group, rank) => group.allReduce(xs[rank]!),
+            (rank) => allReduceBytes(length, 1, n, rank),
+          );
+          for (const x of xs) expect(Buffer.compare(x, want)).toBe(0);
+        }),
+    );
+
+    it.each([5, 2000, 300_001])("rounds sums of %i floats alike on all ranks, and alike every time", (length) =>
+      withWorld(n, async (groups) => {
+        const run = async () => {
+          const xs = groups.map(({ rank }) => filled(Float32Array, length, (i) => rough(rank, i)));
+          await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!));
+          return xs;
+        };
+        const [first, second] = [await run(), await run()];
+        for (const x of [...first, ...second]) expect(Buffer.compare(bytesOf(x), bytesOf(first[0]!))).toBe(0);
+        for (let i = 0; i < length; i += 97) {
+          const terms = groups.map(({ rank }) => rough(rank, i));
+          const size = terms.reduce((sum, term) => sum + Math.abs(term), 0);
+          const exact = terms.reduce((sum, term) => sum + term, 0);
+          expect(Math.abs(first[0]![i]! - exact)).toBeLessThanOrEqual(n * 2 ** -24 * size);
+        }
+      }),
+    );
+
+    it.each([
+      ["few", (r: number) => (r === 1 ? 0 : 3 * r + 1)],
+      ["many", (r: number) => (r === 1 ? 0 : 100_000 * r + 77)],
+    ])("reduces and scatters parts of unequal lengths, %s elements", (_, lengthOf) =>
+      withWorld(n, async (groups) => {
+        const lengths = groups.map(({ rank }) => lengthOf(rank));
+        const parts = groups.map(({ rank }) =>
+          lengths.map((length, r) => filled(Int32Array, length, (i) => value(rank, i + r))),
+        );
+        await counted(
+          groups,
+          (group, rank) => group.reduceScatter(parts[rank]!),
+          (rank) =>
+            reduceScatterBytes(
+              lengths.map((length) => 4 * length),
+              rank,
+            ),
+        );
+        groups.forEach(({ rank }) => {
+          const want = filled(Int32Array, lengths[rank]!, (i) => total(n, i + rank));
+          expect(Buffer.compare(bytesOf(parts[rank]![rank]!), bytesOf(want))).toBe(0);
+        });
+      }),
+    );
+
+    it.each([
+      ["small", (r: number) => (r === 0 ? 0 : 5 * r)],
+      ["large", (r: number) => (r === 0 ? 0 : mebibyte - 2 + r)],
+      ["equal", () => 1000],
+    ])("gathers %s parts on all ranks", (_, lengthOf) =>
+      withWorld(n, async (groups) => {
+        const lengths = groups.map(({ rank }) => lengthOf(rank));
+        const whole = lengths.map((length, r) => filled(Uint8Array, length, (i) => value(r, i)));
+        const parts = groups.map(({ rank }) =>
+          whole.map((part, r) => (r === rank ? part.slice() : new Uint8Array(part.length))),
+        );
+        await counted(
+          groups,
+          (group, rank) => group.allGather(parts[rank]!),
+          (rank) => allGatherBytes(lengths, rank),
+        );
+        for (const mine of parts)
+          for (const [r, part] of mine.entries()) expect(Buffer.compare(part, whole[r]!)).toBe(0);
+      }),
+    );
+
+    it.each([
+      ["small", (from: number, to: number) => (from * 3 + to) % 4],
+      ["large", (from: number, to: number) => ((from + to) % 3) * (mebibyte / 2 + 1)],
+    ])("exchanges %s parts of all to all", (_, lengthOf) =>
+      withWorld(n, async (groups) => {
+        const outgoing = groups.map(({ rank }) =>
+          groups.map(({ rank: to }) => filled(Int16Array, lengthOf(rank, to), (i) => value(rank * 10 + to, i))),
+        );
+        const incoming = groups.map(({ rank }) => groups.map(({ rank: from }) => new Int16Array(lengthOf(from, rank))));
+        await counted(
+          groups,
+          (group, rank) => group.allToAll(outgoing[rank]!, incoming[rank]!),
+          (rank) =>
+            allToAllBytes(
+              outgoing[rank]!.map((part) => part.byteLength),
+              rank,
+            ),
+        );
+        for (const { rank } of groups)
+          for (const { rank: from } of groups)
+            expect(Buffer.compare(bytesOf(incoming[rank]![from]!), bytesOf(outgoing[from]![rank]!))).toBe(0);
+      }),
+    );
+
+    it.each([0, 1, 1001, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 1])(
+      "broadcasts %i bytes from every root",
+      (length) =>
+        withWorld(n, async (groups) => {
+          const pattern = filled(Uint8Array, length + n, (i) => value(0, i));
+          for (const { rank: root } of groups) {
+            const xs = groups.map(({ rank }) =>
+              rank === root ? pattern.slice(root, root + length) : new Uint8Array(length),
+            );
+            await counted(
+              groups,
+              (group, rank) => group.broadcast(xs[rank]!, root),
+              (rank) => broadcastBytes(length, n, rank, root),
+            );
+            for (const x of xs) expect(Buffer.compare(x, xs[root]!)).toBe(0);
+          }
+        }),
+    );
+
+    it("carries every rank's note beside an all-to-all, even an empty one", () =>
+      withWorld(n, async (groups) => {
+        for (const length of [0, 3, 100_000]) {
+          const parts = () => groups.map(() => new Uint8Array(length));
+          const heard = await everywhere(groups, (group, rank) =>
+            group.allToAll(parts(), parts(), { note: 127 - rank }),
+          );
+          for (const notes of heard) expect(notes).toEqual(groups.map(({ rank }) => 127 - rank));
+        }
+        const parts = groups.map(() => new Uint8Array(1));
+        expect(await everywhere(groups, (group) => group.allToAll(parts, parts))).toEqual(
+          groups.map(() => groups.map(() => 0)),
+        );
+        await expect(groups[0]!.allToAll(parts, parts, { note: 128 })).rejects.toThrow(RangeError);
+      }));
+
+    it("takes the mean of floats, which is the rounded sum divided once", () =>
+      withWorld(n, async (groups) => {
+        for (const Type of [Float32Array, Float64Array])
+          for (const length of [1, 50, 40_001]) {
+            const make = () =>
+              groups.map(({ rank }) => filled(Type as typeof Float64Array, length, (i) => rough(rank, i)));
+            const [sums, means, scattered] = [make(), make(), make()];
+            await everywhere(groups, (group, rank) => group.allReduce(sums[rank]!));
+            await everywhere(groups, (group, rank) => group.allReduce(means[rank]!, "mean"));
+            const want = (Type as typeof Float64Array).from(sums[0]!, (sum) => sum / n);
+            for (const mean of means) expect(Buffer.compare(bytesOf(mean), bytesOf(want))).toBe(0);
+            // The same cut as the all-reduce makes, so the same sums.
+            const cut = (x: Float64Array) =>
+              groups.map(({ rank: r }) => x.subarray(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n)));
+            await everywhere(groups, (group, rank) => group.reduceScatter(cut(scattered[rank]!), "mean"));
+            for (const { rank } of groups)
+              expect(Buffer.compare(bytesOf(cut(scattered[rank]!)[rank]!), bytesOf(cut(want)[rank]!))).toBe(0);
+          }
+        await expect(groups[0]!.allReduce(new Int32Array(1), "mean")).rejects.toThrow("i32 has no exact mean");
+      }));
+
+    it("sends and receives in any order of the calls", () =>
+      withWorld(n, async (groups) => {
+        const lengths = [0, 1, 5000, 2 * mebibyte + 1];
+        await everywhere(groups, async (group, rank) => {
+          const others = groups.map((each) => each.rank).filter((each) => each !== rank);
+          const arrived = new Map(others.map((from) => [from, lengths.map((length) => new Uint8Array(length))]));
+          // Receives first, and from the far end: neither may wait for the other.
+          const receives = others.toReversed().flatMap((from) => arrived.get(from)!.map((x) => group.recv(x, from)));
+          const sends = others.flatMap((to) =>
+            lengths.map((length) => group.send(new Uint8Array(length).fill(rank * n + to), to)),
+          );
+          await Promise.all([...receives, ...sends]);
+          for (const from of others)
+            arrived.get(from)!.forEach((x, k) => {
+              expect(Buffer.compare(x, new Uint8Array(lengths[k]!).fill(from * n + rank))).toBe(0);
+            });
+        });
+      }));
+
+    it("lets nobody out of a barrier before all are in", () =>
+      withWorld(n, async (groups) => {
+        let inside = 0;
+        await counted(
+          groups,
+          async (group, rank) => {
+            await new Promise((resolve) => setTimeout(resolve, 5 * rank));
+            inside++;
+            await group.barrier();
+            expect(inside).toBe(n);
+          },
+          () => barrierBytes(n),
+        );
+      }));
+
+    it("keeps the order of operations in flight", () =>
+      withWorld(n, async (groups) => {
+        await everywhere(groups, async (group, rank) => {
+          const x = Float64Array.from({ length: 3000 }, () => rank + 1);
+          const settled: number[] = [];
+          const calls = [
+            group.allReduce(x), // n (n + 1) / 2
+            group.allReduce(x, "max"), // the same
+            group.broadcast(x, n - 1),
+            group.allReduce(x), // n times that
+            group.barrier(),
+          ].map((call, k) => call.then(() => settled.push(k)));
+          await Promise.all(calls);
+          expect(settled).toEqual([0, 1, 2, 3, 4]);
+          expect(x.every((each) => each === (n * n * (n + 1)) / 2)).toBe(true);
+        });
+      }));
+
+    it("touches only the view that it was given", () =>
+      withWorld(n, async (groups) => {
+        for (const length of [3, 50_000]) {
+          const buffers = groups.map(() => new Float32Array(length + 10).fill(-1));
+          await everywhere(groups, (group, rank) => group.allReduce(buffers[rank]!.subarray(7, 7 + length).fill(rank)));
+          for (const buffer of buffers) {
+            const want = filled(Float32Array, length + 10, (i) => (i < 7 || i >= 7 + length ? -1 : (n * (n - 1)) / 2));
+            expect(Buffer.compare(bytesOf(buffer), bytesOf(want))).toBe(0);
+          }
+        }
+      }));
+
+    it("refuses arguments that cannot be right, and goes on", () =>
+      withWorld(n, async (groups) => {
+        await everywhere(groups, async (group, rank) => {
+          const part = new Float32Array(2);
+          const tooMany = Array.from({ length: n + 1 }, () => part);
+          await expect(group.allGather(tooMany)).rejects.toThrow(
+            `allGather: parts must have one entry per rank, so ${n}, and has ${n + 1}`,
+          );
+          await expect(group.reduceScatter([])).rejects.toThrow(RangeError);
+          await expect(group.broadcast(part, n)).rejects.toThrow(`broadcast: there is no rank ${n} among ${n}`);
+          await expect(group.send(part, rank)).rejects.toThrow(RangeError);
+          await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
+          await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow(
+            "max of a Uint32Array is not supported",
+          );
+          await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
+          const onDevice = { pointer: 0n, length: 1, dtype: "f32", device: "cuda:0" } as const;
+          await expect(group.allReduce(onDevice)).rejects.toThrow("the memory is on cuda:0");
+          const mixed = groups.map(({ rank: r }) => (r === n - 1 ? new Float64Array(2) : part));
+          if (n > 1) await expect(group.allGather(mixed)).rejects.toThrow("parts[0] is f32");
+          await group.barrier();
+        });
+      }));
+
+    it("hands a NaN on through min and max", () =>
+      withWorld(n, async (groups) => {
+        await everywhere(groups, async (group, rank) => {
+          for (const op of ["min", "max"] as const) {
+            const x = Float32Array.of(rank === n - 1 ? Number.NaN : rank, rank);
+            await group.allReduce(x, op);
+            expect([...x]).toEqual([Number.NaN, op === "min" ? 0 : n - 1]);
+          }
+        });
+      }));
+
+    it("splits by color and key, and works in both groups", () =>
+      withWorld(n, async (groups) => {
+        await everywhere(groups, async (group, rank) => {
+          // Even ranks in reverse order, odd ones as they are.
+          const inner = (await group.split(rank % 2, rank % 2 === 0 ? -rank : 0))!;
+          const members = groups.map((each) => each.rank).filter((each) => each % 2 === rank % 2);
+          if (rank % 2 === 0) members.reverse();
+          expect([inner.rank, inner.size]).toEqual([members.indexOf(rank), members.length]);
+          const x = Int32Array.of(rank);
+          const parts = members.map((_, r) => (r === inner.rank ? Int32Array.of(rank) : new Int32Array(1)));
+          await Promise.all([group.allReduce(x), inner.allGather(parts)]);
+          expect(x[0]).toBe((n * (n - 1)) / 2);
+          expect(parts.map(([part]) => part)).toEqual(members);
+          expect(await group.split(undefined)).toBeUndefined();
+          await inner.close();
+        });
+      }));
+
+    it("ends for everybody when one aborts", () =>
+      withWorld(n, async (groups) => {
+        const waiting = groups.slice(1).map((group) => group.allReduce(new Float32Array(100_000)));
+        groups[0]!.abort("the loss is NaN");
+        const outcomes = await Promise.allSettled([
+          ...waiting,
+          groups[0]!.barrier(),
+          ...groups.slice(1).map((group) => group.barrier()),
+        ]);
+        for (const outcome of outcomes) {
+          expect(outcome.status).toBe("rejected");
+          const error = (outcome as PromiseRejectedResult).reason;
+          expect(error).toBeInstanceOf(CollectiveError);
+          expect(error.message).toBe("rank 0 aborted the group: the loss is NaN");
+        }
+      }));
+
+    it("is over after close", () =>
+      withWorld(n, async (groups) => {
+        await Promise.all(groups.map((group) => group.close()));
+        await expect(groups[0]!.barrier()).rejects.toThrow("the group is closed");
+        await groups[0]!.close();
+      }));
+  });
+
+  describe.each([2, 3, 5])(`${name}, %i ranks that do not agree`, (n) => {
+    /** Runs calls that do not fit together, then barriers; every rank must fail, all with one sentence. */
+    async function disagree(call: (group: Group, rank: number) => Promise<unknown>, sentence: RegExp): Promise<void> {
+      await withWorld(n, async (groups) => {
+        const errors = await everywhere(groups, async (group, rank) => {
+          try {
+            await call(group, rank);
+            await group.barrier();
+          } catch (error) {
+            await expect(group.barrier()).rejects.toBe(error); // and stays so
+            return error as Error;
+          }
+          throw new Error(`rank ${rank} did not notice`);
+        });
+        for (const error of errors) {
+          expect(error).toBeInstanceOf(CollectiveError);
+          expect(error.message).toBe(errors[0]!.message);
+          expect(error.message).toMatch(sentence);
+        }
+      });
+    }
+
+    it.each([
+      ["few", 10, 11],
+      ["many", 500_000, 400_000],
+      ["few and many", 10, 400_000],
+      ["none and some", 0, 7],
+    ])("fail together over sizes, naming ranks and sizes: %s", (_, usual, odd) =>
+      disagree(
+        (group, rank) => group.allReduce(new Float32Array(rank === 1 ? odd : usual)),
+        new RegExp(
+          `all-reduce number 1 failed on rank \\d: rank \\d has (${usual}|${odd}) f32 where rank \\d has (${usual}|${odd}) f32`,
+        ),
+      ),
+    );
+
+    it("fail together over types", () =>
+      disagree(
+        (group, rank) => group.allReduce(rank === 0 ? new Float64Array(5) : new Float32Array(5)),
+        /rank \d has 5 f(32|64) where rank \d has 5 f(64|32)/,
+      ));
+
+    it("fail together over the reduction", () =>
+      disagree(
+        (group, rank) => group.allReduce(new Float32Array(5), rank === 0 ? "max" : "sum"),
+        /asks for (max|sum) and rank \d for (sum|max)/,
+      ));
+
+    it("fail together over the operation", () =>
+      disagree(
+        (group, rank) =>
+          rank === 0
+            ? group.allReduce(new Float32Array(70_000))
+            : group.allGather(Array.from({ length: n }, () => new Float32Array(70_000))),
+        /every rank must call the same operations in the same order/,
+      ));
+
+    it("fail together over the lengths of the parts", () =>
+      disagree(
+        (group, rank) =>
+          group.reduceScatter(
+            Array.from(
+              { length: n },
+              (_, r) => new Float32Array(rank === 0 ? 100_000 : 100_000 + (r === 0 ? 1 : r === 1 ? -1 : 0)),
+            ),
+          ),
+        /give different lengths of the parts/,
+      ));
+
+    it("fail together over the lengths of all-to-all", () =>
+      disagree(
+        (group, rank) =>
+          group.allToAll(
+            Array.from({ length: n }, () => new Float32Array(3)),
+            Array.from({ length: n }, (_, r) => new Float32Array(rank === 1 && r === 0 ? 4 : 3)),
+          ),
+        /all-to-all number 1 failed on rank 1: rank 0 has 3 f32 where rank 1 has 4 f32/,
+      ));
+
+    it("fail together over the root", () =>
+      disagree(
+        (group, rank) => group.broadcast(new Float32Array(3), rank === 0 ? 0 : 1),
+        /broadcasts? from root|every rank must call/,
+      ));
+
+    it("fail together over what is sent and received", () =>
+      disagree(async (group, rank) => {
+        if (rank === 0) await group.send(new Float32Array(50_000), 1);
+        if (rank === 1) await group.recv(new Float32Array(60_000), 0);
+      }, /send number 1 failed on rank 1: rank 0 has 50000 f32 where rank 1 has 60000 f32/));
+
+    it("fail when one has closed and others go on", () =>
+      withWorld(n, async (groups) => {
+        const leaving = groups[0]!.barrier().then(() => groups[0]!.close());
+        const errors = await Promise.all(
+          groups.slice(1).map(async (group) => {
+            try {
+              await group.barrier();
+              await group.allReduce(new Float32Array(100_000));
+            } catch (error) {
+              return error as Error;
+            }
+            return undefined;
+          }),
+        );
+        for (const error of errors)
+          expect(error?.message).toMatch(/^rank 0 closed the group after 1 collectives, and rank \d has called 2$/);
+        await leaving;
+      }));
+  });
+}
+
+function bytesOf(x: Numbers | BigInt64Array): Uint8Array {
+  return new Uint8Array(x.buffer, x.byteOffset, x.byteLength);
+}

@@ -1,0 +1,106 @@
+import { type Communicator, collectives } from "@terse/native-collectives";
+import { RankLostError } from "../errors.ts";
+import type { Group } from "../group.ts";
+import type { Meeting } from "../meeting.ts";
+import { NativeGroup, type World } from "../native-group.ts";
+
+export interface LoopbackOptions {
+  /** An operation that has not finished after so long fails. */
+  timeoutSeconds?: number;
+  /** Rank r waits so many milliseconds before each of its operations. */
+  delays?: readonly number[];
+  /** This rank vanishes when it begins its collective of this number, counted from 1. */
+  lose?: { rank: number; at: number };
+}
+
+/** A world of `size` ranks in this process, with a wire thread each: for tests, and for many workers on one machine. */
+export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
+  if (!Number.isInteger(size) || size < 1) throw new RangeError(`loopback: the size must be 1 or more, and is ${size}`);
+  const { timeoutSeconds = 1800, delays = [], lose = { rank: -1, at: 0 } } = options;
+  if (delays.length > 0 && delays.length !== size)
+    throw new RangeError(`loopback: delays must have one entry per rank, so ${size}, and has ${delays.length}`);
+  const shared = new Shared(timeoutSeconds);
+  const natives = collectives().loopback(size, timeoutSeconds, delays, lose.rank, lose.at);
+  const members = natives.map((_, rank) => rank);
+  return natives.map((native, rank) => new NativeGroup(native, shared.worldOf(rank), "world", members));
+}
+
+interface Gathering {
+  readonly come: Map<number, unknown>;
+  readonly waiting: { finish(): void; fail(error: Error): void }[];
+}
+
+/** What the ranks of one loopback world share. */
+class Shared {
+  readonly #timeoutSeconds: number;
+  readonly #groups = new Set<NativeGroup>();
+  readonly #gatherings = new Map<string, Gathering>();
+  readonly #opened = new Map<string, { natives: Communicator[]; left: number }>();
+  readonly #leaving = new Map<string, Map<number, (rank: number, value: unknown) => void>>();
+
+  constructor(timeoutSeconds: number) {
+    this.#timeoutSeconds = timeoutSeconds;
+  }
+
+  worldOf(rank: number): World {
+    const meeting: Meeting = {
+      gather: async (key, members, value) => {
+        const come = await this.#gather(rank, key, members, value);
+        return members.map((member) => come.get(member));
+      },
+      trade: async (key, members, values) => {
+        const come = await this.#gather(rank, key, members, values);
+        return members.map((member) => (come.get(member) as unknown[])[members.indexOf(rank)]);
+      },
+      // Whatever another rank still needs from this one was copied when this one's operations ended.
+      leave: async (group, _members, value) => {
+        this.#leaving.get(group)?.delete(rank);
+        for (const heard of this.#leaving.get(group)?.values() ?? []) heard(rank, value);
+      },
+      onLeave: (group, heard) => {
+        if (!this.#leaving.has(group)) this.#leaving.set(group, new Map());
+        this.#leaving.get(group)!.set(rank, heard);
+      },
+    };
+    return {
+      engine: "loopback",
+      meeting,
+      open: async (name, members) => this.#open(name, members, rank),
+      opened: (group) => this.#groups.add(group),
+      report: async (group, error) => {
+        // A lost rank is lost to all its groups; any other error is between the ranks of one.
+        const everywhere = error instanceof RankLostError;
+        for (const other of this.#groups) if (everywhere || other.name === group.name) other.fail(error);
+        for (const [key, { waiting }] of this.#gatherings)
+          if (everywhere || key.startsWith(`${group.name}/`)) for (const each of waiting) each.fail(error);
+      },
+      closed: async (group) => {
+        this.#groups.delete(group);
+      },
+    };
+  }
+
+  #open(name: string, members: readonly number[], rank: number): Communicator {
+    let opened = this.#opened.get(name);
+    if (!opened) {
+      const natives = collectives().loopback(members.length, this.#timeoutSeconds, [], -1, 0);
+      opened = { natives, left: members.length };
+      this.#opened.set(name, opened);
+    }
+    if (--opened.left === 0) this.#opened.delete(name);
+    return opened.natives[members.indexOf(rank)]!;
+  }
+
+  async #gather(rank: number, key: string, members: readonly number[], value: unknown): Promise<Map<number, unknown>> {
+    const gathering: Gathering = this.#gatherings.get(key) ?? { come: new Map(), waiting: [] };
+    this.#gatherings.set(key, gathering);
+    gathering.come.set(rank, value);
+    if (gathering.come.size < members.length) {
+      await new Promise<void>((finish, fail) => gathering.waiting.push({ finish, fail }));
+    } else {
+      this.#gatherings.delete(key);
+      for (const each of gathering.waiting) each.finish();
+    }
+    return gathering.come;
+  }
+}

@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { collectives } from "@terse/native-collectives";
+import { chooseAddress, isLoopbackAddress } from "./address.ts";
+import { GlooWorld } from "./engines/gloo.ts";
+import { loopback } from "./engines/loopback.ts";
+import { RendezvousError } from "./errors.ts";
+import type { Group } from "./group.ts";
+import { NativeGroup } from "./native-group.ts";
+import { RendezvousClient } from "./rendezvous/client.ts";
+import { protocolVersion } from "./rendezvous/protocol.ts";
+import { type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
+import { readWorldEnvironment, type WorldEnvironment } from "./world-environment.ts";
+
+export interface JoinOptions {
+  engine?: "gloo";
+  env?: NodeJS.ProcessEnv;
+  /** All ranks must be there after so long. Default 60. */
+  deadlineSeconds?: number;
+  /** An operation whose other ranks do not come for so long fails. Default 1800. */
+  timeoutSeconds?: number;
+  /** Address, host name or interface of this machine that the other ranks reach. Default: the one that reaches the rendezvous. */
+  address?: string;
+  /** Anything that must be the same on all ranks, for example the run's recipe; a rank that differs is refused. */
+  config?: string;
+}
+
+/**
+ * Joins the world that the environment describes: RANK, WORLD_SIZE and TERSE_RENDEZVOUS (host:port of the launcher's server), or
+ * MASTER_ADDR and MASTER_PORT, where rank 0 then holds the rendezvous itself. TERSE_TOKEN is the secret that all ranks share.
+ * Without any of these it is a world of one. Throws RendezvousError when the ranks do not come together.
+ */
+export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
+  const environment = readWorldEnvironment(options.env);
+  const { rank, size, rendezvous, token, epoch } = environment;
+  const { engine = "gloo", deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
+  if (engine !== "gloo") throw new TypeError(`there is no engine ${engine}; there is gloo`);
+  if (size === 1 && !rendezvous) return loopback(1, { timeoutSeconds })[0]!;
+  if (!collectives().hasGloo)
+    throw new RendezvousError("this build has no Gloo, which several processes need; `./terse setup` brings it");
+
+  const server = rendezvous ? undefined : await holdRendezvous(environment, deadlineSeconds);
+  let world: GlooWorld | undefined;
+  const { host, port } = rendezvous ?? environment.master!;
+  let stopBeat = () => {};
+  let client: RendezvousClient | undefined;
+  const leave = async () => {
+    process.removeListener("beforeExit", leaveAtEnd);
+    stopBeat();
+    await client?.close();
+    await endRendezvous(server);
+  };
+  const leaveAtEnd = () => void group?.close(); // nothing is left to do in this process: the others hear a goodbye
+  let group: NativeGroup | undefined;
+  try {
+    const all = createHash("sha256")
+      .update(JSON.stringify([protocolVersion, engine, config]))
+      .digest("hex");
+    client = await RendezvousClient.connect(
+      { host, port, token, rank, size, epoch, deadlineSeconds, config: all },
+      (verdict) => world?.judge(verdict),
+    );
+    const beat = client.beat;
+    stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
+    const address = await chooseAddress(options.address ?? environment.address, client.localAddress);
+    world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds }, leave);
+    const members = Array.from({ length: size }, (_, each) => each);
+    group = new NativeGroup(await world.open("world", members), world, "world", members);
+    process.once("beforeExit", leaveAtEnd);
+    return group;
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+}
+
+/** Rank 0 without a launcher: the rendezvous lives in this process, and others than it wait for it to appear. */
+async function holdRendezvous(
+  { rank, size, token, epoch, master }: WorldEnvironment,
+  deadlineSeconds: number,
+): Promise<RendezvousServer | undefined> {
+  if (!master)
+    throw new RendezvousError(
+      `a world of ${size} ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher`,
+    );
+  if (rank !== 0) return undefined;
+  const server = await serveRendezvous({
+    size,
+    host: await listenAddress(master.host),
+    port: master.port,
+    token,
+    epoch,
+    deadlineSeconds,
+    holder: 0,
+  });
+  server.unref();
+  return server;
+}
+
+/** A host's own name often resolves to 127.0.1.1, where no other machine comes; then the rendezvous listens everywhere. */
+async function listenAddress(host: string): Promise<string> {
+  const { address } = await lookup(host).catch(() => ({ address: host }));
+  const meantForHere = host === "localhost" || isLoopbackAddress(host);
+  return isLoopbackAddress(address) && !meantForHere ? "::" : address;
+}
+
+/** The server goes last: the others still say goodbye to it. */
+async function endRendezvous(server: RendezvousServer | undefined): Promise<void> {
+  if (!server) return;
+  server.ref();
+  await Promise.race([server.finished, server.verdict]);
+  await server.close();
+}

@@ -1,0 +1,265 @@
+import { type Communicator, kinds, type Memory, type NativeFailure, reductions } from "@terse/native-collectives";
+import { checkAllToAll, checkMemory, checkNote, checkParts, checkRank, checkReduction } from "./arguments.ts";
+import { CollectiveError, RankLostError } from "./errors.ts";
+import type { Group, Reduction, Sent } from "./group.ts";
+import type { Meeting } from "./meeting.ts";
+
+/** What a group needs to know of the world it is part of. */
+export interface World {
+  readonly engine: string;
+  readonly meeting: Meeting;
+  /** This rank's end of a new group; `members` are world ranks. */
+  open(name: string, members: readonly number[]): Promise<Communicator>;
+  /** From now on the group must be told when it fails elsewhere. */
+  opened(group: NativeGroup): void;
+  /** This group failed here first, or so it seems: tells the others. Whoever is right calls `fail` on the group, soon. */
+  report(group: NativeGroup, error: Error, certain: boolean): Promise<void>;
+  /** The group is closed and its connections are gone. */
+  closed(group: NativeGroup): Promise<void>;
+}
+
+/** How often a rank has called what; told to the others when it leaves. */
+interface Calls {
+  collectives: number;
+  sends: number[]; // to each rank
+  recvs: number[]; // from each rank
+}
+
+/** A `Group` whose operations run on native wire threads. */
+export class NativeGroup implements Group {
+  readonly rank: number;
+  readonly size: number;
+  readonly name: string; // "world", or where it was split from
+  readonly members: readonly number[]; // world ranks
+  readonly world: World;
+  #native: Communicator;
+  #failure: Error | undefined;
+  #explanation: Promise<Error> | undefined;
+  #closing: Promise<void> | undefined;
+  #pending = new Set<Promise<unknown>>();
+  #calls: Calls;
+  #farewells = new Map<number, Calls>(); // of the ranks that have left
+  #splits = 0;
+
+  constructor(native: Communicator, world: World, name: string, members: readonly number[]) {
+    this.#native = native;
+    this.world = world;
+    this.name = name;
+    this.members = members;
+    this.rank = native.rank;
+    this.size = native.size;
+    this.#calls = { collectives: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
+    world.meeting.onLeave(name, (rank, calls) => {
+      this.#farewells.set(members.indexOf(rank), calls as Calls);
+      this.#checkFarewells();
+    });
+    world.opened(this);
+  }
+
+  get engine(): string {
+    return this.world.engine;
+  }
+
+  async allReduce(x: Memory, op: Reduction = "sum"): Promise<void> {
+    await this.#operate("allReduce", [x], { op }, () => {
+      checkMemory(x, "allReduce");
+      checkReduction(x, op, "allReduce");
+    });
+  }
+
+  async reduceScatter(parts: readonly Memory[], op: Reduction = "sum"): Promise<void> {
+    await this.#operate("reduceScatter", parts, { op }, () => {
+      checkParts(parts, this.size, "reduceScatter");
+      for (const part of parts) checkReduction(part, op, "reduceScatter");
+    });
+  }
+
+  async allGather(parts: readonly Memory[]): Promise<void> {
+    await this.#operate("allGather", parts, {}, () => checkParts(parts, this.size, "allGather"));
+  }
+
+  async allToAll(
+    outgoing: readonly Memory[],
+    incoming: readonly Memory[],
+    { note = 0 }: { note?: number } = {},
+  ): Promise<number[]> {
+    const notes = await this.#operate("allToAll", outgoing, { incoming, note }, () => {
+      checkNote(note);
+      checkParts(outgoing, this.size, "allToAll", "outgoing");
+      checkParts(incoming, this.size, "allToAll", "incoming");
+      checkAllToAll(outgoing, incoming, this.rank);
+    });
+    return notes!;
+  }
+
+  async broadcast(x: Memory, root: number): Promise<void> {
+    await this.#operate("broadcast", [x], { peer: root }, () => {
+      checkMemory(x, "broadcast");
+      checkRank(root, this.size, "broadcast");
+    });
+  }
+
+  async send(x: Memory, to: number): Promise<void> {
+    await this.#operate("send", [x], { peer: to }, () => {
+      checkMemory(x, "send");
+      checkRank(to, this.size, "send", this.rank);
+    });
+  }
+
+  async recv(x: Memory, from: number): Promise<void> {
+    await this.#operate("recv", [x], { peer: from }, () => {
+      checkMemory(x, "recv");
+      checkRank(from, this.size, "recv", this.rank);
+    });
+  }
+
+  async barrier(): Promise<void> {
+    await this.#operate("barrier", [], {}, () => {});
+  }
+
+  async split(color: number | undefined, key = 0): Promise<Group | undefined> {
+    if (color !== undefined && !Number.isInteger(color))
+      throw new RangeError(`split: the color must be an integer or undefined, and is ${color}`);
+    if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
+    this.#throwIfOver();
+    const name = `${this.name}/split-${this.#splits++}`;
+    const answers = await this.#meet(() =>
+      this.world.meeting.gather(name, this.members, { color: color ?? null, key }),
+    );
+    if (color === undefined) return undefined;
+    const members = (answers as { color: number | null; key: number }[])
+      .map((answer, rank) => ({ ...answer, rank }))
+      .filter((answer) => answer.color === color)
+      .sort((a, b) => a.key - b.key || a.rank - b.rank)
+      .map(({ rank }) => this.members[rank]!);
+    const inner = `${name}/${color}`;
+    const native = await this.#meet(() => this.world.open(inner, members));
+    return new NativeGroup(native, this.world, inner, members);
+  }
+
+  abort(reason: string): void {
+    if (this.#failure || this.#closing) return;
+    const error = new CollectiveError("aborted", `${this.#who()} aborted the group: ${reason}`);
+    this.fail(error);
+    void this.world.report(this, error, true);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  sent(): Sent {
+    return this.#native.sent();
+  }
+
+  /** The group is over, because of `error`; the first one counts. */
+  fail(error: Error): void {
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#native.abort(error.message);
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  async #operate(
+    kind: keyof typeof kinds,
+    parts: readonly Memory[],
+    options: { op?: Reduction; peer?: number; incoming?: readonly Memory[]; note?: number },
+    check: () => void,
+  ): Promise<number[] | undefined> {
+    this.#throwIfOver();
+    check();
+    const { op = "sum", peer = -1, incoming = [], note = 0 } = options;
+    if (kind === "send") this.#calls.sends[peer]!++;
+    else if (kind === "recv") this.#calls.recvs[peer]!++;
+    else this.#calls.collectives++;
+    this.#checkFarewells();
+    this.#throwIfOver();
+    const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note);
+    this.#pending.add(operation);
+    try {
+      return await operation;
+    } catch (error) {
+      throw await this.#explain(error as NativeFailure);
+    } finally {
+      this.#pending.delete(operation);
+    }
+  }
+
+  #throwIfOver(): void {
+    if (this.#failure) throw this.#failure;
+    if (this.#closing) throw new CollectiveError("closed", `the group is closed on ${this.#who()}`);
+  }
+
+  /** What this rank waits for must have been called by those that have left. */
+  #checkFarewells(): void {
+    const mine = this.#calls;
+    for (const [rank, theirs] of this.#farewells) {
+      if (this.#failure) return;
+      const missing =
+        theirs.collectives < mine.collectives
+          ? `after ${theirs.collectives} collectives, and ${this.#who()} has called ${mine.collectives}`
+          : theirs.sends[this.rank]! < mine.recvs[rank]!
+            ? `without the send that ${this.#who()} waits for`
+            : theirs.recvs[this.rank]! < mine.sends[rank]!
+              ? `without receiving what ${this.#who()} sends`
+              : undefined;
+      if (missing === undefined) continue;
+      const error = new CollectiveError("mismatch", `rank ${rank} closed the group ${missing}`);
+      this.fail(error);
+      void this.world.report(this, error, true);
+    }
+  }
+
+  /** The error that everything rejects with: the root cause, as far as anybody knows it within a second. */
+  #explain(native: NativeFailure): Promise<Error> {
+    this.#explanation ??= (async () => {
+      if (!this.#failure) {
+        const error =
+          native.reason === "lost"
+            ? new RankLostError(this.members[native.peer]!, native.message)
+            : new CollectiveError(
+                native.reason === "argument" ? "closed" : native.reason,
+                `${native.message}${this.#where()}`,
+              );
+        await this.world.report(this, error, native.reason !== "transport");
+        this.fail(error);
+      }
+      const failure = this.#failure!;
+      if (failure.cause === undefined && failure.message !== native.message) failure.cause = native;
+      return failure;
+    })();
+    return this.#explanation;
+  }
+
+  async #meet<T>(wait: () => Promise<T>): Promise<T> {
+    try {
+      return await wait();
+    } catch (error) {
+      this.fail(error as Error);
+      throw this.#failure;
+    }
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled(this.#pending);
+    if (!this.#failure) await this.world.meeting.leave(this.name, this.members, this.#calls);
+    await this.#native.close();
+    await this.world.closed(this);
+  }
+
+  #who(): string {
+    return `rank ${this.rank}${this.#where()}`;
+  }
+
+  #where(): string {
+    return this.name === "world" ? "" : ` (in a group of the world's ranks ${this.members.join(", ")})`;
+  }
+}
