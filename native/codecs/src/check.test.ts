@@ -1,0 +1,75 @@
+import { spawnSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import { abi, codecs, type PointerMemory, votes } from "./index.ts";
+
+describe("the C codecs", () => {
+  it("all do what the scalar ones do", () => {
+    const { status, stdout, stderr } = spawnSync(`${import.meta.dirname}/../build/Release/codecs_check`, {
+      encoding: "utf8",
+    });
+    expect(status, stdout + stderr).toBe(0);
+    const checked = [...stdout.matchAll(/^(\w+ \w+) (\d+) checks$/gm)].map(([, name, checks]) => ({
+      name,
+      enough: Number(checks) > 1000,
+    }));
+    const here = [...codecs(), ...votes()].map(({ name, implementation }) => ({
+      name: `${name} ${implementation}`,
+      enough: true,
+    }));
+    expect(checked).toEqual(here);
+    expect(here.map(({ name }) => name)).toEqual(expect.arrayContaining(["sign scalar", "vote scalar"]));
+  });
+});
+
+describe.each(codecs())("the binding of $name $implementation", ({ wireBytes, encode, decodeAdd }) => {
+  const x = new Float32Array(16).fill(1);
+
+  it("writes nothing where lengths, types or options are wrong", () => {
+    const wire = new Uint8Array(3);
+    expect(() => encode(wire, x, { zero: "plus" })).toThrow("wire: expected 2 bytes, got 3");
+    expect(() => encode(wire.subarray(2), x, { zero: "plus" })).toThrow("wire: expected 2 bytes, got 1");
+    expect(() => encode(wire.subarray(1), x, { zero: "plus", hold: wire })).toThrow("hold: expected 2 bytes, got 3");
+    expect(() => encode(wire.subarray(1), x, { zero: "up" as "plus" })).toThrow("zero");
+    expect(() => encode(wire.subarray(1), x, undefined as never)).toThrow("options");
+    expect(() => encode(wire.subarray(1), new Float64Array(16) as never, { zero: "plus" })).toThrow(
+      "x: expected f32, got f64",
+    );
+    expect(() => encode(x as never, x, { zero: "plus" })).toThrow("wire: expected u8, got f32");
+    expect(() => decodeAdd(x, wire, { scale: 1 })).toThrow("wire: expected 2 bytes, got 3");
+    expect(() => decodeAdd(x, wire.subarray(1), {} as never)).toThrow("scale");
+    expect(() => wireBytes(-1)).toThrow("n");
+    expect(() => wireBytes(1.5)).toThrow("n");
+    expect([...wire]).toEqual([0, 0, 0]);
+  });
+
+  it("refuses memory that is not on the CPU", () => {
+    const elsewhere: PointerMemory = { pointer: 4096n, length: 16, dtype: "f32", device: "cuda:0" };
+    expect(() => encode(new Uint8Array(2), elsewhere, { zero: "plus" })).toThrow("another device");
+  });
+
+  it("reads arrays over shared memory", () => {
+    const shared = new Float32Array(new SharedArrayBuffer(64)).fill(-1);
+    const wire = new Uint8Array(new SharedArrayBuffer(2));
+    expect(encode(wire, shared, { zero: "plus" })).toBe(16);
+    expect([...wire]).toEqual([0, 0]);
+  });
+});
+
+describe.each(votes())("the binding of vote $implementation", ({ majority, majorityOrZero, tally }) => {
+  it("refuses wrong lengths and counts", () => {
+    const one = new Uint8Array(1);
+    const two = new Uint8Array(2);
+    expect(() => majority(one, [two, one], 16, { tie: "plus" })).toThrow("out: expected 2 bytes, got 1");
+    expect(() => majority(two, [two, one], 16, { tie: "plus" })).toThrow("votes[1]: expected 2 bytes, got 1");
+    expect(() => majority(two, [], 16, { tie: "plus" })).toThrow("1 to 1024 ranks");
+    expect(() => majority(two, two as never, 16, { tie: "plus" })).toThrow("votes: expected an array");
+    expect(() => majority(two, [two], 16, { tie: "zero" as "plus" })).toThrow("tie");
+    expect(() => majorityOrZero(two, one, [two], 16)).toThrow("nonzero: expected 2 bytes, got 1");
+    expect(() => tally([two], [two, two], 16)).toThrow("takes 2 planes, got 1");
+    expect(() => tally([], [], 16)).toThrow("1 to 1024 ranks");
+  });
+});
+
+it("is built for the ABI that the header declares", () => {
+  expect(abi()).toBe(1);
+});

@@ -1,0 +1,66 @@
+import { spawnSync } from "node:child_process";
+import { codecs, NativeMissingError, votes } from "@terse/native-codecs";
+import { describe, expect, it } from "vitest";
+import { choose, implementations } from "./implementation.ts";
+import { sign } from "./sign/sign.ts";
+import { vote } from "./vote/vote.ts";
+
+const withoutAddon = () => {
+  throw new NativeMissingError("the addon is not built");
+};
+
+/** What a fresh process says it runs under TERSE_IMPLEMENTATION, after really using it. */
+function runs(name: string | undefined) {
+  const program = `
+    const { implementation, majority, sign } = await import("./src/index.ts");
+    const wire = new Uint8Array(1);
+    sign.encode(wire, new Float32Array([1, -1, 1]), { zero: "plus" });
+    majority(wire, [wire], 3, { tie: "plus" });
+    console.log(implementation(), implementation("vote"), wire[0]);`;
+  const env = { ...process.env, TERSE_IMPLEMENTATION: name };
+  if (name === undefined) delete env.TERSE_IMPLEMENTATION;
+  return spawnSync(process.execPath, ["--conditions=@terse/source", "--input-type=module", "-e", program], {
+    cwd: `${import.meta.dirname}/..`,
+    env: { ...env, NODE_OPTIONS: "" },
+    encoding: "utf8",
+  });
+}
+
+describe("which implementation runs", () => {
+  const signs = implementations(sign, codecs);
+  const elections = implementations(vote, votes);
+
+  it("is the best one", () => {
+    expect(runs(undefined).stdout.trim()).toBe(
+      `${signs.kernels[0]!.implementation} ${elections.kernels[0]!.implementation} 5`,
+    );
+  });
+
+  it.each(signs.kernels.map((kernel) => kernel.implementation))("is %s where TERSE_IMPLEMENTATION says so", (name) => {
+    expect(runs(name).stdout.trim()).toBe(`${name} ${name} 5`);
+  });
+
+  it("is an error that lists what there is, where the name is unknown", () => {
+    const { status, stderr } = runs("sse9");
+    expect(status).not.toBe(0);
+    const names = signs.kernels.map((kernel) => kernel.implementation).join(", ");
+    expect(stderr).toContain(
+      `TERSE_IMPLEMENTATION=sse9: sign has no such implementation on this machine; there is ${names}.`,
+    );
+  });
+
+  it("is the definition where the addon is missing", () => {
+    expect(choose(implementations(sign, withoutAddon), "")).toBe(sign);
+    expect(choose(implementations(sign, withoutAddon), "typescript")).toBe(sign);
+    expect(() => choose(implementations(sign, withoutAddon), "avx2")).toThrow(
+      "there is typescript (the addon is not built)",
+    );
+  });
+
+  it("does not hide any other failure", () => {
+    const broken = () => {
+      throw new TypeError("broken");
+    };
+    expect(() => implementations(sign, broken)).toThrow("broken");
+  });
+});

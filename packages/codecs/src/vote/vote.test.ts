@@ -1,0 +1,190 @@
+import { readFileSync } from "node:fs";
+import { votes as nativeVotes, type VoteKernel } from "@terse/native-codecs";
+import { describe, expect, it } from "vitest";
+import { anyBytes, askNumpy, fromHex, needsPython, python, random, toHex } from "../codec-contract.ts";
+import { implementations } from "../implementation.ts";
+import { majority, majorityOrZero, tally, tallyPlanes } from "../index.ts";
+import { vote as definition } from "./vote.ts";
+
+interface Vectors {
+  cases: {
+    n: number;
+    votes: string[];
+    majorityPlus: string;
+    majorityMinus: string;
+    plus: string;
+    nonzero: string;
+    planes: string[];
+  }[];
+}
+const vectors: Vectors = JSON.parse(readFileSync(new URL("vectors.json", import.meta.url), "utf8"));
+
+const { kernels, missing } = implementations(definition, nativeVotes);
+
+/** The results of one election by one implementation, each inside a larger buffer of sentinels. */
+function elect(kernel: VoteKernel, votes: readonly Uint8Array[], n: number) {
+  const bytes = Math.ceil(n / 8);
+  const rooms: Uint8Array[] = [];
+  const wire = () => {
+    const room = new Uint8Array(bytes + 8).fill(0xa5);
+    rooms.push(room);
+    return room.subarray(5, 5 + bytes);
+  };
+  const majorityPlus = wire();
+  const majorityMinus = wire();
+  const plus = wire();
+  const nonzero = wire();
+  const planes = Array.from({ length: tallyPlanes(votes.length) }, wire);
+  kernel.majority(majorityPlus, votes, n, { tie: "plus" });
+  kernel.majority(majorityMinus, votes, n, { tie: "minus" });
+  kernel.majorityOrZero(plus, nonzero, votes, n);
+  kernel.tally(planes, votes, n);
+  const clean = rooms.every((room) =>
+    [...room.subarray(0, 5), ...room.subarray(5 + bytes)].every((byte) => byte === 0xa5),
+  );
+  return { clean, results: { majorityPlus, majorityMinus, plus, nonzero, planes } };
+}
+
+/** Plain counting, one lane at a time: the oracle. */
+function counted(votes: readonly Uint8Array[], n: number) {
+  const counts = Array.from({ length: n }, (_, i) => votes.reduce((count, wire) => count + bit(wire, i), 0));
+  const ranks = votes.length;
+  return {
+    majorityPlus: packed(counts.map((c) => 2 * c >= ranks)),
+    majorityMinus: packed(counts.map((c) => 2 * c > ranks)),
+    plus: packed(counts.map((c) => 2 * c > ranks)),
+    nonzero: packed(counts.map((c) => 2 * c !== ranks)),
+    planes: Array.from({ length: ranks.toString(2).length }, (_, k) =>
+      packed(counts.map((c) => Math.floor(c / 2 ** k) % 2 === 1)),
+    ),
+  };
+}
+
+const bit = (wire: Uint8Array, i: number): number => Math.floor(wire[Math.floor(i / 8)]! / 2 ** (i % 8)) % 2;
+
+function packed(lanes: readonly boolean[]): Uint8Array {
+  const wire = new Uint8Array(Math.ceil(lanes.length / 8));
+  lanes.forEach((plus, i) => {
+    if (plus) wire[Math.floor(i / 8)]! += 2 ** (i % 8);
+  });
+  return wire;
+}
+
+describe("vote", () => {
+  it.skipIf(missing)(`runs natively here${missing ? ` (skipped: ${missing})` : ""}`, () => {
+    expect(kernels.map((k) => k.implementation)).toContain("scalar");
+  });
+
+  describe.each(kernels.map((kernel) => ({ by: kernel.implementation, kernel })))("$by", ({ kernel }) => {
+    it("elects the golden bytes", () => {
+      for (const { n, votes, ...expected } of vectors.cases) {
+        const { clean, results } = elect(kernel, votes.map(fromHex), n);
+        expect({ ...hexed(results), clean }, `${votes.length} ranks, ${n} lanes`).toEqual({ ...expected, clean: true });
+      }
+    });
+
+    it.each([1, 2, 3, 4, 5, 6, 7, 8])("counts every one of the 2^%i patterns, ties by every policy", (ranks) => {
+      const n = 2 ** ranks; // lane i is pattern i: rank r votes with bit r of i
+      const votes = Array.from({ length: ranks }, (_, r) =>
+        packed(Array.from({ length: n }, (_, i) => Math.floor(i / 2 ** r) % 2 === 1)),
+      );
+      const { clean, results } = elect(kernel, votes, n);
+      expect(hexed(results)).toEqual(hexed(counted(votes, n)));
+      expect(clean).toBe(true);
+    });
+
+    it.each([1, 2, 3, 8, 15, 16, 17, 64, 255, 256, 1023, 1024])("counts %i ranks, for any length", (ranks) => {
+      for (const n of [0, 1, 7, 8, 9, 63, 64, 65, 70, 513, ...(ranks < 20 ? [4096, 5003] : [])]) {
+        // Votes that lean more and more to plus, at odd offsets, with rubbish in the pads: every count occurs.
+        const next = random(ranks + n);
+        const votes = Array.from({ length: ranks }, () => {
+          const wire = new Uint8Array(Math.ceil(n / 8) + 3).subarray(3);
+          for (let i = 0; i < wire.length * 8; i++) if (next() < i / n) wire[i >> 3]! |= 1 << (i & 7);
+          return wire;
+        });
+        const { clean, results } = elect(kernel, votes, n);
+        expect(hexed(results), `${n} lanes`).toEqual(hexed(counted(votes, n)));
+        expect(clean, `${n} lanes`).toBe(true);
+      }
+    });
+
+    it("elects into one of the votes", () => {
+      const votes = Array.from({ length: 9 }, (_, r) => anyBytes(1000, r));
+      const expected = counted(votes, 8000).majorityPlus;
+      kernel.majority(votes[4]!, votes, 8000, { tie: "plus" });
+      expect(toHex(votes[4]!)).toBe(toHex(expected));
+    });
+
+    // C(P, P/2) / 2^P for P fair coins.
+    it.each([
+      [2, 0.5],
+      [4, 0.375],
+      [8, 0.273438],
+      [16, 0.196381],
+      [32, 0.13995],
+      [64, 0.099347],
+    ])("%i random ranks tie as often as coins do", (ranks, rate) => {
+      const n = 80_000;
+      const votes = Array.from({ length: ranks }, (_, r) => anyBytes(n / 8, 1000 * ranks + r));
+      const plus = new Uint8Array(n / 8);
+      const nonzero = new Uint8Array(n / 8);
+      kernel.majorityOrZero(plus, nonzero, votes, n);
+      const ties = nonzero.reduce((sum, byte) => sum + 8 - byte.toString(2).replaceAll("0", "").length, 0) / n;
+      expect(Math.abs(ties - rate)).toBeLessThan(3 * Math.sqrt((rate * (1 - rate)) / n));
+    });
+  });
+
+  describe("as people call it", () => {
+    const votes = [new Uint8Array([0b011]), new Uint8Array([0b001])];
+
+    it("says of ties what the policy says", () => {
+      const out = new Uint8Array(1);
+      majority(out, votes, 3, { tie: "plus" });
+      expect(out[0]).toBe(0b011);
+      majority(out, votes, 3, { tie: "minus" });
+      expect(out[0]).toBe(0b001);
+      const nonzero = new Uint8Array(1);
+      majorityOrZero(out, nonzero, votes, 3);
+      expect([out[0], nonzero[0]]).toEqual([0b001, 0b101]);
+    });
+
+    it("tallies the plus votes, one bit of the count a plane", () => {
+      const planes = [new Uint8Array(1), new Uint8Array(1)];
+      tally(planes, votes, 3);
+      expect(planes.map((plane) => plane[0])).toEqual([0b010, 0b001]);
+      expect([1, 2, 3, 4, 7, 8, 1023, 1024].map(tallyPlanes)).toEqual([1, 2, 2, 3, 3, 4, 10, 11]);
+    });
+
+    it("refuses wrong lengths, ranks and policies in one sentence each", () => {
+      const out = new Uint8Array(1);
+      expect(() => majority(out, [], 3, { tie: "plus" })).toThrow("a vote takes 1 to 1024 ranks, got 0");
+      expect(() => majority(out, Array(1025).fill(out), 3, { tie: "plus" })).toThrow("got 1025");
+      expect(() => majority(out, votes, 9, { tie: "plus" })).toThrow("votes[0] has 1 bytes, and 9 lanes take 2");
+      expect(() => majority(out, [out, new Uint8Array(2)], 3, { tie: "plus" })).toThrow(
+        "votes[1] has 2 bytes, and 3 lanes take 1",
+      );
+      expect(() => majority(new Uint8Array(2), votes, 3, { tie: "plus" })).toThrow("out has 2 bytes");
+      expect(() => majority(out, votes, 2.5, { tie: "plus" })).toThrow("n is 2.5");
+      expect(() => majority(out, votes, 3, { tie: "zero" as "plus" })).toThrow("majorityOrZero");
+      expect(() => majorityOrZero(out, new Uint8Array(0), votes, 3)).toThrow("nonzero has 0 bytes");
+      expect(() => tally([out], votes, 3)).toThrow("a count of 2 votes takes 2 planes, got 1");
+      expect(() => tally([out, new Uint8Array(2)], votes, 3)).toThrow("planes[1] has 2 bytes");
+    });
+  });
+
+  it.skipIf(!python)(`equals numpy's counting on fresh votes${needsPython}`, () => {
+    const requests = [2, 3, 8, 100].map((ranks) => ({
+      kind: "vote",
+      n: 3001,
+      votes: Array.from({ length: ranks }, (_, r) => toHex(anyBytes(376, Date.now() + r))),
+    }));
+    const answers = requests.map(({ votes, n }) => hexed(elect(kernels[0]!, votes.map(fromHex), n).results));
+    expect(answers).toEqual(askNumpy(requests));
+  });
+});
+
+function hexed(results: { [name: string]: Uint8Array | Uint8Array[] }) {
+  return Object.fromEntries(
+    Object.entries(results).map(([name, wire]) => [name, Array.isArray(wire) ? wire.map(toHex) : toHex(wire)]),
+  );
+}
