@@ -4,7 +4,7 @@
  */
 import type { Group } from "@terse/collectives";
 import { meanBytes, openExchange, type StepExchange } from "@terse/exchange";
-import { type Arena, noGrad, type Segment, type Tensor } from "@terse/tensor";
+import { type Arena, keep, noGrad, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
 import { clipFactor, norm, scale } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
@@ -47,6 +47,7 @@ export class Optimizer {
   readonly #clip: number;
   readonly #compareEvery: number;
   readonly #spans: readonly Span[];
+  readonly #pads: readonly Tensor[];
 
   constructor(arena: Arena, group: Group, { algorithm, groups = [], clip = 0, compareEvery = 100 }: OptimizerOptions) {
     this.#arena = arena;
@@ -55,6 +56,7 @@ export class Optimizer {
     this.#compareEvery = compareEvery;
     const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
     this.#spans = spansOf(arena, of);
+    this.#pads = padsOf(arena);
   }
 
   /**
@@ -88,6 +90,8 @@ export class Optimizer {
     });
     const context = { step: this.steps, lr };
     await Promise.all(this.#spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context)));
+    // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
+    for (const pad of this.#pads) noGrad(() => pad.zero_());
 
     this.steps++;
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
@@ -161,11 +165,23 @@ function spansOf(arena: Arena, algorithmOf: (segment: Segment) => Algorithm): Sp
     // A run reaches to where the next one starts: the pad lanes between are zeros and belong to somebody.
     const next = segments[segments.indexOf(mine.at(-1)!) + 1];
     const length = whole ? mine[0]!.length : (next?.offset ?? parameters.length) - offset;
-    const view = (flat: Tensor) => {
-      const run = flat.narrow(0, offset, length);
-      return whole ? run.view(mine[0]!.shape) : run;
-    };
+    const view = (flat: Tensor) => keep(flat.narrow(0, offset, length).view(whole ? mine[0]!.shape : [length]));
     const θ = view(parameters);
-    return { algorithm, segments: mine, offset, length, θ, g: view(gradients), state: algorithm.init(θ) };
+    return { algorithm, segments: mine, offset, length, θ, g: view(gradients), state: kept(algorithm.init(θ)) };
+  });
+}
+
+/** Outlives the scope in which the optimizer was made. */
+function kept(state: State): State {
+  for (const tensor of Object.values(state)) keep(tensor);
+  return state;
+}
+
+/** The lanes of the parameters between one segment's end and the next one's start. */
+function padsOf({ segments, parameters }: Arena): Tensor[] {
+  const ends = [...segments.slice(1).map(({ offset }) => offset), parameters.length];
+  return segments.flatMap(({ offset, length }, i) => {
+    const from = offset + length;
+    return from < ends[i]! ? [keep(parameters.narrow(0, from, ends[i]! - from))] : [];
   });
 }
