@@ -18,8 +18,12 @@ export async function installPackages(progress: Progress, pnpmFolder: string): P
     () => progress.say("another set-up of this checkout is at work"),
     async () => {
       if (packagesAreInstalled()) return;
-      const arguments_ = ["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
-      await progress.run(join(pnpmFolder, "pnpm"), arguments_, { cwd: root });
+      // pnpm's own settings wait ten minutes for a network that is not there.
+      const patience = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
+      const config = Object.entries({ ...patience, confirmModulesPurge: false }).map(
+        ([name, value]) => `--config.${name}=${value}`,
+      );
+      await progress.run(join(pnpmFolder, "pnpm"), ["install", "--frozen-lockfile", ...config], { cwd: root });
       writeFileSync(stamp, wanted());
     },
   );
