@@ -1,0 +1,90 @@
+/**
+ * What every kernel computes, in plain loops: the oracle of the tests, and the place to read the arithmetic.
+ *
+ * All of it is fp32, rounded after every single operation (`r`). A double holds the exact product and a sum that rounds to
+ * fp32 as the exact one does, so Math.fround gives IEEE fp32.
+ */
+import type { AdamWOptions, Change, LionStepOptions, LionVoteOptions } from "./kernels.ts";
+
+const r = Math.fround;
+
+/** a x + b y */
+const mix = (a: number, x: number, b: number, y: number): number => r(r(a * x) + r(b * y));
+
+/** θ ← keep θ + scale · move, for move −1, 0 or 1. */
+function applied(θ: number, move: number, { keep, scale }: Change): number {
+  const kept = r(θ * r(keep));
+  return move === 0 ? kept : r(kept + move * r(scale));
+}
+
+const signOf = (c: number, zero: "plus" | "minus" | "hold"): number => {
+  if (c !== 0) return c > 0 ? 1 : -1;
+  return zero === "hold" ? 0 : zero === "plus" ? 1 : -1;
+};
+
+export function lionVote(
+  wire: Uint8Array,
+  m: Float32Array,
+  g: Float32Array,
+  { beta1, beta2, zero }: LionVoteOptions,
+): void {
+  wire.fill(0);
+  for (let i = 0; i < m.length; i++) {
+    const c = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
+    if (signOf(c, zero) > 0) wire[i >> 3]! |= 1 << (i & 7);
+    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), g[i]!);
+  }
+}
+
+export function lionStep(
+  θ: Float32Array,
+  m: Float32Array,
+  g: Float32Array,
+  { lr, beta1, beta2, weightDecay, zero }: LionStepOptions,
+): void {
+  for (let i = 0; i < m.length; i++) {
+    const c = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
+    θ[i] = applied(θ[i]!, signOf(c, zero), { keep: 1 - lr * weightDecay, scale: -lr });
+    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), g[i]!);
+  }
+}
+
+const bit = (wire: Uint8Array, i: number): number => (wire[i >> 3]! >> (i & 7)) & 1;
+
+export function applySigns(θ: Float32Array, wire: Uint8Array, change: Change): void {
+  for (let i = 0; i < θ.length; i++) θ[i] = applied(θ[i]!, bit(wire, i) ? 1 : -1, change);
+}
+
+export function applyTernary(θ: Float32Array, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
+  for (let i = 0; i < θ.length; i++) θ[i] = applied(θ[i]!, bit(nonzero, i) ? (bit(plus, i) ? 1 : -1) : 0, change);
+}
+
+export function applyTally(
+  θ: Float32Array,
+  planes: readonly Uint8Array[],
+  ranks: number,
+  { keep, scale }: Change,
+): void {
+  for (let i = 0; i < θ.length; i++) {
+    const c = planes.reduce((count, plane, k) => count + bit(plane, i) * 2 ** k, 0);
+    θ[i] = r(r(θ[i]! * r(keep)) + r(r((2 * c - ranks) / ranks) * r(scale)));
+  }
+}
+
+export function adamwStep(
+  θ: Float32Array,
+  m: Float32Array,
+  v: Float32Array,
+  g: Float32Array,
+  { lr, beta1, beta2, eps, weightDecay, step }: AdamWOptions,
+): void {
+  const rootOfCorrection = Math.sqrt(1 - beta2 ** step);
+  const rate = r((lr * rootOfCorrection) / (1 - beta1 ** step));
+  const epsilon = r(eps * rootOfCorrection);
+  for (let i = 0; i < θ.length; i++) {
+    m[i] = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
+    v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * g[i]!) * g[i]!));
+    const move = r(r(rate * m[i]!) / r(r(Math.sqrt(v[i]!)) + epsilon));
+    θ[i] = r(r(θ[i]! * r(1 - lr * weightDecay)) - move);
+  }
+}

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { open, type ReductionKernels } from "./kernels.ts";
+import { anyFloats, bits, lengths } from "./testing.ts";
+
+describe.each(open().reductions())("reductions $implementation", (reductions: ReductionKernels) => {
+  it("sums squares exactly where fp64 can", () => {
+    for (const n of lengths) {
+      const x = Float32Array.from({ length: n + 1 }, (_, i) => ((i * 37) % 101) - 50); // every partial sum is a whole number
+      const expected = x.subarray(1).reduce((sum, value) => sum + BigInt(value) ** 2n, 0n);
+      expect(reductions.sumOfSquares(x.subarray(1))).toBe(Number(expected));
+    }
+  });
+
+  it("sums squares to fp64 accuracy elsewhere, and the same at every start", () => {
+    const x = anyFloats(8000, 1).map((value) => value * 1e-3);
+    const squares = [...x].map((value) => value * value).sort((a, b) => a - b); // ascending: the plain sum is then nearly exact
+    const expected = squares.reduce((sum, square) => sum + square, 0);
+    const sum = reductions.sumOfSquares(x);
+    expect(Math.abs(sum - expected) / expected).toBeLessThan(1e-14);
+    const elsewhere = new Float32Array(8003);
+    elsewhere.set(x, 3);
+    expect(reductions.sumOfSquares(elsewhere.subarray(3))).toBe(sum);
+  });
+
+  it("does not overflow or underflow where fp32 would", () => {
+    expect(reductions.sumOfSquares(new Float32Array([3e38, 4e38 / 4]))).toBeCloseTo(1e77, -70);
+    expect(reductions.sumOfSquares(new Float32Array([2 ** -149]))).toBe(2 ** -298);
+  });
+
+  it("passes NaN and infinity on", () => {
+    for (const at of [0, 40, 99]) {
+      const x = new Float32Array(100);
+      x[at] = Number.NEGATIVE_INFINITY;
+      expect(reductions.sumOfSquares(x)).toBe(Number.POSITIVE_INFINITY);
+      x[at] = Number.NaN;
+      expect(reductions.sumOfSquares(x)).toBeNaN();
+    }
+  });
+
+  it("scales in place, and nothing beside", () => {
+    for (const n of lengths) {
+      const x = anyFloats(n + 5, n);
+      const expected = x.map((value, i) => (i >= 3 && i < 3 + n ? Math.fround(value * Math.fround(0.3)) : value));
+      reductions.scale(x.subarray(3, 3 + n), 0.3);
+      expect(bits(x), `n = ${n}`).toEqual(bits(expected));
+    }
+  });
+});
