@@ -1,0 +1,13 @@
+/** Joins, meets the others once, and leaves; tells what went wrong otherwise. */
+import { joinWorld } from "@terse/collectives";
+import { tell, tellError } from "./tell.ts";
+
+const [deadlineSeconds = "60", config = ""] = process.argv.slice(2);
+try {
+  await using group = await joinWorld({ deadlineSeconds: Number(deadlineSeconds), config });
+  await group.barrier();
+  tell({ joined: group.rank, of: group.size });
+} catch (error) {
+  tellError(error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,53 @@
+/** Every collective once or more, with numbers that every world of the same size shares; tells the digest of all results. */
+import { createHash } from "node:crypto";
+import { type Group, joinWorld } from "@terse/collectives";
+import { tell } from "./tell.ts";
+
+export async function tour(group: Group): Promise<string> {
+  const { rank, size: n } = group;
+  const hash = createHash("sha256");
+  const note = (...xs: { buffer: ArrayBufferLike; byteOffset: number; byteLength: number }[]) => {
+    for (const x of xs) hash.update(new Uint8Array(x.buffer, x.byteOffset, x.byteLength));
+  };
+  const rough = (length: number, salt: number) =>
+    Float32Array.from({ length }, (_, i) => Math.sin(i * 12.9898 + rank * 78.233 + salt) * 2 ** ((i + rank) % 20));
+
+  for (const length of [0, 1, 7, 2048, 2049, 100_003, 600_000]) {
+    for (const op of ["sum", "mean", "min"] as const) {
+      const x = rough(length, 1);
+      await group.allReduce(x, op);
+      note(x);
+    }
+    const parts = Array.from({ length: n }, (_, r) => rough(length + r, 2));
+    await group.reduceScatter(parts);
+    note(parts[rank]!);
+    const gathered = Array.from({ length: n }, (_, r) =>
+      r === rank ? rough(length + r, 3) : new Float32Array(length + r),
+    );
+    await group.allGather(gathered);
+    note(...gathered);
+    const outgoing = Array.from({ length: n }, (_, to) => rough(length + rank + to, 4));
+    const incoming = Array.from({ length: n }, (_, from) => new Float32Array(length + from + rank));
+    const notes = await group.allToAll(outgoing, incoming, { note: rank });
+    note(...incoming, Uint8Array.from(notes));
+    const x = rough(length, 5);
+    await group.broadcast(x, n - 1);
+    note(x);
+    const from = new Float32Array(length);
+    if (n > 1) await Promise.all([group.recv(from, (rank + n - 1) % n), group.send(rough(length, 6), (rank + 1) % n)]);
+    note(from);
+    await group.barrier();
+  }
+  const half = (await group.split(rank % 2))!;
+  const x = rough(5000, 7);
+  await half.allReduce(x);
+  await half.close();
+  note(x);
+  const { bytes, messages, headerBytes } = group.sent();
+  return `${hash.digest("hex")} ${bytes} ${messages} ${headerBytes}`;
+}
+
+if (import.meta.main) {
+  await using group = await joinWorld();
+  tell({ digest: await tour(group) });
+}

@@ -1,0 +1,220 @@
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Group, loopback, serveRendezvous } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { tour } from "./programs/tour.ts";
+import { freePort, type Outcome, startRanks } from "./start-ranks.ts";
+
+/** What a rank said in its error, if it had one. */
+function errorOf(
+  outcome: Outcome,
+): { name: string; message: string; rank?: number; missing?: number[]; reason?: string } | undefined {
+  return outcome.told.find((line) => "error" in line)?.["error"] as never;
+}
+const peaceful = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ code, signal }));
+const alright = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
+
+describe("ranks in processes of their own", () => {
+  it.each([2, 3])("%i of them get over gloo what loopback gets, to the last bit and byte", async (size) => {
+    await using run = await startRanks({ program: "tour.ts", size });
+    const groups: Group[] = loopback(size);
+    const want = await Promise.all(groups.map(tour));
+    await Promise.all(groups.map((group) => group.close()));
+    const outcomes = await run.end(60);
+    expect(outcomes.map((each) => each.stderr).join("")).toBe("");
+    expect(outcomes.map((each) => each.told[0]?.["digest"])).toEqual(want);
+    expect(peaceful(outcomes)).toEqual(alright(size));
+  });
+
+  it("meet at MASTER_ADDR and MASTER_PORT, where rank 0 holds the rendezvous", async () => {
+    await using run = await startRanks({ program: "tour.ts", size: 2, rendezvous: { masterPort: 0 } });
+    const outcomes = await run.end(60);
+    expect(peaceful(outcomes)).toEqual(alright(2));
+    expect(outcomes.every((each) => "digest" in each.told[0]!)).toBe(true);
+  });
+});
+
+describe("a rank that is killed", () => {
+  async function killAndWatch(
+    mode: "busy" | "idle",
+    victim: number,
+    size: number,
+    delay: number,
+    masterPort = -1,
+  ): Promise<void> {
+    await using run = await startRanks({
+      program: "until-lost.ts",
+      size,
+      args: [mode],
+      ...(masterPort >= 0 ? { rendezvous: { masterPort } } : {}),
+    });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await sleep(delay);
+    run.ranks[victim]!.process.kill("SIGKILL");
+    for (const outcome of await run.end(10)) {
+      if (outcome.rank === victim) continue;
+      expect(errorOf(outcome), outcome.stderr).toMatchObject({ name: "RankLostError", rank: victim });
+      expect(errorOf(outcome)!.message).toMatch(new RegExp(`^rank ${victim} .*is lost`));
+      expect(outcome.told).toContainEqual({ same: true });
+      expect(outcome.told).toContainEqual({ closed: true });
+      expect([outcome.code, outcome.signal]).toEqual([0, null]);
+    }
+  }
+
+  // The moments are random in earnest: each run tries others.
+  it.each([0, 1, 2, 0, 1, 2])("in the middle of a step ends all others within 10 s, naming it: rank %i", (victim) =>
+    killAndWatch("busy", victim, 3, Math.random() * 400),
+  );
+  it.each([0, 2])("between operations ends all others within 10 s, naming it: rank %i", (victim) =>
+    killAndWatch("idle", victim, 3, Math.random() * 1000),
+  );
+  it("is named by its only peer too", () => killAndWatch("busy", 1, 2, Math.random() * 300));
+  it.each([0, 1])("is named where rank 0 holds the rendezvous: rank %i", (victim) =>
+    killAndWatch("busy", victim, 3, Math.random() * 300, 0),
+  );
+
+  it("is lost too when it is only stopped, after the time that silence is allowed", async () => {
+    await using run = await startRanks({ program: "until-lost.ts", size: 3, silenceSeconds: 2 });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    run.ranks[1]!.process.kill("SIGSTOP");
+    for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
+      const outcome = await survivor.ended;
+      expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
+      expect(errorOf(outcome)!.message).toMatch(/no sign of life for 2 s/);
+      expect([outcome.code, outcome.signal]).toEqual([0, null]);
+    }
+  });
+
+  it("is not taken for one that keeps JavaScript busy", async () => {
+    await using run = await startRanks({ program: "block.ts", size: 2, silenceSeconds: 1, args: ["4"] });
+    const outcomes = await run.end(40);
+    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    expect(peaceful(outcomes)).toEqual(alright(2));
+  });
+});
+
+describe("a world that does not come together", () => {
+  it("names the rank that never arrived", async () => {
+    await using run = await startRanks({ program: "join.ts", size: 3, absent: [1], deadlineSeconds: 3 });
+    for (const outcome of await run.end(30)) {
+      expect(errorOf(outcome)).toMatchObject({ name: "RendezvousError", missing: [1] });
+      expect(errorOf(outcome)!.message).toMatch(/^rank 1 of 3 did not arrive at the rendezvous within 3 s/);
+      expect([outcome.code, outcome.signal]).toEqual([1, null]);
+    }
+    expect(await run.server!.verdict).toMatchObject({ kind: "missing", ranks: [1] });
+  });
+
+  it("refuses a rank with another world size, and tells the others at once", async () => {
+    await using run = await startRanks({ program: "join.ts", size: 2, worldSize: (rank) => (rank === 1 ? 3 : 2) });
+    for (const outcome of await run.end(30)) {
+      expect(errorOf(outcome)!.message).toMatch(
+        /rank 1 \(pid \d+ on .+\) was started for a world of 3 ranks, and this world has 2; WORLD_SIZE must be the same for all/,
+      );
+      expect([outcome.code, outcome.signal]).toEqual([1, null]);
+    }
+  });
+
+  it("refuses a rank with another configuration, and tells the others at once", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const env = () => ({ TERSE_TOKEN: "t", TERSE_RENDEZVOUS: `${server.host}:${server.port}` });
+    await using one = await startRanks({ program: "join.ts", size: 2, absent: [1], env, args: ["60", "lr 1"] });
+    await using two = await startRanks({ program: "join.ts", size: 2, absent: [0], env, args: ["60", "lr 2"] });
+    for (const [outcome] of [await one.end(30), await two.end(30)])
+      expect(errorOf(outcome!)!.message).toMatch(/runs with another configuration or version than rank/);
+  });
+
+  it("refuses a wrong token without saying the right one", async () => {
+    await using run = await startRanks({
+      program: "join.ts",
+      size: 2,
+      deadlineSeconds: 4,
+      env: (rank) => (rank === 1 ? { TERSE_TOKEN: "guess" } : {}),
+    });
+    const [zero, one] = await run.end(30);
+    expect(errorOf(one!)!.message).toMatch(/refused rank 1: the token is wrong; TERSE_TOKEN must be the one/);
+    expect(errorOf(zero!)).toMatchObject({ missing: [1] });
+  });
+
+  it("says so in one line when the port is busy", async () => {
+    const squatter = createServer();
+    const port = await freePort();
+    await new Promise<void>((resolve) => squatter.listen(port, "127.0.0.1", resolve));
+    await using run = await startRanks({ program: "join.ts", size: 2, absent: [1], rendezvous: { masterPort: port } });
+    const [outcome] = await run.end(30);
+    expect(errorOf(outcome!)!.message).toBe(
+      `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --port of the launcher), or end the run that holds it`,
+    );
+    expect([outcome!.code, outcome!.signal]).toEqual([1, null]);
+    squatter.close();
+  });
+
+  it("says so when nobody holds the rendezvous", async () => {
+    await using run = await startRanks({
+      program: "join.ts",
+      size: 2,
+      absent: [0],
+      rendezvous: { masterPort: 0 },
+      args: ["1"],
+    });
+    const [outcome] = await run.end(30);
+    expect(errorOf(outcome!)!.message).toMatch(
+      /^rank 1 found no rendezvous at 127\.0\.0\.1:\d+ within 1 s \(connect ECONNREFUSED/,
+    );
+  });
+});
+
+describe("ranks that do not agree", () => {
+  it.each([
+    ["10", "11"],
+    ["3000000", "2999999"],
+    ["10", "3000000"],
+  ])("fail together over sizes, naming them: %s and %s", async (usual, odd) => {
+    await using run = await startRanks({ program: "disagree.ts", size: 3, args: [usual, odd] });
+    const outcomes = await run.end(30);
+    expect(peaceful(outcomes)).toEqual(alright(3));
+    const messages = outcomes.map((outcome) => errorOf(outcome)!.message);
+    expect(new Set(messages).size).toBe(1);
+    expect(messages[0]).toMatch(/all-reduce number 1 failed on rank \d: rank \d has \d+ f32 where rank \d has \d+ f32/);
+    expect(errorOf(outcomes[0]!)).toMatchObject({ name: "CollectiveError", reason: "mismatch" });
+  });
+});
+
+describe("a rank that leaves as it should not", () => {
+  it("may exit with operations pending: it does not crash, and the others name it", async () => {
+    await using run = await startRanks({ program: "leave.ts", size: 3, args: ["exit-with-pending"] });
+    const [zero, ...others] = await run.end(30);
+    expect([zero!.code, zero!.signal, zero!.stderr]).toEqual([7, null, ""]);
+    for (const other of others) {
+      expect(errorOf(other)).toMatchObject({ name: "RankLostError", rank: 0 });
+      expect([other.code, other.signal]).toEqual([0, null]);
+    }
+  });
+
+  it("may die of an exception with operations pending: it does not crash, and the others name it", async () => {
+    await using run = await startRanks({ program: "leave.ts", size: 3, args: ["throw-with-pending"] });
+    const [zero, ...others] = await run.end(30);
+    expect([zero!.code, zero!.signal]).toEqual([1, null]);
+    expect(zero!.stderr).toMatch(/a bug of the program/);
+    for (const other of others) {
+      expect(errorOf(other)).toMatchObject({ name: "RankLostError", rank: 0 });
+      expect([other.code, other.signal]).toEqual([0, null]);
+    }
+  });
+
+  it.each(["forget-to-close", "exit-without-close"])("ends in peace when nothing is pending: %s", async (way) => {
+    await using run = await startRanks({ program: "leave.ts", size: 2, args: [way] });
+    const outcomes = await run.end(30);
+    expect(peaceful(outcomes)).toEqual(alright(2));
+    expect(outcomes.map((each) => each.stderr).join("")).toBe("");
+  });
+
+  it("ends in peace where rank 0 holds the rendezvous and forgets to close", async () => {
+    await using run = await startRanks({
+      program: "leave.ts",
+      size: 2,
+      args: ["forget-to-close"],
+      rendezvous: { masterPort: 0 },
+    });
+    expect(peaceful(await run.end(30))).toEqual(alright(2));
+  });
+});

@@ -1,0 +1,161 @@
+/** Starts N Node processes that run one file as the ranks of a world, and sees to it that none is left behind. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
+
+export interface StartOptions {
+  /** File below programs/. */
+  program: string;
+  /** Ranks to start. */
+  size: number;
+  /** Where it differs from `size`: what WORLD_SIZE says, by rank. */
+  worldSize?: (rank: number) => number;
+  args?: readonly string[];
+  env?: (rank: number) => NodeJS.ProcessEnv;
+  /** This process holds the rendezvous (default), or rank 0 does, at a port of this number (0: a free one). */
+  rendezvous?: "here" | { masterPort: number };
+  deadlineSeconds?: number;
+  silenceSeconds?: number;
+  /** These are not started. */
+  absent?: readonly number[];
+}
+
+/** How a rank ended. */
+export interface Outcome {
+  readonly rank: number;
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** What it told, one JSON value per line of its standard output. */
+  readonly told: readonly Record<string, unknown>[];
+  readonly stderr: string;
+}
+
+export interface RankProcess {
+  readonly rank: number;
+  readonly process: ChildProcess;
+  readonly ended: Promise<Outcome>;
+  /** Resolves with the first thing told that has this key. Rejects when the rank ends without. */
+  told(key: string): Promise<Record<string, unknown>>;
+}
+
+export interface Ranks extends AsyncDisposable {
+  readonly ranks: readonly RankProcess[];
+  readonly server: RendezvousServer | undefined;
+  /** Waits for all; throws, with what they said, when any still runs after so long. */
+  end(seconds: number): Promise<Outcome[]>;
+}
+
+export async function startRanks(options: StartOptions): Promise<Ranks> {
+  const { program, size, rendezvous = "here", args = [], absent = [] } = options;
+  const token = randomBytes(16).toString("hex");
+  const server =
+    rendezvous === "here"
+      ? await serveRendezvous({
+          size,
+          token,
+          ...(options.deadlineSeconds ? { deadlineSeconds: options.deadlineSeconds } : {}),
+          ...(options.silenceSeconds ? { silenceSeconds: options.silenceSeconds } : {}),
+        })
+      : undefined;
+  const masterPort = rendezvous === "here" ? 0 : rendezvous.masterPort || (await freePort());
+  const place = server
+    ? { TERSE_RENDEZVOUS: `${server.host}:${server.port}` }
+    : { MASTER_ADDR: "127.0.0.1", MASTER_PORT: `${masterPort}` };
+  const file = fileURLToPath(new URL(`programs/${program}`, import.meta.url));
+
+  const ranks = Array.from({ length: size }, (_, rank) => rank)
+    .filter((rank) => !absent.includes(rank))
+    .map((rank) => {
+      const env = {
+        ...process.env,
+        ...place,
+        RANK: `${rank}`,
+        WORLD_SIZE: `${options.worldSize?.(rank) ?? size}`,
+        LOCAL_RANK: `${rank}`,
+        TERSE_TOKEN: token,
+        ...options.env?.(rank),
+      };
+      return follow(
+        rank,
+        spawn(process.execPath, ["--conditions=@terse/source", file, ...args], {
+          env,
+          stdio: ["ignore", "pipe", "pipe"],
+        }),
+      );
+    });
+
+  const stop = async () => {
+    for (const rank of ranks) rank.process.kill("SIGKILL");
+    await Promise.all(ranks.map((rank) => rank.ended));
+    await server?.close();
+  };
+  return {
+    ranks,
+    server,
+    async end(seconds) {
+      const late = Symbol("late");
+      let timer: NodeJS.Timeout | undefined;
+      const deadline = new Promise<typeof late>((resolve) => {
+        timer = setTimeout(() => resolve(late), seconds * 1000);
+      });
+      const all = Promise.all(ranks.map((rank) => rank.ended));
+      const outcomes = await Promise.race([all, deadline]);
+      clearTimeout(timer);
+      if (outcomes !== late) return outcomes;
+      const running = ranks.filter(({ process: child }) => child.exitCode === null && child.signalCode === null);
+      await stop();
+      const said = (await all)
+        .map((each) => `rank ${each.rank}: ${JSON.stringify(each.told)}\n${each.stderr}`)
+        .join("\n");
+      throw new Error(`after ${seconds} s still running: rank ${running.map(({ rank }) => rank).join(", ")}\n${said}`);
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function follow(rank: number, child: ChildProcess): RankProcess {
+  const told: Record<string, unknown>[] = [];
+  const waiting: { key: string; resolve(line: Record<string, unknown>): void; reject(error: Error): void }[] = [];
+  let rest = "";
+  let stderr = "";
+  child.stdout!.setEncoding("utf8").on("data", (text: string) => {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const value = JSON.parse(line) as Record<string, unknown>;
+      told.push(value);
+      for (const wait of waiting) if (wait.key in value) wait.resolve(value);
+    }
+  });
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Outcome>((resolve) => {
+    child.on("close", (code, signal) => {
+      for (const wait of waiting) wait.reject(new Error(`rank ${rank} ended without telling ${wait.key}\n${stderr}`));
+      resolve({ rank, code, signal, told, stderr });
+    });
+  });
+  return {
+    rank,
+    process: child,
+    ended,
+    told: (key) =>
+      new Promise((resolve, reject) => {
+        const already = told.find((line) => key in line);
+        if (already) resolve(already);
+        else waiting.push({ key, resolve, reject });
+      }),
+  };
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
