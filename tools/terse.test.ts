@@ -76,6 +76,12 @@ describe("./terse", () => {
     expect(existsSync(toolchain)).toBe(false);
   });
 
+  it("gives back the exit code of a doctor's visit", () => {
+    const missing = workingNpm.replace("brought: $*", 'brought"; [ "$1" = --version ] || exit 1; echo "');
+    const { terse } = machine({ node: oldNode, npm: missing });
+    expect(terse("doctor").status).toBe(1);
+  });
+
   it("says what to do where npm cannot fetch, and leaves nothing behind", () => {
     const { terse, toolchain } = machine({ node: oldNode, npm: "echo 'npm ERR! code ENOTFOUND' >&2; exit 1" });
     const { status, stderr } = terse("train");
