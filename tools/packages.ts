@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withLock } from "./lock.ts";
+import { platformPackages, thisPlatform } from "./platform-packages.ts";
+import { pnpmVersion } from "./pnpm.ts";
+import { StepFailed } from "./remedy.ts";
 import type { Progress } from "./steps.ts";
 import { root, toolchain } from "./toolchain.ts";
 
@@ -18,14 +21,38 @@ export async function installPackages(progress: Progress, pnpmFolder: string): P
     () => progress.say("another set-up of this checkout is at work"),
     async () => {
       if (packagesAreInstalled()) return;
-      // pnpm's own settings wait ten minutes for a network that is not there.
-      const patience = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
-      const config = Object.entries({ ...patience, confirmModulesPurge: false }).map(
-        ([name, value]) => `--config.${name}=${value}`,
-      );
-      await progress.run(join(pnpmFolder, "pnpm"), ["install", "--frozen-lockfile", ...config], { cwd: root });
+      await requireRegistry(progress, pnpmFolder);
+      const install = ["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
+      await progress.run(join(pnpmFolder, "pnpm"), install, { cwd: root });
+      if (leftOut().length > 0) {
+        // pnpm takes its own word for it that all is there: only without node_modules does it look again.
+        rmSync(join(root, "node_modules"), { recursive: true, force: true });
+        await progress.run(join(pnpmFolder, "pnpm"), install, { cwd: root });
+      }
+      const missing = leftOut();
+      if (missing.length > 0) {
+        throw new StepFailed(
+          `pnpm could not fetch ${missing.join(", ")}: check the network, then run the same command again.`,
+        );
+      }
       writeFileSync(stamp, wanted());
     },
+  );
+}
+
+/** Asks for one small thing first: with its own settings pnpm waits ten minutes for a network that is not there. */
+async function requireRegistry(progress: Progress, pnpmFolder: string): Promise<void> {
+  const patience = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
+  const config = Object.entries(patience).map(([name, value]) => `--config.${name}=${value}`);
+  await progress.run(join(pnpmFolder, "pnpm"), ["view", `pnpm@${pnpmVersion}`, "version", ...config], { cwd: root });
+}
+
+/** Binaries for this platform that the lockfile names and node_modules lacks. */
+function leftOut(): string[] {
+  const lockfile = readFileSync(join(root, "pnpm-lock.yaml"), "utf8");
+  const store = join(root, "node_modules", ".pnpm");
+  return platformPackages(lockfile, thisPlatform()).filter(
+    (name) => !existsSync(join(store, name.replaceAll("/", "+"))),
   );
 }
 

@@ -29,6 +29,8 @@ export async function bringPnpm(progress: Progress): Promise<string> {
     await progress.run(npm, ["install", ...patience, "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], {
       cwd: partial,
     });
+    // The program is an optional dependency, which npm leaves out without a word when it could not fetch it.
+    await progress.run(join(partial, "node_modules", ".bin", "pnpm"), ["--version"], { cwd: partial });
   };
   await bring(folder, fill, () => progress.say("another set-up is bringing it"));
   return whole(findPnpm(), folder);

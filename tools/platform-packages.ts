@@ -1,0 +1,30 @@
+export interface Platform {
+  os: string;
+  cpu: string;
+  libc: string;
+}
+
+/** What this process runs on, in the words of package.json's os, cpu and libc. */
+export function thisPlatform(): Platform {
+  process.report.excludeNetwork = true; // the report would look up names
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
+  return { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? "glibc" : "musl" };
+}
+
+/**
+ * The packages of a pnpm lockfile that are for this platform and no other: "@rolldown/binding-linux-x64-gnu@1.2.19".
+ * They are optional dependencies, which pnpm leaves out without a word when it could not fetch them.
+ */
+export function platformPackages(lockfile: string, platform: Platform): string[] {
+  const section = /^packages:\n([\s\S]*?)(?=^\S|$(?![\s\S]))/m.exec(lockfile)?.[1] ?? "";
+  const found: string[] = [];
+  for (const [, name, fields] of section.matchAll(/^ {2}'?([^\s':][^':]*)'?:\n((?: {4}.*\n|\n)*)/gm)) {
+    const allows = (field: keyof Platform) => {
+      const list = new RegExp(`^ {4}${field}: \\[([^\\]]*)\\]$`, "m").exec(fields!)?.[1];
+      return list === undefined || list.split(",").some((item) => item.trim() === platform[field]);
+    };
+    const isForOne = /^ {4}(os|cpu): \[/m.test(fields!);
+    if (isForOne && allows("os") && allows("cpu") && allows("libc")) found.push(name!);
+  }
+  return found;
+}
