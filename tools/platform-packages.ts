@@ -6,7 +6,7 @@ export interface Platform {
 
 /** What this process runs on, in the words of package.json's os, cpu and libc. */
 export function thisPlatform(): Platform {
-  process.report.excludeNetwork = true; // the report would look up names
+  Object.assign(process.report, { excludeNetwork: true }); // otherwise the report looks up names
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
   return { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? "glibc" : "musl" };
 }
