@@ -1,5 +1,5 @@
-// Every implementation of every kernel against its scalar one: the same bits, the same first bad lane, the same state where it
-// stopped, nothing outside the arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
+// Every implementation of every kernel against its scalar one: the same bits, the same first bad lane, nothing outside the
+// arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +68,18 @@ static void fill(size_t n) {
 
 static int same(void) { return !memcmp(&mine, &scalars, sizeof mine); }
 
+// After a bad element the arrays of n are updated in part, each implementation in its own order.
+static int same_outside(size_t n) {
+    state *both[] = {&mine, &scalars};
+    for (int side = 0; side < 2; side++) {
+        memset(both[side]->theta + at[0], 0, n * sizeof(float));
+        memset(both[side]->m + at[1], 0, n * sizeof(float));
+        memset(both[side]->v + at[2], 0, n * sizeof(float));
+        memset(both[side]->wire + at[4], 0, n / 8 + (n % 8 != 0));
+    }
+    return same();
+}
+
 static void planes_of(const state *s, const uint8_t **planes) {
     for (int k = 0; k < 16; k++) planes[k] = s->plane[k] + (at[4] + 3 * (size_t)k) % 32;
 }
@@ -110,9 +122,7 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
                     if (n - first > 1) mine.g[at[3] + first + 1 + random_word() % (n - first - 1)] = worst[random_word() % 4];
                     scalars = mine;
                     expect(run_lion(lion, &mine, kernel, n, &o, 0) == first && run_lion(scalar, &scalars, kernel, n, &o, 0) == first, lion_kernels[kernel], by, n, "index of the first bad element");
-                    memset(mine.wire + at[4], 0, n / 8 + (n % 8 != 0));  // undefined now
-                    memset(scalars.wire + at[4], 0, n / 8 + (n % 8 != 0));
-                    expect(same(), lion_kernels[kernel], by, n, "state where it stopped");
+                    expect(same_outside(n), lion_kernels[kernel], by, n, "memory outside the arrays, after a bad element");
                 }
             }
     }
@@ -161,7 +171,7 @@ static void check_adamw(const terse_adamw *adamw, const terse_adamw *scalar) {
                 array[trial][first] = trial == 3 ? 1e30f : worst[random_word() % 4];  // 1e30 squared is infinite
                 scalars = mine;
                 expect(run_adamw(adamw, &mine, n, &o) == first && run_adamw(scalar, &scalars, n, &o) == first, "adamw step", by, n, "index of the first bad element");
-                expect(same(), "adamw step", by, n, "state where it stopped");
+                expect(same_outside(n), "adamw step", by, n, "memory outside the arrays, after a bad element");
             }
         }
 }

@@ -5,8 +5,8 @@
 // are as in terse/codecs.h: least significant bit first, 1 = plus. Nothing here allocates, keeps state, prints or exits.
 // Arrays of one call may not overlap.
 //
-// A kernel that returns size_t returns n; or it meets a NaN or an infinity, stops, and returns its index: then the elements
-// before that index are updated, it and those behind it are not, and a wire is undefined.
+// A kernel that returns size_t returns n; or it meets a NaN or an infinity and returns the first one's index: then the arrays
+// that it writes are updated in part, in an order of its own, and of no more use.
 #ifndef TERSE_OPTIMIZERS_H
 #define TERSE_OPTIMIZERS_H
 #include <stddef.h>

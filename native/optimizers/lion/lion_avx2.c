@@ -3,88 +3,92 @@
 
 #include "lion.h"
 
-// Eight lanes a register, 32 to a round: the round's results wait in registers until its check has passed.
-// x - x is +0 for every finite x and NaN otherwise, so the OR of all differences is the check. Scalar finds the lane, and ends
-// every array.
-typedef struct lanes {
-    __m256 m_in_c, g_in_c, m_in_m, g_in_m;
-} lanes;
+// Eight lanes a register, eight registers to a round. Scalar finds a bad lane, and ends every array.
+typedef struct momentum {
+    uint8_t *wire;
+    float *theta, *m;
+    const float *g;
+    size_t first_bad;  // the first round with a NaN or an infinity; n if there is none
+    __m256 m_in_c, g_in_c, m_in_m, g_in_m, keep, minus_scale, sign_bit;
+} momentum;
 
-static inline lanes lanes_of(const lion_weights *w) {
-    return (lanes){_mm256_set1_ps(w->m_in_c), _mm256_set1_ps(w->g_in_c), _mm256_set1_ps(w->m_in_m), _mm256_set1_ps(w->g_in_m)};
+static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights w = lion_weights_of(options);
+    return (momentum){wire, theta, m, g, n, _mm256_set1_ps(w.m_in_c), _mm256_set1_ps(w.g_in_c), _mm256_set1_ps(w.m_in_m), _mm256_set1_ps(w.g_in_m),
+                      _mm256_set1_ps(w.keep), _mm256_set1_ps(-w.scale), _mm256_set1_ps(-0.0f)};
 }
 
 // a x + b y
 static inline __m256 mix(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
 
-static inline int any(__m256 bad) { return !_mm256_testz_si256(_mm256_castps_si256(bad), _mm256_castps_si256(bad)); }
-
-static inline __attribute__((always_inline)) size_t vote_rounds(uint8_t *wire, float *m, const float *g, size_t n, const lanes *w, const int is_plus) {
-    const __m256 zero = _mm256_setzero_ps();
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        uint64_t word = 0;
-#pragma GCC unroll 2
-        for (int half = 0; half < 2; half++) {
-            __m256 bad = zero, next[4];
+// c and the next m of 32 lanes; 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
+static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m256 *c, __m256 *next) {
+    __m256 bad = _mm256_setzero_ps();
 #pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) {
-                const size_t at = i + 32 * half + 8 * k;
-                const __m256 mk = _mm256_loadu_ps(m + at), gk = _mm256_loadu_ps(g + at);
-                const __m256 c = mix(w->m_in_c, mk, w->g_in_c, gk);
-                bad = _mm256_or_ps(bad, _mm256_sub_ps(c, c));
-                word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(c, zero, is_plus)) << (32 * half + 8 * k);
-                next[k] = mix(w->m_in_m, mk, w->g_in_m, gk);
-            }
-            if (any(bad)) return i + 32 * half;
-#pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) _mm256_storeu_ps(m + i + 32 * half + 8 * k, next[k]);
-        }
-        memcpy(wire + i / 8, &word, 8);
+    for (int k = 0; k < 4; k++) {
+        const __m256 m = _mm256_loadu_ps(s->m + i + 8 * k), g = _mm256_loadu_ps(s->g + i + 8 * k);
+        c[k] = mix(s->m_in_c, m, s->g_in_c, g);
+        next[k] = mix(s->m_in_m, m, s->g_in_m, g);
+        bad = _mm256_or_ps(bad, _mm256_sub_ps(c[k], c[k]));
     }
-    return i;
+    if (_mm256_testz_si256(_mm256_castps_si256(bad), _mm256_castps_si256(bad))) return 1;
+    if (i < s->first_bad) s->first_bad = i;
+    return 0;
 }
 
+static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
+    uint64_t word = 0;
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; half++) {
+        __m256 c[4], next[4];
+        if (!look(s, i + 32 * half, c, next)) return;
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; k++) {
+            word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(c[k], _mm256_setzero_ps(), is_plus)) << (32 * half + 8 * k);
+            _mm256_storeu_ps(s->m + i + 32 * half + 8 * k, next[k]);
+        }
+    }
+    memcpy(s->wire + i / 8, &word, 8);
+}
+
+TERSE_ROUND_FUNCTION vote_zero_plus(void *s, size_t i) { vote_round(s, i, _CMP_GE_OQ); }
+TERSE_ROUND_FUNCTION vote_zero_minus(void *s, size_t i) { vote_round(s, i, _CMP_GT_OQ); }
+
 static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
-    const lion_weights weights = lion_weights_of(options);
-    const lanes w = lanes_of(&weights);
-    const size_t done = options->zero == TERSE_LION_PLUS ? vote_rounds(wire, m, g, n, &w, _CMP_GE_OQ) : vote_rounds(wire, m, g, n, &w, _CMP_GT_OQ);
+    momentum s = momentum_of(wire, NULL, m, g, n, options);
+    size_t done = options->zero == TERSE_LION_PLUS ? terse_walk(n, vote_zero_plus, &s) : terse_walk(n, vote_zero_minus, &s);
+    if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
 }
 
-static inline __attribute__((always_inline)) size_t step_rounds(float *theta, float *m, const float *g, size_t n, const lion_weights *weights,
-                                                                const int is_plus, const int hold) {
-    const lanes w = lanes_of(weights);
-    const __m256 zero = _mm256_setzero_ps(), minus_zero = _mm256_set1_ps(-0.0f);
-    const __m256 keep = _mm256_set1_ps(weights->keep), minus_scale = _mm256_set1_ps(-weights->scale);
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        __m256 bad = zero, move[4], next[4];
+static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
+    const __m256 zero = _mm256_setzero_ps();
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; half++) {
+        __m256 c[4], next[4];
+        if (!look(s, i + 32 * half, c, next)) return;
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m256 mk = _mm256_loadu_ps(m + i + 8 * k), gk = _mm256_loadu_ps(g + i + 8 * k);
-            const __m256 c = mix(w.m_in_c, mk, w.g_in_c, gk);
-            bad = _mm256_or_ps(bad, _mm256_sub_ps(c, c));
-            move[k] = _mm256_xor_ps(minus_scale, _mm256_and_ps(_mm256_cmp_ps(c, zero, is_plus), minus_zero));
-            if (hold) move[k] = _mm256_blendv_ps(move[k], minus_zero, _mm256_cmp_ps(c, zero, _CMP_EQ_OQ));  // x + -0 = x, for -0 too
-            next[k] = mix(w.m_in_m, mk, w.g_in_m, gk);
-        }
-        if (any(bad)) return i;
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(theta + i + 8 * k), keep);
-            _mm256_storeu_ps(theta + i + 8 * k, _mm256_add_ps(kept, move[k]));
-            _mm256_storeu_ps(m + i + 8 * k, next[k]);
+        for (size_t k = 0; k < 4; k++) {
+            const size_t at = i + 32 * half + 8 * k;
+            const __m256 kept = _mm256_mul_ps(_mm256_loadu_ps(s->theta + at), s->keep);
+            __m256 move = _mm256_xor_ps(s->minus_scale, _mm256_and_ps(_mm256_cmp_ps(c[k], zero, is_plus), s->sign_bit));
+            if (hold) move = _mm256_blendv_ps(move, s->sign_bit, _mm256_cmp_ps(c[k], zero, _CMP_EQ_OQ));  // x + -0 = x, for -0 too
+            _mm256_storeu_ps(s->theta + at, _mm256_add_ps(kept, move));
+            _mm256_storeu_ps(s->m + at, next[k]);
         }
     }
-    return i;
 }
 
+TERSE_ROUND_FUNCTION step_zero_plus(void *s, size_t i) { step_round(s, i, _CMP_GE_OQ, 0); }
+TERSE_ROUND_FUNCTION step_zero_minus(void *s, size_t i) { step_round(s, i, _CMP_GT_OQ, 0); }
+TERSE_ROUND_FUNCTION step_zero_hold(void *s, size_t i) { step_round(s, i, _CMP_GT_OQ, 1); }
+
 static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
-    const lion_weights w = lion_weights_of(options);
-    const size_t done = options->zero == TERSE_LION_PLUS ? step_rounds(theta, m, g, n, &w, _CMP_GE_OQ, 0)
-                      : options->zero == TERSE_LION_MINUS ? step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 0)
-                                                          : step_rounds(theta, m, g, n, &w, _CMP_GT_OQ, 1);
+    momentum s = momentum_of(NULL, theta, m, g, n, options);
+    size_t done = options->zero == TERSE_LION_PLUS    ? terse_walk(n, step_zero_plus, &s)
+                  : options->zero == TERSE_LION_MINUS ? terse_walk(n, step_zero_minus, &s)
+                                                      : terse_walk(n, step_zero_hold, &s);
+    if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.step(theta + done, m + done, g + done, n - done, options);
 }
 

@@ -29,8 +29,7 @@ export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } fro
  *   wire ← sign(β₁ m + (1 − β₁) g), one bit a float, ceil(n/8) bytes, pad bits 0; an exact zero counts as `zero`
  *   m    ← β₂ m + (1 − β₂) g
  *
- * NaN or infinity in m or g: NotFiniteError with the first one's index; m is updated before that index and not from it on, and
- * `wire` is undefined.
+ * NaN or infinity in m or g: NotFiniteError with the first one's index; m is then updated in part, and `wire` is undefined.
  */
 export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): void {
   accept("lionVote", m, g, lion().vote(wire, m, g, options));
@@ -44,7 +43,7 @@ export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVo
  *   m ← β₂ m + (1 − β₂) g
  *
  * The same bits as lionVote then applySigns with keep = 1 − η λ and scale = −η. NaN or infinity in m or g: NotFiniteError with
- * the first one's index; θ and m are updated before that index and not from it on.
+ * the first one's index; θ and m are then updated in part.
  */
 export function lionStep(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): void {
   accept("lionStep", m, g, lion().step(θ, m, g, options));
@@ -76,7 +75,7 @@ export function applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: num
  *   θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε)      m̂ = m / (1 − β₁ᵗ)   v̂ = v / (1 − β₂ᵗ), the corrections in double
  *
  * NaN or infinity in m, v, g, or in the new v (|g| above about 10¹⁹ squares to infinity): NotFiniteError with the first one's
- * index; everything is updated before that index and not from it on.
+ * index; θ, m and v are then updated in part.
  */
 export function adamwStep(θ: Memory, m: Memory, v: Memory, g: Memory, options: AdamWOptions): void {
   accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));

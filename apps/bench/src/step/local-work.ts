@@ -1,0 +1,87 @@
+/**
+ * What 1-bit Lion Cub costs one rank beside a plain fused Lion step, communication left out: the paper's Table A.1 in one ratio.
+ *
+ *   plain       θ ← (1 − η λ) θ − η sign(c),  m                      one pass over θ, m, g
+ *   Lion Cub    momentum, sign, pack                                 one pass over m, g
+ *               vote of 8 ranks, each on its own eighth of the lanes
+ *               unpack, decay, update                                one pass over θ
+ *
+ * One thread. Both sides take turns on the same arrays, and the ratio is taken within a round, so what the machine does beside
+ * meets both. Every page has been touched before the clock starts.
+ */
+import { majority } from "@terse/codecs";
+import { addressOf, applySigns, lionStep, lionVote } from "@terse/native-optimizers";
+import { median } from "../measurement.ts";
+
+export interface LocalWork {
+  /** Lion Cub's local work ÷ the plain Lion step: median of the rounds' ratios. */
+  readonly local_over_lion: number;
+  /** Milliseconds, medians over the rounds. */
+  readonly details: {
+    readonly lion_step_ms: number;
+    readonly lion_cub_local_ms: number;
+    readonly momentum_sign_pack_ms: number;
+    readonly vote_of_8_ms: number;
+    readonly unpack_decay_apply_ms: number;
+  };
+}
+
+/** n parameters (64 Mi: 768 MiB of floats), `rounds` timed rounds after two that are not. */
+export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; rounds?: number } = {}): LocalWork {
+  const ranks = 8;
+  const share = n / ranks; // lanes that one rank counts
+  const options = { lr: 1e-4, beta1: 0.9, beta2: 0.99, weightDecay: 0.1, zero: "plus" } as const;
+  const change = { keep: 1 - options.lr * options.weightDecay, scale: -options.lr };
+
+  const θ = alignedFloats(n, 1);
+  const m = alignedFloats(n, 1e-3);
+  const g = alignedFloats(n, 1e-3);
+  const wire = alignedFloats(n / 32, 1); // as bytes: one bit a parameter
+  const bits = new Uint8Array(wire.buffer, wire.byteOffset, n / 8);
+  const votes = Array.from({ length: ranks }, (_, r) => bits.subarray((r * share) / 8, ((r + 1) * share) / 8));
+  const elected = new Uint8Array(share / 8).fill(1);
+
+  const plain = () => clocked(() => lionStep(θ, m, g, options));
+  const cub = () => ({
+    encode: clocked(() => lionVote(bits, m, g, options)),
+    vote: clocked(() => majority(elected, votes, share, { tie: "plus" })),
+    apply: clocked(() => applySigns(θ, bits, change)),
+  });
+
+  const rows: { lion: number; encode: number; vote: number; apply: number; local: number }[] = [];
+  for (let round = -2; round < rounds; round++) {
+    // Whoever comes second finds the end of the arrays in the cache: take turns.
+    const first = round % 2 === 0 ? plain() : undefined;
+    const { encode, vote, apply } = cub();
+    const lion = first ?? plain();
+    if (round >= 0) rows.push({ lion, encode, vote, apply, local: encode + vote + apply });
+  }
+
+  return {
+    local_over_lion: median(rows.map(({ local, lion }) => local / lion)),
+    details: {
+      lion_step_ms: median(rows.map(({ lion }) => lion)),
+      lion_cub_local_ms: median(rows.map(({ local }) => local)),
+      momentum_sign_pack_ms: median(rows.map(({ encode }) => encode)),
+      vote_of_8_ms: median(rows.map(({ vote }) => vote)),
+      unpack_decay_apply_ms: median(rows.map(({ apply }) => apply)),
+    },
+  };
+}
+
+function clocked(work: () => void): number {
+  const began = performance.now();
+  work();
+  return performance.now() - began;
+}
+
+/** n floats of both signs about `size`, from a cache line's start on, every page touched. */
+function alignedFloats(n: number, size: number): Float32Array {
+  const line = 64;
+  const room = new Float32Array(n + line / 4);
+  const past = Number(addressOf(room) % BigInt(line)); // bytes past the last line's start
+  const floats = room.subarray(((line - past) % line) / 4).subarray(0, n);
+  const pattern = Float32Array.from({ length: Math.min(n, 65_521) }, (_, i) => size * Math.sin(i * i + 1));
+  for (let at = 0; at < n; at += pattern.length) floats.set(pattern.subarray(0, n - at), at);
+  return floats;
+}
