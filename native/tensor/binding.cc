@@ -270,7 +270,8 @@ napi_value dispose_all(const Call& call) {
 }
 
 // Tells the garbage collector how much memory hangs on this tensor. For those that no scope frees.
-napi_value report_memory(const Call& call) {
+napi_value keep(const Call& call) {
+    call.tensor();  // a disposed one is an error here rather than at its next use
     int64_t total;
     if (const int64_t bytes = call.context.handles.count_external(call.number(0))) check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
     return undefined(call.env);
@@ -401,7 +402,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("toBytes", to_bytes),
     TERSE_EXPORT("dispose", dispose),
     TERSE_EXPORT("disposeAll", dispose_all),
-    TERSE_EXPORT("reportMemory", report_memory),
+    TERSE_EXPORT("keep", keep),
     TERSE_EXPORT("memory", memory),
     TERSE_EXPORT("setGradEnabled", set_grad_enabled),
     TERSE_EXPORT("manualSeed", manual_seed),

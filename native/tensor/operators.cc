@@ -34,7 +34,7 @@ struct Operator {
 
 namespace {
 
-constexpr size_t most_arguments = 64;
+constexpr size_t most_arguments = 32;
 
 Kind kind_of(const c10::Type& type) {
     switch (type.kind()) {
@@ -104,7 +104,7 @@ void look_up(Operator& op) {
     auto handle = c10::Dispatcher::singleton().findSchema({op.name.substr(0, dot), dot == std::string::npos ? "" : op.name.substr(dot + 1)});
     if (!handle) throw std::invalid_argument("libtorch " + loaded_version() + " has no such operator; the schema is written aten::name or aten::name.overload");
     const c10::FunctionSchema& schema = handle->schema();
-    if (schema.arguments().size() > most_arguments) throw std::invalid_argument("operators of more than 64 arguments are not supported");
+    if (schema.arguments().size() > most_arguments) throw std::invalid_argument("operators of more than 32 arguments are not supported");
     for (const auto& argument : schema.arguments()) op.arguments.push_back(argument_of(argument));
     for (const auto& result : schema.returns()) {
         const Kind kind = kind_of(*result.real_type());

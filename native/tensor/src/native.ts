@@ -41,7 +41,8 @@ export interface Native {
 
   dispose(tensor: Handle): void;
   disposeAll(tensors: Float64Array, count: number): void;
-  reportMemory(tensor: Handle): void;
+  /** No scope frees it: the garbage collector is told of its bytes. */
+  keep(tensor: Handle): void;
   memory(): { tensors: number; bytes: number };
 
   /** Returns what it was before. */

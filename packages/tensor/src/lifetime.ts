@@ -46,8 +46,8 @@ export class Resource {
   }
 
   #watch(): void {
+    native.keep(this.#handle);
     forgotten.register(this, this.#handle, this);
-    native.reportMemory(this.#handle);
   }
 
   static {
@@ -80,9 +80,10 @@ export class Resource {
     };
 
     moveOut = (resource) => {
-      if (resource.#scope === undefined) return;
+      if (resource.#scope === undefined)
+        native.keep(resource.#handle); // kept already, or disposed, which it says
+      else resource.#watch();
       resource.#scope = undefined;
-      resource.#watch();
     };
   }
 }

@@ -71,7 +71,7 @@ export abstract class Module {
   }
 
   /** Frozen parameters get no gradient. */
-  requiresGrad(wanted = true): this {
+  requiresGrad_(wanted = true): this {
     for (const parameter of this.parameters()) parameter.requiresGrad = wanted;
     return this;
   }

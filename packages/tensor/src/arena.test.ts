@@ -1,0 +1,184 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import {
+  Arena,
+  Embedding,
+  Linear,
+  Module,
+  manualSeed,
+  memory,
+  noGrad,
+  ones,
+  Parameter,
+  RMSNorm,
+  scope,
+  type Tensor,
+  tensor,
+} from "./index.ts";
+
+/** Odd sizes, so that there are pads; the embedding is the output head too. */
+class Tied extends Module {
+  readonly embedding = new Embedding(7, 5);
+  readonly norm = new RMSNorm(5);
+  readonly mix = new Linear(5, 5);
+
+  forward(tokens: Tensor): Tensor {
+    const x = this.mix.forward(this.norm.forward(this.embedding.forward(tokens)));
+    return x.matmul(this.embedding.weight.T);
+  }
+}
+
+const floats = async (x: Tensor) => (await x.toTypedArray()) as Float32Array;
+
+function tiedWithArena() {
+  manualSeed(1);
+  const model = new Tied();
+  return { model, arena: new Arena(model) };
+}
+
+describe("Arena", () => {
+  it("lays segments out in definition order at multiples of 64, a tied parameter once", () => {
+    const { arena } = tiedWithArena();
+    expect(arena.segments).toEqual([
+      { name: "embedding.weight", shape: [7, 5], offset: 0, length: 35, role: "embedding" },
+      { name: "norm.weight", shape: [5], offset: 64, length: 5, role: "norm" },
+      { name: "mix.weight", shape: [5, 5], offset: 128, length: 25, role: "matrix" },
+      { name: "mix.bias", shape: [5], offset: 192, length: 5, role: "vector" },
+    ]);
+    expect(arena.parameters.shape).toEqual([256]);
+    expect(arena.gradients.shape).toEqual([256]);
+    expect(arena.parameters.pointer % 64n).toBe(0n);
+    expect(arena.gradients.pointer % 64n).toBe(0n);
+  });
+
+  it("keeps the values, and the parameters are the buffer from then on", async () => {
+    manualSeed(2);
+    const model = new Tied();
+    const before = await Promise.all(model.parameters().map(floats));
+    const arena = new Arena(model);
+    const flat = await floats(arena.parameters);
+    arena.segments.forEach(({ offset, length }, i) => {
+      expect(flat.subarray(offset, offset + length)).toEqual(before[i]);
+      expect(model.parameters()[i]!.pointer).toBe(arena.parameters.pointer + BigInt(4 * offset));
+    });
+    noGrad(() => arena.parameters.mul_(2));
+    expect(await floats(model.mix.bias!)).toEqual(before[3]!.map((x) => 2 * x));
+    expect(model.mix.weight.isLeaf && model.mix.weight.requiresGrad).toBe(true);
+  });
+
+  it("has every gradient after backward, adds a second one in place, and leaves the pads 0", () =>
+    scope(async () => {
+      const { model, arena } = tiedWithArena();
+      manualSeed(1);
+      const apart = new Tied(); // the same weights, gradients wherever autograd puts them
+      const tokens = tensor([1, 6, 1, 0], { dtype: "i64" });
+
+      for (const factor of [1, 3]) {
+        await model.forward(tokens).square().sum().mul(factor).backward();
+        await apart.forward(tokens).square().sum().mul(factor).backward();
+        const flat = await floats(arena.gradients);
+        const lanes = new Float32Array(flat.length);
+        for (const [i, { offset, length }] of arena.segments.entries()) {
+          const expected = await floats(apart.parameters()[i]!.grad!);
+          expect(Math.hypot(...expected)).toBeGreaterThan(0);
+          expect(flat.subarray(offset, offset + length), arena.segments[i]!.name).toEqual(expected);
+          expect(model.parameters()[i]!.grad!.pointer).toBe(arena.gradients.pointer + BigInt(4 * offset));
+          lanes.fill(1, offset, offset + length);
+        }
+        expect(flat.filter((_, i) => lanes[i] === 0).every((x) => x === 0)).toBe(true);
+      }
+
+      arena.zeroGradients();
+      expect(model.mix.weight.grad!.norm().item()).toBe(0);
+    }));
+
+  it("takes gradients along that were there before", () =>
+    scope(async () => {
+      const layer = new Linear(2, 1, { bias: false });
+      await layer
+        .forward(tensor([[3, 4]]))
+        .sum()
+        .backward();
+      const arena = new Arena(layer);
+      expect([...(await floats(arena.gradients)).subarray(0, 2)]).toEqual([3, 4]);
+    }));
+
+  it("says which segment's gradient is complete, once each, before backward is over", () =>
+    scope(async () => {
+      const { model, arena } = tiedWithArena();
+      const tokens = tensor([1, 2], { dtype: "i64" });
+      const events: (number | "over")[] = [];
+      const stop = arena.onReady((segment) => events.push(segment));
+      await model
+        .forward(tokens)
+        .sum()
+        .backward()
+        .then(() => events.push("over"));
+      expect(events.at(-1)).toBe("over");
+      expect([...events.slice(0, -1)].sort()).toEqual([0, 1, 2, 3]);
+      // The tied embedding has its last use first: its gradient is complete only at the very end.
+      expect(events.at(-2)).toBe(0);
+
+      stop();
+      stop();
+      const count = events.length;
+      await model.forward(tokens).sum().backward();
+      await turn();
+      expect(events).toHaveLength(count);
+    }));
+
+  it("tells every listener, and one that is left goes on alone", () =>
+    scope(async () => {
+      const { model, arena } = tiedWithArena();
+      const counts = [0, 0];
+      const stops = counts.map((_, i) => arena.onReady(() => counts[i]!++));
+      const run = () =>
+        model
+          .forward(tensor([0], { dtype: "i64" }))
+          .sum()
+          .backward();
+      await run();
+      stops[0]!();
+      await run();
+      expect(counts).toEqual([4, 8]);
+      stops[1]!();
+    }));
+
+  it("leaves frozen parameters out", () => {
+    const model = new Tied();
+    model.mix.requiresGrad_(false);
+    expect(new Arena(model).segments.map(({ name }) => name)).toEqual(["embedding.weight", "norm.weight"]);
+  });
+
+  it("refuses what cannot be one f32 buffer, naming the parameter", () => {
+    expect(() => new Arena(new Tied().requiresGrad_(false))).toThrow(/no parameter/);
+    expect(() => new Arena(new Tied().to("f64"))).toThrow(/embedding\.weight is f64 on cpu/);
+    const { model } = tiedWithArena();
+    expect(() => new Arena(model)).toThrow(/embedding\.weight is in another arena/);
+    expect(() => model.to("f64")).toThrow(/embedding\.weight is in an arena/);
+  });
+
+  it("takes parameters of no dimension and of no element", () => {
+    class Odd extends Module {
+      readonly scale = new Parameter(tensor(2), { role: "vector" });
+      readonly none = new Parameter(ones([0, 3]), { role: "matrix" });
+      readonly last = new Parameter(ones([65]), { role: "vector" });
+    }
+    const arena = new Arena(new Odd());
+    expect(arena.segments.map(({ offset, length, shape }) => [offset, length, shape])).toEqual([
+      [0, 1, []],
+      [64, 0, [0, 3]],
+      [64, 65, [65]],
+    ]);
+    expect(arena.parameters.length).toBe(192);
+  });
+
+  it("frees everything with its module", () => {
+    const before = memory();
+    const { model, arena } = tiedWithArena();
+    expect(memory().tensors).toBeGreaterThan(before.tensors);
+    model.dispose();
+    arena[Symbol.dispose]();
+    expect(memory()).toEqual(before);
+  });
+});

@@ -1,0 +1,22 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { memory, ones } from "./index.ts";
+
+it("leaves a tensor that nobody refers to, born outside any scope, to the garbage collector", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const before = memory().tensors;
+  const held = ones([1000]);
+  (() => {
+    for (let i = 0; i < 50; i++) ones([1000]);
+  })();
+  for (let i = 0; i < 50 && memory().tensors > before + 1; i++) {
+    collect();
+    await turn();
+  }
+  expect(memory().tensors).toBe(before + 1);
+  expect(held.sum().item()).toBe(1000);
+  held.dispose();
+});

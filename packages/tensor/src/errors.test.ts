@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import { arange, call, embedding, full, ones, randn, scope, TensorError, tensor, zeros } from "./index.ts";
+
+describe("an error of libtorch", () => {
+  it("names the operator, the dtypes and shapes of its tensors, and says libtorch's sentence without its trace", () =>
+    scope(() => {
+      let error: Error | undefined;
+      try {
+        ones([2, 3]).mm(ones([4, 5], { dtype: "f64" }));
+      } catch (caught) {
+        error = caught as Error;
+      }
+      expect(error).toBeInstanceOf(TensorError);
+      expect(error!.name).toBe("TensorError");
+      expect(error!.message).toMatch(/^aten::mm\(self: f32\[2, 3\], mat2: f64\[4, 5\]\): /);
+      expect(error!.message).not.toMatch(/frame #|Exception raised from/);
+      expect(error!.cause).toMatch(/Exception raised from/);
+    }));
+
+  it("names tensors in lists and leaves out those not given", () =>
+    scope(() => {
+      expect(() => call("aten::cat", [ones([2, 3]), ones([4])], 0)).toThrow(
+        /^aten::cat\(tensors: \[f32\[2, 3\], f32\[4\]\]\): /,
+      );
+      expect(() => call("aten::linear", ones([2, 3]), ones([4, 4]), null)).toThrow(
+        /^aten::linear\(input: f32\[2, 3\], weight: f32\[4, 4\]\): /,
+      );
+    }));
+
+  it("comes from inside parallel work too: an index past the table", () =>
+    scope(() => {
+      expect(() => embedding(full([5000], 99, { dtype: "i64" }), randn([10, 64]))).toThrow(
+        /aten::embedding.*index out of range/,
+      );
+    }));
+});
+
+describe("a wrong argument", () => {
+  const x = ones([2]);
+
+  it.each<[string, () => unknown, RegExp]>([
+    [
+      "a number for a tensor",
+      () => call("aten::add.Tensor", x, 3),
+      /aten::add\.Tensor.*"other": expected a tensor, got 3/,
+    ],
+    ["a string for a tensor", () => call("aten::neg", "x"), /aten::neg: argument "self": expected a tensor, got "x"/],
+    ["null for a tensor", () => call("aten::neg", null), /expected a tensor, got null/],
+    ["nothing for a tensor", () => call("aten::neg"), /argument "self" is missing: expected a tensor/],
+    ["a fraction for an int", () => x.unsqueeze(0.5), /"dim": expected a whole number, got 0.5/],
+    ["infinity for an int", () => x.unsqueeze(Number.POSITIVE_INFINITY), /expected a whole number, got Infinity/],
+    ["2^64 for an int", () => x.unsqueeze(2 ** 64), /expected a whole number/],
+    ["a bigint beyond 64 bits", () => call("aten::unsqueeze", x, 2n ** 70n), /expected a whole number, got a bigint/],
+    ["a number for a list", () => call("aten::view", x, 2), /"size": expected an array of whole numbers, got 2/],
+    [
+      "a string in a list",
+      () => call("aten::view", x, ["2"] as never),
+      /"size": expected an array of whole numbers, got "2"/,
+    ],
+    ["a number for a bool", () => call("aten::sum.dim_IntList", x, [0], 1), /"keepdim": expected true or false, got 1/],
+    ["an unknown dtype", () => zeros([1], { dtype: "f23" as never }), /unknown dtype "f23"; known: u8, i8/],
+    ["an unknown device", () => zeros([1], { device: "gpu" }), /aten::zeros: .*gpu/],
+    [
+      "another kind of device",
+      () => zeros([1], { device: "xla" }),
+      /device "xla" is not supported: use "cpu" or "cuda:0"/,
+    ],
+    ["an unknown memory format", () => call("aten::contiguous", x, "rows"), /unknown memory format "rows"/],
+    ["a generator", () => call("aten::randn.generator", [1], 5), /default generator is the only one/],
+    ["too many arguments", () => call("aten::neg", x, 1), /aten::neg.*takes 1 arguments, got 2/],
+    ["an array-like that is none", () => call("aten::view", x, { length: 1, 0: 2 } as never), /got an object/],
+  ])("%s is an error that says so", (_, wrong, message) => {
+    expect(wrong).toThrow(message);
+  });
+
+  it("that throws while it is read throws its own error, and the next call is sound", () => {
+    const trap = new Proxy([2], {
+      get(target, key) {
+        if (key === "0") throw new Error("trap");
+        return Reflect.get(target, key);
+      },
+    });
+    expect(() => call("aten::view", x, trap)).toThrow("trap");
+    expect(x.view(2, 1).shape).toEqual([2, 1]);
+  });
+
+  it("that calls another operator while it is read does not disturb the first", () =>
+    scope(() => {
+      const nested = new Proxy([1, 2], {
+        get(target, key) {
+          if (key === "1")
+            return (
+              x
+                .add(ones([2]))
+                .sum()
+                .item() / 2
+            );
+          return Reflect.get(target, key);
+        },
+      });
+      expect(call("aten::view", x, nested).shape).toEqual([1, 2]);
+    }));
+});
+
+describe("sizes at the edge", () => {
+  it.each([[[2 ** 45]], [[2 ** 31, 2 ** 31]], [[2 ** 52, 2 ** 52]], [[-1]]])(
+    "zeros(%j) is an error, not a crash",
+    (shape) => {
+      expect(() => zeros(shape)).toThrow(TensorError);
+    },
+  );
+
+  it("empty tensors go through every kind of operator", () =>
+    scope(async () => {
+      const x = zeros([0, 3]);
+      expect(x.add(1).mul(x).shape).toEqual([0, 3]);
+      expect(x.sum().item()).toBe(0);
+      expect(x.mean().item()).toBeNaN();
+      expect(x.mm(ones([3, 2])).shape).toEqual([0, 2]);
+      expect(
+        ones([2, 0])
+          .mm(ones([0, 2]))
+          .sum()
+          .item(),
+      ).toBe(0);
+      expect(await x.toTypedArray()).toEqual(new Float32Array(0));
+      expect(() => x.max()).toThrow(/aten::max\(self: f32\[0, 3\]\)/);
+      expect(() => x.item()).toThrow(/0 elements/);
+      const leaf = zeros([0, 3], { requiresGrad: true });
+      await leaf.sum().backward();
+      expect(leaf.grad!.shape).toEqual([0, 3]);
+    }));
+
+  it("whole-number division by zero is an error or infinity, never a signal", () =>
+    scope(() => {
+      expect(() => arange(3).div(0, { rounding: "floor" })).toThrow(/ZeroDivisionError/);
+      expect(tensor([1]).div(0).item()).toBe(Number.POSITIVE_INFINITY);
+    }));
+
+  it("a CUDA device that cannot be had is one sentence", () => {
+    try {
+      zeros([1], { device: "cuda" }).dispose();
+    } catch (error) {
+      expect(error).toBeInstanceOf(TensorError);
+      // No libtorch_cuda.so or its libraries; or they open, and there is no driver; or backward has run before.
+      expect((error as Error).message).toMatch(
+        /^aten::zeros: (no CUDA device can be used: .*libtorch_cuda\.so|.*CUDA|.*NVIDIA)/s,
+      );
+    }
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { Embedding, Linear, Module, ModuleList, ones, Parameter, RMSNorm, scope, snakeCase } from "../index.ts";
+
+class Block extends Module {
+  readonly attentionNorm = new RMSNorm(4);
+  readonly fc1 = new Linear(4, 8, { bias: false });
+}
+
+class Model extends Module {
+  readonly blocks = new ModuleList([new Block(), new Block()]);
+  readonly tokenEmbedding = new Embedding(10, 4);
+  readonly outputScale = new Parameter(ones([4]), { role: "vector" });
+  readonly head = this.tokenEmbedding; // tied as a module
+  readonly tied = this.tokenEmbedding.weight; // and as a parameter
+  readonly notAModule = { weight: 3 };
+}
+
+describe("Module", () => {
+  it("names parameters as PyTorch does: its own first, then its children's, in definition order, tied ones once", () => {
+    expect(new Model().namedParameters().map(([name]) => name)).toEqual([
+      "output_scale",
+      "tied", // an own parameter comes before the child that holds it too, as in torch.nn.Module.named_parameters
+      "blocks.0.attention_norm.weight",
+      "blocks.0.fc1.weight",
+      "blocks.1.attention_norm.weight",
+      "blocks.1.fc1.weight",
+    ]);
+  });
+
+  it("counts scalars, tied ones once", () => {
+    expect(new Model().parameterCount()).toBe(4 + 40 + 2 * (4 + 32));
+  });
+
+  it("train and eval reach every module", () => {
+    const model = new Model();
+    model.eval();
+    expect([model.training, [...model.blocks][1]!.fc1.training]).toEqual([false, false]);
+    model.train();
+    expect([model.training, model.blocks.at(-1)!.attentionNorm.training]).toEqual([true, true]);
+  });
+
+  it("moves its parameters to another dtype and keeps them leaves", () => {
+    const model = new Model().to("f64");
+    expect(model.parameters().every((p) => p.dtype === "f64" && p.requiresGrad && p.isLeaf)).toBe(true);
+  });
+
+  it("freezes and thaws", () => {
+    const model = new Model();
+    expect(
+      model
+        .requiresGrad_(false)
+        .parameters()
+        .some((p) => p.requiresGrad),
+    ).toBe(false);
+    expect(
+      model
+        .requiresGrad_()
+        .parameters()
+        .every((p) => p.requiresGrad),
+    ).toBe(true);
+  });
+
+  it("is made within a scope and outlives it", () => {
+    const model = scope(() => new Model());
+    expect(model.outputScale.sum().item()).toBe(4);
+  });
+});
+
+describe("snakeCase", () => {
+  it.each([
+    ["weight", "weight"],
+    ["attentionNorm", "attention_norm"],
+    ["fc1", "fc1"],
+    ["qkvProj2Out", "qkv_proj2_out"],
+    ["RMSNorm", "rms_norm"],
+    ["already_snake", "already_snake"],
+  ])("%s → %s", (camel, snake) => expect(snakeCase(camel)).toBe(snake));
+});

@@ -1,0 +1,233 @@
+import { describe, expect, it } from "vitest";
+import {
+  arange,
+  CausalSelfAttention,
+  call,
+  crossEntropy,
+  dropout,
+  Embedding,
+  LayerNorm,
+  Linear,
+  layerNorm,
+  type Module,
+  ModuleList,
+  manualSeed,
+  RMSNorm,
+  randint,
+  randn,
+  rmsNorm,
+  scaledDotProductAttention,
+  scope,
+  type Tensor,
+  zeros,
+} from "../index.ts";
+import { needsPython, python, relativeError, runPython } from "../testing/python.ts";
+
+const tolerance = 1e-5;
+
+/** Forward, and the gradients of the input and of every parameter, beside PyTorch's module with the same weights. */
+async function compare(module: Module, forward: (x: Tensor) => Tensor, x: Tensor, pytorch: string): Promise<void> {
+  const differentiable = x.dtype === "f32";
+  if (differentiable) x.requiresGrad = true;
+  const y = forward(x);
+  const weight = randn(y.shape); // an upstream gradient that treats no element like another
+  await y.mul(weight).sum().backward();
+
+  const named = module.namedParameters();
+  const expected = await runPython(
+    `
+${pytorch}
+with torch.no_grad():
+    for name, p in m.named_parameters(): p.copy_(inputs["parameter " + name])
+x = inputs["x"]
+if x.is_floating_point(): x.requires_grad_(True)
+y = m(x)
+(y * inputs["weight"]).sum().backward()
+outputs["y"] = y
+if x.is_floating_point(): outputs["gradient of x"] = x.grad
+for name, p in m.named_parameters(): outputs["gradient of " + name] = p.grad
+`,
+    { x: x.detach(), weight, ...Object.fromEntries(named.map(([name, p]) => [`parameter ${name}`, p.detach()])) },
+  );
+
+  const got: Record<string, Tensor> = { y };
+  if (differentiable) got["gradient of x"] = x.grad!;
+  for (const [name, p] of named) got[`gradient of ${name}`] = p.grad!;
+  expect(Object.keys(got).sort()).toEqual(Object.keys(expected).sort());
+  for (const [name, tensor] of Object.entries(got))
+    expect(relativeError(tensor, expected[name]!), name).toBeLessThan(tolerance);
+}
+
+/** Norms are ones and biases zeros at first, which would hide a wrong use of them. */
+function perturb<M extends Module>(module: M): M {
+  for (const parameter of module.parameters()) parameter.detach().add_(randn(parameter.shape), { alpha: 0.3 });
+  return module;
+}
+
+describe.skipIf(python === undefined)(
+  `nn has PyTorch's forward and gradients on the same weights${needsPython}`,
+  () => {
+    it.each([true, false])("Linear, bias %s", (bias) =>
+      scope(async () => {
+        manualSeed(1);
+        const m = new Linear(7, 5, { bias });
+        await compare(m, (x) => m.forward(x), randn([2, 3, 7]), `m = nn.Linear(7, 5, bias=${bias ? "True" : "False"})`);
+      }),
+    );
+
+    it("Embedding", () =>
+      scope(async () => {
+        const m = new Embedding(11, 6);
+        await compare(m, (x) => m.forward(x), randint(0, 11, [4, 9]), "m = nn.Embedding(11, 6)");
+      }));
+
+    it.each([undefined, 1e-2])("RMSNorm, eps %s", (eps) =>
+      scope(async () => {
+        const m = perturb(new RMSNorm(33, eps === undefined ? {} : { eps }));
+        const x = randn([4, 3, 33]).mul(1e-2).detach(); // small, so that eps matters
+        await compare(m, (x) => m.forward(x), x, `m = nn.RMSNorm(33, eps=${eps ?? "None"})`);
+      }),
+    );
+
+    it.each([true, false])("LayerNorm, bias %s", (bias) =>
+      scope(async () => {
+        const m = perturb(new LayerNorm(33, { bias }));
+        await compare(
+          m,
+          (x) => m.forward(x),
+          randn([4, 3, 33]),
+          `m = nn.LayerNorm(33, bias=${bias ? "True" : "False"})`,
+        );
+      }),
+    );
+
+    it.each([true, false])("CausalSelfAttention, bias %s", (bias) =>
+      scope(async () => {
+        const m = perturb(new CausalSelfAttention(24, 3, { bias }));
+        await compare(
+          m,
+          (x) => m.forward(x),
+          randn([2, 10, 24]),
+          `
+class Attention(nn.Module):  # written out, without the fused operator
+    def __init__(self, bias):
+        super().__init__()
+        self.qkv = nn.Linear(24, 72, bias=bias)
+        self.out = nn.Linear(24, 24, bias=bias)
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = [t.view(B, T, 3, 8).transpose(1, 2) for t in self.qkv(x).split(24, dim=-1)]
+        scores = q @ k.transpose(-2, -1) / 8 ** 0.5
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
+m = Attention(${bias ? "True" : "False"})
+`,
+        );
+      }),
+    );
+
+    it.each([
+      ["mean", {}, ""],
+      ["sum", { reduction: "sum" }, ", reduction='sum'"],
+      ["none", { reduction: "none" }, ", reduction='none'"],
+      ["without the class to ignore", { ignoreIndex: 3 }, ", ignore_index=3"],
+      ["with smoothed labels", { labelSmoothing: 0.1 }, ", label_smoothing=0.1"],
+    ] as const)("crossEntropy, %s", (_, options, more) =>
+      scope(async () => {
+        const x = randn([2, 5, 9], { requiresGrad: true });
+        const target = randint(0, 9, [2, 5]);
+        const loss = crossEntropy(x, target, options);
+        await loss.sum().backward();
+        const expected = await runPython(
+          `
+x = inputs["x"].requires_grad_(True)
+y = F.cross_entropy(x.permute(0, 2, 1), inputs["target"]${more})
+y.sum().backward()
+outputs["y"], outputs["gradient"] = y.reshape(-1) if y.dim() else y, x.grad
+`,
+          { x: x.detach(), target },
+        );
+        expect(relativeError(loss, expected["y"]!)).toBeLessThan(tolerance);
+        expect(relativeError(x.grad!, expected["gradient"]!)).toBeLessThan(tolerance);
+      }),
+    );
+
+    it("scaledDotProductAttention with a mask and a scale; layerNorm and rmsNorm without weights", () =>
+      scope(async () => {
+        const [q, k, v] = [randn([2, 3, 4, 8]), randn([2, 3, 6, 8]), randn([2, 3, 6, 5])];
+        const mask = randn([4, 6]).gt(-1);
+        const expected = await runPython(
+          `
+q, k, v, mask = (inputs[n] for n in ("q", "k", "v", "mask"))
+outputs["y"] = ((q @ k.mT * 0.7).masked_fill(~mask, float("-inf")).softmax(-1)) @ v
+outputs["layer"] = F.layer_norm(q, (8,))
+outputs["rms"] = q / (q.square().mean(-1, keepdim=True) + 1e-3).sqrt()
+`,
+          { q, k, v, mask },
+        );
+        expect(relativeError(scaledDotProductAttention(q, k, v, { mask, scale: 0.7 }), expected["y"]!)).toBeLessThan(
+          tolerance,
+        );
+        expect(relativeError(layerNorm(q), expected["layer"]!)).toBeLessThan(tolerance);
+        expect(relativeError(rmsNorm(q, null, { eps: 1e-3 }), expected["rms"]!)).toBeLessThan(tolerance);
+      }));
+
+    it("starts with PyTorch's weights and draws PyTorch's dropout for the same seed", () =>
+      scope(async () => {
+        const expected = await runPython(`
+torch.manual_seed(99)
+l = nn.Linear(13, 8); e = nn.Embedding(5, 3); a = nn.Linear(4, 4, bias=False)
+outputs.update({"0.weight": l.weight, "0.bias": l.bias, "1.weight": e.weight, "2.weight": a.weight})
+outputs["dropout"] = F.dropout(torch.arange(40.0), 0.25)
+`);
+        manualSeed(99);
+        const list = new ModuleList<Module>([
+          new Linear(13, 8),
+          new Embedding(5, 3),
+          new Linear(4, 4, { bias: false }),
+        ]);
+        const drawn = dropout(arange(40, { dtype: "f32" }), 0.25, true);
+        for (const [name, parameter] of list.namedParameters())
+          expect(parameter.equal(expected[name]!), name).toBe(true);
+        expect(drawn.equal(expected["dropout"]!)).toBe(true);
+      }));
+  },
+);
+
+describe("nn", () => {
+  it("CausalSelfAttention sees nothing later, and refuses heads that do not fit", () =>
+    scope(() => {
+      const m = new CausalSelfAttention(8, 2);
+      const x = randn([1, 6, 8]);
+      const y = m.forward(x);
+      const later = x.clone();
+      later.narrow(1, 4, 2).zero_();
+      const z = m.forward(later);
+      expect(z.narrow(1, 0, 4).allclose(y.narrow(1, 0, 4))).toBe(true);
+      expect(z.narrow(1, 4, 2).allclose(y.narrow(1, 4, 2))).toBe(false);
+      expect(() => new CausalSelfAttention(8, 3)).toThrow(/width 8 does not divide into 3 heads/);
+    }));
+
+  it("dropout does nothing in evaluation", () =>
+    scope(() => {
+      const x = randn([50]);
+      expect(dropout(x, 0.5, false).equal(x)).toBe(true);
+      expect(dropout(x, 0.5, true).equal(x)).toBe(false);
+    }));
+
+  it("has a role for every parameter", () => {
+    const roles = (m: Module) => m.namedParameters().map(([name, p]) => `${name}: ${p.role}`);
+    expect(roles(new Linear(2, 3))).toEqual(["weight: matrix", "bias: vector"]);
+    expect(roles(new Linear(2, 3, { role: "head", bias: false }))).toEqual(["weight: head"]);
+    expect(roles(new Embedding(2, 3))).toEqual(["weight: embedding"]);
+    expect(roles(new LayerNorm(2))).toEqual(["weight: norm", "bias: norm"]);
+    expect(roles(new RMSNorm(2))).toEqual(["weight: norm"]);
+  });
+
+  it("Linear without inputs is 0, as PyTorch's", () =>
+    scope(() => {
+      const y = new Linear(0, 3).forward(zeros([2, 0]));
+      expect(y.shape).toEqual([2, 3]);
+      expect(call("aten::count_nonzero", y).item()).toBe(0);
+    }));
+});

@@ -1,0 +1,108 @@
+/** Runs PyTorch beside us: what it computes is the reference that tests compare with. */
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { DType, TypedArray } from "@terse/native-tensor";
+import { typedArrayFor } from "../dtype.ts";
+import { fromTypedArray } from "../factories.ts";
+import type { Tensor } from "../tensor.ts";
+
+/** TERSE_PYTHON, else the newest python-… of the toolchain folder: the first that has PyTorch. */
+export const python: string | undefined = findPython();
+
+/** Ends the name of a test that needs it, so that a skip says why. */
+export const needsPython =
+  python === undefined ? " (skipped: neither TERSE_PYTHON nor the toolchain folder has a Python with torch)" : "";
+
+function findPython(): string | undefined {
+  const asked = process.env["TERSE_PYTHON"];
+  const toolchain =
+    process.env["TERSE_TOOLCHAIN"] || join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "terse");
+  const found = existsSync(toolchain) ? readdirSync(toolchain) : [];
+  const candidates = asked
+    ? [asked]
+    : found
+        .filter((name) => name.startsWith("python-"))
+        .sort()
+        .reverse()
+        .map((name) => join(toolchain, name, "bin", "python"));
+  return candidates.find((file) => existsSync(file) && hasTorch(file));
+}
+
+function hasTorch(file: string): boolean {
+  try {
+    execFileSync(file, [
+      "-c",
+      "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in ('torch', 'numpy')))",
+    ]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const prelude = `
+import json, sys, os
+import numpy, torch
+import torch.nn as nn, torch.nn.functional as F
+folder = sys.argv[1]
+dtypes = dict(f32=torch.float32, f64=torch.float64, i64=torch.int64, i32=torch.int32, u8=torch.uint8, bool=torch.bool)
+names = {v: k for k, v in dtypes.items()}
+inputs, outputs = {}, {}
+for name, (dtype, shape) in json.load(open(os.path.join(folder, "inputs.json"))).items():
+    raw = bytearray(open(os.path.join(folder, name + ".in"), "rb").read())
+    t = torch.frombuffer(raw, dtype=dtypes[dtype]) if raw else torch.empty(0, dtype=dtypes[dtype])
+    inputs[name] = t.clone().reshape(shape)
+`;
+
+const epilogue = `
+manifest = {}
+for name, t in outputs.items():
+    t = torch.as_tensor(t).detach().contiguous()
+    manifest[name] = [names[t.dtype], list(t.shape)]
+    open(os.path.join(folder, name + ".out"), "wb").write(t.numpy().tobytes())
+json.dump(manifest, open(os.path.join(folder, "outputs.json"), "w"))
+`;
+
+/** Runs a script that reads the dictionary \`inputs\` of torch tensors and fills \`outputs\`. Imported: torch, nn, F, numpy. */
+export async function runPython(script: string, inputs: Record<string, Tensor> = {}): Promise<Record<string, Tensor>> {
+  if (python === undefined) throw new Error("runPython: there is no Python with torch; set TERSE_PYTHON");
+  const folder = await mkdtemp(join(tmpdir(), "terse-python-"));
+  try {
+    const manifest: Record<string, [DType, readonly number[]]> = {};
+    for (const [name, tensor] of Object.entries(inputs)) {
+      manifest[name] = [tensor.dtype, tensor.shape];
+      const array = await tensor.toTypedArray();
+      await writeFile(join(folder, `${name}.in`), new Uint8Array(array.buffer));
+    }
+    await writeFile(join(folder, "inputs.json"), JSON.stringify(manifest));
+    await writeFile(join(folder, "script.py"), prelude + script + epilogue);
+    await promisify(execFile)(python, [join(folder, "script.py"), folder]);
+
+    const outputs: Record<string, Tensor> = {};
+    const results = JSON.parse(await readFile(join(folder, "outputs.json"), "utf8")) as typeof manifest;
+    for (const [name, [dtype, shape]] of Object.entries(results)) {
+      const bytes = await readFile(join(folder, `${name}.out`));
+      const array: TypedArray = typedArrayFor(
+        dtype,
+        shape.reduce((a, b) => a * b, 1),
+      );
+      new Uint8Array(array.buffer).set(bytes);
+      outputs[name] = fromTypedArray(array, shape, { dtype });
+    }
+    return outputs;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** ‖a − b‖ / ‖b‖, in f64; 0 for two zeros. */
+export function relativeError(a: Tensor, b: Tensor): number {
+  if (a.shape.join() !== b.shape.join()) throw new RangeError(`relativeError: [${a.shape}] and [${b.shape}] differ`);
+  const [x, y] = [a.detach().to("f64"), b.detach().to("f64")];
+  const difference = x.sub(y).norm().item();
+  return difference === 0 ? 0 : difference / y.norm().item();
+}
