@@ -106,6 +106,7 @@ export class Steps {
     const said = error instanceof CommandFailed ? error.output.trim() : undefined;
     const output = said || (error instanceof CommandFailed || failed.code ? failed.message : String(failed.stack));
     const kept = log.write(`\n${failed.message}\n`);
+    log.close();
     for (const text of lastLines(output, 8)) this.#stream.write(`${this.#paint("dim", `  │ ${text}`)}\n`);
     const remedy = remedyFor(output, this.#folder);
     if (remedy !== undefined) this.#stream.write(`  ${remedy}\n`);
@@ -171,6 +172,7 @@ class Line {
 class Log {
   readonly path: string;
   #file: number | undefined;
+  #withdraw = () => {};
 
   constructor(folder: string, step: string) {
     this.path = join(folder, "logs", `${step.replaceAll(/[^\w.-]+/g, "-")}-${process.pid}.log`);
@@ -182,6 +184,7 @@ class Log {
       if (this.#file === undefined) {
         mkdirSync(dirname(this.path), { recursive: true });
         this.#file = openSync(this.path, "w");
+        this.#withdraw = onEnd(() => this.remove()); // nobody asks why an interrupted step ended
       }
       writeSync(this.#file, text);
       return true;
@@ -191,9 +194,15 @@ class Log {
   }
 
   remove(): void {
+    this.close();
+    rmSync(this.path, { force: true });
+  }
+
+  close(): void {
     if (this.#file === undefined) return;
     closeSync(this.#file);
-    rmSync(this.path, { force: true });
+    this.#file = undefined;
+    this.#withdraw();
   }
 }
 
