@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { variables } from "./environment.ts";
 import { withLock } from "./lock.ts";
 import { platformPackages, thisPlatform } from "./platform-packages.ts";
 import { pnpmVersion } from "./pnpm.ts";
@@ -21,18 +22,21 @@ export async function installPackages(progress: Progress, pnpmFolder: string): P
     () => progress.say("another set-up of this checkout is at work"),
     async () => {
       if (packagesAreInstalled()) return;
-      await requireRegistry(progress, pnpmFolder);
+      // pnpm leaves out binaries whose `engines` do not fit the first node on the PATH: that must be ours.
+      const pnpm = (...args: string[]) =>
+        progress.run(join(pnpmFolder, "pnpm"), args, { cwd: root, env: variables({ pnpm: pnpmFolder }) });
+      await requireRegistry(pnpm);
       const install = ["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
-      await progress.run(join(pnpmFolder, "pnpm"), install, { cwd: root });
+      await pnpm(...install);
       if (leftOut().length > 0) {
         // pnpm takes its own word for it that all is there: only without node_modules does it look again.
         rmSync(join(root, "node_modules"), { recursive: true, force: true });
-        await progress.run(join(pnpmFolder, "pnpm"), install, { cwd: root });
+        await pnpm(...install);
       }
       const missing = leftOut();
       if (missing.length > 0) {
         throw new StepFailed(
-          `pnpm could not fetch ${missing.join(", ")}: check the network, then run the same command again.`,
+          `pnpm left out ${missing.join(", ")}: check the network, then run the same command again.`,
         );
       }
       writeFileSync(stamp, wanted());
@@ -41,10 +45,10 @@ export async function installPackages(progress: Progress, pnpmFolder: string): P
 }
 
 /** Asks for one small thing first: with its own settings pnpm waits ten minutes for a network that is not there. */
-async function requireRegistry(progress: Progress, pnpmFolder: string): Promise<void> {
+async function requireRegistry(pnpm: (...args: string[]) => Promise<string>): Promise<void> {
   const patience = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
   const config = Object.entries(patience).map(([name, value]) => `--config.${name}=${value}`);
-  await progress.run(join(pnpmFolder, "pnpm"), ["view", `pnpm@${pnpmVersion}`, "version", ...config], { cwd: root });
+  await pnpm("view", `pnpm@${pnpmVersion}`, "version", ...config);
 }
 
 /** Binaries for this platform that the lockfile names and node_modules lacks. */

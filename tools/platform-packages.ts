@@ -13,7 +13,7 @@ export function thisPlatform(): Platform {
 
 /**
  * The packages of a pnpm lockfile that are for this platform and no other: "@rolldown/binding-linux-x64-gnu@1.2.19".
- * They are optional dependencies, which pnpm leaves out without a word when it could not fetch them.
+ * They are optional dependencies, which pnpm leaves out without a word when something is in the way of one.
  */
 export function platformPackages(lockfile: string, platform: Platform): string[] {
   const section = /^packages:\n([\s\S]*?)(?=^\S|$(?![\s\S]))/m.exec(lockfile)?.[1] ?? "";
