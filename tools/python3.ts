@@ -18,12 +18,17 @@ print(json.dumps({"executable": sys.executable, "version": platform.python_versi
 export async function findPython3(): Promise<Python3 | undefined> {
   const answer = await ask("python3", ["-c", question]);
   if (answer === undefined) return undefined;
-  const { executable, version, torch } = JSON.parse(answer) as {
+  const { executable, version, torch } = JSON.parse(lastLine(answer)) as {
     executable: string;
     version: string;
     torch: string | null;
   };
   return { executable, version, torch: torch ?? undefined };
+}
+
+/** A sitecustomize may have printed before. */
+function lastLine(text: string): string {
+  return text.slice(text.lastIndexOf("\n") + 1);
 }
 
 /** python3, when PyTorch's wheels are for it; throws what to do otherwise. */
