@@ -33,6 +33,11 @@ describe("the optimizer kernels", () => {
     expect(choose(lions, "")).toBe(lions[0]);
     for (const lion of lions) expect(choose(lions, lion.implementation)).toBe(lion);
     expect(choose(lions, "typescript").implementation).toBe("scalar");
+    for (const { implementation } of lions) {
+      const has = addon.adamws().some((adamw) => adamw.implementation === implementation);
+      const plainer = addon.adamws()[0]!.implementation; // AdamW gains nothing from AVX-512
+      expect(choose(addon.adamws(), implementation).implementation).toBe(has ? implementation : plainer);
+    }
     expect(() => choose(lions, "sse9")).toThrow(
       `there is ${lions.map(({ implementation }) => implementation).join(", ")}.`,
     );

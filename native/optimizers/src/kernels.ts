@@ -71,17 +71,22 @@ export function open(): OptimizersAddon {
   return addon;
 }
 
-/** The best implementation, or the one that TERSE_IMPLEMENTATION names. A name that is not there is an error that lists what is. */
+/**
+ * The best implementation, or the one that TERSE_IMPLEMENTATION names; kernels that lack it take their next plainer one.
+ * A name that no kernel has is an error that lists what there is.
+ */
 export function choose<K extends { readonly implementation: string }>(
   kernels: readonly K[],
   wanted = process.env["TERSE_IMPLEMENTATION"],
 ): K {
+  const names = open()
+    .lions()
+    .map(({ implementation }) => implementation); // Lion has all that there are, best first
   // Only codecs have a TypeScript implementation; beside it runs the plain C one.
-  const name = wanted === "typescript" ? "scalar" : wanted;
-  const kernel = name ? kernels.find(({ implementation }) => implementation === name) : kernels[0];
+  const from = !wanted ? 0 : names.indexOf(wanted === "typescript" ? "scalar" : wanted);
+  const kernel = from < 0 ? undefined : kernels.find(({ implementation }) => names.indexOf(implementation) >= from);
   if (kernel) return kernel;
-  const names = kernels.map(({ implementation }) => implementation).join(", ");
   throw new Error(
-    `TERSE_IMPLEMENTATION=${wanted}: the optimizer kernels have no such implementation on this machine; there is ${names}.`,
+    `TERSE_IMPLEMENTATION=${wanted}: the optimizer kernels have no such implementation on this machine; there is ${names.join(", ")}.`,
   );
 }

@@ -45,7 +45,7 @@ describe("which implementation runs", () => {
     expect(status).not.toBe(0);
     const names = signs.kernels.map((kernel) => kernel.implementation).join(", ");
     expect(stderr).toContain(
-      `TERSE_IMPLEMENTATION=sse9: sign has no such implementation on this machine; there is ${names}.`,
+      `TERSE_IMPLEMENTATION=sse9: sign has no such implementation on this machine; there is ${names}`,
     );
   });
 
