@@ -77,7 +77,11 @@ public:
         check(napi_add_env_cleanup_hook(env_, leave, this));
         communicator_ = std::make_shared<Communicator>(std::move(start->engine), start->timeout,
                                                        [completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
-        if (start->connects) communicator_->submit({.kind = Kind::connect});
+        if (start->connects) {
+            Operation connect;
+            connect.kind = Kind::connect;
+            communicator_->submit(std::move(connect));
+        }
         Registry::get().add(communicator_);
         info.This().As<Napi::Object>().Set("rank", communicator_->rank);
         info.This().As<Napi::Object>().Set("size", communicator_->size);

@@ -82,7 +82,10 @@ void Communicator::execute(Wire& wire, const Operation& operation) {
     switch (operation.kind) {
         case Kind::connect:
             engine_->connect(wire.deadline);
-            return wire.listen();
+            wire.listen();
+            barrier(wire, operation);
+            engine_->established();
+            return counters_.clear();
         case Kind::all_reduce: return all_reduce(wire, operation);
         case Kind::reduce_scatter: return reduce_scatter(wire, operation);
         case Kind::all_gather: return all_gather(wire, operation);

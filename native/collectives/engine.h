@@ -45,6 +45,7 @@ public:
     const int rank, size;
 
     virtual void connect(Clock::time_point) {}
+    virtual void established() {}  // every rank has finished connect
 
     // Neither blocks; a connection that is already broken is reported by wait. The memory belongs to the transfer until it
     // is waited for or destroyed.

@@ -33,6 +33,7 @@ static_assert(sizeof(Header) == 32 && std::endian::native == std::endian::little
 
 struct Counters {
     std::atomic<uint64_t> bytes{0}, messages{0}, header_bytes{0};
+    void clear() { bytes = messages = header_bytes = 0; }
 };
 
 // What sender and receiver must agree on.

@@ -218,3 +218,15 @@ describe("a rank that leaves as it should not", () => {
     expect(peaceful(await run.end(30))).toEqual(alright(2));
   });
 });
+
+describe("a process that makes and leaves many worlds", () => {
+  it.each(["close", "fail"])("holds no more sockets and threads after 50 rounds than after 5: %s", async (manner) => {
+    await using run = await startRanks({ program: "churn.ts", size: 1, args: ["50", manner] });
+    const [outcome] = await run.end(100);
+    expect([outcome!.code, outcome!.signal, outcome!.stderr]).toEqual([0, null, ""]);
+    const seen = outcome!.told as unknown as { fd: number; task: number }[];
+    expect(seen.length).toBe(10);
+    expect(seen.at(-1)!.task).toBeLessThanOrEqual(seen[0]!.task);
+    expect(seen.at(-1)!.fd).toBeLessThanOrEqual(seen[0]!.fd);
+  });
+});

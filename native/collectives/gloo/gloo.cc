@@ -3,16 +3,21 @@
 // What this file answers for (Gloo of 2022-05, Debian 12):
 //  - a transfer that a dying peer leaves half done is woken by nobody; abort() wakes it (abortWaitSend, abortWaitRecv);
 //  - closing a pair does not wake its waiters either, so abort comes first;
-//  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does.
+//  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does;
+//  - a connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that thread), so
+//    until every rank is connected nothing is closed hard, only with a FIN.
 #include "gloo.h"
 
-#include <gloo/context.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <set>
 
@@ -73,15 +78,27 @@ public:
     void connect(Clock::time_point) override {
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
+            {
+                std::lock_guard lock(mutex_);
+                if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
+                connecting_ = peer;
+            }
+            std::string cause;
             try {
                 context_->getPair(peer)->connect({peers_[peer].begin(), peers_[peer].end()});
             } catch (const std::exception& error) {
-                if (!aborted()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + without_source_line(error.what()) + ")");
+                cause = without_source_line(error.what());
             }
-            if (aborted()) throw Failure(Reason::aborted, -1, "aborted");
+            std::lock_guard lock(mutex_);
+            connecting_ = -1;
+            if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
+            if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + ")");
         }
+    }
+
+    void established() override {
         std::lock_guard lock(mutex_);
-        connected_ = true;
+        established_ = true;
     }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
@@ -95,18 +112,22 @@ public:
         std::lock_guard lock(mutex_);
         aborted_ = true;
         for (GlooTransfer* transfer : transfers_) transfer->abort();
-        if (!connected_) close_pairs();  // a pair that is closed while it connects ends its wait
+        if (connecting_ >= 0) wake(connecting_);
     }
 
     void disconnect() noexcept override {
         std::lock_guard lock(mutex_);
-        close_pairs();
+        if (!context_ || !established_) return;
+        for (int peer = 0; peer < size; peer++)
+            if (peer != rank) close(peer);
     }
 
     void release() noexcept override {
         std::lock_guard lock(mutex_);
         context_.reset();  // before the device, whose thread serves it
         device_.reset();
+        for (int fd : woken_) ::close(fd);
+        woken_.clear();
     }
 
 private:
@@ -117,22 +138,31 @@ private:
         return aborted_;
     }
 
-    void close_pairs() noexcept {
-        if (!context_) return;
-        for (int peer = 0; peer < size; peer++) {
-            if (peer == rank) continue;
-            try {
-                context_->getPair(peer)->close();
-            } catch (const std::exception&) {
-                // Closed already, or on its way.
-            }
+    void close(int peer) noexcept {
+        try {
+            context_->getPair(peer)->close();
+        } catch (const std::exception&) {
+            // Closed already, or on its way.
         }
+    }
+
+    // Ends the wait of connect(). Where this rank listens for the peer, a connection from here serves as well as the peer's own;
+    // where it calls the peer and gets no answer, there is no connection yet that a hard close could reset.
+    void wake(int peer) noexcept {
+        sockaddr_storage here{};
+        std::memcpy(&here, addresses_[peer].data(), std::min(sizeof here, addresses_[peer].size()));
+        const int fd = socket(here.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        const bool listens = fd >= 0 && (::connect(fd, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0 || errno == EINPROGRESS);
+        if (fd >= 0) woken_.push_back(fd);
+        if (!listens) close(peer);
     }
 
     std::vector<std::string> addresses_, peers_;
     std::mutex mutex_;
     std::set<GlooTransfer*> transfers_;
-    bool aborted_ = false, connected_ = false;
+    std::vector<int> woken_;
+    int connecting_ = -1;
+    bool aborted_ = false, established_ = false;
     std::shared_ptr<gloo::transport::Device> device_;
     std::shared_ptr<gloo::transport::Context> context_;
 };

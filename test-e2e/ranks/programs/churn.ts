@@ -1,0 +1,40 @@
+/** Makes and leaves worlds and groups, over and over, all ranks in this process; tells what the process holds as it goes. */
+import { readdirSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { joinWorld, serveRendezvous } from "@terse/collectives";
+import { tell } from "./tell.ts";
+
+const [rounds = "50", manner = "close"] = process.argv.slice(2);
+const ranks = [0, 1, 2];
+const count = (folder: string) => readdirSync(`/proc/self/${folder}`).length;
+
+for (let round = 0; round < Number(rounds); round++) {
+  await using server = await serveRendezvous({ size: ranks.length, token: "t" });
+  const groups = await Promise.all(
+    ranks.map((rank) =>
+      joinWorld({
+        env: { RANK: `${rank}`, WORLD_SIZE: `${ranks.length}`, TERSE_TOKEN: "t", TERSE_RENDEZVOUS: `${server.host}:${server.port}` },
+      }),
+    ),
+  );
+  const halves = await Promise.all(groups.map((group) => group.split(group.rank % 2)));
+  await Promise.all(
+    groups.map(async (group, rank) => {
+      await group.allReduce(new Float32Array(100_000));
+      await halves[rank]!.allReduce(new Float32Array(10));
+      if (rank > 0) await group.send(new Float32Array(3), 0);
+      else for (const from of [1, 2]) await group.recv(new Float32Array(3), from);
+    }),
+  );
+  if (manner === "fail") {
+    const pending = groups.map((group) => group.allReduce(new Float32Array(group.rank === 1 ? 3_000_000 : 3_000_001)));
+    const outcomes = await Promise.allSettled(pending);
+    if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("sizes differ, and nobody noticed");
+  }
+  await Promise.all([...halves, ...groups].map((group) => group!.close()));
+  await server.close();
+  if (round % 5 === 4) {
+    await sleep(20); // sockets close in a later turn of the event loop
+    tell({ round, fd: count("fd"), task: count("task"), rss: process.memoryUsage.rss() });
+  }
+}
