@@ -340,6 +340,12 @@ napi_value backward(const Call& call) {
     return call.context.compute->backward(call.tensor(), std::move(gradient), call.flag(2));
 }
 
+// Waits for the running backward; those that wait are dropped, their promises stay open.
+napi_value stop(const Call& call) {
+    call.context.compute->stop();
+    return undefined(call.env);
+}
+
 napi_value watch(const Call& call) {
     call.context.compute->watch(call.tensor(), call.number(1));
     return undefined(call.env);
@@ -411,6 +417,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("numThreads", num_threads),
     TERSE_EXPORT("setNumThreads", set_num_threads),
     TERSE_EXPORT("backward", backward),
+    TERSE_EXPORT("stop", stop),
     TERSE_EXPORT("watch", watch),
     TERSE_EXPORT("unwatch", unwatch),
     TERSE_EXPORT("onReady", on_ready),

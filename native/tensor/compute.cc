@@ -56,6 +56,11 @@ Compute::Compute(Context& context) : context_(context) {
 }
 
 Compute::~Compute() {
+    stop();
+    channel_->close();
+}
+
+void Compute::stop() {
     {
         std::lock_guard lock(mutex_);
         stopping_ = true;
@@ -63,7 +68,6 @@ Compute::~Compute() {
     }
     wake_.notify_all();
     if (thread_.joinable()) thread_.join();
-    channel_->close();
 }
 
 napi_value Compute::backward(at::Tensor root, at::Tensor gradient, bool retain_graph) {

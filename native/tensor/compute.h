@@ -32,7 +32,8 @@ class Channel {
 class Compute {
  public:
     explicit Compute(Context& context);
-    ~Compute();  // waits for the running job; the others are dropped
+    ~Compute();
+    void stop();  // waits for the running job; the others are dropped
 
     // A promise; rejects with what libtorch said.
     napi_value backward(at::Tensor root, at::Tensor gradient, bool retain_graph);

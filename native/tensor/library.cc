@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <atomic>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -17,10 +18,8 @@ std::atomic<bool> cuda_open{false}, engine_started{false};
 std::mutex opening;
 
 std::string real_path(const std::string& path) {
-    char* resolved = realpath(path.c_str(), nullptr);
-    std::string result = resolved ? resolved : path;
-    free(resolved);
-    return result;
+    char resolved[PATH_MAX];  // not on the heap: under RTLD_DEEPBIND and another malloc, its owner and ours may differ
+    return realpath(path.c_str(), resolved) ? resolved : path;
 }
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }

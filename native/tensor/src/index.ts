@@ -18,3 +18,6 @@ checkBuild(packageRoot);
 /** The dispatcher of libtorch, opened. */
 export const native = loadAddon("tensor", import.meta.url) as unknown as Native;
 native.setErrors(TensorError, TensorDisposedError);
+
+// process.exit() runs libtorch's destructors, and no cleanup hook of Node before them: no backward may be under way then.
+process.once("exit", () => native.stop());

@@ -54,6 +54,8 @@ export interface Native {
   setNumThreads(threads: number): void;
 
   backward(root: Handle, gradient: Handle | undefined, retainGraph: boolean): Promise<void>;
+  /** Waits for the running backward, and starts no other any more. */
+  stop(): void;
   /** The callback of `onReady` gets `token` whenever a backward has completed this leaf's gradient. */
   watch(leaf: Handle, token: number): void;
   unwatch(leaf: Handle): void;

@@ -1,10 +1,12 @@
 /** Runs PyTorch beside us: what it computes is the reference that tests compare with. */
-import { execFile, execFileSync } from "node:child_process";
+import { type ChildProcessByStdio, execFileSync, spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 import type { DType, TypedArray } from "@terse/native-tensor";
 import { typedArrayFor } from "../dtype.ts";
 import { fromTypedArray } from "../factories.ts";
@@ -44,53 +46,87 @@ function hasTorch(file: string): boolean {
   }
 }
 
-const prelude = `
-import json, sys, os
+// One process serves all scripts of a test file: importing torch takes longer than most of them.
+const server = `
+import json, os, sys, traceback
 import numpy, torch
 import torch.nn as nn, torch.nn.functional as F
-folder = sys.argv[1]
 dtypes = dict(f32=torch.float32, f64=torch.float64, i64=torch.int64, i32=torch.int32, u8=torch.uint8, bool=torch.bool)
 names = {v: k for k, v in dtypes.items()}
-inputs, outputs = {}, {}
-for name, (dtype, shape) in json.load(open(os.path.join(folder, "inputs.json"))).items():
+
+def read(folder, name, dtype, shape):
     raw = bytearray(open(os.path.join(folder, name + ".in"), "rb").read())
     t = torch.frombuffer(raw, dtype=dtypes[dtype]) if raw else torch.empty(0, dtype=dtypes[dtype])
-    inputs[name] = t.clone().reshape(shape)
+    return t.clone().reshape(shape)
+
+def serve(folder):
+    manifest = json.load(open(os.path.join(folder, "inputs.json")))
+    inputs, outputs = {name: read(folder, name, *what) for name, what in manifest.items()}, {}
+    script = open(os.path.join(folder, "script.py")).read()
+    exec(compile(script, "script.py", "exec"), dict(globals(), inputs=inputs, outputs=outputs))
+    manifest = {}
+    for name, t in outputs.items():
+        t = torch.as_tensor(t).detach().contiguous()
+        manifest[name] = [names[t.dtype], list(t.shape)]
+        open(os.path.join(folder, name + ".out"), "wb").write(t.numpy().tobytes())
+    json.dump(manifest, open(os.path.join(folder, "outputs.json"), "w"))
+
+for line in sys.stdin:
+    try:
+        serve(line.rstrip("\\n"))
+        answer = ""
+    except Exception:
+        answer = traceback.format_exc()
+    print(json.dumps(answer), flush=True)
 `;
 
-const epilogue = `
-manifest = {}
-for name, t in outputs.items():
-    t = torch.as_tensor(t).detach().contiguous()
-    manifest[name] = [names[t.dtype], list(t.shape)]
-    open(os.path.join(folder, name + ".out"), "wb").write(t.numpy().tobytes())
-json.dump(manifest, open(os.path.join(folder, "outputs.json"), "w"))
-`;
+let child: { process: ChildProcessByStdio<Writable, Readable, null>; answers: AsyncIterator<string> } | undefined;
 
-/** Runs a script that reads the dictionary \`inputs\` of torch tensors and fills \`outputs\`. Imported: torch, nn, F, numpy. */
-export async function runPython(script: string, inputs: Record<string, Tensor> = {}): Promise<Record<string, Tensor>> {
+/** Asks for one folder and waits for the answer; between questions the process keeps nobody from ending. */
+async function ask(file: string, folder: string): Promise<void> {
+  if (child === undefined) {
+    const process = spawn(file, ["-u", "-c", server], { stdio: ["pipe", "pipe", "inherit"] });
+    child = { process, answers: createInterface({ input: process.stdout })[Symbol.asyncIterator]() };
+  }
+  const { process, answers } = child;
+  const handles = [process, process.stdin as Socket, process.stdout as Socket];
+  for (const handle of handles) handle.ref();
+  process.stdin.write(`${folder}\n`);
+  const { value, done } = await answers.next();
+  for (const handle of handles) handle.unref();
+  if (done) throw new Error("runPython: Python ended without an answer");
+  const problem = JSON.parse(value) as string;
+  if (problem !== "") throw new Error(`runPython: ${problem}`);
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** Runs a script that reads the dictionary `inputs` of torch tensors and fills `outputs`. Imported: torch, nn, F, numpy. */
+export function runPython(script: string, inputs: Record<string, Tensor> = {}): Promise<Record<string, Tensor>> {
+  const mine = last.then(() => runOne(script, inputs)); // one question at a time
+  last = mine.catch(() => {});
+  return mine;
+}
+
+async function runOne(script: string, inputs: Record<string, Tensor>): Promise<Record<string, Tensor>> {
   if (python === undefined) throw new Error("runPython: there is no Python with torch; set TERSE_PYTHON");
   const folder = await mkdtemp(join(tmpdir(), "terse-python-"));
   try {
     const manifest: Record<string, [DType, readonly number[]]> = {};
     for (const [name, tensor] of Object.entries(inputs)) {
       manifest[name] = [tensor.dtype, tensor.shape];
-      const array = await tensor.toTypedArray();
-      await writeFile(join(folder, `${name}.in`), new Uint8Array(array.buffer));
+      await writeFile(join(folder, `${name}.in`), new Uint8Array((await tensor.toTypedArray()).buffer));
     }
     await writeFile(join(folder, "inputs.json"), JSON.stringify(manifest));
-    await writeFile(join(folder, "script.py"), prelude + script + epilogue);
-    await promisify(execFile)(python, [join(folder, "script.py"), folder]);
+    await writeFile(join(folder, "script.py"), script);
+    await ask(python, folder);
 
     const outputs: Record<string, Tensor> = {};
     const results = JSON.parse(await readFile(join(folder, "outputs.json"), "utf8")) as typeof manifest;
     for (const [name, [dtype, shape]] of Object.entries(results)) {
-      const bytes = await readFile(join(folder, `${name}.out`));
-      const array: TypedArray = typedArrayFor(
-        dtype,
-        shape.reduce((a, b) => a * b, 1),
-      );
-      new Uint8Array(array.buffer).set(bytes);
+      const length = shape.reduce((a, b) => a * b, 1);
+      const array: TypedArray = typedArrayFor(dtype, length);
+      new Uint8Array(array.buffer).set(await readFile(join(folder, `${name}.out`)));
       outputs[name] = fromTypedArray(array, shape, { dtype });
     }
     return outputs;

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { native, TensorDisposedError, TensorError } from "./index.ts";
+
+const full = native.find("aten::full");
+const add = native.find("aten::add.Tensor");
+const tensor = (value: number) => native.call(full, [2], value, "f32") as number;
+
+describe("handles", () => {
+  it("that were never given out are refused, whatever they are", () => {
+    for (const forged of [
+      0,
+      1,
+      -1,
+      0.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 53,
+      2 ** 60,
+      "1",
+      null,
+      undefined,
+      {},
+      1n,
+    ])
+      expect(() => native.shape(forged as never), String(forged)).toThrow(TypeError);
+    // These look like handles, of slots and generations that do not exist.
+    for (const forged of [2 ** 24 + 10_000_000, 2 ** 52 + 3])
+      expect(() => native.shape(forged)).toThrow(TensorDisposedError);
+  });
+
+  it("of disposed tensors stay refused after their slot was used again, however often", () => {
+    const first = tensor(1);
+    native.dispose(first);
+    for (let i = 0; i < 3000; i++) native.dispose(tensor(i));
+    const last = tensor(7);
+    expect(() => native.item(first)).toThrow(TensorDisposedError);
+    expect(native.shape(last)).toEqual([2]);
+    native.dispose(last);
+  });
+
+  it("can be disposed twice, and garbage can be disposed", () => {
+    const before = native.memory();
+    const x = tensor(1);
+    native.dispose(x);
+    native.dispose(x);
+    native.dispose(Number.NaN);
+    native.disposeAll(Float64Array.of(x, -1, Number.NaN, 2 ** 53), 4);
+    expect(native.memory()).toEqual(before);
+    expect(() => native.disposeAll(new Float64Array(2), 3)).toThrow(/shorter/);
+    expect(() => native.disposeAll(new Float64Array(2), Number.NaN)).toThrow(RangeError);
+    expect(() => native.disposeAll("x" as never, 0)).toThrow(/typed array/);
+  });
+});
+
+describe("call", () => {
+  it("refuses a number that find did not give", () => {
+    for (const id of [-1, 1e9, 0.5, Number.NaN, "add", undefined]) expect(() => native.call(id as never)).toThrow();
+    expect(() => native.results(1e9)).toThrow(TypeError);
+  });
+
+  it("without arguments says which is missing", () => {
+    expect(() => native.call(add)).toThrow(/^aten::add\.Tensor: argument "self" is missing: expected a tensor$/);
+    expect(() => (native.call as () => void)()).toThrow(/^call: /);
+  });
+
+  it("finds an unknown operator only when it is called, so that one missing from a libtorch costs nobody else", () => {
+    const id = native.find("aten::not_there.at_all");
+    expect(() => native.call(id)).toThrow(TensorError);
+    expect(() => native.results(id)).toThrow(/aten::not_there\.at_all: libtorch .* has no such operator/);
+    expect(() => native.call(native.find(""))).toThrow(TensorError);
+  });
+});
+
+describe("bytes", () => {
+  it("of the wrong number are refused", () => {
+    const x = tensor(1);
+    expect(() => native.toBytes(x, new Float32Array(3))).toThrow(/8 bytes, the array has 12/);
+    expect(() => native.fromBytes(new Uint8Array(3), "f32")).toThrow(/3 bytes are no whole number of f32/);
+    expect(() => native.fromBytes([1, 2] as never, "f32")).toThrow(/typed array/);
+    native.dispose(x);
+  });
+});
+
+describe("threads", () => {
+  it("can be set, and only to a number of them", () => {
+    const before = native.numThreads();
+    native.setNumThreads(1);
+    expect(native.numThreads()).toBe(1);
+    native.setNumThreads(before);
+    for (const wrong of [0, -1, 1.5, Number.NaN, 1e9]) expect(() => native.setNumThreads(wrong)).toThrow(RangeError);
+  });
+});

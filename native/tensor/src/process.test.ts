@@ -1,0 +1,122 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+/** A Node process of its own that runs this code with `native` in scope. */
+function run(code: string, environment: Record<string, string> = {}) {
+  const file = new URL("./index.ts", import.meta.url).href;
+  const { LIBTORCH } = process.env;
+  return spawnSync(
+    process.execPath,
+    [
+      "--conditions=@terse/source",
+      "--no-warnings",
+      "--input-type=module",
+      "-e",
+      `const { native } = await import(${JSON.stringify(file)});\n${code}`,
+    ],
+    {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] ?? "", ...(LIBTORCH ? { LIBTORCH } : {}), ...environment },
+      maxBuffer: 1 << 28,
+    },
+  );
+}
+
+const graph = `
+  const call = (name, ...values) => native.call(native.find("aten::" + name), ...values);
+  const x = call("randn", [600, 600], "f32");
+  native.setRequiresGrad(x, true);
+  let y = x;
+  for (let i = 0; i < 20; i++) y = call("mm", y, x);
+  const loss = call("sum", y);
+`;
+
+describe("a process", () => {
+  it.each([0, 5, 20, 80])("may exit while a backward runs and others wait, without a signal (after %i ms)", (delay) => {
+    const { status, signal, stderr } = run(`${graph}
+      native.backward(loss, undefined, true); native.backward(loss, undefined, true); native.backward(loss, undefined, true);
+      setTimeout(() => process.exit(7), ${delay});`);
+    expect({ status, signal, stderr }).toEqual({ status: 7, signal: null, stderr: "" });
+  });
+
+  it("lives until its last backward has settled, and not longer", () => {
+    const { status, stdout } = run(
+      `${graph} native.backward(loss, undefined, false).then(() => console.log("settled"));`,
+    );
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "settled\n" });
+  });
+
+  it("has tensors of its own in every worker, which may end at any time", () => {
+    const { status, signal, stdout, stderr } = run(`
+      import { Worker } from "node:worker_threads";
+      import { once } from "node:events";
+      const code = ${JSON.stringify(`${graph} await native.backward(loss, undefined, false); const g = native.grad(x); await import("node:worker_threads").then((w) => w.parentPort.postMessage(native.shape(g)));`)};
+      const start = () => new Worker("const ready = import(" + JSON.stringify(${JSON.stringify(new URL("./index.ts", import.meta.url).href)}) + "); ready.then(async ({ native }) => {" + code + "});", { eval: true });
+      const workers = [start(), start()];
+      for (const worker of workers) console.log(JSON.stringify((await once(worker, "message"))[0]));
+      const doomed = start();
+      setTimeout(() => doomed.terminate(), 300);
+      await once(doomed, "exit");
+      console.log(native.memory().tensors);`);
+    expect({ status, signal, stdout, stderr }).toEqual({
+      status: 0,
+      signal: null,
+      stdout: "[600,600]\n[600,600]\n0\n",
+      stderr: "",
+    });
+  });
+
+  it("prints a warning of libtorch and goes on", () => {
+    // The standard deviation of one number; a warning goes to std::cerr, of which Node and libtorch see different copies.
+    const { status, signal, stdout, stderr } = run(`
+      const x = native.call(native.find("aten::ones"), [1], "f32");
+      console.log(native.item(native.call(native.find("aten::std.correction"), x)));`);
+    expect({ status, signal, stdout }).toEqual({ status: 0, signal: null, stdout: "NaN\n" });
+    expect(stderr).toMatch(/degrees of freedom/);
+  });
+
+  it("uses as many threads as OMP_NUM_THREADS says", () => {
+    expect(run("console.log(native.numThreads())", { OMP_NUM_THREADS: "1" }).stdout).toBe("1\n");
+  });
+
+  it("says that backward came before CUDA", () => {
+    const { stdout } = run(`${graph} await native.backward(loss, undefined, false);
+      try { native.openDevice("cuda:0"); } catch (error) { console.log(error.message); }`);
+    expect(stdout).toMatch(/^openDevice: CUDA must be opened before the first backward\(\)/);
+  });
+});
+
+describe("libtorch in Node's process", () => {
+  /** Symbols that the dynamic linker bound from libtorch and what it brought to the node binary. */
+  function boundToNode(environment: Record<string, string>): string[] {
+    const folder = mkdtempSync(join(tmpdir(), "terse-bindings-"));
+    try {
+      const { status } = run("", { ...environment, LD_DEBUG: "bindings", LD_DEBUG_OUTPUT: join(folder, "log") });
+      expect(status).toBe(0);
+      const lines = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"));
+      expect(lines.filter((line) => line.includes("libtorch_cpu.so")).length).toBeGreaterThan(1000);
+      const node = basename(process.execPath);
+      return lines.flatMap((line) => {
+        const [, from, to, symbol] =
+          /binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol `([^']+)'/.exec(line) ?? [];
+        const system = /\/lib(c|m|stdc\+\+|gcc_s|dl|pthread)\.so|ld-linux/.test(from ?? "");
+        return from && to && symbol && basename(to) === node && basename(from) !== node && !system
+          ? [`${basename(from)}: ${symbol}`]
+          : [];
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+
+  it("binds nothing to Node's own OpenSSL, zlib or libuv, nor to anything of Node's but Node-API", () => {
+    const bound = boundToNode({});
+    expect(bound.filter((line) => !/^tensor\.node: napi_/.test(line))).toEqual([]);
+    expect(bound.length).toBeGreaterThan(10);
+    // Without RTLD_DEEPBIND it would: this is what the loader prevents, and proof that we would see it.
+    expect(boundToNode({ TERSE_DEEPBIND: "0" }).some((line) => line.startsWith("libtorch_cpu.so: "))).toBe(true);
+  });
+});
