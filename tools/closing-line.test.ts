@@ -27,9 +27,13 @@ describe("the closing line", () => {
   it("counts, and says why tests were skipped", () => {
     const { status, lines } = runTests({
       "a.test.ts": `it("one", () => {}); it("two", () => {}); it("three", (test) => test.skip("no GPU here"));`,
-      "b.test.ts": `it("four", (test) => test.skip("no GPU here"));`,
+      "b.test.ts": `it("four", (test) => test.skip("no GPU here")); describe("five", () => { it.skip("six (needs apt)", () => {}); });`,
     });
-    expect(lines.slice(-2)).toEqual(["skipped 2: no GPU here", "2 passed, 0 failed, 2 skipped"]);
+    expect(lines.slice(-3)).toEqual([
+      "skipped 2: no GPU here",
+      "skipped 1: five > six (needs apt)",
+      "2 passed, 0 failed, 3 skipped",
+    ]);
     expect(status).toBe(0);
   });
 

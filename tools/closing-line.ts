@@ -5,7 +5,7 @@ export interface Tally {
   passed: number;
   failed: number;
   skipped: number;
-  reasons: Map<string, number>; // why tests were skipped, and how many
+  reasons: Map<string, number>; // why tests were skipped (where none was given, the test's name), and how many
 }
 
 /**
@@ -33,7 +33,7 @@ export function tally(modules: readonly TestModule[], unhandledErrors: number): 
       if (result.state === "passed") total.passed++;
       else if (result.state === "skipped") {
         total.skipped++;
-        const reason = result.note ?? "no reason given";
+        const reason = result.note ?? test.fullName;
         total.reasons.set(reason, (total.reasons.get(reason) ?? 0) + 1);
       } else failedHere++;
     }
