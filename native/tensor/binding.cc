@@ -373,7 +373,7 @@ napi_value describe_library(const Call& call) {
     check(call.env, napi_create_object(call.env, &object));
     set(call.env, object, "version", text(call.env, loaded_version()));
     set(call.env, object, "folder", text(call.env, libtorch_folder()));
-    set(call.env, object, "configuration", text(call.env, at::show_config()));
+    set(call.env, object, "configuration", text(call.env, build_options()));
     set(call.env, object, "cuda", boolean(call.env, cuda_is_open()));
     return object;
 }

@@ -54,22 +54,29 @@ void open_cuda() {
         throw std::runtime_error("no CUDA device can be used: " + file + " does not open (" + (why ? why : "no reason given") +
                                  "). It needs a CUDA build of libtorch with its CUDA libraries and a driver; `python3 -m pip install torch` brings the libraries");
     }
+    if (c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount() == 0)
+        throw std::runtime_error("no CUDA device can be used: " + file + " is open, but the driver shows no device; `nvidia-smi` says what the driver sees");
+    if (!at::globalContext().hasCUDA())
+        throw std::runtime_error("CUDA must be opened before libtorch was first asked whether it is there: make one tensor on \"cuda\" at the start");
     cuda_open = true;
 }
 
 }  // namespace
 
+// Not at::show_config(): it asks for CUDA, and the answer "none" would stay although libtorch_cuda.so is opened later.
 std::string loaded_version() {
-    static const std::string version = [] {
-        const std::string config = at::show_config();
-        const size_t start = config.find("TORCH_VERSION=");
-        if (start == std::string::npos) return std::string("of unknown version");
-        return config.substr(start + 14, config.find_first_of(", \n", start + 14) - start - 14);
-    }();
-    return version;
+    const auto& options = caffe2::GetBuildOptions();
+    const auto version = options.find("TORCH_VERSION");
+    return version == options.end() ? "of unknown version" : version->second;
 }
 
-std::string libtorch_folder() { return folder_of(file_of(reinterpret_cast<const void*>(&at::show_config))); }
+std::string build_options() {
+    std::string text;
+    for (const auto& [name, value] : caffe2::GetBuildOptions()) text += name + "=" + value + "\n";
+    return text;
+}
+
+std::string libtorch_folder() { return folder_of(file_of(reinterpret_cast<const void*>(&caffe2::GetBuildOptions))); }
 
 void check_libraries() {
     const std::string built_root = real_path(TERSE_LIBTORCH_ROOT);

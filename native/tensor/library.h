@@ -7,6 +7,7 @@
 namespace terse {
 
 std::string loaded_version();         // "2.13.0"
+std::string build_options();          // NAME=VALUE, a line each
 std::string libtorch_folder();        // the folder of the mapped libtorch_cpu.so
 // Throws one sentence when the mapped libraries are not those that this addon was built against.
 void check_libraries();
