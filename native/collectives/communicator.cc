@@ -79,13 +79,15 @@ void Communicator::stop() {
 void Communicator::execute(Wire& wire, const Operation& operation) {
     wire.deadline = Clock::now() + timeout_;
     if (operation.kind != Kind::connect) engine_->before(operation.sequence);
+    bool together = false;
     switch (operation.kind) {
         case Kind::connect:
-            engine_->connect(wire.deadline);
+            together = engine_->connect(wire.deadline);
             wire.listen();
+            if (!together) return;
             barrier(wire, operation);
             engine_->established();
-            return counters_.clear();
+            return counters_.clear();  // that was not the caller's
         case Kind::all_reduce: return all_reduce(wire, operation);
         case Kind::reduce_scatter: return reduce_scatter(wire, operation);
         case Kind::all_gather: return all_gather(wire, operation);

@@ -44,8 +44,9 @@ public:
 
     const int rank, size;
 
-    virtual void connect(Clock::time_point) {}
-    virtual void established() {}  // every rank has finished connect
+    // True: every rank must have finished this before anything may break; then `established` is called.
+    virtual bool connect(Clock::time_point) { return false; }
+    virtual void established() {}
 
     // Neither blocks; a connection that is already broken is reported by wait. The memory belongs to the transfer until it
     // is waited for or destroyed.

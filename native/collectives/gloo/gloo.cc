@@ -75,7 +75,7 @@ public:
     std::vector<std::string> addresses() const override { return addresses_; }
     void set_peers(std::vector<std::string> addresses) override { peers_ = std::move(addresses); }
 
-    void connect(Clock::time_point) override {
+    bool connect(Clock::time_point) override {
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
             {
@@ -94,6 +94,7 @@ public:
             if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
             if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + ")");
         }
+        return true;
     }
 
     void established() override {

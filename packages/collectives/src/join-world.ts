@@ -4,7 +4,7 @@ import { collectives } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress } from "./address.ts";
 import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
-import { RendezvousError } from "./errors.ts";
+import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
@@ -69,8 +69,10 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     process.once("beforeExit", leaveAtEnd);
     return group;
   } catch (error) {
+    // The others must not wait for a rank that will not come.
+    client?.abort("world", "aborted", `rank ${rank} could not join: ${(error as Error).message}`);
     await leave();
-    throw error;
+    throw error instanceof CollectiveError ? new RendezvousError(error.message, [], { cause: error }) : error;
   }
 }
 

@@ -243,7 +243,10 @@ export class NativeGroup implements Group {
     try {
       return await wait();
     } catch (error) {
-      this.fail(error as Error);
+      if (!this.#failure) {
+        this.fail(error as Error);
+        await this.world.report(this, error as Error, true);
+      }
       throw this.#failure;
     }
   }

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Communicator, collectives } from "@terse/native-collectives";
+import { type Communicator, collectives, type NativeFailure } from "@terse/native-collectives";
 import { isLoopbackAddress } from "../address.ts";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { NativeGroup, World } from "../native-group.ts";
@@ -59,8 +59,9 @@ export class GlooWorld implements World {
       return native;
     } catch (error) {
       await native.close();
-      const rootCause = this.#over ?? (await this.#rootCause(() => this.#over));
-      throw rootCause ?? error;
+      const reason = (error as Partial<NativeFailure>).reason;
+      if (reason === "transport" || reason === "aborted") await this.#rootCause(() => this.#over);
+      throw this.#over ?? error;
     } finally {
       this.#opening.delete(native);
     }

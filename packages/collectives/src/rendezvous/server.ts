@@ -324,6 +324,7 @@ class Held {
       }
       case "bye":
         peer.gone = true;
+        for (const key of this.#gatherings.keys()) this.#failIfLeft(key);
         if (this.#peers.size === this.#options.size && [...this.#peers.values()].every(({ gone }) => gone))
           this.#finished.resolve();
         return;
@@ -359,7 +360,10 @@ class Held {
     if (gathering.kind !== line.do || gathering.members.join() !== members.join())
       return `ranks do not agree about the meeting ${key}`;
     gathering.come.set(rank, { id: line.id, value: line.do === "trade" ? line.values : line.value });
-    if (gathering.come.size < members.length) return;
+    if (gathering.come.size < members.length) {
+      this.#failIfLeft(key);
+      return;
+    }
 
     clearTimeout(gathering.timer);
     this.#gatherings.delete(key);
@@ -373,9 +377,21 @@ class Held {
 
   #expire(key: string): void {
     const { come, members } = this.#gatherings.get(key)!;
-    this.#gatherings.delete(key);
     const missing = members.filter((member) => !come.has(member));
-    const error = `${list(missing)} did not come to ${key} within ${this.#options.deadlineSeconds} s`;
+    this.#cancel(key, `${list(missing)} did not come to ${key} within ${this.#options.deadlineSeconds} s`, missing);
+  }
+
+  /** Who has said goodbye will not come. */
+  #failIfLeft(key: string): void {
+    const { come, members } = this.#gatherings.get(key)!;
+    const left = members.filter((member) => !come.has(member) && this.#peers.get(member)?.gone);
+    if (left.length > 0) this.#cancel(key, `${list(left)} left the world before ${key}`, left);
+  }
+
+  #cancel(key: string, error: string, missing: number[]): void {
+    const { come, timer } = this.#gatherings.get(key)!;
+    clearTimeout(timer);
+    this.#gatherings.delete(key);
     for (const [rank, { id }] of come) this.#answer(rank, { id, error, missing });
   }
 

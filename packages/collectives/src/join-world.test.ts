@@ -1,0 +1,104 @@
+import { collectives } from "@terse/native-collectives";
+import { describe, expect, it } from "vitest";
+import { CollectiveError, RendezvousError } from "./errors.ts";
+import { joinWorld } from "./join-world.ts";
+import { serveRendezvous } from "./rendezvous/server.ts";
+
+describe("joining a world", () => {
+  it("of one needs nothing", async () => {
+    await using group = await joinWorld({ env: {} });
+    const x = Float32Array.of(3);
+    await group.allReduce(x);
+    expect([group.rank, group.size, x[0]]).toEqual([0, 1, 3]);
+  });
+
+  it("of more needs a place to meet", async () => {
+    await expect(joinWorld({ env: { RANK: "0", WORLD_SIZE: "2" } })).rejects.toThrow(
+      "a world of 2 ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher",
+    );
+    await expect(joinWorld({ env: {}, engine: "smoke signals" as "gloo" })).rejects.toThrow(
+      "there is no engine smoke signals",
+    );
+  });
+});
+
+describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped where the build found none)", () => {
+  const env = (server: { host: string; port: number }, rank: number, size = 2) => ({
+    RANK: `${rank}`,
+    WORLD_SIZE: `${size}`,
+    TERSE_TOKEN: "t",
+    TERSE_RENDEZVOUS: server.host.includes(":") ? `[${server.host}]:${server.port}` : `${server.host}:${server.port}`,
+  });
+
+  it("also works over IPv6", async (context) => {
+    const server = await serveRendezvous({ size: 2, token: "t", host: "::1" }).catch(() => undefined);
+    if (!server) return context.skip("this machine has no IPv6");
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+    const xs = groups.map(() => new Float32Array(100_000).fill(1));
+    await Promise.all(groups.map((group, rank) => group.allReduce(xs[rank]!)));
+    expect(xs.every((x) => x.every((each) => each === 2))).toBe(true);
+    await Promise.all(groups.map((group) => group.close()));
+    await server.close();
+  });
+
+  it("refuses an address that is not this machine's, on all ranks", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const outcomes = await Promise.allSettled([
+      joinWorld({ env: env(server, 0) }),
+      joinWorld({ env: env(server, 1), address: "192.0.2.1" }),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect((outcomes[1] as PromiseRejectedResult).reason.message).toMatch(/^Gloo cannot listen on 192\.0\.2\.1/);
+    expect((outcomes[0] as PromiseRejectedResult).reason.message).toMatch(/^rank 1 could not join: Gloo cannot listen/);
+  });
+
+  it("refuses ranks whose addresses are of different families", async (context) => {
+    const ipv6 = await serveRendezvous({ size: 1, token: "t", host: "::1" }).catch(() => undefined);
+    if (!ipv6) return context.skip("this machine has no IPv6");
+    await ipv6.close();
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const outcomes = await Promise.allSettled([
+      joinWorld({ env: env(server, 0) }),
+      joinWorld({ env: env(server, 1), address: "::1" }),
+    ]);
+    for (const outcome of outcomes) {
+      const { reason } = outcome as PromiseRejectedResult;
+      expect(reason).toBeInstanceOf(RendezvousError);
+      expect(reason.message).toMatch(/offers the address .+ cannot reach; give it TERSE_ADDRESS/);
+    }
+  });
+
+  it("gives up on an operation whose other ranks do not come", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank), timeoutSeconds: 0.3 })));
+    const error = await groups[0]!.allReduce(new Float32Array(100_000)).catch((each: unknown) => each);
+    expect(error).toBeInstanceOf(CollectiveError);
+    expect((error as CollectiveError).reason).toBe("timeout");
+    expect((error as Error).message).toBe("all-reduce number 1 failed on rank 0: rank 1 did not come in time");
+    await expect(groups[1]!.barrier()).rejects.toThrow(
+      "all-reduce number 1 failed on rank 0: rank 1 did not come in time",
+    );
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it("lets a group within the world fail alone", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+    const inner = await Promise.all(groups.map((group) => group.split(0)));
+    inner[0]!.abort("no more of this");
+    await expect(inner[1]!.barrier()).rejects.toThrow(
+      /^rank 0 \(in a group of the world's ranks 0, 1\) aborted the group: no more of this$/,
+    );
+    await Promise.all(groups.map((group) => group.barrier()));
+    await Promise.all([...inner, ...groups].map((group) => group!.close()));
+  });
+
+  it("closes the groups within it when it is closed", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+    const inner = await Promise.all(groups.map((group) => group.split(0)));
+    await Promise.all(groups.map((group) => group.close()));
+    await expect(inner[0]!.barrier()).rejects.toThrow("the world that this group belongs to was closed");
+    await server.finished;
+  });
+});
