@@ -76,18 +76,20 @@ void Communicator::stop() {
     if (collective_.thread.joinable()) collective_.thread.join();
 }
 
+void Communicator::connect(Wire& wire, const Operation& operation) {
+    const bool together = engine_->connect(wire.deadline);
+    wire.listen();
+    if (!together) return;
+    barrier(wire, operation);
+    engine_->established();
+    counters_.clear();  // that was not the caller's
+}
+
 void Communicator::execute(Wire& wire, const Operation& operation) {
     wire.deadline = Clock::now() + timeout_;
     if (operation.kind != Kind::connect) engine_->before(operation.sequence);
-    bool together = false;
     switch (operation.kind) {
-        case Kind::connect:
-            together = engine_->connect(wire.deadline);
-            wire.listen();
-            if (!together) return;
-            barrier(wire, operation);
-            engine_->established();
-            return counters_.clear();  // that was not the caller's
+        case Kind::connect: return connect(wire, operation);
         case Kind::all_reduce: return all_reduce(wire, operation);
         case Kind::reduce_scatter: return reduce_scatter(wire, operation);
         case Kind::all_gather: return all_gather(wire, operation);

@@ -47,6 +47,7 @@ private:
         std::thread thread;
     };
     void run(Lane& lane, uint32_t slots);
+    void connect(Wire& wire, const Operation& operation);
     void execute(Wire& wire, const Operation& operation);
     std::optional<Failure> attempt(Wire& wire, const Operation& operation);
     Failure fail(const Failure& failure);  // the first one counts and is returned

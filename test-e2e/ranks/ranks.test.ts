@@ -142,7 +142,7 @@ describe("a world that does not come together", () => {
     await using run = await startRanks({ program: "join.ts", size: 2, absent: [1], rendezvous: { masterPort: port } });
     const [outcome] = await run.end(30);
     expect(errorOf(outcome!)!.message).toBe(
-      `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --port of the launcher), or end the run that holds it`,
+      `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it`,
     );
     expect([outcome!.code, outcome!.signal]).toEqual([1, null]);
     squatter.close();
@@ -228,5 +228,18 @@ describe("a process that makes and leaves many worlds", () => {
     expect(seen.length).toBe(10);
     expect(seen.at(-1)!.task).toBeLessThanOrEqual(seen[0]!.task);
     expect(seen.at(-1)!.fd).toBeLessThanOrEqual(seen[0]!.fd);
+  });
+});
+
+describe("beside libtorch", () => {
+  // libtorch carries a Gloo of its own, with the same symbols.
+  it.each(["tensor-first", "collectives-first"])("gloo moves tensors' memory in one process: %s", async (order) => {
+    await using run = await startRanks({ program: "beside-tensor.ts", size: 2, args: [order] });
+    for (const outcome of await run.end(60)) {
+      expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([0, null, ""]);
+      expect(outcome.told).toEqual([
+        { backward: true, right: true, half: [3, 512, 6, -0.5], libraries: ["libgloo.so", "libtorch_cpu.so"], warm: 4 },
+      ]);
+    }
   });
 });

@@ -13,7 +13,12 @@ for (let round = 0; round < Number(rounds); round++) {
   const groups = await Promise.all(
     ranks.map((rank) =>
       joinWorld({
-        env: { RANK: `${rank}`, WORLD_SIZE: `${ranks.length}`, TERSE_TOKEN: "t", TERSE_RENDEZVOUS: `${server.host}:${server.port}` },
+        env: {
+          RANK: `${rank}`,
+          WORLD_SIZE: `${ranks.length}`,
+          TERSE_TOKEN: "t",
+          TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
+        },
       }),
     ),
   );

@@ -90,7 +90,7 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
   const where = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const remedy =
     error.code === "EADDRINUSE"
-      ? "it is in use; choose another port (MASTER_PORT, or --port of the launcher), or end the run that holds it"
+      ? "it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it"
       : error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND"
         ? "this is not an address of this machine; MASTER_ADDR must name the machine of rank 0"
         : error.code === "EACCES"
