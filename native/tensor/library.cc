@@ -7,9 +7,14 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+
+namespace caffe2 {
+const std::map<std::string, std::string>& GetBuildOptions();  // exported by every libtorch_cpu.so; its header comes with some only
+}
 
 namespace terse {
 namespace {

@@ -34,6 +34,13 @@ function findPython(): string | undefined {
   return candidates.find((file) => existsSync(file) && hasTorch(file));
 }
 
+/** The version of that PyTorch, "2.13.0": numbers drawn from one seed are the same only within a version. */
+export const pythonTorchVersion: string | undefined =
+  python &&
+  execFileSync(python, ["-c", "import importlib.metadata as m; print(m.version('torch').split('+')[0])"], {
+    encoding: "utf8",
+  }).trim();
+
 function hasTorch(file: string): boolean {
   try {
     execFileSync(file, [
