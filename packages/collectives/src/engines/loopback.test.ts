@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
 import { CollectiveError, RankLostError } from "../errors.ts";
@@ -54,5 +56,23 @@ describe("a loopback world", () => {
     );
     await expect(groups[1]!.barrier()).rejects.toThrow("rank 1 did not come in time");
     for (const group of groups) await group.close();
+  });
+
+  it("ends with its worker thread, whatever is pending", async () => {
+    const code = `
+      import(${JSON.stringify(new URL("../index.ts", import.meta.url).href)}).then(({ loopback }) => {
+        globalThis.groups = loopback(3);
+        groups[0].allReduce(new Float32Array(1 << 20)).catch(() => {});
+        groups[1].recv(new Float32Array(1 << 20), 0).catch(() => {});
+        require("node:worker_threads").parentPort.postMessage("pending");
+      });`;
+    const here = loopback(2);
+    for (let k = 0; k < 5; k++) {
+      const worker = new Worker(code, { eval: true, execArgv: ["--conditions=@terse/source"] });
+      expect(await once(worker, "message")).toEqual(["pending"]);
+      await worker.terminate();
+    }
+    await Promise.all(here.map((group) => group.barrier())); // others are not touched
+    await Promise.all(here.map((group) => group.close()));
   });
 });
