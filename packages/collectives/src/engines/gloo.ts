@@ -56,6 +56,8 @@ export class GlooWorld implements World {
       const peers = (await this.meeting.trade(`${name}/addresses`, members, contacts)) as Contact[];
       checkContacts(peers, place, members);
       await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
+      // What goes wrong from here on is the group's error, on every rank, and no longer one of coming together.
+      await this.meeting.gather(`${name}/joined`, members, null);
       return native;
     } catch (error) {
       await native.close();
