@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,6 +44,14 @@ function terse(
   });
 }
 
+/** Processes that a process has started. */
+const children = (pid: number) => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 200 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(holds()).toBe(true);
+}
+
 const tiny = [
   "--model.preset=nano",
   "--data",
@@ -74,11 +82,13 @@ describe("./terse train", () => {
   });
 
   it("leaves a run folder with a line of metrics per logged step and nothing half-written", () => {
-    const files = readdirSync(run);
-    expect(files).toEqual(
-      expect.arrayContaining(["config.json", "metrics.jsonl", "model.safetensors", "recipe.json", "state.json"]),
-    );
-    expect(files.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    expect(readdirSync(run).sort()).toEqual(["metrics.jsonl", "recipe.json", "state.json", "step-30"]);
+    expect(readdirSync(join(run, "step-30")).sort()).toEqual([
+      "config.json",
+      "model.safetensors",
+      "state-rank-0.safetensors",
+      "state-rank-1.safetensors",
+    ]);
     const metrics = readFileSync(join(run, "metrics.jsonl"), "utf8")
       .trim()
       .split("\n")
@@ -97,28 +107,59 @@ describe("./terse train", () => {
     expect(again.out).toBe(once.out);
   });
 
-  it("goes on from a saved run to the very weights of an unbroken one", async () => {
-    const half = join(folder, "half");
-    const whole = join(folder, "whole");
-    const common = ["--steps=8", "--accumulate=2", "--save.every=4"];
-    await terse(train(...common, "--out", whole));
-    // The state of step 4 is what `half` holds when it is stopped there.
-    const broken = await terse(train(...common, "--out", half), (line, pid) => {
-      if (/step: 6\/8/.test(line)) process.kill(pid, "SIGTERM");
-    });
-    expect(broken.code).not.toBe(0);
-    const resumed = await terse(train(...common, "--resume", half));
-    expect(resumed.err).toBe("");
-    expect(readFileSync(join(half, "model.safetensors")).equals(readFileSync(join(whole, "model.safetensors")))).toBe(
-      true,
-    );
+  it.each(["lion-cub", "distributed-lion", "lion", "adamw"])(
+    "goes on from a save of %s to the very weights of an unbroken run, when its launcher is killed",
+    async (optimizer) => {
+      const [half, whole] = [join(folder, `half ${optimizer}`), join(folder, `whole-${optimizer}`)];
+      const common = ["--steps=24", "--accumulate=2", "--save.every=4", `--optimizer.name=${optimizer}`];
+      await terse(train(...common, "--out", whole));
+      let ranks: string[] = [];
+      const broken = await terse(train(...common, "--out", half), (line, pid) => {
+        if (!/step: 6\/24/.test(line)) return;
+        ranks = children(pid);
+        process.kill(pid, "SIGKILL");
+      });
+      expect(broken.signal).toBe("SIGKILL");
+      await until(() => ranks.every((rank) => !existsSync(`/proc/${rank}`))); // no orphans
+      const { step } = JSON.parse(readFileSync(join(half, "state.json"), "utf8")) as { step: number };
+      expect(step).toBeGreaterThanOrEqual(4);
+      expect(step).toBeLessThan(24);
+      const resumed = await terse(["train", "--resume", half]);
+      expect(resumed.err).toBe("");
+      const weights = (run: string) => readFileSync(join(run, "step-24", "model.safetensors"));
+      expect(weights(half).equals(weights(whole))).toBe(true);
+      const steps = readFileSync(join(half, "metrics.jsonl"), "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, number>)
+        .filter((line) => "train/loss" in line)
+        .map((line) => line["step"]);
+      expect(steps).toEqual(Array.from({ length: 24 }, (_, i) => i));
+    },
+  );
+
+  it("keeps what a saved state depends on when it resumes", async () => {
+    const { code, err } = await terse(["train", "--resume", run, "--optimizer.name=lion", "--data.batchSize=8"]);
+    expect(code).toBeGreaterThan(0);
+    expect(err).toMatch(/data: a resumed run keeps its own/);
+    expect(err).toMatch(/optimizer\.name: a resumed run keeps its own \("lion-cub"\)/);
+  });
+
+  it.each([1, 3])("trains on %i processes, without anything held out", async (processes) => {
+    const out = join(folder, `processes-${processes}`);
+    const args = ["--steps=4", "--nproc-per-node", String(processes), "--data.validationFraction=0", "--out", out];
+    const { code, out: said, err } = await terse(train(...args));
+    expect(err).toBe("");
+    expect(code).toBe(0);
+    expect(said).not.toMatch(/NaN|validation/);
+    expect(said).toMatch(processes === 1 ? /sent per step: nothing: one rank/ : /sent per step: .* a rank/);
   });
 
   it("gives the same weights for one seed, and others for another", async () => {
     const weights = async (name: string, seed: number) => {
       const out = join(folder, name);
       await terse(train("--steps=3", `--seed=${seed}`, "--out", out));
-      return readFileSync(join(out, "model.safetensors")).toString("base64");
+      return readFileSync(join(out, "step-3", "model.safetensors")).toString("base64");
     };
     const [a, b, c] = [await weights("seed-a", 1), await weights("seed-b", 1), await weights("seed-c", 2)];
     expect(b).toBe(a);
@@ -134,6 +175,7 @@ describe("./terse train, given something it cannot use, ends with one line that 
     ["a text shorter than one block", ["--data", "short.txt"], /short\.txt.*block/],
     ["an empty text", ["--data", "empty.txt"], /empty\.txt/],
     ["an output folder that cannot be made", ["--out", "text.txt/run"], /text\.txt/],
+    ["an output folder that is somebody's", ["--out", "."], /is not empty.*--out/],
     ["a run to resume that is none", ["--resume", "nowhere"], /nowhere/],
   ];
   beforeAll(() => {
@@ -170,13 +212,13 @@ describe("./terse train, given something it cannot use, ends with one line that 
     );
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/^error: .*not finite.*No rank has changed its parameters/m);
-    expect(readdirSync(out)).not.toContain("model.safetensors");
+    expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // nothing was saved
   });
 
   it("a checkpoint that was cut short", async () => {
     const out = join(folder, "cut");
     await terse(train("--steps=2", "--out", out));
-    truncateSync(join(out, "model.safetensors"), 10_000);
+    truncateSync(join(out, "step-2", "model.safetensors"), 10_000);
     const { code, err } = await terse(["sample", out]);
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/^error: .*model\.safetensors.*cut short/m);
@@ -191,7 +233,7 @@ describe("when a rank is lost", () => {
       const found = /step: 5\//.exec(line);
       if (!found || killed) return;
       killed = true;
-      for (const rank of readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" "))
+      for (const rank of children(pid))
         if (readFileSync(`/proc/${rank}/environ`, "utf8").split("\0").includes("RANK=1"))
           process.kill(Number(rank), "SIGKILL");
     });

@@ -1,6 +1,7 @@
 """Eager PyTorch beside us: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations.
 
-Reads lines "run N" and answers each with the seconds of N training steps, as JSON. Arguments: SHAPE(json) BATCH THREADS.
+Reads lines and answers each as JSON: "run N" with the seconds of N training steps, "add N" with the nanoseconds of one of N
+small adds. Arguments: SHAPE(json) BATCH THREADS.
 """
 
 import json

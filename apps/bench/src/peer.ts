@@ -11,6 +11,11 @@ export class Peer implements AsyncDisposable {
 
   private constructor(child: ChildProcess) {
     this.#child = child;
+    const failed = (error: Error) => {
+      this.#words += error.message;
+    };
+    child.on("error", failed);
+    child.stdin!.on("error", failed); // it has ended; the next answer says so
     this.#lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     child.stderr!.on("data", (text: Buffer) => {
       this.#words = (this.#words + text.toString()).slice(-2000);
@@ -37,7 +42,7 @@ export class Peer implements AsyncDisposable {
 
   async #answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error(`the Python peer ended: ${this.#words.trim().split("\n").at(-1) ?? "without a word"}`);
+    if (done) throw new Error(`the Python peer ended: ${this.#words.trim().split("\n").at(-1) || "without a word"}`);
     return JSON.parse(value);
   }
 

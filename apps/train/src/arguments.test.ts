@@ -28,5 +28,14 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
     expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag/);
+    expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
+  });
+
+  it("knows which flags belong to which command", () => {
+    expect(() => readArguments(["train", "--prompt", "x"])).toThrow(/--prompt: unknown flag/);
+    expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);
+    expect(() => readArguments(["sample", "a", "b"])).toThrow(/one run.*"b"/);
+    expect(() => readArguments(["train", "--resume", "a", "--out", "b"])).toThrow(/exclude each other/);
+    expect(readArguments(["sample", "some/run", "--seed=3"])).toMatchObject({ run: "some/run", seed: 3 });
   });
 });

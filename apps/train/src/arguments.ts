@@ -1,17 +1,17 @@
-import { OptionsError } from "@terse/options";
+import { nearest, OptionsError } from "@terse/options";
 
-/** What the command line says. Everything that is not a flag below is an override of the recipe. */
+/** What the command line says. In training, everything with an equals sign that is no flag overrides the recipe. */
 export interface Arguments {
   command: "train" | "sample";
   help: boolean;
   recipe?: string; // file
   processes: number; // ranks on this machine
   masterPort: number; // 0: any free port
-  deadline: number; // seconds a rank may take to arrive, or to answer
+  deadline: number; // seconds a rank may take to arrive
   out?: string; // the run's folder
   resume?: string; // a run's folder
   overrides: string[]; // "optimizer.lr=3e-4"
-  positional: string[];
+  run?: string; // to sample from
   prompt: string;
   bytes: number;
   temperature: number;
@@ -27,7 +27,7 @@ train:
   --recipe FILE         the run as YAML (apps/train/recipes/gpt-small.yaml)
   --data PATH           a file or folder of text, the same as --data.path=PATH
   --out FOLDER          where the run's files go (runs/NAME-TIME)
-  --resume RUN          go on where that run was saved last
+  --resume RUN          go on where that run was saved last, with its own recipe
   --master-port PORT    port of the rendezvous (any free one)
   --deadline SECONDS    how long a rank may take to arrive (60)
   --KEY=VALUE           any key of the recipe: --optimizer.lr=3e-4 --optimizer.name=lion --steps=100
@@ -39,26 +39,27 @@ sample:
   --seed N              (0)
 `;
 
-const flags = {
-  "--nproc-per-node": "processes",
-  "--recipe": "recipe",
-  "--data": "data",
-  "--out": "out",
-  "--resume": "resume",
-  "--master-port": "masterPort",
-  "--deadline": "deadline",
-  "--prompt": "prompt",
-  "--bytes": "bytes",
-  "--temperature": "temperature",
-  "--seed": "seed",
-} as const;
+interface Flag {
+  key: keyof Arguments | "data";
+  number?: { least: number; whole: boolean };
+}
 
-const numbers: Record<string, { least: number; whole: boolean }> = {
-  processes: { least: 1, whole: true },
-  masterPort: { least: 0, whole: true },
-  deadline: { least: 1, whole: false },
-  bytes: { least: 1, whole: true },
-  temperature: { least: 0, whole: false },
+const flags: Record<Arguments["command"], Record<string, Flag>> = {
+  train: {
+    "--nproc-per-node": { key: "processes", number: { least: 1, whole: true } },
+    "--recipe": { key: "recipe" },
+    "--data": { key: "data" },
+    "--out": { key: "out" },
+    "--resume": { key: "resume" },
+    "--master-port": { key: "masterPort", number: { least: 0, whole: true } },
+    "--deadline": { key: "deadline", number: { least: 1, whole: false } },
+  },
+  sample: {
+    "--prompt": { key: "prompt" },
+    "--bytes": { key: "bytes", number: { least: 1, whole: true } },
+    "--temperature": { key: "temperature", number: { least: 0, whole: false } },
+    "--seed": { key: "seed", number: { least: 0, whole: true } },
+  },
 };
 
 export function readArguments(argv: readonly string[]): Arguments {
@@ -69,44 +70,53 @@ export function readArguments(argv: readonly string[]): Arguments {
     masterPort: 0,
     deadline: 60,
     overrides: [],
-    positional: [],
     prompt: "\n",
     bytes: 400,
     temperature: 0.8,
     seed: 0,
   };
+  const known = flags[args.command];
   const rest = argv[0] === "train" || argv[0] === "sample" ? argv.slice(1) : [...argv];
 
   for (let i = 0; i < rest.length; i++) {
     const word = rest[i]!;
-    const [name, inline] = word.split(/=(.*)/s, 2) as [string, string | undefined];
-    const key = flags[name as keyof typeof flags] as (typeof flags)[keyof typeof flags] | undefined;
-    // A recipe has a seed of its own, and `--seed=1` in training means that one.
-    const isFlag = key !== undefined && !(key === "seed" && args.command === "train");
+    const equals = word.indexOf("=");
+    const name = equals < 0 ? word : word.slice(0, equals);
+    const flag = Object.hasOwn(known, name) ? known[name] : undefined;
     if (word === "--help" || word === "-h") args.help = true;
-    else if (isFlag) {
-      const value = inline ?? rest[++i];
-      if (value === undefined || value === "")
-        throw new OptionsError([`${name} needs a value; see ./terse train --help`]);
-      if (key === "data") args.overrides.push(`data.path=${JSON.stringify(value)}`);
-      else
-        (args as unknown as Record<string, unknown>)[key] =
-          numbers[key] || key === "seed" ? number(name, key, value) : value;
-    } else if (word.startsWith("--") && inline !== undefined) args.overrides.push(word.slice(2));
-    else if (word.startsWith("-"))
-      throw new OptionsError([`${word}: unknown flag; overrides are written --KEY=VALUE (see ./terse train --help)`]);
-    else args.positional.push(word);
+    else if (flag) {
+      const value = equals < 0 ? rest[++i] : word.slice(equals + 1);
+      if (!value || (equals < 0 && value.startsWith("--")))
+        throw new OptionsError([`${name} needs a value; see ./terse ${args.command} --help`]);
+      if (flag.key === "data") args.overrides.push(`data.path=${JSON.stringify(value)}`);
+      else Object.assign(args, { [flag.key]: flag.number ? number(name, value, flag.number) : value });
+    } else if (args.command === "train" && word.startsWith("--") && equals > 0) args.overrides.push(word.slice(2));
+    else if (word.startsWith("-")) throw new OptionsError([unknownFlag(name, args.command)]);
+    else if (args.command === "sample" && args.run === undefined) args.run = word;
+    else
+      throw new OptionsError([
+        args.command === "train"
+          ? `train takes no plain arguments, got "${word}"; a data path is --data PATH, a recipe --recipe FILE`
+          : `sample takes one run, got "${word}" too; a text to continue is --prompt TEXT`,
+      ]);
   }
-  if (args.command === "train" && args.positional.length > 0)
-    throw new OptionsError([
-      `train takes no plain arguments, got "${args.positional[0]}"; a data path is --data PATH, a recipe --recipe FILE`,
-    ]);
+  for (const other of ["--out", "--recipe"] as const)
+    if (args.resume !== undefined && args[known[other]!.key as "out" | "recipe"] !== undefined)
+      throw new OptionsError([
+        `${other} and --resume exclude each other: a resumed run keeps its folder and its recipe`,
+      ]);
   return args;
 }
 
-function number(name: string, key: string, text: string): number {
+function unknownFlag(name: string, command: Arguments["command"]): string {
+  const near = nearest(name, Object.keys(flags[command]));
+  const meant = near ? `; did you mean ${near}?` : "";
+  const overrides = command === "train" ? " Overrides of the recipe are written --KEY=VALUE." : "";
+  return `${name}: unknown flag${meant} See ./terse ${command} --help.${overrides}`;
+}
+
+function number(name: string, text: string, { least, whole }: { least: number; whole: boolean }): number {
   const value = Number(text);
-  const { least, whole } = numbers[key] ?? { least: 0, whole: true };
   if (!Number.isFinite(value) || value < least || (whole && !Number.isInteger(value)))
     throw new OptionsError([`${name}: expected a ${whole ? "whole " : ""}number ≥ ${least}, got "${text}"`]);
   return value;

@@ -1,8 +1,9 @@
 /** From the words of a recipe to the things they name. */
 import type { Group } from "@terse/collectives";
-import { type TextData, textData } from "@terse/data";
+import { byteTokenizer, type TextData, textData } from "@terse/data";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer } from "@terse/optimizers";
+import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import type { Recipe } from "./recipe.ts";
 
@@ -11,6 +12,10 @@ export function buildModel({ model, data, seed }: Recipe): Gpt {
   const { name: _, preset, ...given } = model;
   const shape: GptShape = { ...gptPresets[preset], ...without(given, undefined) };
   if (data.blockSize !== undefined && given.context === undefined) shape.context = data.blockSize;
+  if (shape.vocabulary < byteTokenizer.vocabulary)
+    throw new OptionsError([
+      `model.vocabulary: the data has ${byteTokenizer.vocabulary} tokens (bytes), the model only ${shape.vocabulary}`,
+    ]);
   manualSeed(seed);
   return new Gpt(shape);
 }

@@ -2,15 +2,9 @@ import type { Group } from "@terse/collectives";
 import type { TextData } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import { noGrad, scope } from "@terse/tensor";
-import type { Recipe } from "./recipe.ts";
 
-/** Mean loss on the validation text, in nats a token; each rank takes a share, all get the same answer. */
-export async function evaluate(
-  model: Gpt,
-  data: TextData,
-  { evaluate: { windows } }: Recipe,
-  group: Group,
-): Promise<number> {
+/** Mean loss on the validation text, in nats a token; each rank takes a share, all get the same answer. NaN without a text. */
+export async function evaluate(model: Gpt, data: TextData, windows: number, group: Group): Promise<number> {
   const sum = new Float64Array(2); // losses, rows
   model.eval();
   for (const { tokens, next } of data.validation({ windows, sharded: true })) {

@@ -1,5 +1,4 @@
 /** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
-import { appendFileSync } from "node:fs";
 import type { Group } from "@terse/collectives";
 import type { TextData } from "@terse/data";
 import type { Gpt } from "@terse/models";
@@ -75,7 +74,7 @@ export class Journal implements AsyncDisposable {
         messages: report.messages,
       };
       this.#since = { time: performance.now(), steps: 0, waited: 0 };
-      this.#write(line);
+      this.#parts.run.log(line);
       this.#terminal.progress(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
         lr: lr.toExponential(2),
@@ -88,12 +87,23 @@ export class Journal implements AsyncDisposable {
     };
   }
 
-  evaluated(step: number, loss: number): void {
+  /** Work that is no step: its time counts for no step. */
+  async aside<T>(work: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.#since.time += performance.now() - began;
+    }
+  }
+
+  async evaluated(step: number, evaluate: () => Promise<number>): Promise<void> {
+    if (this.#parts.data.validationBytes.length === 0) return; // nothing is held out
+    const loss = await this.aside(evaluate);
     this.#firstLoss ??= loss;
     this.#validation = loss;
-    this.#since.time = performance.now();
     if (!this.#terminal) return;
-    this.#write({ step, "val/loss": loss });
+    this.#parts.run.log({ step, "val/loss": loss });
     this.#terminal.fact(
       { step, validation_loss: loss.toFixed(4) },
       `validation loss ${loss.toFixed(4)} nats per byte after ${step} steps`,
@@ -107,26 +117,23 @@ export class Journal implements AsyncDisposable {
     const { bytes: length, temperature } = this.#recipe.sample;
     const text =
       length > 0 ? await continueText(model, "\n", { bytes: length, temperature, seed: this.#recipe.seed }) : "";
-    const sent = this.#lastReport?.bytes ?? 0;
+    const sent = this.#lastReport?.bytes ?? optimizer.bytesSent;
     const dense = optimizer.denseBytes;
     this.#terminal.summary({
-      "validation loss": `${this.#firstLoss?.toFixed(3)} → ${this.#validation?.toFixed(3)} nats per byte`,
+      ...(this.#validation !== undefined && {
+        "validation loss": `${this.#firstLoss?.toFixed(3)} → ${this.#validation.toFixed(3)} nats per byte`,
+      }),
       "sent per step":
         this.#group.size === 1
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: durationText((performance.now() - this.#began) / 1000),
       run: run.folder,
-      files: run.files().join("  "),
       ...(text && { sample: text }),
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#terminal?.close();
-  }
-
-  #write(line: object): void {
-    appendFileSync(this.#parts.run.path("metrics.jsonl"), `${JSON.stringify(line)}\n`);
   }
 }

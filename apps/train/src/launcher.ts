@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { availableParallelism } from "node:os";
+import { availableParallelism, constants } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 import type { Arguments } from "./arguments.ts";
-import { embedded, readRecipe } from "./recipe.ts";
+import { recipeFor } from "./recipe-for.ts";
 
 /** How long ranks may take to end by themselves once one has failed, and then once they were asked to. */
 const grace = { afterFailure: 10_000, afterSignal: 5_000 };
@@ -21,12 +21,13 @@ interface Rank {
   lastWords: string[];
   code?: number;
   signal?: NodeJS.Signals;
+  stopped?: boolean; // by us, because of another
 }
 
 /** Runs the ranks to their end; returns the exit code of the first that failed. */
 export async function launch(args: Arguments): Promise<number> {
   // A recipe that cannot be read is said once, here, and not by every rank.
-  readRecipe(args.recipe ?? embedded, args.overrides);
+  recipeFor(args);
 
   const token = randomBytes(32).toString("hex");
   await using server = await serveRendezvous({
@@ -60,7 +61,8 @@ function start(rank: number, args: Arguments, server: RendezvousServer, token: s
         LOCAL_WORLD_SIZE: String(args.processes),
         MASTER_ADDR: server.host,
         MASTER_PORT: String(server.port),
-        TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
+        // A single rank has nobody to meet.
+        ...(args.processes > 1 && { TERSE_RENDEZVOUS: `${server.host}:${server.port}` }),
         TERSE_TOKEN: token,
       },
       // Rank 0 talks to the terminal itself; the others are heard line by line. The channel ends a rank whose launcher is gone.
@@ -69,7 +71,7 @@ function start(rank: number, args: Arguments, server: RendezvousServer, token: s
   );
   const state: Rank = { rank, child, lastWords: [] };
   if (child.stdout) prefixed(child.stdout, process.stdout, state);
-  prefixed(child.stderr!, process.stderr, state);
+  if (child.stderr) prefixed(child.stderr, process.stderr, state);
   child.on("message", (message: { failed?: Rank["failed"] }) => {
     if (message.failed) state.failed = message.failed;
   });
@@ -89,7 +91,11 @@ async function ended(ranks: readonly Rank[]): Promise<number> {
   const timers: NodeJS.Timeout[] = [];
   const endOthers = () => {
     const signal = (name: NodeJS.Signals) => () => {
-      for (const { child } of ranks) if (child.exitCode === null && child.signalCode === null) child.kill(name);
+      for (const rank of ranks) {
+        if (rank.child.exitCode !== null || rank.child.signalCode !== null) continue;
+        rank.stopped = true;
+        rank.child.kill(name);
+      }
     };
     timers.push(setTimeout(signal("SIGTERM"), grace.afterFailure));
     timers.push(setTimeout(signal("SIGKILL"), grace.afterFailure + grace.afterSignal));
@@ -103,6 +109,7 @@ async function ended(ranks: readonly Rank[]): Promise<number> {
             rank.failed ??= { name: "Error", message: `rank ${rank.rank} could not be started: ${error.message}` };
             rank.code = 1;
             failures.push(rank);
+            if (failures.length === 1) endOthers();
             resolve();
           });
           rank.child.once("close", (code, signal) => {
@@ -130,7 +137,7 @@ const consequences = ["RankLostError", "CollectiveError"];
 /** The rank to blame: one that died without a word, else one that failed by itself, else the first. */
 function rootCause(failures: readonly Rank[]): Rank {
   return (
-    failures.find(({ signal }) => signal !== undefined && signal !== "SIGTERM") ??
+    failures.find(({ signal, stopped }) => signal !== undefined && !stopped) ??
     failures.find(({ failed }) => failed && !consequences.includes(failed.name)) ??
     failures[0]!
   );
@@ -144,7 +151,7 @@ function explain({ rank, failed, signal, code, lastWords }: Rank): string {
 }
 
 function signalNumber(signal: NodeJS.Signals | undefined): number {
-  return { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGABRT: 6, SIGKILL: 9, SIGSEGV: 11, SIGTERM: 15 }[signal as string] ?? 1;
+  return signal === undefined ? 1 : constants.signals[signal];
 }
 
 /** Ctrl-C and kill reach the ranks; a second Ctrl-C ends them at once. */

@@ -79,8 +79,30 @@ export type Recipe = v.InferOutput<typeof recipeSchema>;
 /** The recipe that runs when none is named. */
 export const embedded: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
 
+/** What a saved state depends on: a resumed run keeps it. */
+const kept = ["seed", "accumulate", "model", "data", "optimizer.name"] as const;
+
+/** The recipe of a saved run, with overrides of what may change: steps, learning rate, how often it says something. */
+export function resumedRecipe(file: string, overrides: readonly string[]): Recipe {
+  const before = readTree(file);
+  const after = applyOverrides(before, overrides);
+  const of = (tree: Tree, key: string) =>
+    JSON.stringify(key.split(".").reduce<unknown>((value, part) => (value as Tree | undefined)?.[part], tree));
+  const problems = kept
+    .filter((key) => of(before, key) !== of(after, key))
+    .map((key) => `${key}: a resumed run keeps its own (${of(before, key)}); start a new run to change it`);
+  if (problems.length > 0) throw new OptionsError(problems);
+  return parseOptions(recipeSchema, after, "");
+}
+
 /** The recipe of a file with dotted overrides on it, checked and with every default filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
+  return parseOptions(recipeSchema, applyOverrides(readTree(file), overrides), "");
+}
+
+type Tree = Record<string, unknown>;
+
+function readTree(file: string | URL): Tree {
   let source: string;
   try {
     source = readFileSync(file, "utf8");
@@ -89,6 +111,5 @@ export function readRecipe(file: string | URL, overrides: readonly string[]): Re
       `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); name a YAML file with --recipe`,
     ]);
   }
-  const tree = parseYaml(source, String(file)) as Record<string, unknown>;
-  return parseOptions(recipeSchema, applyOverrides(tree, overrides), "");
+  return parseYaml(source, String(file)) as Tree;
 }

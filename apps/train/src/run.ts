@@ -1,14 +1,15 @@
 /**
  * The folder of a run:
  *
- *   recipe.json        the recipe with every default filled in
- *   metrics.jsonl      one line per logged step
- *   config.json        the model's shape           model.safetensors   its weights, PyTorch's names
- *   state.json         step and data position      state-rank-R.safetensors   each rank's optimizer state
+ *   recipe.json      the recipe with every default filled in
+ *   metrics.jsonl    one line per logged step
+ *   state.json       which save counts: its step, its folder, the position in the data
+ *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each rank
  *
- * Everything but the metrics appears by rename, the state last, so a save that was cut short is never taken for a whole one.
+ * A save is written beside the one that counts; state.json is renamed over when all ranks are done, and then the older
+ * save goes. Whatever is cut short, state.json names a whole one.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import {
   atomicWriteText,
@@ -23,7 +24,7 @@ import type { Group } from "@terse/collectives";
 import type { TextData, TextDataState } from "@terse/data";
 import { Gpt, type GptOptions } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
-import { fromTypedArray, noGrad } from "@terse/tensor";
+import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { Arguments } from "./arguments.ts";
 import { embedded, type Recipe } from "./recipe.ts";
 
@@ -38,13 +39,14 @@ interface Parts {
 
 interface State {
   step: number;
+  folder: string; // of the save, within the run
   ranks: number;
   data: TextDataState;
 }
 
 export class Run {
   readonly folder: string;
-  /** Steps already taken. */
+  /** Steps already taken when this process began. */
   readonly step: number;
   readonly #group: Group;
   readonly #parts: Parts;
@@ -56,28 +58,32 @@ export class Run {
     this.#parts = parts;
   }
 
-  path(name: string): string {
-    return join(this.folder, name);
+  /** A line of metrics.jsonl. */
+  log(line: object): void {
+    appendFileSync(join(this.folder, "metrics.jsonl"), `${JSON.stringify(line)}\n`);
   }
 
-  files(): string[] {
-    return readdirSync(this.folder).sort();
-  }
-
-  /** Every rank its own state, rank 0 the model; the ranks wait for each other before the state counts. */
+  /** Every rank its own state, rank 0 the model; the save counts when all ranks are done. */
   async save(step: number): Promise<void> {
     const { model, data, optimizer } = this.#parts;
-    await writeSafetensors(this.path(`state-rank-${this.#group.rank}.safetensors`), optimizer.state(), {
-      step: String(step),
-    });
-    if (this.#group.rank === 0)
-      await saveModel(this.folder, model.namedParameters(), { model_type: "gpt", ...model.shape });
+    const name = `step-${step}`;
+    const folder = join(this.folder, name);
+    makeFolder(folder);
+    const mine = join(folder, stateFile(this.#group.rank));
+    await scope(() => writeSafetensors(mine, optimizer.state()));
+    if (this.#group.rank === 0) await saveModel(folder, model.namedParameters(), { model_type: "gpt", ...model.shape });
     await this.#group.barrier();
-    const state: State = { step, ranks: this.#group.size, data: data.state() };
+    const state: State = { step, folder: name, ranks: this.#group.size, data: data.state() };
     if (this.#group.rank === 0)
-      await atomicWriteText(this.path("state.json"), `${JSON.stringify(state, undefined, 2)}\n`);
+      await atomicWriteText(join(this.folder, "state.json"), `${JSON.stringify(state, undefined, 2)}\n`);
+    await this.#group.barrier();
+    for (const older of readdirSync(this.folder))
+      if (/^step-\d+$/.test(older) && older !== name)
+        rmSync(join(this.folder, older), { recursive: true, force: true });
   }
 }
+
+const stateFile = (rank: number) => `state-rank-${rank}.safetensors`;
 
 /** Makes the run's folder, or goes on in the one of `--resume`: weights, optimizer, data position, all as they were saved. */
 export async function openRun(
@@ -87,12 +93,9 @@ export async function openRun(
   args: Pick<Arguments, "recipe" | "out" | "resume">,
 ): Promise<Run> {
   if (args.resume !== undefined) return resumeRun(resolve(args.resume), group, parts);
-  const folder = await agreeOn(group, resolve(args.out ?? join(runs, freshName(args.recipe))));
-  if (group.rank === 0) {
-    makeFolder(folder);
-    await atomicWriteText(join(folder, "recipe.json"), `${JSON.stringify(recipe, undefined, 2)}\n`);
-  }
-  await group.barrier();
+  const folder = await agreeOn(group, group.rank === 0 ? claimFolder(args) : "");
+  if (group.rank === 0) await atomicWriteText(join(folder, "recipe.json"), `${JSON.stringify(recipe, undefined, 2)}\n`);
+  makeFolder(folder); // on another machine
   return new Run(folder, 0, group, parts);
 }
 
@@ -100,11 +103,12 @@ async function resumeRun(folder: string, group: Group, parts: Parts): Promise<Ru
   const state = readState(folder);
   if (state.ranks !== group.size)
     throw new CheckpointError(
-      `${folder} was saved by ${state.ranks} ranks, whose momenta differ, and this run has ${group.size}: use --nproc-per-node ${state.ranks}`,
+      `${folder} was saved by ${state.ranks} ranks, each with its own momentum, and this run has ${group.size}: use --nproc-per-node ${state.ranks}`,
     );
   const { model, data, optimizer } = parts;
-  await loadModel(folder, model.namedParameters());
-  const path = join(folder, `state-rank-${group.rank}.safetensors`);
+  const save = join(folder, state.folder);
+  await loadModel(save, model.namedParameters());
+  const path = join(save, stateFile(group.rank));
   const saved = await readSafetensors(path);
   for (const [name, tensor] of optimizer.state()) {
     const stored = saved.get(name);
@@ -117,7 +121,18 @@ async function resumeRun(folder: string, group: Group, parts: Parts): Promise<Ru
   }
   data.restore(state.data);
   optimizer.steps = state.step;
+  if (group.rank === 0) await forgetAfter(folder, state.step);
   return new Run(folder, state.step, group, parts);
+}
+
+/** Metrics of steps that the save does not have will be written again. */
+async function forgetAfter(folder: string, step: number): Promise<void> {
+  const path = join(folder, "metrics.jsonl");
+  if (!existsSync(path)) return;
+  const kept = readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && (JSON.parse(line) as { step: number }).step < step);
+  await atomicWriteText(path, kept.map((line) => `${line}\n`).join(""));
 }
 
 function readState(folder: string): State {
@@ -127,30 +142,38 @@ function readState(folder: string): State {
       `${folder} holds no saved run (${path} is missing); name the folder of a run that has been saved`,
     );
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as State;
+    const state = JSON.parse(readFileSync(path, "utf8")) as State;
+    if (Number.isSafeInteger(state.step) && typeof state.folder === "string" && state.data) return state;
   } catch {
-    throw new CheckpointError(`${path} is no JSON; resume another run`);
+    // said below
   }
+  throw new CheckpointError(`${path} does not describe a save; use another run`);
+}
+
+/** The recipe that a run was started with. */
+export function recipeOf(folder: string): string {
+  readState(folder);
+  return join(folder, "recipe.json");
 }
 
 /** The model of a run, for those who only want to use it. */
 export async function loadModelOf(folder: string): Promise<Gpt> {
-  const { model_type, ...shape } = await loadConfig(folder);
+  const save = join(folder, readState(folder).folder);
+  const { model_type, ...shape } = await loadConfig(save);
   if (model_type !== "gpt")
-    throw new CheckpointError(
-      `${join(folder, "config.json")} describes a ${String(model_type)}, and only gpt is known`,
-    );
+    throw new CheckpointError(`${join(save, "config.json")} describes a ${String(model_type)}, and only gpt is known`);
   const model = new Gpt(shape as GptOptions);
-  await loadModel(folder, model.namedParameters());
+  await loadModel(save, model.namedParameters());
   return model;
 }
 
 /** The folder of the run that was saved last. */
 export function newestRun(): string {
   const folders = existsSync(runs) ? readdirSync(runs).map((name) => join(runs, name)) : [];
-  const saved = folders.filter((folder) => existsSync(join(folder, "model.safetensors")));
-  const time = (folder: string) => statSync(join(folder, "model.safetensors")).mtimeMs;
-  const newest = saved.sort((a, b) => time(b) - time(a))[0];
+  const time = (folder: string) => statSync(join(folder, "state.json")).mtimeMs;
+  const newest = folders
+    .filter((folder) => existsSync(join(folder, "state.json")))
+    .sort((a, b) => time(b) - time(a))[0];
   if (!newest)
     throw new CheckpointError(
       `there is no saved run in ${resolve(runs)}; train one with ./terse train, or name a run's folder`,
@@ -158,10 +181,26 @@ export function newestRun(): string {
   return newest;
 }
 
-function freshName(recipe: string | undefined): string {
+/** A folder that is this run's alone. */
+function claimFolder({ out, recipe }: Pick<Arguments, "recipe" | "out">): string {
+  if (out !== undefined) {
+    const folder = resolve(out);
+    makeFolder(folder);
+    if (readdirSync(folder).length > 0)
+      throw new CheckpointError(
+        `${folder} is not empty, and a run takes a folder of its own: choose another --out, or go on with the run that is there by --resume`,
+      );
+    return folder;
+  }
   const name = basename(recipe ?? embedded.pathname).replace(/\.ya?ml$/, "");
   const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
-  return `${name}-${time}`;
+  makeFolder(resolve(runs));
+  for (let i = 1; ; i++) {
+    const folder = resolve(runs, `${name}-${time}${i > 1 ? `-${i}` : ""}`);
+    if (existsSync(folder)) continue;
+    makeFolder(folder);
+    return folder;
+  }
 }
 
 function makeFolder(folder: string): void {
@@ -169,13 +208,9 @@ function makeFolder(folder: string): void {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
     throw new CheckpointError(
-      `the run's folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}); choose another with --out`,
+      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}); choose another with --out`,
     );
   }
-  if (existsSync(join(folder, "state.json")))
-    throw new CheckpointError(
-      `${folder} already holds a run; go on with it by --resume ${folder}, or choose another --out`,
-    );
 }
 
 /** Rank 0's text, on every rank. */

@@ -12,7 +12,7 @@ export interface SampleOptions {
 }
 
 export async function sample(args: Arguments): Promise<number> {
-  const model = await loadModelOf(args.positional[0] ?? newestRun());
+  const model = await loadModelOf(args.run ?? newestRun());
   process.stdout.write(`${args.prompt}${await continueText(model, args.prompt, args)}\n`);
   return 0;
 }
@@ -32,7 +32,8 @@ export async function continueText(model: Gpt, prompt: string, options: SampleOp
           .select(1, window.length - 1)
           .flatten(),
       );
-      return (await last.toTypedArray()) as Float32Array;
+      const scores = (await last.toTypedArray()) as Float32Array;
+      return scores.subarray(0, byteTokenizer.vocabulary); // a larger vocabulary has nothing to say beyond bytes
     });
     ids.push(pick(logits, options.temperature, uniform(options.seed, i)));
   }

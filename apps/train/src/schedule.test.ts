@@ -1,24 +1,29 @@
 import { describe, expect, it } from "vitest";
-import { embedded, readRecipe } from "./recipe.ts";
-import { learningRate } from "./schedule.ts";
+import { learningRate, type Schedule } from "./schedule.ts";
 
-const recipe = readRecipe(embedded, ["steps=101", "optimizer.lr=1", "schedule.warmup=20", "schedule.final=0.1"]);
+const schedule: Schedule = { steps: 101, lr: 1, warmup: 20, final: 0.1 };
 
 describe("the cosine schedule", () => {
   it("warms up in equal steps and reaches the top when it is over", () => {
-    expect(learningRate(0, recipe)).toBeCloseTo(1 / 20);
-    expect(learningRate(9, recipe)).toBeCloseTo(0.5);
-    expect(learningRate(19, recipe)).toBe(1);
-    expect(learningRate(20, recipe)).toBe(1);
+    expect(learningRate(0, schedule)).toBeCloseTo(1 / 20);
+    expect(learningRate(9, schedule)).toBeCloseTo(0.5);
+    expect(learningRate(19, schedule)).toBe(1);
+    expect(learningRate(20, schedule)).toBe(1);
   });
 
   it("is half-way between top and end at half time, and at the end on the last step", () => {
-    expect(learningRate(60, recipe)).toBeCloseTo(0.55);
-    expect(learningRate(100, recipe)).toBeCloseTo(0.1);
+    expect(learningRate(60, schedule)).toBeCloseTo(0.55);
+    expect(learningRate(100, schedule)).toBeCloseTo(0.1);
+  });
+
+  it("cuts a warm-up that is longer than half the run", () => {
+    const short = { ...schedule, steps: 10, warmup: 40 };
+    expect(learningRate(4, short)).toBe(1);
+    expect(learningRate(9, short)).toBeCloseTo(0.1);
+    expect(learningRate(0, { ...schedule, steps: 1 })).toBe(1);
   });
 
   it("stays constant when asked to", () => {
-    const constant = readRecipe(embedded, ["schedule.name=constant", "optimizer.lr=0.5"]);
-    expect(learningRate(399, constant)).toBe(0.5);
+    expect(learningRate(100, { ...schedule, name: "constant" })).toBe(1);
   });
 });

@@ -1,12 +1,18 @@
-import type { Recipe } from "./recipe.ts";
+export interface Schedule {
+  readonly steps: number;
+  readonly lr: number; // at the top
+  readonly name?: "cosine" | "constant";
+  readonly warmup: number; // steps
+  readonly final: number; // of lr, at the last step
+}
 
 /**
- * The learning rate of step t, from 0: linear warm-up, then a cosine down to `final` of the top at the last step.
+ * The learning rate of step t, from 0: linear warm-up, then a cosine down to `final` of the top at the last step. A warm-up
+ * longer than half the run is cut to half of it, so that a short trial reaches the top too.
  * Loshchilov and Hutter 2017, equation 5 (one cycle), https://arxiv.org/abs/1608.03983
  */
-export function learningRate(t: number, { steps, optimizer, schedule }: Recipe): number {
-  const { lr } = optimizer;
-  const { name, warmup, final } = schedule;
+export function learningRate(t: number, { steps, lr, name = "cosine", warmup: wanted, final }: Schedule): number {
+  const warmup = Math.min(wanted, Math.floor(steps / 2));
   if (t < warmup) return (lr * (t + 1)) / warmup;
   if (name === "constant" || steps <= warmup + 1) return lr;
   const progress = (t - warmup) / (steps - 1 - warmup);

@@ -1,4 +1,4 @@
-/** One rank's training run, from recipe to checkpoint. Everything that talks to other ranks goes through the optimizer. */
+/** One rank's training run, from recipe to checkpoint. In the loop only `optimizer.step` and the journal talk to other ranks. */
 import type { Group } from "@terse/collectives";
 import { Arena, scope } from "@terse/tensor";
 import type { Arguments } from "./arguments.ts";
@@ -7,6 +7,7 @@ import { evaluate } from "./evaluate.ts";
 import { Journal } from "./journal.ts";
 import type { Recipe } from "./recipe.ts";
 import { openRun } from "./run.ts";
+import { sameText } from "./same-text.ts";
 import { learningRate } from "./schedule.ts";
 
 export async function train(
@@ -21,33 +22,41 @@ export async function train(
   const run = await openRun(recipe, group, { model, data, optimizer }, args);
   await using journal = new Journal(recipe, group, { model, data, optimizer, run });
 
+  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
+  const validate = () => evaluate(model, data, recipe.evaluate.windows, group);
+
+  await optimizer.compare(); // the same seed and build on every rank …
+  await sameText(data, group); // … and the same text
+
   for (let step = run.step; step < recipe.steps; step++) {
-    if (evaluates(step, recipe)) journal.evaluated(step, await evaluate(model, data, recipe, group));
+    if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
 
     await scope(async () => {
       // every tensor born here and not kept is freed at the end
       const stop = journal.start(step);
       arena.zeroGradients();
       let loss = 0;
-      for (const { tokens, next } of await data.next(recipe.accumulate)) {
-        const share = model.loss(tokens, next).div(recipe.accumulate);
-        await share.backward();
-        loss += share.item();
-      }
-      const lr = learningRate(step, recipe);
+      for (const { tokens, next } of await data.next(recipe.accumulate))
+        loss += await scope(async () => {
+          // one micro-batch's activations at a time
+          const share = model.loss(tokens, next).div(recipe.accumulate);
+          await share.backward();
+          return share.item();
+        });
+      const lr = learningRate(step, schedule);
       const report = await optimizer.step({ lr, loss }); // all ranks take the step, or none does
       await stop({ loss, lr, ...report });
     });
 
-    if (recipe.save.every > 0 && (step + 1) % recipe.save.every === 0) await run.save(step + 1);
+    if (every(recipe.save.every, step + 1) && step + 1 < recipe.steps) await journal.aside(() => run.save(step + 1));
   }
 
   await optimizer.compare();
-  journal.evaluated(recipe.steps, await evaluate(model, data, recipe, group));
+  await journal.evaluated(recipe.steps, validate);
   await run.save(recipe.steps);
   await journal.finish();
 }
 
-function evaluates(step: number, { evaluate: { every } }: Recipe): boolean {
-  return step === 0 || (every > 0 && step % every === 0);
+function every(steps: number, step: number): boolean {
+  return steps > 0 && step % steps === 0;
 }

@@ -1,6 +1,6 @@
 /**
  * One bit an element, packed LSB first, in whole 64-bit words: bit 1 = plus, pad bits 0.
- * The memory comes from a pool and goes back with `dispose`, so that a training step allocates nothing.
+ * The memory comes from a pool and goes back with `dispose`, so that training steps use the same memory again and again.
  */
 export class Bits implements Disposable {
   readonly length: number; // elements
@@ -11,12 +11,12 @@ export class Bits implements Disposable {
   constructor(length: number) {
     this.length = length;
     this.wire = take(8 * wordsOf(length));
-    this.wire.fill(0, (length + 7) >> 3); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
+    this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
   }
 
   /** The ⌈length / 8⌉ bytes that kernels and codecs read and write. */
   get signs(): Uint8Array {
-    return this.wire.subarray(0, (this.length + 7) >> 3);
+    return this.wire.subarray(0, Math.ceil(this.length / 8));
   }
 
   [Symbol.dispose](): void {

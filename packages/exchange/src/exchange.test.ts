@@ -74,14 +74,15 @@ describe("the exchange of a step", () => {
       }
   });
 
-  it("spreads what is not finite through a mean to every rank, which can then ask who it was", async () => {
+  it("hands nothing out when a mean of the turn is not accepted, and names the rank that refused", async () => {
     const outcomes = await onRanks(3, async (group) => {
-      const exchange = openExchange(group);
       const x = new Float32Array(1000).fill(group.rank === 1 ? Number.NaN : 1);
+      const exchange = openExchange(group, { accepts: () => x.every(Number.isFinite) });
       if (group.rank === 1) exchange.refuse("the loss is not finite");
-      await exchange.mean(x);
-      expect(x.every(Number.isNaN)).toBe(true);
-      return exchange.stop().catch((error: Error) => error.message);
+      const message = exchange.mean(x).catch((error: Error) => error.message);
+      const vote = exchange.majority(bits(100, 3), { tie: "plus" }).catch(() => "no vote either");
+      expect(await vote).toBe("no vote either");
+      return message;
     });
     for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the loss is not finite");
   });

@@ -2,7 +2,7 @@
  * What an optimizer's step may ask of the other ranks. Messages asked for in one turn of the event loop leave as one,
  * in the order in which they were asked for, which is segment order on every rank.
  */
-import type { Group, Memory } from "@terse/collectives";
+import type { Group, Memory, PointerMemory } from "@terse/collectives";
 import type { Bits, Tally, Ternary } from "./bits.ts";
 import { adjacent, join } from "./join.ts";
 import { noteOf, type RefusalReason, throwRefusal } from "./refusal.ts";
@@ -31,13 +31,10 @@ export interface Exchange {
 /** The exchange of one step. */
 export interface StepExchange extends Exchange {
   /**
-   * This rank will not take the step. It says so in the votes it still sends, and every rank's await throws. A mean carries
-   * no notes: who refuses sends NaN in it, and every rank that finds its mean not finite calls `stop`.
+   * This rank will not take the step. It says so in the headers of the votes it still sends, and every rank's await throws
+   * the same StepRefusedError. A mean carries no notes: who refuses sends NaN in it, which all ranks see (`accepts`).
    */
   refuse(reason: RefusalReason): void;
-
-  /** All ranks call this together; throws the same StepRefusedError on each. */
-  stop(): Promise<never>;
 
   /** Seconds during which messages of this step were under way. */
   readonly waitedSeconds: number;
@@ -47,7 +44,14 @@ type Request =
   | { kind: "mean"; x: Memory; done(): void; failed(error: unknown): void }
   | { kind: "vote"; scheme: string; u: Bits; done(result: Bits | Ternary | Tally): void; failed(error: unknown): void };
 
-export function openExchange(group: Group): StepExchange {
+export interface ExchangeOptions {
+  /** Whether these means, the same on every rank, may be used; asked before anything of the turn is handed out. */
+  accepts?: (means: readonly Memory[]) => boolean;
+  /** Vectors of f32 that lie side by side in this memory leave as one. */
+  region?: PointerMemory;
+}
+
+export function openExchange(group: Group, { accepts = () => true, region }: ExchangeOptions = {}): StepExchange {
   let note = 0;
   let waiting: Request[] = [];
   let scheduled = false;
@@ -85,7 +89,9 @@ export function openExchange(group: Group): StepExchange {
     const [first] = requests;
     if (first!.kind === "mean") {
       const means = requests.filter((request) => request.kind === "mean");
-      for (const x of adjacent(means.map((request) => request.x))) await mean(group, x);
+      const vectors = means.map((request) => request.x);
+      for (const x of adjacent(vectors, region)) await mean(group, x);
+      if (!accepts(vectors)) await throwRefusal(group, note);
       return means.map((request) => request.done);
     }
     const votes = requests.filter((request) => request.kind === "vote");
@@ -115,7 +121,6 @@ export function openExchange(group: Group): StepExchange {
     refuse: (reason) => {
       note ||= noteOf(reason);
     },
-    stop: () => throwRefusal(group, note),
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
     majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote(tie, u),
     tally: (u) => vote("tally", u),

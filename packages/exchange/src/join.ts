@@ -51,27 +51,34 @@ export function join(vectors: readonly Bits[]): Joined {
   };
 }
 
-/** Vectors that lie behind one another in memory become one, so that they are one message. */
-export function adjacent(vectors: readonly Memory[]): Memory[] {
+/**
+ * Vectors that lie behind one another in one memory become one, so that they are one message: views of one buffer, or of
+ * `region`. What merely happens to touch does not, because on another rank it might not.
+ */
+export function adjacent(vectors: readonly Memory[], region?: PointerMemory): Memory[] {
   const merged: Memory[] = [];
   for (const vector of vectors) {
     const last = merged.at(-1);
-    const both = last && touching(last, vector);
+    const both = last && touching(last, vector, region);
     if (both) merged[merged.length - 1] = both;
     else merged.push(vector);
   }
   return merged;
 }
 
-function touching(a: Memory, b: Memory): Memory | undefined {
+function touching(a: Memory, b: Memory, region?: PointerMemory): Memory | undefined {
   if (a instanceof Float32Array && b instanceof Float32Array) {
     if (a.buffer !== b.buffer || a.byteOffset + a.byteLength !== b.byteOffset) return undefined;
     return new Float32Array(a.buffer, a.byteOffset, a.length + b.length);
   }
-  if (!isPointer(a) || !isPointer(b) || a.dtype !== "f32" || b.dtype !== "f32" || a.device !== b.device)
-    return undefined;
+  if (!region || !isPointer(a) || !isPointer(b) || !within(a, region) || !within(b, region)) return undefined;
   if (a.pointer + BigInt(4 * a.length) !== b.pointer) return undefined;
   return { pointer: a.pointer, length: a.length + b.length, dtype: a.dtype, device: a.device };
+}
+
+function within(x: PointerMemory, region: PointerMemory): boolean {
+  const end = (memory: PointerMemory) => memory.pointer + BigInt(4 * memory.length);
+  return x.dtype === "f32" && region.dtype === "f32" && x.pointer >= region.pointer && end(x) <= end(region);
 }
 
 function isPointer(memory: Memory): memory is PointerMemory {

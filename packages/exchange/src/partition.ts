@@ -16,7 +16,7 @@ export function parts(wire: Uint8Array, starts: readonly number[]): Uint8Array[]
 
 /** Of a chunk of words, the bytes that hold its first n signs. */
 export function signsOf(chunk: Uint8Array, n: number): Uint8Array {
-  return chunk.subarray(0, (n + 7) >> 3);
+  return chunk.subarray(0, Math.ceil(n / 8));
 }
 
 /** How many of the n elements lie in rank r's words: the last words may hold pad bits. */

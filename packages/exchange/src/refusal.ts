@@ -1,6 +1,6 @@
 /**
- * Why a rank will not take this step. It rides as the note in the headers of the step's own messages, so that all ranks
- * stop together before any of them has changed a parameter, and no message is sent for it.
+ * Why a rank will not take this step, so that all ranks stop together before any of them has changed a parameter. In a vote
+ * it rides as the note in the headers of the messages, and no message is sent for it. A mean carries it as NaN.
  */
 import type { Group } from "@terse/collectives";
 
@@ -40,7 +40,7 @@ export class StepRefusedError extends Error {
   constructor(rank: number | undefined, reason: string) {
     super(
       `${rank === undefined ? "the step is refused" : `rank ${rank} refuses the step`}: ${reason}. No rank has changed its parameters. ` +
-        "Lower the learning rate or clip the gradient, and start from the last checkpoint.",
+        "Lower the learning rate or clip the gradient, and go on from the last save.",
     );
     this.rank = rank;
     this.reason = reason;

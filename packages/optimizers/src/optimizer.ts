@@ -3,10 +3,10 @@
  * What all algorithms share lives here once: groups, clipping, refusing a bad step, counting, comparing the ranks.
  */
 import type { Group } from "@terse/collectives";
-import { meanBytes, openExchange, type StepExchange } from "@terse/exchange";
+import { meanBytes, openExchange, type RefusalReason, type StepExchange } from "@terse/exchange";
 import { type Arena, keep, noGrad, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
-import { clipFactor, norm, scale } from "./clipping.ts";
+import { clipFactor, norm, scale, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 
 export interface OptimizerOptions {
@@ -61,47 +61,56 @@ export class Optimizer {
 
   /**
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
-   * Throws StepRefusedError on every rank when a loss or gradient is not finite; no parameter has changed then.
+   * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its square is
+   * not: no parameter has changed then, but momenta may have, so a run goes on from its last save.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
     const before = this.#group.sent();
-    const exchange = openExchange(this.#group);
-    const own = this.#spans.filter(({ algorithm }) => algorithm.gradient === "own").map(({ g }) => g);
-    const averaged: Tensor[] = [];
+    const own = this.#gradientsOf("own");
+    // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
+    const looked = own.length > 0 ? [...own, ...this.#gradientsOf("mean")] : [];
     const ownNorm = norm(own);
-    let meanNorm: number | undefined;
-    let stopped: Promise<never> | undefined;
+    let meanNorm = 0;
+    const exchange = openExchange(this.#group, {
+      region: this.#arena.gradients,
+      accepts: (means) => {
+        meanNorm = norm(means);
+        return usable(meanNorm);
+      },
+    });
 
-    if (!Number.isFinite(loss)) exchange.refuse("the loss is not finite");
-    else if (!Number.isFinite(ownNorm)) exchange.refuse("the gradient is not finite");
-    if (Number.isFinite(loss + ownNorm)) scale(own, clipFactor(ownNorm, this.#clip));
-    else this.#poison();
+    const refusal = refusalOf(loss, looked.length > own.length ? norm(looked) : ownNorm);
+    if (refusal) {
+      exchange.refuse(refusal);
+      this.#poison();
+    } else scale(own, clipFactor(ownNorm, this.#clip));
 
     const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
       meanGradient: async (g: Tensor) => {
-        averaged.push(g);
         await exchange.mean(g);
-        // All gradients of this turn are reduced by now; the first to come here measures them together.
-        meanNorm ??= norm(averaged);
-        if (!Number.isFinite(meanNorm)) stopped ??= exchange.stop();
-        await stopped;
+        // The gradients of all spans were asked for in one turn, so their norm is the gradient's.
         scale([g], clipFactor(meanNorm, this.#clip));
       },
     });
     const context = { step: this.steps, lr };
     await Promise.all(this.#spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context)));
+
     // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
     this.steps++;
-    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     const after = this.#group.sent();
+    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     return {
-      gradientNorm: Math.hypot(ownNorm, meanNorm ?? 0),
+      gradientNorm: Math.hypot(ownNorm, meanNorm),
       bytes: after.bytes + after.headerBytes - before.bytes - before.headerBytes,
       messages: after.messages - before.messages,
       waitedSeconds: exchange.waitedSeconds,
     };
+  }
+
+  #gradientsOf(whose: Algorithm["gradient"]): Tensor[] {
+    return this.#spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
   }
 
   /**
@@ -118,12 +127,22 @@ export class Optimizer {
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
   }
 
-  /** Payload bytes that this rank sends in a step, as closed form. */
+  /** Payload bytes that this rank sends in a step, as closed form: votes leave as one message, neighbouring means too. */
   get bytesSent(): number {
     const { size, rank } = this.#group;
-    const lengths = new Map<Algorithm, number>();
-    for (const { algorithm, length } of this.#spans) lengths.set(algorithm, (lengths.get(algorithm) ?? 0) + length);
-    return [...lengths].reduce((bytes, [algorithm, n]) => bytes + algorithm.bytesSent(n, size, rank), 0);
+    const votes = new Map<Algorithm["bytesSent"], number>();
+    let bytes = 0;
+    let run = 0; // elements of neighbouring means so far
+    for (const [i, { algorithm, length }] of this.#spans.entries()) {
+      const { bytesSent, gradient } = algorithm;
+      if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
+      else run += length;
+      if (run === 0 || this.#spans[i + 1]?.algorithm.gradient === "mean") continue;
+      bytes += meanBytes(run, size, rank);
+      run = 0;
+    }
+    for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank);
+    return bytes;
   }
 
   /** What 32-bit data parallel would send instead. */
@@ -143,6 +162,11 @@ export class Optimizer {
           );
     return views;
   }
+}
+
+function refusalOf(loss: number, norm: number): RefusalReason | undefined {
+  if (!Number.isFinite(loss)) return "the loss is not finite";
+  return usable(norm) ? undefined : "the gradient is not finite";
 }
 
 /** Runs of neighbouring segments that go to the same algorithm; single segments where it may not be cut elsewhere. */

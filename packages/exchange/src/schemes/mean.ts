@@ -2,7 +2,8 @@
  * The mean of a vector over the ranks, in its own precision: a ring all-reduce.
  * Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
  *
- * Sent by a rank: 2 (P − 1) messages, about 2 (P − 1)/P · 4 n bytes (f32).
+ * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes (f32); P − 1 messages of 4 n bytes
+ * while the vector has at most 8 KiB.
  */
 import { allReduceBytes, type Group, type Memory } from "@terse/collectives";
 
