@@ -55,11 +55,11 @@ class Handles {
         return tensor;
     }
 
-    // Remembers that the garbage collector was told about the tensor's bytes. Returns how many.
+    // Bytes that the garbage collector should hear of for this tensor: none for a view of memory that others hold too.
     int64_t count_external(double handle) {
         Slot* slot = slot_of(handle);
-        if (!slot || slot->external) return 0;
-        return slot->external = static_cast<int64_t>(slot->tensor.nbytes());
+        if (!slot || slot->external || !slot->tensor.has_storage() || slot->tensor.storage().use_count() > 1) return 0;
+        return slot->external = static_cast<int64_t>(slot->tensor.storage().nbytes());
     }
 
     struct Memory {

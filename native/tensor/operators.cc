@@ -182,13 +182,18 @@ std::optional<c10::Scalar> scalar_of(napi_env env, napi_value value) {
     return std::nullopt;
 }
 
-const at::Tensor& tensor_argument(Context& context, const Argument& argument, napi_value value) {
-    double handle;
-    if (napi_get_value_double(context.env, value, &handle) != napi_ok || !Handles::plausible(handle)) refuse(context.env, argument, value);
+const at::Tensor& tensor_argument(Context& context, const Argument& argument, napi_value value, double handle) {
     const at::Tensor* tensor = context.handles.find(handle);
+    if (!tensor && !Handles::plausible(handle)) refuse(context.env, argument, value);
     if (!tensor)
         throw DisposedError("the tensor given as \"" + argument.name + "\" has been disposed, or the scope it was born in has ended; keep() it, or return it from the scope");
     return *tensor;
+}
+
+const at::Tensor& tensor_argument(Context& context, const Argument& argument, napi_value value) {
+    double handle;
+    if (napi_get_value_double(context.env, value, &handle) != napi_ok) refuse(context.env, argument, value);
+    return tensor_argument(context, argument, value, handle);
 }
 
 // Calls `take(element)` for each element of an array; false when it is no array.
@@ -225,7 +230,7 @@ c10::IValue value_of(Context& context, const Argument& argument, napi_value valu
     switch (argument.kind) {
         case Kind::tensor: {
             double handle;
-            if (napi_get_value_double(env, value, &handle) == napi_ok) return tensor_argument(context, argument, value);
+            if (napi_get_value_double(env, value, &handle) == napi_ok) return tensor_argument(context, argument, value, handle);
             break;
         }
         case Kind::scalar:

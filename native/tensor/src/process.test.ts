@@ -56,7 +56,7 @@ describe("a process", () => {
       const code = ${JSON.stringify(`${graph} await native.backward(loss, undefined, false); const g = native.grad(x); await import("node:worker_threads").then((w) => w.parentPort.postMessage(native.shape(g)));`)};
       const start = () => new Worker("const ready = import(" + JSON.stringify(${JSON.stringify(new URL("./index.ts", import.meta.url).href)}) + "); ready.then(async ({ native }) => {" + code + "});", { eval: true });
       const workers = [start(), start()];
-      for (const worker of workers) console.log(JSON.stringify((await once(worker, "message"))[0]));
+      for (const [shape] of await Promise.all(workers.map((worker) => once(worker, "message")))) console.log(JSON.stringify(shape));
       const doomed = start();
       setTimeout(() => doomed.terminate(), 300);
       await once(doomed, "exit");

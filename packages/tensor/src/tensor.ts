@@ -169,12 +169,12 @@ const id = {
 };
 
 /** One operator, one new tensor. */
-function run(operator: number, a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown): Tensor {
-  return new Tensor(native.call(operator, a, b, c, d, e) as Handle);
+function run(operator: number, ...values: unknown[]): Tensor {
+  return new Tensor(native.call(operator, ...values) as Handle);
 }
 
-function runMany(operator: number, a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown): Tensor[] {
-  return (native.call(operator, a, b, c, d, e) as Handle[]).map((handle) => new Tensor(handle));
+function runMany(operator: number, ...values: unknown[]): Tensor[] {
+  return (native.call(operator, ...values) as Handle[]).map((handle) => new Tensor(handle));
 }
 
 const dims = (dim: Dim | undefined): readonly number[] | undefined => (typeof dim === "number" ? [dim] : dim);
