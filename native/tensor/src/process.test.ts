@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { packageRoot, readBuildInfo } from "./index.ts";
 
 /** A Node process of its own that runs this code with `native` in scope. */
 function run(code: string, environment: Record<string, string> = {}) {
@@ -90,6 +91,20 @@ describe("a process", () => {
 });
 
 describe("libtorch in Node's process", () => {
+  it("is the one that the addon was built against, or is refused by name", () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-other-"));
+    try {
+      copyFileSync(join(readBuildInfo(packageRoot)!.libtorch, "lib", "libc10.so"), join(folder, "libc10.so"));
+      const { status, signal, stderr } = run("", { LD_LIBRARY_PATH: folder }); // goes before the addon's own path
+      expect({ status, signal }).toEqual({ status: 1, signal: null });
+      expect(stderr).toMatch(
+        /addon was built against \S+\/lib\/libc10\.so, but this process has \S+terse-other-\w+\/libc10\.so; set LIBTORCH/,
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   /** Symbols that the dynamic linker bound from libtorch and what it brought to the node binary. */
   function boundToNode(environment: Record<string, string>): string[] {
     const folder = mkdtempSync(join(tmpdir(), "terse-bindings-"));

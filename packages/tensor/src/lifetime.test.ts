@@ -1,5 +1,6 @@
 import { AsyncResource } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
+import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { keep, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "./index.ts";
 
@@ -224,6 +225,13 @@ describe("dispose", () => {
       expect(isAlive(seen)).toBe(true);
     }
     expect(isAlive(seen)).toBe(false);
+  });
+
+  it("shows in a log, where looking is no error", () => {
+    const x = ones([2, 3]);
+    expect(inspect({ x })).toBe("{ x: Tensor(f32[2, 3], cpu) }");
+    x.dispose();
+    expect(inspect({ x })).toBe("{ x: Tensor(disposed) }");
   });
 
   it("inside a scope leaves nothing for the scope to free", () => {

@@ -268,7 +268,11 @@ export class Tensor extends Resource implements Disposable, PointerMemory {
   }
 
   [inspect.custom](): string {
-    return this.toString();
+    try {
+      return this.toString();
+    } catch {
+      return "Tensor(disposed)"; // looking at it in a log is no use of it
+    }
   }
   override toString(): string {
     return `Tensor(${this.dtype}[${this.shape.join(", ")}], ${this.device})`;

@@ -1,0 +1,78 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "terse-find-")));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const finder = fileURLToPath(new URL("../../cmake/libtorch.cmake", import.meta.url));
+const hasCMake = spawnSync("cmake", ["--version"]).status === 0;
+
+/** A folder that looks like libtorch, as far as one looks before compiling. */
+function libtorch(name: string): string {
+  const root = join(folder, name);
+  mkdirSync(join(root, "lib"), { recursive: true });
+  mkdirSync(join(root, "include", "ATen"), { recursive: true });
+  writeFileSync(join(root, "lib", "libtorch_cpu.so"), "");
+  return root;
+}
+
+/** A python3 whose torch is at `root`, or that has none. */
+function pythonWith(root: string | undefined): string {
+  const bin = mkdtempSync(join(folder, "bin-"));
+  writeFileSync(join(bin, "python3"), root ? `#!/bin/sh\necho ${root}\n` : "#!/bin/sh\nexit 1\n");
+  chmodSync(join(bin, "python3"), 0o755);
+  return bin;
+}
+
+function find(environment: Record<string, string>, python: string | undefined) {
+  const script = join(folder, "find.cmake");
+  writeFileSync(script, `include(${finder})\nterse_find_libtorch(root how)\nmessage("found=\${root} by=\${how}")\n`);
+  const path = `${pythonWith(python)}:${process.env["PATH"]}`;
+  const { status, stderr } = spawnSync("cmake", ["-P", script], {
+    encoding: "utf8",
+    env: { HOME: folder, PATH: path, ...environment },
+  });
+  return { status, said: stderr.replace(/\s+/g, " ").trim() };
+}
+
+describe.skipIf(!hasCMake)(`the build finds libtorch${hasCMake ? "" : " (skipped: there is no cmake)"}`, () => {
+  const toolchain = join(folder, "toolchain");
+  libtorch("toolchain/libtorch-2.9.1/torch");
+  const newest = libtorch("toolchain/libtorch-2.13.0/torch");
+  const installed = libtorch("site-packages/torch");
+  const own = libtorch("own");
+
+  it("by LIBTORCH first, through links", () => {
+    symlinkSync(own, join(folder, "link"));
+    expect(find({ LIBTORCH: join(folder, "link"), TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(
+      `found=${own} by=LIBTORCH`,
+    );
+  });
+
+  it("else by python3", () => {
+    expect(find({ LIBTORCH: "", TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(`found=${installed} by=python3`);
+  });
+
+  it("else as the newest of the toolchain folder, by number and not by letters", () => {
+    expect(find({ TERSE_TOOLCHAIN: toolchain }, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
+    mkdirSync(join(folder, ".cache"));
+    symlinkSync(toolchain, join(folder, ".cache", "terse"));
+    expect(find({}, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
+  });
+
+  it("and a LIBTORCH that is none is an error, although others are there", () => {
+    const { status, said } = find({ LIBTORCH: "/nowhere", TERSE_TOOLCHAIN: toolchain }, installed);
+    expect(status).not.toBe(0);
+    expect(said).toContain("LIBTORCH is /nowhere, which has no lib/libtorch_cpu.so");
+  });
+
+  it("or names the three ways to bring it", () => {
+    const { status, said } = find({ TERSE_TOOLCHAIN: join(folder, "empty") }, undefined);
+    expect(status).not.toBe(0);
+    for (const way of ["LIBTORCH=", "pip install torch", "./terse setup"]) expect(said).toContain(way);
+  });
+});
