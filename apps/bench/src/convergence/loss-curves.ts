@@ -1,28 +1,31 @@
 /** Draws docs/results/convergence.svg and writes its numbers beside it. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { bytesText } from "@terse/train/format";
 import type { Curve } from "./convergence.ts";
 
 const folder = fileURLToPath(new URL("../../../../docs/results/", import.meta.url));
 const colours = ["#57606a", "#d1242f", "#0969da", "#1a7f37"];
+const [ceiling, floor] = [5.7, 1.9]; // nats per byte
 const [width, height, left, right, top, bottom] = [860, 340, 56, 24, 44, 46];
 
 export function lossCurves(curves: readonly Curve[], settings: object): void {
   mkdirSync(folder, { recursive: true });
   const record = { command: "./terse bench convergence", settings, curves };
   writeFileSync(`${folder}convergence.json`, `${JSON.stringify(record, undefined, 1)}\n`);
-  writeFileSync(`${folder}convergence.svg`, svg(curves));
+  writeFileSync(`${folder}convergence.svg`, picture(curves));
 }
 
-function svg(curves: readonly Curve[]): string {
+export function picture(curves: readonly Curve[]): string {
   const half = (width - left - right - 64) / 2;
   const steps = Math.max(...curves.flatMap(({ points }) => points.map(({ step }) => step)));
   const total = (curve: Curve, step: number) => curve.bytesPerStep * step;
   const low = Math.log10(total([...curves].sort((a, b) => a.bytesPerStep - b.bytesPerStep)[0]!, 20));
   const high = Math.log10(Math.max(...curves.map((curve) => total(curve, steps))));
-  const y = (loss: number) => top + ((5.6 - loss) / 4.6) * (height - top - bottom);
+  const y = (loss: number) => top + ((ceiling - loss) / (ceiling - floor)) * (height - top - bottom);
   const bySteps = (step: number) => left + (step / steps) * half;
   const byBytes = (bytes: number) => left + half + 64 + ((Math.log10(bytes) - low) / (high - low)) * half;
+  const tick = (bytes: number) => bytesText(bytes).replace(/\.0+ /, " ");
   const path = (points: readonly [number, number][]) =>
     points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
 
@@ -34,24 +37,27 @@ function svg(curves: readonly Curve[]): string {
     );
     return `<path d="${a}" stroke="${colour}"/><path d="${b}" stroke="${colour}"/>`;
   });
+  // Each entry as wide as its text, about 6.2 units a letter.
+  let x = left;
   const legend = curves.map(({ method, points }, i) => {
-    const x = left + (i % 4) * 202;
-    return `<g transform="translate(${x} 18)"><rect width="14" height="3" y="-5" fill="${colours[i]}"/><text x="20">${method}: ${points.at(-1)!.loss.toFixed(3)}</text></g>`;
+    const text = `${method}: ${points.at(-1)!.loss.toFixed(2)}`;
+    const entry = `<g transform="translate(${x.toFixed(0)} 18)"><rect width="14" height="3" y="-5" fill="${colours[i % colours.length]}"/><text x="19">${text}</text></g>`;
+    x += 19 + 6.2 * text.length + 14;
+    return entry;
   });
-  const grid = [1, 2, 3, 4, 5].map((loss) => {
+  const grid = [2, 3, 4, 5].map((loss) => {
     const at = y(loss).toFixed(1);
     return `<path class="grid" d="M${left} ${at}h${half}M${left + half + 64} ${at}h${half}"/><text class="axis" x="${left - 8}" y="${y(loss) + 4}" text-anchor="end">${loss}</text>`;
   });
   const powers = [];
   for (let p = Math.ceil(low); p <= high; p++) powers.push(p);
-  const names: Record<number, string> = { 6: "1 MB", 7: "10 MB", 8: "100 MB", 9: "1 GB", 10: "10 GB", 11: "100 GB" };
   const ticks = [
     ...[0, steps / 4, steps / 2, (3 * steps) / 4, steps].map(
       (s) => `<text class="axis" x="${bySteps(s)}" y="${height - bottom + 18}" text-anchor="middle">${s}</text>`,
     ),
     ...powers.map(
       (p) =>
-        `<text class="axis" x="${byBytes(10 ** p)}" y="${height - bottom + 18}" text-anchor="middle">${names[p] ?? `1e${p}`}</text>`,
+        `<text class="axis" x="${byBytes(10 ** p)}" y="${height - bottom + 18}" text-anchor="middle">${tick(10 ** p)}</text>`,
     ),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
