@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { bytesText, durationText } from "./format.ts";
+import { bytesText, durationText, printable } from "./format.ts";
 
 it("says bytes in powers of a thousand", () => {
   expect([0, 999, 1000, 522_592, 16_722_944, 2e12].map(bytesText)).toEqual([
@@ -14,4 +14,8 @@ it("says bytes in powers of a thousand", () => {
 
 it("says durations as a clock does", () => {
   expect([0, 9, 95, 4000].map(durationText)).toEqual(["0:00", "0:09", "1:35", "1:06:40"]);
+});
+
+it("shows control characters as dots, so that a model cannot move the cursor", () => {
+  expect(printable("a\u001b[2Jb\r\n\tc\u009b")).toBe("a·[2Jb·\n\tc·");
 });

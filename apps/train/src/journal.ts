@@ -1,9 +1,9 @@
 /** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
 import type { Group } from "@terse/collectives";
-import type { TextData } from "@terse/data";
+import { byteTokenizer, type TextData } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
-import { bytesText, durationText } from "./format.ts";
+import { bytesText, durationText, printable } from "./format.ts";
 import type { Recipe } from "./recipe.ts";
 import type { Run } from "./run.ts";
 import { continueText } from "./sample.ts";
@@ -113,10 +113,13 @@ export class Journal implements AsyncDisposable {
   /** The last words of a run: how far it came, what it cost, what it writes now, and where its files are. */
   async finish(): Promise<void> {
     if (!this.#terminal) return;
-    const { model, optimizer, run } = this.#parts;
+    const { model, data, optimizer, run } = this.#parts;
     const { bytes: length, temperature } = this.#recipe.sample;
+    // The first words of the held-out text: of the same kind as what the model has read, but new to it.
+    const heldOut = data.validationBytes.length > 0 ? data.validationBytes : data.trainBytes;
+    const prompt = byteTokenizer.decode(heldOut.subarray(0, 24));
     const text =
-      length > 0 ? await continueText(model, "\n", { bytes: length, temperature, seed: this.#recipe.seed }) : "";
+      length > 0 ? await continueText(model, prompt, { bytes: length, temperature, seed: this.#recipe.seed }) : "";
     const sent = this.#lastReport?.bytes ?? optimizer.bytesSent;
     const dense = optimizer.denseBytes;
     this.#terminal.summary({
@@ -129,7 +132,7 @@ export class Journal implements AsyncDisposable {
           : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: durationText((performance.now() - this.#began) / 1000),
       run: run.folder,
-      ...(text && { sample: text }),
+      ...(text && { [`sample after ${JSON.stringify(prompt)}`]: printable(text) }),
     });
   }
 

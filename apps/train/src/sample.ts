@@ -3,6 +3,7 @@ import { byteTokenizer, philox } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { Arguments } from "./arguments.ts";
+import { printable } from "./format.ts";
 import { loadModelOf, newestRun } from "./run.ts";
 
 export interface SampleOptions {
@@ -13,7 +14,7 @@ export interface SampleOptions {
 
 export async function sample(args: Arguments): Promise<number> {
   const model = await loadModelOf(args.run ?? newestRun());
-  process.stdout.write(`${args.prompt}${await continueText(model, args.prompt, args)}\n`);
+  process.stdout.write(`${args.prompt}${printable(await continueText(model, args.prompt, args))}\n`);
   return 0;
 }
 

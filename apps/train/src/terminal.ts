@@ -42,7 +42,7 @@ function live(out: NodeJS.WriteStream): Terminal {
       clear();
       out.write("\n");
       for (const [key, value] of Object.entries(values))
-        out.write(key === "sample" ? `\n${value}\n` : `${bold(key.padEnd(16))} ${value}\n`);
+        out.write(key.startsWith("sample") ? `\n${bold(key)}\n${value}\n` : `${bold(key.padEnd(16))} ${value}\n`);
     },
     close: clear,
   };
@@ -59,7 +59,7 @@ function plain(out: NodeJS.WriteStream): Terminal {
     fact: (values) => out.write(`${pairs(values)}\n`),
     summary(values) {
       for (const [key, value] of Object.entries(values))
-        out.write(key === "sample" ? `sample:\n${value}\n` : `${key}: ${value}\n`);
+        out.write(key.startsWith("sample") ? `${key}:\n${value}\n` : `${key}: ${value}\n`);
     },
     close() {},
   };
