@@ -31,7 +31,8 @@ describe("a loopback world", () => {
     for (const [k, error] of errors) {
       expect(error).toBeInstanceOf(RankLostError);
       expect((error as RankLostError).rank).toBe(2);
-      expect(k).toBe(2);
+      // Rank 2 has finished its second operation; another may still have been in it, and misses what was under way.
+      expect([1, 2]).toContain(k);
     }
     await Promise.all(groups.map((group) => group.close()));
   });
