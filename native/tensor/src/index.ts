@@ -16,8 +16,23 @@ export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 checkBuild(packageRoot);
 
 /** The dispatcher of libtorch, opened. */
-export const native = loadAddon("tensor", import.meta.url) as unknown as Native;
+export const native = withShortSpin(() => loadAddon("tensor", import.meta.url)) as unknown as Native;
 native.setErrors(TensorError, TensorDisposedError);
 
 // process.exit() runs libtorch's destructors, and no cleanup hook of Node before them: no backward may be under way then.
 process.once("exit", () => native.stop());
+
+/**
+ * libgomp lets its workers spin between parallel regions for some 15 ms before they sleep: on a machine that others use too, a
+ * step then takes four times as long. Half a millisecond is as fast where one is alone. libgomp reads the variable when it is
+ * opened; our own child processes need not see it.
+ */
+function withShortSpin<T>(open: () => T): T {
+  if (process.env["GOMP_SPINCOUNT"] !== undefined || process.env["OMP_WAIT_POLICY"] !== undefined) return open();
+  process.env["GOMP_SPINCOUNT"] = "10000";
+  try {
+    return open();
+  } finally {
+    delete process.env["GOMP_SPINCOUNT"];
+  }
+}

@@ -83,6 +83,12 @@ describe("a process", () => {
     expect(run("console.log(native.numThreads())", { OMP_NUM_THREADS: "1" }).stdout).toBe("1\n");
   });
 
+  it("leaves the environment for child processes as it was", () => {
+    const code = "console.log(process.env.GOMP_SPINCOUNT)";
+    expect(run(code).stdout).toBe("undefined\n");
+    expect(run(code, { GOMP_SPINCOUNT: "7" }).stdout).toBe("7\n");
+  });
+
   it("says that backward came before CUDA", () => {
     const { stdout } = run(`${graph} await native.backward(loss, undefined, false);
       try { native.openDevice("cuda:0"); } catch (error) { console.log(error.message); }`);
