@@ -1,26 +1,13 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { lion, lionCub } from "./index.ts";
-import { optimizerContract } from "./optimizer-contract.ts";
+import { optimizerContract, votingOracle } from "./optimizer-contract.ts";
 import { trajectory } from "./testing.ts";
 
 optimizerContract("lion-cub", {
   create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25 }),
   // Algorithm 1 of the paper, with one bit and alternating ties (§3.2)
-  oracle: (n, ranks) => {
-    const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
-    return (θ, g, { step, lr }) => {
-      const alternate = step % 2 === 0 ? 1 : -1;
-      for (let i = 0; i < n; i++) {
-        let sum = 0;
-        for (let r = 0; r < ranks; r++) {
-          sum += Math.sign(0.5 * m[r]![i]! + 0.5 * g[r]![i]!) || alternate;
-          m[r]![i] = 0.75 * m[r]![i]! + 0.25 * g[r]![i]!;
-        }
-        θ[i] = θ[i]! - lr * ((Math.sign(sum) || alternate) + 0.25 * θ[i]!);
-      }
-    };
-  },
+  oracle: votingOracle((sum, _, alternate) => Math.sign(sum) || alternate),
 });
 
 describe("lion-cub", () => {

@@ -170,3 +170,24 @@ async function values(arena: Arena): Promise<number[]> {
 export function mean(g: readonly number[][]): number[] {
   return g[0]!.map((_, i) => g.reduce((sum, of) => sum + of[i]!, 0) / g.length);
 }
+
+/**
+ * A Lion whose ranks vote, plainly in float64, with β₁ 1/2, β₂ 3/4, λ 1/4 and zeros alternating: Algorithm 1 of both papers.
+ * `Δ` makes the update of the sum of the ranks' signs.
+ */
+export function votingOracle(Δ: (sum: number, ranks: number, alternate: number) => number) {
+  return (n: number, ranks: number): Oracle => {
+    const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
+    return (θ, g, { step, lr }) => {
+      const alternate = step % 2 === 0 ? 1 : -1;
+      for (let i = 0; i < n; i++) {
+        let sum = 0;
+        for (let r = 0; r < ranks; r++) {
+          sum += Math.sign(0.5 * m[r]![i]! + 0.5 * g[r]![i]!) || alternate;
+          m[r]![i] = 0.75 * m[r]![i]! + 0.25 * g[r]![i]!;
+        }
+        θ[i] = θ[i]! - lr * (Δ(sum, ranks, alternate) + 0.25 * θ[i]!);
+      }
+    };
+  };
+}
