@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { nearest } from "../packages/options/src/nearest.ts"; // a file without imports: it runs before any package is there
 import { build, check } from "./check.ts";
 import { doctor } from "./doctor.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
-import { nearest } from "./nearest.ts";
 import { type Part, setUp } from "./set-up.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { root, toolchain } from "./toolchain.ts";
