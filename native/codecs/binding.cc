@@ -58,35 +58,130 @@ Napi::Object options_of(const Napi::CallbackInfo& info, size_t i) {
 const terse_codec& codec_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_codec*>(info.Data()); }
 const terse_vote& vote_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_vote*>(info.Data()); }
 
-Napi::Value wire_bytes(const Napi::CallbackInfo& info) {
-    return Napi::Number::New(info.Env(), static_cast<double>(codec_of(info).wire_bytes(count_of(info[0], "n"))));
+void throw_unless_ok(Napi::Env env, terse_codec_status status) {
+    if (status != TERSE_CODEC_OK) throw Napi::RangeError::New(env, terse_codec_sentence(status));
 }
 
-const uint8_t* hold_of(const Napi::Object& options, size_t n) {
-    const Napi::Value hold = options.Get("hold");
-    return hold.IsUndefined() ? nullptr : bytes_of(hold, "hold", n / 8 + (n % 8 != 0));
+// A property that may be absent.
+template <typename Read>
+void read(const Napi::Object& from, const char* name, Read take) {
+    const Napi::Value value = from.Get(name);
+    if (!value.IsUndefined()) take(value, name);
+}
+
+uint32_t small_of(const Napi::Value& value, const char* what) {
+    const size_t count = count_of(value, what);
+    if (count > UINT32_MAX) throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected at most 4294967295");
+    return static_cast<uint32_t>(count);
+}
+
+terse_levels levels_of(const Napi::Value& value, const char* what) {
+    static const char* names[] = {"uniform", "without-zero", "logarithmic"};
+    if (value.IsString())
+        for (int i = 0; i < 3; i++)
+            if (value.As<Napi::String>().Utf8Value() == names[i]) return static_cast<terse_levels>(i);
+    throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected \"uniform\", \"without-zero\" or \"logarithmic\"");
+}
+
+// The options of one call, and the memory that they point to.
+struct Options {
+    terse_codec_options c{};
+    std::vector<size_t> segments;
+
+    // What shapes the wire.
+    explicit Options(const Napi::Object& parameters) {
+        c.size = sizeof c;
+        c.scale = 1.0f;
+        read(parameters, "bits", [&](auto& value, auto* name) { c.bits = small_of(value, name); });
+        read(parameters, "width", [&](auto& value, auto* name) { c.width = small_of(value, name); });
+        read(parameters, "ranks", [&](auto& value, auto* name) { c.ranks = small_of(value, name); });
+        read(parameters, "unscaled", [&](auto& value, auto*) { c.unscaled = value.ToBoolean(); });
+        read(parameters, "levels", [&](auto& value, auto* name) { c.levels = levels_of(value, name); });
+        read(parameters, "dimensions", [&](auto& value, auto* name) { c.dimensions = small_of(value, name); });
+        read(parameters, "block", [&](auto& value, auto* name) { c.block = count_of(value, name); });
+        read(parameters, "k", [&](auto& value, auto* name) { c.k = count_of(value, name); });
+        read(parameters, "clip", [&](auto& value, auto* name) {
+            if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
+            c.clip = value.template As<Napi::Number>().FloatValue();
+        });
+        read(parameters, "segments", [&](auto& value, auto* name) {
+            if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected an array of lengths");
+            const auto lengths = value.template As<Napi::Array>();
+            size_t end = 0;
+            segments.reserve(lengths.Length() + 1);
+            for (uint32_t i = 0; i < lengths.Length(); i++) segments.push_back(end += count_of(lengths.Get(i), "segments"));
+            c.segments = segments.data();  // not null: reserved
+            c.segment_count = lengths.Length();
+        });
+    }
+
+    // And what one call depends on beside the floats.
+    Options(const Napi::Object& parameters, const Napi::Object& call, size_t n) : Options(parameters) {
+        read(call, "zero", [&](auto& value, auto* name) { c.zero = zero_of(value, name); });
+        read(call, "hold", [&](auto& value, auto* name) { c.hold = bytes_of(value, name, n / 8 + (n % 8 != 0)); });
+        read(call, "seed", [&](auto& value, auto* name) { c.seed = count_of(value, name); });
+        read(call, "step", [&](auto& value, auto* name) { c.step = count_of(value, name); });
+        read(call, "index", [&](auto& value, auto* name) { c.index = count_of(value, name); });
+        read(call, "scale", [&](auto& value, auto* name) {
+            if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
+            c.scale = value.template As<Napi::Number>().FloatValue();
+        });
+    }
+
+    Options(const Options&) = delete;
+};
+
+size_t wire_bytes_of(const Napi::Env env, const terse_codec& codec, size_t n, const Options& options) {
+    size_t bytes = 0;
+    throw_unless_ok(env, terse_codec_wire_bytes(&codec, n, &options.c, &bytes));
+    return bytes;
+}
+
+Napi::Value wire_bytes(const Napi::CallbackInfo& info) {
+    const Options options(options_of(info, 1));
+    return Napi::Number::New(info.Env(), static_cast<double>(wire_bytes_of(info.Env(), codec_of(info), count_of(info[0], "n"), options)));
+}
+
+// The index of the element that was refused, n where none was.
+Napi::Value accepted(Napi::Env env, terse_codec_status status, size_t n, size_t bad) {
+    if (status != TERSE_CODEC_NOT_FINITE && status != TERSE_CODEC_DOES_NOT_FIT) throw_unless_ok(env, status);
+    return Napi::Number::New(env, static_cast<double>(status == TERSE_CODEC_OK ? n : bad));
 }
 
 Napi::Value encode(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
-    size_t n;
+    size_t n, bad = 0;
     const float* x = floats_of(info[1], "x", n);
-    uint8_t* wire = bytes_of(info[0], "wire", codec.wire_bytes(n));
-    const Napi::Object given = options_of(info, 2);
-    const terse_codec_options options = {zero_of(given.Get("zero"), "zero"), hold_of(given, n), 1.0f};
-    return Napi::Number::New(info.Env(), static_cast<double>(codec.encode(wire, x, n, &options)));
+    const Options options(options_of(info, 2), options_of(info, 3), n);
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    uint8_t* wire = bytes_of(info[0], "wire", bytes);
+    const terse_codec_status status = terse_codec_encode(&codec, wire, bytes, x, n, &options.c, &bad);
+    return accepted(info.Env(), status, n, bad);
 }
 
-void decode_add(const Napi::CallbackInfo& info) {
+Napi::Value encode_with_feedback(const Napi::CallbackInfo& info) {
+    const terse_codec& codec = codec_of(info);
+    size_t n, errors, bad = 0;
+    const float* x = floats_of(info[1], "x", n);
+    float* error = floats_of(info[2], "error", errors);
+    if (errors != n) throw Napi::RangeError::New(info.Env(), "error: expected " + std::to_string(n) + " floats, got " + std::to_string(errors));
+    const Options options(options_of(info, 3), options_of(info, 4), n);
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    uint8_t* wire = bytes_of(info[0], "wire", bytes);
+    const terse_codec_status status = terse_codec_encode_with_feedback(&codec, wire, bytes, x, error, n, &options.c, &bad);
+    return accepted(info.Env(), status, n, bad);
+}
+
+Napi::Value decode_add(const Napi::CallbackInfo& info) {
     const terse_codec& codec = codec_of(info);
     size_t n;
     float* sum = floats_of(info[0], "sum", n);
-    const uint8_t* wire = bytes_of(info[1], "wire", codec.wire_bytes(n));
-    const Napi::Object given = options_of(info, 2);
-    const Napi::Value scale = given.Get("scale");
-    if (!scale.IsNumber()) throw Napi::TypeError::New(info.Env(), "scale: expected a number");
-    const terse_codec_options options = {TERSE_ZERO_PLUS, hold_of(given, n), scale.As<Napi::Number>().FloatValue()};
-    codec.decode_add(sum, wire, n, &options);
+    const Options options(options_of(info, 2), options_of(info, 3), n);
+    const size_t bytes = wire_bytes_of(info.Env(), codec, n, options);
+    const uint8_t* wire = bytes_of(info[1], "wire", bytes);
+    const terse_codec_status status = terse_codec_decode_add(&codec, sum, n, wire, bytes, &options.c);
+    if (status != TERSE_CODEC_BAD_WIRE) throw_unless_ok(info.Env(), status);
+    return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
 }
 
 struct Wires {
@@ -98,10 +193,6 @@ struct Wires {
             pointers.push_back(bytes_of(array.Get(i), (what + ("[" + std::to_string(i) + "]")).c_str(), n / 8 + (n % 8 != 0)));
     }
 };
-
-void throw_unless_ok(Napi::Env env, terse_codec_status status) {
-    if (status != TERSE_CODEC_OK) throw Napi::RangeError::New(env, terse_codec_sentence(status));
-}
 
 void majority(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[2], "n");
@@ -142,9 +233,17 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["implementation"] = codec->implementation;
         object["wireBytes"] = Napi::Function::New<wire_bytes>(env, "wireBytes", data_of(codec));
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
+        object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
         list[i] = object;
     }
+    return list;
+}
+
+Napi::Value implementations(const Napi::CallbackInfo& info) {
+    Napi::Array list = Napi::Array::New(info.Env());
+    const char* name;
+    for (uint32_t i = 0; (name = terse_implementation_at(i)); i++) list[i] = name;
     return list;
 }
 
@@ -166,6 +265,7 @@ Napi::Value votes(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_codecs_abi());
+    exports["implementations"] = Napi::Function::New<implementations>(env, "implementations");
     exports["codecs"] = Napi::Function::New<codecs>(env, "codecs");
     exports["votes"] = Napi::Function::New<votes>(env, "votes");
     return exports;

@@ -6,7 +6,7 @@
 
 #include "terse/codecs.h"
 
-enum { MAX = 8400, WIRE = MAX / 8 + 80, SENTINEL = 0xA5, MARGIN = 40 };
+enum { MAX = 8400, WIRE = MAX * 8 + 80, SENTINEL = 0xA5, MARGIN = 40 };
 
 static long checks, bad;
 
@@ -51,33 +51,94 @@ static void list_lengths(void) {
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) lengths[length_count++] = more[i];
 }
 
-static float x_room[MAX + 2 * MARGIN], sum_room[2][MAX + 2 * MARGIN];
-static uint8_t wire_room[2][WIRE + 2 * MARGIN], hold_room[WIRE];
+// One way to use a codec. What depends on n is filled in by `fill`.
+typedef struct configuration {
+    const char *codec;
+    void (*fill)(terse_codec_options *options, size_t n);
+    float (*number)(void);  // numbers that the codec can write; any finite ones where NULL
+    size_t least;           // fewest floats that it writes
+} configuration;
 
-static void check_codec(const terse_codec *codec, const terse_codec *scalar) {
+static uint8_t hold_room[WIRE];
+static size_t segments_room[4];
+
+static void zeros_plus(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS; }
+static void zeros_minus_and_a_mask(terse_codec_options *o, size_t n) {
+    o->zero = TERSE_ZERO_MINUS, o->hold = hold_room + n % 7;
+}
+
+static const configuration configurations[] = {
+    {"sign", zeros_plus, NULL, 0},
+    {"sign", zeros_minus_and_a_mask, NULL, 0},
+};
+
+// Segments of every kind: an empty one, one of one element, odd ends.
+static inline void by_segments(terse_codec_options *o, size_t n) {
+    segments_room[0] = 0, segments_room[1] = n / 3, segments_room[2] = n ? n - 1 : 0, segments_room[3] = n;
+    if (segments_room[2] < segments_room[1]) segments_room[2] = segments_room[1];
+    o->segments = segments_room, o->segment_count = 4;
+}
+
+static float x_room[MAX + 2 * MARGIN], sum_room[2][MAX + 2 * MARGIN], error_room[2][MAX];
+static uint8_t wire_room[2][WIRE + 2 * MARGIN];
+
+static void check_codec(const terse_codec *codec, const terse_codec *scalar, const configuration *c) {
     const char *name = codec->name, *by = codec->implementation;
     for (size_t l = 0; l < length_count; l++) {
         const size_t n = lengths[l];
-        for (int kind = 0; kind < 8; kind++) {
+        if (n < c->least) continue;
+        for (int kind = 0; kind < 3; kind++) {
             // Odd starts: the wire at any byte, the floats at any float.
             const size_t shift = random_word() % 32;
             float *x = x_room + shift;
             uint8_t *wire = wire_room[0] + shift, *expected = wire_room[1] + shift;
-            for (size_t i = 0; i < n; i++) x[i] = kind / 4 ? random_float() : kind % 2 ? 0.0f : -0.0f;
+            float (*const number)(void) = c->number ? c->number : random_float;
+            for (size_t i = 0; i < n; i++) x[i] = kind == 0 ? i % 2 ? 0.0f : -0.0f : number();
             random_bytes(hold_room, sizeof hold_room);
-            const terse_codec_options options = {kind % 2 ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS, kind % 4 < 2 ? NULL : hold_room + shift % 7, kind % 4 == 1 ? 1.0f : 0.3f};
-            expect(codec->wire_bytes(n) == scalar->wire_bytes(n), name, by, n, "bytes for n floats");
+            terse_codec_options options = TERSE_CODEC_OPTIONS;
+            c->fill(&options, n);
+            options.seed = random_word(), options.step = random_word(), options.index = random_word() / 64 * 64;
+            options.scale = kind == 1 ? 1.0f : 0.3f;
+
+            size_t bytes = 0, scalar_bytes = 0, bad, scalar_bad;
+            expect(terse_codec_wire_bytes(codec, n, &options, &bytes) == TERSE_CODEC_OK && terse_codec_wire_bytes(scalar, n, &options, &scalar_bytes) == TERSE_CODEC_OK && bytes == scalar_bytes && bytes <= WIRE, name, by, n, "bytes for n floats");
+            if (bytes > WIRE) return;
 
             memset(wire_room, SENTINEL, sizeof wire_room);
-            const size_t accepted = codec->encode(wire, x, n, &options);
-            expect(accepted == scalar->encode(expected, x, n, &options) && accepted == n, name, by, n, "accepted elements");
+            expect(terse_codec_encode(codec, wire, bytes, x, n, &options, &bad) == TERSE_CODEC_OK && terse_codec_encode(scalar, expected, bytes, x, n, &options, &bad) == TERSE_CODEC_OK, name, by, n, "encode");
             expect(!memcmp(wire_room[0], wire_room[1], sizeof *wire_room), name, by, n, "wire bytes, or bytes outside the wire");
 
-            for (size_t i = 0; i < MAX + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = random_float() * 0.25f;
-            random_bytes(wire, codec->wire_bytes(n));  // any byte may arrive
-            codec->decode_add(sum_room[0] + shift, wire, n, &options);
-            scalar->decode_add(sum_room[1] + shift, wire, n, &options);
-            expect(!memcmp(sum_room[0], sum_room[1], sizeof *sum_room), name, by, n, "decoded sums, or floats outside them");
+            // In parts, as threads do it.
+            if (!codec->whole && n > 64) {
+                memset(wire_room[0], SENTINEL, sizeof *wire_room);
+                const size_t cut = random_word() % n / 64 * 64;
+                expect(!codec->prepare || codec->prepare(wire, x, n, &options) == n, name, by, n, "prepare");
+                expect(codec->encode(wire, x, n, &options, cut, n) == n && codec->encode(wire, x, n, &options, 0, cut) == cut, name, by, n, "encode in parts");
+                expect(!memcmp(wire_room[0], wire_room[1], sizeof *wire_room), name, by, n, "wire bytes when encoded in parts");
+            }
+
+            for (int any = 0; any < 2; any++) {
+                if (any) random_bytes(wire, bytes), memcpy(expected, wire, bytes);  // any byte may arrive
+                for (size_t i = 0; i < MAX + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = random_float() * 0.25f;
+                const terse_codec_status status = terse_codec_decode_add(scalar, sum_room[1] + shift, n, expected, bytes, &options);
+                if (codec->whole || random_word() % 2) {
+                    expect(terse_codec_decode_add(codec, sum_room[0] + shift, n, wire, bytes, &options) == status, name, by, n, "decode_add's status");
+                } else {
+                    const size_t cut = n ? random_word() % n / 64 * 64 : 0;
+                    const terse_codec_status first = codec->decode_add(sum_room[0] + shift, wire, n, &options, 0, cut);
+                    const terse_codec_status second = codec->decode_add(sum_room[0] + shift, wire, n, &options, cut, n);
+                    expect((first == TERSE_CODEC_OK && second == TERSE_CODEC_OK) == (status == TERSE_CODEC_OK) || cut == 0, name, by, n, "decode_add's status, in parts");
+                    if (status != TERSE_CODEC_OK) continue;  // one part may have been good
+                }
+                expect(!memcmp(sum_room[0], sum_room[1], sizeof *sum_room), name, by, n, "decoded sums, or floats outside them");
+                expect(any || status == TERSE_CODEC_OK, name, by, n, "its own wire is good");
+            }
+
+            memset(error_room, 0, sizeof error_room);
+            for (int side = 0; side < 2; side++)
+                for (int step = 0; step < 2; step++)
+                    terse_codec_encode_with_feedback(side ? scalar : codec, wire_room[side] + shift, bytes, x, error_room[side], n, &options, &bad);
+            expect(!memcmp(error_room[0], error_room[1], sizeof *error_room), name, by, n, "error feedback");
 
             for (int trial = 0; n && trial < 4; trial++) {  // one bad lane, sometimes another behind it
                 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
@@ -85,7 +146,9 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar) {
                 const float kept[2] = {x[first], x[second]};
                 x[second] = worst[(trial + 1) % 4];
                 x[first] = worst[trial];
-                expect(codec->encode(wire, x, n, &options) == first && scalar->encode(expected, x, n, &options) == first, name, by, n, "index of the first bad element");
+                bad = scalar_bad = n;
+                expect(terse_codec_encode(codec, wire, bytes, x, n, &options, &bad) == TERSE_CODEC_NOT_FINITE && bad == first, name, by, n, "index of the first bad element");
+                expect(terse_codec_encode(scalar, expected, bytes, x, n, &options, &scalar_bad) == TERSE_CODEC_NOT_FINITE && scalar_bad == first, name, by, n, "scalar's index of the first bad element");
                 x[second] = kept[1];
                 x[first] = kept[0];
             }
@@ -93,8 +156,63 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar) {
     }
 }
 
+// What every codec refuses, whatever it is.
+static void check_refusals(const terse_codec *codec, const configuration *c) {
+    const char *name = codec->name, *by = codec->implementation;
+    enum { N = 128 };
+    terse_codec_options good = TERSE_CODEC_OPTIONS, o;
+    c->fill(&good, N);
+    size_t bytes = 0;
+    float *x = x_room;
+    uint8_t *wire = wire_room[0];
+    for (size_t i = 0; i < N; i++) x[i] = 1.0f;
+    expect(terse_codec_wire_bytes(codec, N, &good, &bytes) == TERSE_CODEC_OK, name, by, N, "good options");
+#define REFUSES(status, call, what) expect((call) == (status), name, by, N, what)
+    REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_encode(codec, wire, bytes + 1, x, N, &good, NULL), "a wire too long");
+    REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_decode_add(codec, x, N, wire, bytes - 1, &good), "a wire too short");
+    REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode(codec, (uint8_t *)x + 4, bytes, x, N, &good, NULL), "a wire inside the floats");
+    REFUSES(TERSE_CODEC_OVERLAP, terse_codec_decode_add(codec, x, N, (uint8_t *)(x + N) - 1, bytes, &good), "a wire that begins in the last float");
+    REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode_with_feedback(codec, wire, bytes, x, x + 1, N, &good, NULL), "an error inside the floats");
+    REFUSES(TERSE_CODEC_MISALIGNED, terse_codec_encode(codec, wire, bytes, (float *)((uint8_t *)x + 2), N, &good, NULL), "floats at half a float");
+    o = good, o.size--;
+    REFUSES(TERSE_CODEC_BAD_ABI, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "options of another version");
+    o = good, o.scale = INFINITY;
+    REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "an infinite scale");
+    if (codec->takes & TERSE_TAKES_ZERO) {
+        o = good, o.zero = TERSE_ZERO_UNSAID;
+        REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not said");
+    }
+    if (codec->takes & TERSE_TAKES_RANDOM) {
+        o = good, o.index = 32;
+        REFUSES(TERSE_CODEC_BAD_INDEX, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "an index of half a word");
+    }
+    if (codec->takes & TERSE_TAKES_SEGMENTS) {
+        o = good, o.block = 0, by_segments(&o, N), segments_room[3]--;
+        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments that end early");
+        by_segments(&o, N), o.block = 7;
+        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
+    }
+#define NOT_TAKEN(flag, member, value)                                                                                     \
+    if (!(codec->takes & (flag))) {                                                                                        \
+        o = good, o.member = (value);                                                                                      \
+        REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "an option it does not take"); \
+    }
+    NOT_TAKEN(TERSE_TAKES_HOLD, hold, hold_room)
+    NOT_TAKEN(TERSE_TAKES_BLOCK, block, 64)
+    NOT_TAKEN(TERSE_TAKES_SEGMENTS, segments, segments_room)
+    NOT_TAKEN(TERSE_TAKES_BITS, bits, 4)
+    NOT_TAKEN(TERSE_TAKES_FIELDS, width, 8)
+    NOT_TAKEN(TERSE_TAKES_FIELDS, ranks, 2)
+    NOT_TAKEN(TERSE_TAKES_UNSCALED, unscaled, 1)
+    NOT_TAKEN(TERSE_TAKES_LEVELS, levels, TERSE_LEVELS_LOGARITHMIC)
+    NOT_TAKEN(TERSE_TAKES_DIMENSIONS, dimensions, 2)
+    NOT_TAKEN(TERSE_TAKES_K, k, 1)
+    NOT_TAKEN(TERSE_TAKES_CLIP, clip, 2.5f)
+}
+
 enum { MANY = 1024 };
-static uint8_t vote_room[MANY][WIRE], plane_room[2][16][WIRE + 2 * MARGIN];
+enum { BITS = MAX / 8 + 80 };
+static uint8_t vote_room[MANY][BITS], plane_room[2][16][BITS + 2 * MARGIN];
 
 static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
     static const size_t ranks_list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 100, 255, 256, 511, 513, 1023, 1024};
@@ -105,9 +223,9 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
             const size_t n = lengths[l], shift = random_word() % 32;
             for (size_t v = 0; v < ranks; v++) {
                 votes[v] = vote_room[v] + (shift + 3 * v) % 32;
-                random_bytes(vote_room[v], WIRE);
+                random_bytes(vote_room[v], BITS);
                 // Many ranks all but tie on their own; few lanes then reach the ends of the count. So let some agree.
-                if (v && random_word() % 3 == 0) memcpy((uint8_t *)votes[v], votes[v - 1], WIRE - 64);
+                if (v && random_word() % 3 == 0) memcpy((uint8_t *)votes[v], votes[v - 1], BITS - 64);
             }
             for (int kind = 0; kind < 4; kind++) {
                 memset(plane_room, SENTINEL, sizeof plane_room);
@@ -135,7 +253,14 @@ int main(void) {
     for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
         const long before = checks;
         if (terse_codec_find(&scalar_codec, codec->name, "scalar") != TERSE_CODEC_OK) return printf("%s has no scalar implementation\n", codec->name), 1;
-        check_codec(codec, scalar_codec);
+        size_t configured = 0;
+        for (size_t c = 0; c < sizeof configurations / sizeof *configurations; c++)
+            if (!strcmp(configurations[c].codec, codec->name)) {
+                check_codec(codec, scalar_codec, &configurations[c]);
+                check_refusals(codec, &configurations[c]);
+                configured++;
+            }
+        if (!configured) return printf("%s has no configuration in check.c\n", codec->name), 1;
         printf("%s %s %ld checks\n", codec->name, codec->implementation, checks - before);
     }
     const terse_vote *vote, *scalar_vote;

@@ -5,10 +5,16 @@
 #include "terse/codecs.h"
 
 #if defined(__x86_64__)
-#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#define HAS_AVX2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+#define HAS_AVX512 (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #define ON_X86(X, codec, implementation, runs) X(codec, implementation, runs)
 #else
 #define ON_X86(X, codec, implementation, runs)
+#endif
+#if defined(__aarch64__)
+#define ON_ARM(X, codec, implementation, runs) X(codec, implementation, runs)
+#else
+#define ON_ARM(X, codec, implementation, runs)
 #endif
 
 // codec, implementation, can this machine run it? Best first within a codec.
@@ -29,16 +35,6 @@ VOTES(DECLARE_VOTE)
 
 uint32_t terse_codecs_abi(void) { return TERSE_CODECS_ABI; }
 
-const char *terse_codec_sentence(terse_codec_status status) {
-    switch (status) {
-        case TERSE_CODEC_OK: return "All is well.";
-        case TERSE_CODEC_UNKNOWN: return "No codec has this name.";
-        case TERSE_CODEC_NOT_HERE: return "This codec has no such implementation, or this machine cannot run it.";
-        case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks.";
-    }
-    return "This status is not one of terse_codec_status.";
-}
-
 const terse_codec *terse_codec_at(size_t i) {
     CODECS(AT)
     return NULL;
@@ -49,19 +45,50 @@ const terse_vote *terse_vote_at(size_t i) {
     return NULL;
 }
 
-static const char *wanted(const char *implementation) {
-    if (!implementation) implementation = getenv("TERSE_IMPLEMENTATION");
-    return implementation && *implementation ? implementation : NULL;
+const char *terse_implementation_at(size_t i) {
+#if defined(__x86_64__)
+    if (HAS_AVX512 && i-- == 0) return "avx512";
+    if (HAS_AVX2 && i-- == 0) return "avx2";
+#elif defined(__aarch64__)
+    if (i-- == 0) return "neon";
+#endif
+    return i == 0 ? "scalar" : NULL;
+}
+
+// How plain an implementation is: its place in the list above. Past the end: this machine cannot run it.
+static size_t plainness(const char *implementation) {
+    size_t i = 0;
+    for (const char *at; (at = terse_implementation_at(i)) && strcmp(at, implementation); i++) {}
+    return i;
+}
+
+typedef struct wish {
+    const char *exactly;  // from the caller
+    size_t at_most;       // from TERSE_IMPLEMENTATION
+} wish;
+
+static int wished(wish *w, const char *implementation) {
+    *w = (wish){implementation, 0};
+    if (implementation) return 1;
+    const char *said = getenv("TERSE_IMPLEMENTATION");
+    if (!said || !*said) return 1;
+    w->at_most = plainness(said);
+    return terse_implementation_at(w->at_most) != NULL;
+}
+
+static int suits(const wish *w, const char *implementation) {
+    return w->exactly ? !strcmp(w->exactly, implementation) : plainness(implementation) >= w->at_most;
 }
 
 terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation) {
     terse_codec_status status = TERSE_CODEC_UNKNOWN;
     const terse_codec *c;
-    implementation = wanted(implementation);
+    wish w;
+    const int possible = wished(&w, implementation);
     for (size_t i = 0; (c = terse_codec_at(i)); i++) {
         if (strcmp(c->name, name)) continue;
         status = TERSE_CODEC_NOT_HERE;
-        if (implementation && strcmp(c->implementation, implementation)) continue;
+        if (!possible || !suits(&w, c->implementation)) continue;
         *codec = c;
         return TERSE_CODEC_OK;
     }
@@ -70,9 +97,10 @@ terse_codec_status terse_codec_find(const terse_codec **codec, const char *name,
 
 terse_codec_status terse_vote_find(const terse_vote **vote, const char *implementation) {
     const terse_vote *v;
-    implementation = wanted(implementation);
+    wish w;
+    if (!wished(&w, implementation)) return TERSE_CODEC_NOT_HERE;
     for (size_t i = 0; (v = terse_vote_at(i)); i++) {
-        if (implementation && strcmp(v->implementation, implementation)) continue;
+        if (!suits(&w, v->implementation)) continue;
         *vote = v;
         return TERSE_CODEC_OK;
     }

@@ -8,16 +8,53 @@ export type Floats = Float32Array | PointerMemory;
 /** Which way an exact zero, or a tied vote, goes. */
 export type Sign = "plus" | "minus";
 
+/**
+ * What shapes a codec's wire, the same on every rank; each codec takes some of these and refuses the others. Names and meanings
+ * are those of `terse_codec_options` in `terse/codecs.h`.
+ */
+export interface Parameters {
+  readonly bits?: number | undefined;
+  readonly width?: number | undefined;
+  readonly ranks?: number | undefined;
+  readonly unscaled?: boolean | undefined;
+  readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;
+  readonly dimensions?: number | undefined;
+  readonly block?: number | undefined;
+  /** Lengths, which add up to n. */
+  readonly segments?: readonly number[] | undefined;
+  readonly k?: number | undefined;
+  readonly clip?: number | undefined;
+}
+
+/** What one encoding depends on beside the floats. */
+export interface EncodeCall {
+  readonly zero?: Sign | undefined;
+  readonly hold?: Uint8Array | undefined;
+  readonly seed?: number | undefined;
+  readonly step?: number | undefined;
+  readonly index?: number | undefined;
+}
+
+export interface DecodeCall {
+  readonly scale: number;
+  readonly hold?: Uint8Array | undefined;
+}
+
 /** One implementation of one codec, as in `terse/codecs.h`. All implementations of a codec write the same bytes. */
 export interface CodecKernel {
   readonly name: string; // "sign"
   readonly implementation: string; // "avx2", "scalar", "typescript"
   /** Bytes for n floats. */
-  wireBytes(n: number): number;
-  /** Fills `wire` (exactly wireBytes(n) bytes) and returns n; or returns the index of the first NaN or infinity, `wire` undefined. */
-  encode(wire: Uint8Array, x: Floats, options: { zero: Sign; hold?: Uint8Array | undefined }): number;
-  /** sum += scale · decode(wire) */
-  decodeAdd(sum: Floats, wire: Uint8Array, options: { scale: number; hold?: Uint8Array | undefined }): void;
+  wireBytes(n: number, parameters: Parameters): number;
+  /**
+   * Fills `wire` (exactly wireBytes(n) bytes) and returns n; or returns the index of the first element that it refuses (NaN, an
+   * infinity, a number that does not fit), `wire` undefined.
+   */
+  encode(wire: Uint8Array, x: Floats, parameters: Parameters, call: EncodeCall): number;
+  /** error += x, wire = encode(error), error −= decode(wire). Absent from definitions: the three steps are done one by one. */
+  encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
+  /** sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire. */
+  decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
 }
 
 /** One way to count packed votes of n lanes. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes. */
@@ -31,12 +68,16 @@ export interface VoteKernel {
 
 interface CodecsAddon {
   abi: number;
+  implementations(): string[];
   codecs(): CodecKernel[];
   votes(): VoteKernel[];
 }
 
 /** The TERSE_CODECS_ABI of the C library inside the addon. */
 export const abi = (): number => open().abi;
+
+/** The instruction levels that this machine can run, best first; "scalar" is the last. Throws NativeMissingError without the addon. */
+export const levels = (): readonly string[] => open().implementations();
 
 /** Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without the addon. */
 export const codecs = (): readonly CodecKernel[] => open().codecs();

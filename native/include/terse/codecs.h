@@ -1,7 +1,16 @@
 // Codecs: how a vector of floats is written on the wire, and how written vectors vote without being unpacked.
 //
-// Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements.
-// Nothing here allocates, keeps state, prints or exits. Pointers need no alignment beyond their type's.
+// Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements, unless a
+// name says bytes. Nothing here allocates, keeps state, prints or exits.
+//
+//     const terse_codec *qsgd;
+//     terse_codec_find(&qsgd, "qsgd", NULL);
+//     terse_codec_options options = TERSE_CODEC_OPTIONS;
+//     options.bits = 4, options.block = 512, options.seed = 1, options.step = step;
+//     size_t bytes, bad;
+//     terse_codec_wire_bytes(qsgd, n, &options, &bytes);
+//     terse_codec_encode(qsgd, wire, bytes, x, n, &options, &bad);
+//     terse_codec_decode_add(qsgd, sum, n, wire, bytes, &options);
 #ifndef TERSE_CODECS_H
 #define TERSE_CODECS_H
 #include <stddef.h>
@@ -10,47 +19,133 @@
 extern "C" {
 #endif
 
-#define TERSE_CODECS_ABI 1
+#if defined(__GNUC__)
+#define TERSE_API __attribute__((visibility("default")))
+#else
+#define TERSE_API
+#endif
 
-// The TERSE_CODECS_ABI that the library was built with.
-uint32_t terse_codecs_abi(void);
+#define TERSE_CODECS_ABI 2
+
+// The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before anything else.
+TERSE_API uint32_t terse_codecs_abi(void);
 
 typedef enum terse_codec_status {
     TERSE_CODEC_OK = 0,
-    TERSE_CODEC_UNKNOWN = 1,        // no codec has this name
-    TERSE_CODEC_NOT_HERE = 2,       // the codec has no such implementation, or this machine cannot run it
-    TERSE_CODEC_BAD_RANKS = 3,      // fewer than 1 or more than TERSE_VOTE_MAX_RANKS votes
+    TERSE_CODEC_UNKNOWN = 1,         // no codec has this name
+    TERSE_CODEC_NOT_HERE = 2,        // the codec has no such implementation, or this machine cannot run it
+    TERSE_CODEC_BAD_RANKS = 3,       // fewer than 1 or more than TERSE_VOTE_MAX_RANKS ranks
+    TERSE_CODEC_BAD_ABI = 4,         // options.size is not this library's: another version of the header
+    TERSE_CODEC_BAD_LENGTH = 5,      // the wire does not have the bytes that n floats take
+    TERSE_CODEC_OVERLAP = 6,         // buffers of one call overlap
+    TERSE_CODEC_MISALIGNED = 7,      // a float pointer is no multiple of 4
+    TERSE_CODEC_NOT_FINITE = 8,      // x holds a NaN or an infinity
+    TERSE_CODEC_DOES_NOT_FIT = 9,    // x holds a finite number that this codec cannot write
+    TERSE_CODEC_BAD_WIRE = 10,       // no encoder writes such a wire: it was damaged, or belongs to other options
+    TERSE_CODEC_NOT_TAKEN = 11,      // an option is set that this codec does not take
+    TERSE_CODEC_BAD_ZERO = 12,       // what an exact zero or a tie becomes was not said
+    TERSE_CODEC_BAD_BITS = 13,       // bits a float out of the codec's range
+    TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or none that the codec knows
+    TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would run over its field
+    TERSE_CODEC_BAD_REGIONS = 16,    // both block and segments, or segments that do not rise to n
+    TERSE_CODEC_BAD_K = 17,          // k is 0, or more than there are
+    TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
+    TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite
+    TERSE_CODEC_BAD_CHOICE = 20,     // an enumerated or otherwise limited option has a value that it does not know
 } terse_codec_status;
 
 // One sentence about a status, for people. Never NULL.
-const char *terse_codec_sentence(terse_codec_status status);
+TERSE_API const char *terse_codec_sentence(terse_codec_status status);
 
-// The sign of an exact zero; -0.0 is an exact zero like any other.
-typedef enum terse_zero { TERSE_ZERO_MINUS = 0, TERSE_ZERO_PLUS = 1 } terse_zero;
+// The sign of an exact zero; -0.0 is an exact zero like any other. There is no default: it must be said.
+typedef enum terse_zero { TERSE_ZERO_UNSAID = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO_PLUS = 2 } terse_zero;
 
+// linf: where its levels lie (Lion Cub, section 5.2 and Figure 5).
+typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
+
+// Start from TERSE_CODEC_OPTIONS. A codec refuses options that it does not take (TERSE_CODEC_NOT_TAKEN); its README says which it
+// takes. What is above the line shapes the wire, and must be the same on every rank.
 typedef struct terse_codec_options {
-    terse_zero zero;      // encode
-    const uint8_t *hold;  // NULL, or packed like a wire: bit 1 = this lane says nothing. encode writes 0, decode_add adds nothing
-    float scale;          // decode_add: what the wire's 1.0 stands for
+    size_t size;             // sizeof(terse_codec_options): the version of this struct
+    uint32_t bits;           // bits a float before summing
+    uint32_t width;          // bits of a field on the wire; 0: as many as bits
+    uint32_t ranks;          // how many encodings a field has room to sum, and on decoding how many it is the sum of; 0: 1
+    uint32_t unscaled;       // 1: no scales on the wire, decoded values are whole levels; only such wires can be summed
+    terse_levels levels;
+    uint32_t dimensions;     // dct-top-k: 1 or 2; 0: 1
+    size_t block;            // floats that share a scale (or a transform); 0: not by blocks
+    const size_t *segments;  // ends of the segments that share a scale: rising, the last is n; NULL: not by segments
+    size_t segment_count;
+    size_t k;                // how many are kept: of all (top-k), of each block (dct-top-k)
+    float clip;              // terngrad: in standard deviations; 0: none
+    // ------------------------------------------------------------------------------------------------------------------
+    terse_zero zero;         // encode: where zeros have no code of their own
+    const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this lane says nothing. encode writes 0, decode_add adds nothing
+    uint64_t seed, step;     // randomness is a function of seed, step and index + i, of nothing else
+    uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
+    float scale;             // decode_add: what the wire's 1.0 stands for
 } terse_codec_options;
 
+#define TERSE_CODEC_OPTIONS {.size = sizeof(terse_codec_options), .scale = 1.0f}
+
+// Which options a codec takes.
+enum {
+    TERSE_TAKES_ZERO = 1 << 0, TERSE_TAKES_HOLD = 1 << 1, TERSE_TAKES_RANDOM = 1 << 2, TERSE_TAKES_BLOCK = 1 << 3,
+    TERSE_TAKES_SEGMENTS = 1 << 4, TERSE_TAKES_BITS = 1 << 5, TERSE_TAKES_FIELDS = 1 << 6, TERSE_TAKES_UNSCALED = 1 << 7,
+    TERSE_TAKES_LEVELS = 1 << 8, TERSE_TAKES_DIMENSIONS = 1 << 9, TERSE_TAKES_K = 1 << 10, TERSE_TAKES_CLIP = 1 << 11,
+};
+
 // One implementation of one codec. All implementations of a codec write the same bytes and add the same floats.
+//
+// The functions of the table trust their arguments; call them through terse_codec_encode and its neighbours, which check.
+// encode and decode_add work on the elements [begin, end) of the whole wire and the whole vector: begin is a multiple of 64, end
+// one too or n, so that several threads can share a vector. A codec with `whole` set is given everything at once. Where units
+// are larger than 64 elements (blocks of a transform), a call does the units that begin in its range.
 typedef struct terse_codec {
     const char *name;            // "sign"
     const char *implementation;  // "scalar", "avx2", ...
-    size_t (*wire_bytes)(size_t n);
-    // Writes wire_bytes(n) bytes and returns n; or meets a NaN or an infinity and returns its index (the first one's), the wire undefined.
-    size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
-    // sum += scale * decode(wire)
-    void (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options);
+    uint32_t takes;              // TERSE_TAKES_...
+    uint32_t whole;              // 1: cannot be cut
+    // What the general checks cannot know about the options. NULL: nothing.
+    terse_codec_status (*check)(size_t n, const terse_codec_options *options);
+    size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
+    // Before encode: writes what stands for all elements (scales). Returns n, or the index of the first element that it refuses.
+    // NULL: nothing to prepare. Where it is not NULL it has looked at every element, and encode refuses no more for being infinite.
+    size_t (*prepare)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
+    // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire undefined.
+    size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);
+    // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may come: those that no encoder
+    // writes are TERSE_CODEC_BAD_WIRE if they would lead out of sum or give NaN or an infinity, and nothing is added then.
+    terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
 } terse_codec;
 
 // Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable
-// TERSE_IMPLEMENTATION, then takes the best. *codec is set only on TERSE_CODEC_OK.
-terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation);
+// TERSE_IMPLEMENTATION, where a codec without an implementation of that name takes its next plainer one, then takes the best.
+// *codec is set only on TERSE_CODEC_OK.
+TERSE_API terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation);
 
 // Every implementation that this machine can run, best first within a codec. NULL past the end.
-const terse_codec *terse_codec_at(size_t i);
+TERSE_API const terse_codec *terse_codec_at(size_t i);
+
+// The instruction levels that this machine can run, best first; "scalar" is the last. NULL past the end.
+TERSE_API const char *terse_implementation_at(size_t i);
+
+// *bytes = the bytes that n floats take.
+TERSE_API terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *options, size_t *bytes);
+
+// Writes x to the wire. On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT *bad is the index of the first such element and the
+// wire is undefined; on any other failure nothing was written. bad may be NULL.
+TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                                const terse_codec_options *options, size_t *bad);
+
+// Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error += x, wire = encode(error), error -= decode(wire).
+// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error holds what it held, but for rounding where it was added to and taken from.
+TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
+                                                              float *error, size_t n, const terse_codec_options *options, size_t *bad);
+
+// sum += scale * decode(wire). On failure sum is as it was.
+TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                                    const terse_codec_options *options);
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 
@@ -67,10 +162,10 @@ typedef struct terse_vote {
 } terse_vote;
 
 // Bits of a count from 0 to ranks: ceil(log2(ranks + 1)).
-size_t terse_vote_planes(size_t ranks);
+TERSE_API size_t terse_vote_planes(size_t ranks);
 
-terse_codec_status terse_vote_find(const terse_vote **vote, const char *implementation);
-const terse_vote *terse_vote_at(size_t i);
+TERSE_API terse_codec_status terse_vote_find(const terse_vote **vote, const char *implementation);
+TERSE_API const terse_vote *terse_vote_at(size_t i);
 
 #ifdef __cplusplus
 }

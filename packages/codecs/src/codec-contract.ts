@@ -1,26 +1,62 @@
-/** What every codec must do, whoever implements it. A codec's own test calls this with its definition and its vectors. */
+/** What every codec must do, whoever implements it. A codec's own test calls this with its configurations and its vectors. */
 import { spawnSync } from "node:child_process";
-import { type CodecKernel, NotFiniteError, codecs as nativeCodecs, type Sign } from "@terse/native-codecs";
+import { readFileSync } from "node:fs";
+import {
+  type CodecKernel,
+  type EncodeCall,
+  NotFiniteError,
+  codecs as nativeCodecs,
+  type Parameters,
+} from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
-import type { Codec } from "./codec.ts";
+import { type Definition, withFeedback } from "./codec.ts";
+import { codecNamed } from "./codecs.ts";
 import { implementations } from "./implementation.ts";
 
 /** Inputs and exact outputs from outside this repository, as `vectors.py` writes them. Packed bytes are hexadecimal. */
 export interface Vectors {
-  cases: { name: string; x: number[]; zero: string; hold?: string; wire: string; scale: number; sum: number[] }[];
+  cases: {
+    name: string;
+    parameters: Parameters;
+    call: { zero?: "plus" | "minus"; hold?: string; seed?: number; step?: number; index?: number };
+    x: number[];
+    wire: string;
+    scale: number;
+    sum: number[];
+  }[];
+}
+
+/** The vectors beside a codec's test: `vectorsBeside(import.meta.url)`. */
+export const vectorsBeside = (url: string): Vectors => JSON.parse(readFileSync(new URL("vectors.json", url), "utf8"));
+
+/** One way to use a codec. */
+export interface Configuration {
+  /** For n floats; {} unless given. */
+  readonly parameters?: (n: number) => Parameters;
+  /** For n floats; what the codec takes, from an arbitrary seed, unless given. */
+  readonly call?: (n: number) => EncodeCall;
+  /** n numbers that the codec can write; any finite floats unless given. */
+  readonly floats?: (n: number, seed: number) => Float32Array;
+  /** Fewest floats that it writes; 0 unless given. */
+  readonly least?: number;
 }
 
 export interface CodecUnderTest {
-  codec: Codec;
-  definition: CodecKernel;
-  vectors: Vectors;
+  readonly definition: Definition;
+  readonly vectors: Vectors;
+  /** By what is special about each. */
+  readonly configurations: Readonly<Record<string, Configuration>>;
 }
 
-const lengths = [...Array.from({ length: 71 }, (_, n) => n), 1021, 8269]; // 0…70, a prime, and a prime beyond two groups of pages
-const zeros: Sign[] = ["plus", "minus"];
+const lengths = [...Array.from({ length: 71 }, (_, n) => n), 128, 192, 1021, 8269]; // 0…70, a prime, and a prime beyond two groups of pages
 
-export function codecContract({ codec, definition, vectors }: CodecUnderTest): void {
+export function codecContract({ definition, vectors, configurations }: CodecUnderTest): void {
+  const { name, takes } = definition;
   const { kernels, missing } = implementations(definition, nativeCodecs);
+  const configured = Object.entries(configurations).map(([how, configuration]) => {
+    const { parameters = () => ({}), call = callsFor(definition), floats = anyFloats, least = 0 } = configuration;
+    return { how, parameters, call, floats, least, lengths: lengths.filter((n) => n >= least) };
+  });
 
   it.skipIf(missing)(`runs natively here${missing ? ` (skipped: ${missing})` : ""}`, () => {
     expect(kernels.map((k) => k.implementation)).toContain("scalar");
@@ -28,103 +64,162 @@ export function codecContract({ codec, definition, vectors }: CodecUnderTest): v
 
   describe.each(kernels.map((kernel) => ({ by: kernel.implementation, kernel })))("$by", ({ kernel }) => {
     it.each(vectors.cases)(
-      "writes and reads the golden bytes: $name, zero $zero",
-      ({ x, zero, hold, wire, scale, sum }) => {
-        const mask = hold === undefined ? undefined : fromHex(hold);
-        const bytes = new Uint8Array(kernel.wireBytes(x.length));
-        expect(kernel.encode(bytes, new Float32Array(x), { zero: zero as Sign, hold: mask })).toBe(x.length);
+      "writes and reads the golden bytes: $name, $parameters, $call",
+      ({ x, parameters, call, wire, scale, sum }) => {
+        const hold = call.hold === undefined ? undefined : fromHex(call.hold);
+        expect(kernel.wireBytes(x.length, parameters)).toBe(wire.length / 2);
+        const bytes = new Uint8Array(wire.length / 2);
+        expect(kernel.encode(bytes, new Float32Array(x), parameters, { ...call, hold })).toBe(x.length);
         expect(toHex(bytes)).toBe(wire);
         const sums = new Float32Array(x);
-        kernel.decodeAdd(sums, bytes, { scale, hold: mask });
+        expect(kernel.decodeAdd(sums, bytes, parameters, { scale, hold })).toBe(true);
         expect(bits(sums)).toEqual(bits(new Float32Array(sum)));
       },
     );
 
-    it("gives what the definition gives, for every length, at odd offsets, and touches nothing outside", () => {
-      for (const n of lengths) {
-        for (const zero of zeros) {
-          for (const masked of [false, true]) {
-            const x = anyFloats(n, 7 * n + 1);
-            const hold = masked ? anyBytes(Math.ceil(n / 8), n + 3) : undefined;
-            const mine = room(kernel, x);
-            const expected = room(definition, x);
-            expect(kernel.encode(mine.wire, mine.x, { zero, hold })).toBe(n);
-            definition.encode(expected.wire, expected.x, { zero, hold });
-            kernel.decodeAdd(mine.x, mine.wire, { scale: 0.3, hold });
-            definition.decodeAdd(expected.x, expected.wire, { scale: 0.3, hold });
-            const same = mine.everything().equals(expected.everything());
-            expect(same, `n = ${n}, zero ${zero}, ${masked ? "with" : "without"} a mask`).toBe(true);
+    describe.each(configured)("$how", ({ parameters, call, floats, lengths }) => {
+      it("gives what the definition gives, for every length, at odd offsets, and touches nothing outside", () => {
+        for (const n of lengths) {
+          const given = parameters(n);
+          const calls = call(n);
+          const x = floats(n, 7 * n + 1);
+          const mine = room(kernel, x, given);
+          const expected = room(definition, x, given);
+          expect(kernel.encode(mine.wire, mine.x, given, calls), `n = ${n}`).toBe(n);
+          definition.encode(expected.wire, expected.x, given, calls);
+          expect(toHex(mine.wire), `n = ${n}, the wire`).toBe(toHex(expected.wire));
+          expect(kernel.decodeAdd(mine.x, mine.wire, given, { scale: 0.3, hold: calls.hold })).toBe(true);
+          definition.decodeAdd(expected.x, expected.wire, given, { scale: 0.3, hold: calls.hold });
+          const same = mine.everything().equals(expected.everything());
+          expect(same, `n = ${n}, the sums, or what lies around`).toBe(true);
+        }
+      });
+
+      it("reads any bytes as the definition does: the same sums, or the same refusal with nothing added", () => {
+        for (const n of lengths.filter((length) => length <= 200)) {
+          for (let seed = 0; seed < 4; seed++) {
+            const given = parameters(n);
+            const x = anyFloats(n, seed).map((value) => value / 4);
+            const mine = room(kernel, x, given);
+            const expected = room(definition, x, given);
+            const bytes = anyBytes(mine.wire.length, n + 1000 * seed);
+            mine.wire.set(bytes);
+            expected.wire.set(bytes);
+            const taken = kernel.decodeAdd(mine.x, mine.wire, given, { scale: 0.25 });
+            expect(taken, `n = ${n}`).toBe(definition.decodeAdd(expected.x, expected.wire, given, { scale: 0.25 }));
+            expect(mine.everything().equals(expected.everything()), `n = ${n}`).toBe(true);
+            if (!taken) expect(bits(mine.x)).toEqual(bits(x));
           }
         }
-      }
-    });
+      });
 
-    it("leaves pad bits 0", () => {
-      for (const n of lengths.filter((length) => length % 8)) {
-        const wire = new Uint8Array(kernel.wireBytes(n)).fill(0xff);
-        kernel.encode(wire, new Float32Array(n).fill(1), { zero: "plus" });
-        expect(wire.at(-1)! >> (n % 8)).toBe(0);
-      }
-    });
-
-    it("names the first NaN or infinity", () => {
-      for (const n of [1, 8, 63, 64, 65, 200, 8269]) {
-        for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
-          for (const first of [0, n >> 1, n - 1]) {
-            const x = anyFloats(n, n);
-            x[n - 1] = Number.NaN;
-            x[first] = bad;
-            expect(kernel.encode(new Uint8Array(kernel.wireBytes(n)), x, { zero: "plus" })).toBe(first);
+      it("names the first NaN or infinity", () => {
+        for (const n of [1, 8, 63, 64, 65, 200, 8269].filter((length) => lengths[0]! <= length)) {
+          for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+            for (const first of [0, n >> 1, n - 1]) {
+              const x = floats(n, n);
+              x[n - 1] = Number.NaN;
+              x[first] = bad;
+              const wire = new Uint8Array(kernel.wireBytes(n, parameters(n)));
+              expect(kernel.encode(wire, x, parameters(n), call(n))).toBe(first);
+            }
           }
         }
-      }
+      });
+
+      it("keeps in `error` what it could not send, as the definition does", () => {
+        for (const n of lengths.filter((length) => length <= 200)) {
+          const given = parameters(n);
+          const calls = call(n);
+          const error = new Float32Array(n);
+          const expected = new Float32Array(n);
+          const wire = new Uint8Array(kernel.wireBytes(n, given));
+          const wanted = new Uint8Array(wire.length);
+          const run =
+            kernel.encodeWithFeedback ?? ((w, x, e, p, c) => withFeedback(kernel, w, x as never, e as never, p, c));
+          // Numbers that add without leaving the range of any codec.
+          const x = floats(n, n + 5).map((value) => (Math.abs(value) > 100 ? 1 : Math.abs(value) < 1e-3 ? 0 : value));
+          for (let step = 0; step < 3; step++) {
+            const mine = run(wire, x, error, given, calls);
+            const theirs = withFeedback(definition, wanted, x, expected, given, calls);
+            expect(mine).toBe(theirs);
+            if (mine === n) expect(toHex(wire)).toBe(toHex(wanted));
+            expect(bits(error)).toEqual(bits(expected));
+          }
+        }
+      });
     });
   });
 
-  describe("as people call it", () => {
-    it("decodes what it encoded", () => {
-      const x = anyFloats(1021, 5).filter((value) => value !== 0);
-      const wire = new Uint8Array(codec.wireBytes(x.length));
-      codec.encode(wire, x, { zero: "plus" });
-      const sum = new Float32Array(x.length);
-      codec.decodeAdd(sum, wire);
-      expect([...sum]).toEqual([...x].map(Math.sign));
+  describe.each(configured)("as people call it, $how", ({ parameters, call, floats, least }) => {
+    const n = Math.max(20, least);
+    const codec = codecNamed(name, parameters(n));
+    const x = floats(n, 3);
+    const wire = new Uint8Array(codec.wireBytes(n));
+
+    it("says what it is, and does what its kernel does", () => {
+      expect(codec.name).toBe(name);
+      expect(codec.parameters).toEqual(parameters(n));
+      codec.encode(wire, x, call(n));
+      const expected = new Uint8Array(wire.length);
+      definition.encode(expected, x, parameters(n), call(n));
+      expect(toHex(wire)).toBe(toHex(expected));
     });
 
     it("refuses what is not finite, with the index", () => {
-      const x = new Float32Array([1, 2, Number.NaN, Number.NaN]);
-      const encode = () => codec.encode(new Uint8Array(1), x, { zero: "plus" });
+      const bad = floats(n, 3);
+      bad[2] = Number.NaN;
+      bad[n - 1] = Number.NaN;
+      const encode = () => codec.encode(wire, bad, call(n));
       expect(encode).toThrow(NotFiniteError);
-      expect(encode).toThrow(`${codec.name}.encode: x[2] is NaN`);
+      expect(encode).toThrow(`${name}.encode: x[2] is NaN`);
     });
 
     it("refuses wrong lengths, types and options in one sentence each", () => {
-      const x = new Float32Array(20);
-      const wire = new Uint8Array(codec.wireBytes(20));
-      expect(() => codec.encode(wire.subarray(1), x, { zero: "plus" })).toThrow(
-        /wire has \d+ bytes, and 20 floats take/,
-      );
-      expect(() => codec.encode(new Uint8Array(wire.length + 1), x, { zero: "plus" })).toThrow(
-        /wire has \d+ bytes, and 20 floats take/,
-      );
-      expect(() => codec.encode(wire, x, { zero: "plus", hold: new Uint8Array(2) })).toThrow(
-        "hold has 2 bytes, and 20 lanes take 3",
-      );
-      expect(() => codec.encode(wire, x, { zero: "alternate" as Sign })).toThrow("signAt");
-      expect(() => codec.encode(wire, new Float64Array(20) as unknown as Float32Array, { zero: "plus" })).toThrow(
+      const given = call(n);
+      const short = wire.subarray(1);
+      const sentence = new RegExp(`wire has \\d+ bytes, and ${n} floats take`);
+      expect(() => codec.encode(short, x, given)).toThrow(sentence);
+      expect(() => codec.encode(new Uint8Array(wire.length + 1), x, given)).toThrow(sentence);
+      expect(() => codec.encode(wire, new Float64Array(n) as unknown as Float32Array, given)).toThrow(
         "x must be a Float32Array",
       );
-      expect(() =>
-        codec.encode(wire, { pointer: 0n, length: 20, dtype: "f16", device: "cpu" }, { zero: "plus" }),
-      ).toThrow("x is f16 on cpu");
-      expect(() => codec.decodeAdd(x, wire.subarray(1))).toThrow(/wire has \d+ bytes/);
-      expect(() => codec.decodeAdd(x, wire, { hold: new Uint8Array(4) })).toThrow("hold has 4 bytes");
+      expect(() => codec.encode(wire, { pointer: 0n, length: n, dtype: "f16", device: "cpu" }, given)).toThrow(
+        "x is f16 on cpu",
+      );
+      expect(() => codec.encodeWithFeedback(wire, x, new Float32Array(n - 1), given)).toThrow(
+        `error has ${n - 1} floats`,
+      );
+      expect(() => codec.decodeAdd(x, short)).toThrow(/wire has \d+ bytes/);
       expect(() => codec.decodeAdd(x, wire, { scale: Number.NaN })).toThrow("scale is NaN");
+
+      const mask = new Uint8Array(Math.ceil(n / 8) + 1);
+      const masked = () => codec.encode(wire, x, { ...given, hold: mask });
+      expect(masked).toThrow(takes.hold ? `hold has ${mask.length} bytes` : "takes no mask");
+      expect(() => codec.decodeAdd(x, wire, { hold: mask })).toThrow(takes.hold ? "hold has" : "takes no mask");
+      if (takes.zero) {
+        expect(() => codec.encode(wire, x, { ...given, zero: "alternate" as "plus" })).toThrow("signAt");
+        expect(() => codec.encode(wire, x, { ...given, zero: undefined })).toThrow("zero is undefined");
+      }
+      if (takes.random) {
+        expect(() => codec.encode(wire, x, { ...given, seed: undefined })).toThrow("seed is undefined");
+        expect(() => codec.encode(wire, x, { ...given, step: -1 })).toThrow("step is -1");
+        expect(() => codec.encode(wire, x, { ...given, index: 63 })).toThrow("index is 63");
+      }
     });
   });
 }
 
-/** The answer of `vectors.py --live`, or why it cannot be asked. */
+/** What a definition takes, every kind of it by turns. */
+function callsFor({ takes }: Definition): (n: number) => EncodeCall {
+  return (n) => ({
+    ...(takes.zero && { zero: n % 2 === 0 ? "plus" : "minus" }),
+    ...(takes.hold && n % 3 === 0 && { hold: anyBytes(Math.ceil(n / 8), n + 3) }),
+    ...(takes.random && { seed: 2 ** 40 + n, step: n, index: 64 * (n % 5) }),
+  });
+}
+
+/** Answers of `vectors.py --live`, one for each request. */
 export function askNumpy(requests: readonly object[]): unknown[] {
   const { stdout, stderr, status } = spawnSync(python!, [`${import.meta.dirname}/../vectors.py`, "--live"], {
     input: requests.map((request) => JSON.stringify(request)).join("\n"),
@@ -143,13 +238,14 @@ export const python = process.env["TERSE_PYTHON"];
 export const needsPython = python ? "" : " (skipped: TERSE_PYTHON does not name a Python with numpy)";
 
 /** Floats and wire inside larger buffers, at odd offsets, with sentinels around. */
-function room(kernel: CodecKernel, x: Float32Array) {
+function room(kernel: CodecKernel, x: Float32Array, parameters: Parameters) {
+  const length = kernel.wireBytes(x.length, parameters);
   const floats = new Float32Array(x.length + 6).fill(-77.5);
-  const bytes = new Uint8Array(kernel.wireBytes(x.length) + 8).fill(0xa5);
+  const bytes = new Uint8Array(length + 8).fill(0xa5);
   floats.set(x, 3);
   return {
     x: floats.subarray(3, 3 + x.length),
-    wire: bytes.subarray(5, 5 + kernel.wireBytes(x.length)),
+    wire: bytes.subarray(5, 5 + length),
     everything: () => Buffer.concat([Buffer.from(floats.buffer), bytes]),
   };
 }
@@ -161,6 +257,12 @@ export function anyFloats(n: number, seed: number): Float32Array {
   return Float32Array.from({ length: n }, () =>
     next() < 0.3 ? special[Math.floor(next() * special.length)]! : next() * 4 - 2,
   );
+}
+
+/** Numbers as gradients have them: both signs, some orders of magnitude, now and then an exact zero. The same for one seed. */
+export function gradients(n: number, seed: number): Float32Array {
+  const next = random(seed);
+  return Float32Array.from({ length: n }, () => (next() < 0.1 ? 0 : (next() - 0.5) * 2 ** (-8 * next())));
 }
 
 export function anyBytes(n: number, seed: number): Uint8Array {

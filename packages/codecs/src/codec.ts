@@ -1,26 +1,56 @@
-import { type CodecKernel, type Floats, NotFiniteError, codecs as nativeCodecs, type Sign } from "@terse/native-codecs";
+import {
+  type CodecKernel,
+  type EncodeCall,
+  type Floats,
+  NotFiniteError,
+  codecs as nativeCodecs,
+  levels as nativeLevels,
+  type Parameters,
+  type Sign,
+} from "@terse/native-codecs";
 import { choose, implementations } from "./implementation.ts";
+import type { Draws } from "./random/random.ts";
 
-/** How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0. */
-export interface Codec {
+/**
+ * How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0.
+ * `Call` is what one encoding needs beside the floats: what a zero becomes (Zeros), a seed and a step (Draws), or nothing.
+ */
+export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly name: string;
+  /** What shapes the wire, the same on every rank. */
+  readonly parameters: Parameters;
+  /** What `encode` must be told: see Zeros and Draws. */
+  readonly takes: Takes;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
   /** Bytes for n floats. */
   wireBytes(n: number): number;
   /**
-   * Writes x (n floats) to `wire`, which holds exactly wireBytes(n) bytes. `zero`: the sign of an exact zero, −0.0 included.
-   * `hold`: ceil(n/8) bytes, bit 1 = this lane says nothing and is written as 0; a mask must be the same on every rank.
-   * NaN or an infinity anywhere in x, held or not: NotFiniteError with the first one's index, and `wire` is undefined.
+   * Writes x (n floats) to `wire`, which holds exactly wireBytes(n) bytes. NaN or an infinity anywhere in x: NotFiniteError with
+   * the first one's index; a number that this codec cannot write: RangeError. `wire` is undefined then.
    */
-  encode(wire: Uint8Array, x: Floats, options: EncodeOptions): void;
-  /** sum += scale · decode(wire), in fp32; held lanes keep their value. `scale` is 1 unless given. */
+  encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
+  /**
+   * Error feedback: error += x, wire = encode(error), error −= decode(wire). What could not be sent waits in `error` (n floats, 0 at
+   * first). Errors as in `encode`; x is looked at before `error` is touched.
+   * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
+   */
+  encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call>): void;
+  /**
+   * sum += scale · decode(wire), in fp32; held lanes keep their value. `scale` is 1 unless given.
+   * A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
+   */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
 }
 
-export interface EncodeOptions {
-  zero: Sign;
-  hold?: Uint8Array | undefined;
+// biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
+type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
+
+/** The sign of an exact zero, −0.0 included, and lanes that say nothing. */
+export interface Zeros {
+  readonly zero: Sign;
+  /** ceil(n/8) bytes, bit 1 = this lane says nothing and is written as 0; a mask must be the same on every rank. */
+  readonly hold?: Uint8Array | undefined;
 }
 
 export interface DecodeOptions {
@@ -28,46 +58,100 @@ export interface DecodeOptions {
   hold?: Uint8Array | undefined;
 }
 
-/** A codec as people call it: its arguments checked, its best implementation run. `definition` is the TypeScript one. */
-export function codec(definition: CodecKernel): Codec {
+/** What a codec's `encode` is told beside the floats. */
+export interface Takes {
+  readonly zero?: boolean;
+  readonly hold?: boolean;
+  /** seed and step, and perhaps index. */
+  readonly random?: boolean;
+}
+
+/** A codec in TypeScript, plain loops: the definition that every other implementation equals. */
+export interface Definition extends CodecKernel {
+  readonly takes: Takes;
+}
+
+/** The wire is one that no encoder writes: it was damaged, or written with other parameters. */
+export class BadWireError extends RangeError {
+  override name = "BadWireError";
+}
+
+/** A codec as people call it: its arguments checked, its best implementation run. `parameters` have been checked by its factory. */
+export function codec<Call extends EncodeCall>(definition: Definition, parameters: Parameters = {}): Codec<Call> {
   let chosen: CodecKernel | undefined;
   const kernel = (): CodecKernel => {
-    chosen ??= choose(implementations(definition, nativeCodecs));
+    chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels);
     return chosen;
   };
-  const { name, wireBytes } = definition;
+  const { name, takes } = definition;
+  const wireBytes = (n: number): number => definition.wireBytes(n, parameters);
+
+  const checkEncoding = (where: string, wire: Uint8Array, x: Floats, call: EncodeCall): void => {
+    checkFloats(where, "x", x);
+    checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
+    checkCall(where, takes, call, x.length);
+  };
+
   return {
     name,
+    parameters,
+    takes,
     get implementation() {
       return kernel().implementation;
     },
     wireBytes,
 
-    encode(wire, x, { zero, hold }) {
+    encode(wire, x, call: EncodeCall = {}) {
       const where = `${name}.encode`;
-      checkFloats(where, "x", x);
-      checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
-      checkHold(where, hold, x.length);
-      if (zero !== "plus" && zero !== "minus") {
-        throw new TypeError(
-          `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" use signAt(policy, step), for "hold" a mask.`,
-        );
-      }
-      const accepted = kernel().encode(wire, x, { zero, hold });
-      if (accepted < x.length)
-        throw new NotFiniteError(`${where}: x`, accepted, x instanceof Float32Array ? x[accepted] : undefined);
+      checkEncoding(where, wire, x, call);
+      accept(where, "x", x, kernel().encode(wire, x, parameters, call));
+    },
+
+    encodeWithFeedback(wire, x, error, call: EncodeCall = {}) {
+      const where = `${name}.encodeWithFeedback`;
+      checkEncoding(where, wire, x, call);
+      checkFloats(where, "error", error);
+      if (error.length !== x.length)
+        throw new RangeError(`${where}: error has ${error.length} floats, and x has ${x.length}.`);
+      const native = kernel();
+      const accepted = native.encodeWithFeedback
+        ? native.encodeWithFeedback(wire, x, error, parameters, call)
+        : withFeedback(native, wire, floats(x), floats(error), parameters, call);
+      accept(where, "x", x, accepted);
     },
 
     decodeAdd(sum, wire, { scale = 1, hold } = {}) {
       const where = `${name}.decodeAdd`;
       checkFloats(where, "sum", sum);
       checkBytes(where, "wire", wire, wireBytes(sum.length), `${sum.length} floats`);
-      checkHold(where, hold, sum.length);
+      checkHold(where, takes, hold, sum.length);
       if (!Number.isFinite(Math.fround(scale)))
         throw new RangeError(`${where}: scale is ${scale}, and must be finite in fp32.`);
-      kernel().decodeAdd(sum, wire, { scale, hold });
+      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold })) {
+        throw new BadWireError(
+          `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
+        );
+      }
     },
   };
+}
+
+/** error += x, wire = encode(error), error −= decode(wire), one by one. As terse_codec_encode_with_feedback. */
+export function withFeedback(
+  kernel: CodecKernel,
+  wire: Uint8Array,
+  x: Float32Array,
+  error: Float32Array,
+  parameters: Parameters,
+  call: EncodeCall,
+): number {
+  const bad = x.findIndex((value) => !Number.isFinite(value));
+  if (bad >= 0) return bad;
+  for (let i = 0; i < x.length; i++) error[i]! += x[i]!;
+  const accepted = kernel.encode(wire, error, parameters, call);
+  if (accepted === x.length) kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold });
+  else for (let i = 0; i < x.length; i++) error[i]! -= x[i]!;
+  return accepted;
 }
 
 /** Floats as the TypeScript definitions read them: they cannot follow a pointer. */
@@ -87,6 +171,14 @@ export function checkBytes(where: string, what: string, bytes: Uint8Array, expec
   }
 }
 
+function accept(where: string, what: string, x: Floats, accepted: number): void {
+  if (accepted === x.length) return;
+  const value = x instanceof Float32Array ? x[accepted] : undefined;
+  if (value !== undefined && Number.isFinite(value))
+    throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
+  throw new NotFiniteError(`${where}: ${what}`, accepted, value);
+}
+
 function checkFloats(where: string, what: string, x: Floats): void {
   if (x instanceof Float32Array) return;
   if (typeof x?.pointer !== "bigint")
@@ -95,6 +187,28 @@ function checkFloats(where: string, what: string, x: Floats): void {
     throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
 }
 
-function checkHold(where: string, hold: Uint8Array | undefined, n: number): void {
-  if (hold !== undefined) checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} lanes`);
+function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {
+  if (takes.zero && zero !== "plus" && zero !== "minus") {
+    throw new TypeError(
+      `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" use signAt(policy, step), for "hold" a mask.`,
+    );
+  }
+  checkHold(where, takes, hold, n);
+  if (!takes.random) return;
+  for (const [what, value] of Object.entries({ seed, step, index: index ?? 0 })) {
+    if (!Number.isSafeInteger(value) || value! < 0) {
+      throw new RangeError(
+        `${where}: ${what} is ${String(value)}, and must be a whole number, 0 or more: the same draws come from the same seed and step.`,
+      );
+    }
+  }
+  if ((index ?? 0) % 64 !== 0) throw new RangeError(`${where}: index is ${index}, and must be a multiple of 64.`);
 }
+
+function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {
+  if (hold === undefined) return;
+  if (!takes.hold) throw new TypeError(`${where}: this codec takes no mask; leave \`hold\` out.`);
+  checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} lanes`);
+}
+
+export type { Draws };

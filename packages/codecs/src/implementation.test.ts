@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { codecs, NativeMissingError, votes } from "@terse/native-codecs";
+import { codecs, levels, NativeMissingError, votes } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
 import { choose, implementations } from "./implementation.ts";
-import { sign } from "./sign/sign.ts";
+import { definition as sign } from "./sign/sign.ts";
 import { vote } from "./vote/vote.ts";
 
 const withoutAddon = () => {
@@ -12,11 +12,11 @@ const withoutAddon = () => {
 /** What a fresh process says it runs under TERSE_IMPLEMENTATION, after really using it. */
 function runs(name: string | undefined) {
   const program = `
-    const { implementation, majority, sign } = await import("./src/index.ts");
+    const { majority, sign, voteImplementation } = await import("./src/index.ts");
     const wire = new Uint8Array(1);
     sign.encode(wire, new Float32Array([1, -1, 1]), { zero: "plus" });
     majority(wire, [wire], 3, { tie: "plus" });
-    console.log(implementation(), implementation("vote"), wire[0]);`;
+    console.log(sign.implementation, voteImplementation(), wire[0]);`;
   const env = { ...process.env, TERSE_IMPLEMENTATION: name };
   if (name === undefined) delete env.TERSE_IMPLEMENTATION;
   return spawnSync(process.execPath, ["--conditions=@terse/source", "--input-type=module", "-e", program], {
@@ -36,23 +36,28 @@ describe("which implementation runs", () => {
     );
   });
 
-  it.each(signs.kernels.map((kernel) => kernel.implementation))("is %s where TERSE_IMPLEMENTATION says so", (name) => {
-    expect(runs(name).stdout.trim()).toBe(`${name} ${name} 5`);
+  const known = signs.missing ? ["typescript"] : [...levels(), "typescript"];
+
+  it.each(known)("is %s where TERSE_IMPLEMENTATION says so, or the next plainer one there is", (name) => {
+    const most = known.indexOf(name);
+    const named = (kernels: readonly { implementation: string }[]) =>
+      kernels.find(({ implementation }) => known.indexOf(implementation) >= most)!.implementation;
+    expect(runs(name).stdout.trim()).toBe(`${named(signs.kernels)} ${named(elections.kernels)} 5`);
   });
 
   it("is an error that lists what there is, where the name is unknown", () => {
     const { status, stderr } = runs("sse9");
     expect(status).not.toBe(0);
-    const names = signs.kernels.map((kernel) => kernel.implementation).join(", ");
     expect(stderr).toContain(
-      `TERSE_IMPLEMENTATION=sse9: sign has no such implementation on this machine; there is ${names}`,
+      `TERSE_IMPLEMENTATION=sse9: this machine has no such implementation; there is ${known.join(", ")}`,
     );
   });
 
   it("is the definition where the addon is missing", () => {
-    expect(choose(implementations(sign, withoutAddon), "")).toBe(sign);
-    expect(choose(implementations(sign, withoutAddon), "typescript")).toBe(sign);
-    expect(() => choose(implementations(sign, withoutAddon), "avx2")).toThrow(
+    const none = () => [];
+    expect(choose(implementations(sign, withoutAddon), none, "")).toBe(sign);
+    expect(choose(implementations(sign, withoutAddon), none, "typescript")).toBe(sign);
+    expect(() => choose(implementations(sign, withoutAddon), none, "avx2")).toThrow(
       "there is typescript (the addon is not built)",
     );
   });

@@ -21,15 +21,25 @@ export function implementations<K extends Kernel>(definition: K, native: () => r
   }
 }
 
-/** The best one, or the one that TERSE_IMPLEMENTATION names. A name that is not there is an error that lists what is. */
+/**
+ * The best one, or the one that TERSE_IMPLEMENTATION names; where a codec has none of that name, its next plainer one.
+ * A name that this machine cannot run is an error that lists what it can. `levels`: the instruction levels of this machine.
+ */
 export function choose<K extends Kernel>(
   { kernels, missing }: Implementations<K>,
-  wanted = process.env["TERSE_IMPLEMENTATION"],
+  levels: () => readonly string[],
+  wanted = wantedImplementation(),
 ): K {
-  const kernel = wanted ? kernels.find(({ implementation }) => implementation === wanted) : kernels[0];
+  if (!wanted) return kernels[0]!;
+  const plainer = [...(missing ? [] : levels()), "typescript"];
+  const most = plainer.indexOf(wanted);
+  const kernel = most < 0 ? undefined : kernels.find((k) => plainer.indexOf(k.implementation) >= most);
   if (kernel) return kernel;
-  const names = kernels.map(({ implementation }) => implementation).join(", ");
   throw new Error(
-    `TERSE_IMPLEMENTATION=${wanted}: ${kernels[0]!.name} has no such implementation on this machine; there is ${names}${missing ? ` (${missing})` : ""}.`,
+    `TERSE_IMPLEMENTATION=${wanted}: this machine has no such implementation; there is ${plainer.join(", ")}${missing ? ` (${missing})` : ""}.`,
   );
 }
+
+/** A browser has no environment. */
+const wantedImplementation = (): string | undefined =>
+  typeof process === "undefined" ? undefined : process.env["TERSE_IMPLEMENTATION"];

@@ -1,16 +1,31 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { anyFloats, askNumpy, codecContract, needsPython, python, toHex, type Vectors } from "../codec-contract.ts";
-import { sign } from "../index.ts";
-import { sign as definition } from "./sign.ts";
-
-const vectors: Vectors = JSON.parse(readFileSync(new URL("vectors.json", import.meta.url), "utf8"));
+import {
+  anyBytes,
+  anyFloats,
+  askNumpy,
+  codecContract,
+  needsPython,
+  python,
+  toHex,
+  vectorsBeside,
+} from "../codec-contract.ts";
+import { definition, sign } from "./sign.ts";
 
 describe("sign", () => {
-  codecContract({ codec: sign, definition, vectors });
+  codecContract({
+    definition,
+    vectors: vectorsBeside(import.meta.url),
+    configurations: {
+      "zeros plus": { call: () => ({ zero: "plus" }) },
+      "zeros minus, some lanes held": { call: (n) => ({ zero: "minus", hold: anyBytes(Math.ceil(n / 8), n + 3) }) },
+    },
+  });
 
-  it("takes one bit a float", () => {
+  it("takes one bit a float, and leaves pad bits 0", () => {
     expect([0, 1, 8, 9, 64, 1e9].map(sign.wireBytes)).toEqual([0, 1, 1, 2, 8, 125e6]);
+    const wire = new Uint8Array(2).fill(0xff);
+    sign.encode(wire, new Float32Array(11).fill(1), { zero: "plus" });
+    expect([...wire]).toEqual([0xff, 0b111]);
   });
 
   it("counts −0.0 as any other zero", () => {
@@ -23,11 +38,15 @@ describe("sign", () => {
 
   it.skipIf(!python)(`equals numpy.packbits on fresh inputs${needsPython}`, () => {
     const requests = [1, 64, 257, 5000].flatMap((n) =>
-      (["plus", "minus"] as const).map((zero) => ({ kind: "sign", zero, x: [...anyFloats(n, Date.now() + n)] })),
+      (["plus", "minus"] as const).map((zero) => ({
+        codec: "sign",
+        call: { zero },
+        x: [...anyFloats(n, Date.now() + n)],
+      })),
     );
-    const wires = requests.map(({ x, zero }) => {
+    const wires = requests.map(({ x, call }) => {
       const wire = new Uint8Array(sign.wireBytes(x.length));
-      sign.encode(wire, new Float32Array(x), { zero });
+      sign.encode(wire, new Float32Array(x), call);
       return toHex(wire);
     });
     expect(wires).toEqual(askNumpy(requests));

@@ -33,13 +33,12 @@ static inline __attribute__((always_inline)) void encode_round(encoding *e, size
 TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, _CMP_GE_OQ); }
 TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, _CMP_GT_OQ); }
 
-static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options) {
-    encoding e = {wire, x, options->hold, _mm256_setzero_ps()};
-    const size_t done = options->zero == TERSE_ZERO_PLUS ? terse_walk(n, encode_zero_plus, &e) : terse_walk(n, encode_zero_minus, &e);
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, _mm256_setzero_ps()};
+    const size_t done = begin + (options->zero == TERSE_ZERO_PLUS ? terse_walk(end - begin, encode_zero_plus, &e) : terse_walk(end - begin, encode_zero_minus, &e));
     const __m256i bad = _mm256_castps_si256(e.bad);
-    if (!_mm256_testz_si256(bad, bad)) return terse_sign_scalar.encode(wire, x, n, options);  // finds the first one
-    const terse_codec_options rest = {options->zero, e.hold ? e.hold + done / 8 : NULL, options->scale};
-    return done + terse_sign_scalar.encode(wire + done / 8, x + done, n - done, &rest);
+    // What is not finite: let scalar find the first one.
+    return terse_sign_scalar.encode(wire, x, n, options, _mm256_testz_si256(bad, bad) ? done : begin, end);
 }
 
 // Bits 8 k .. 8 k + 7 of a word, each at the top of its lane: there it is a float's sign.
@@ -65,11 +64,13 @@ TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     }
 }
 
-static void decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options) {
-    decoding d = {sum, wire, options->hold, _mm256_set1_ps(-options->scale)};
-    const size_t done = terse_walk(n, decode_round, &d);
-    const terse_codec_options rest = {options->zero, d.hold ? d.hold + done / 8 : NULL, options->scale};
-    terse_sign_scalar.decode_add(sum + done, wire + done / 8, n - done, &rest);
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    decoding d = {sum + begin, wire + begin / 8, options->hold ? options->hold + begin / 8 : NULL, _mm256_set1_ps(-options->scale)};
+    const size_t done = begin + terse_walk(end - begin, decode_round, &d);
+    return terse_sign_scalar.decode_add(sum, wire, n, options, done, end);
 }
 
-const terse_codec terse_sign_avx2 = {"sign", "avx2", terse_sign_wire_bytes, encode, decode_add};
+const terse_codec terse_sign_avx2 = {
+    .name = "sign", .implementation = "avx2", .takes = TERSE_SIGN_TAKES,
+    .wire_bytes = terse_sign_wire_bytes, .encode = encode, .decode_add = decode_add,
+};

@@ -1,5 +1,5 @@
 import type { Sign, VoteKernel } from "@terse/native-codecs";
-import { votes as nativeVotes } from "@terse/native-codecs";
+import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
 import { checkBytes } from "../codec.ts";
 import { choose, implementations } from "../implementation.ts";
 import { vote as definition } from "./vote.ts";
@@ -56,7 +56,7 @@ export const tallyPlanes = (ranks: number): number => 32 - Math.clz32(ranks);
 
 let chosen: VoteKernel | undefined;
 function kernel(): VoteKernel {
-  chosen ??= choose(implementations(definition, nativeVotes));
+  chosen ??= choose(implementations(definition, nativeVotes), nativeLevels);
   return chosen;
 }
 

@@ -71,6 +71,7 @@ static threshold threshold_of(size_t ranks, size_t T) {
 
 terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
     if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
+    if (tie != TERSE_ZERO_MINUS && tie != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
     const threshold half = threshold_of(ranks, tie == TERSE_ZERO_PLUS ? (ranks + 1) / 2 : ranks / 2 + 1);
     _Alignas(64) vote_plane planes[VOTE_PLANES];
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {

@@ -174,7 +174,7 @@ describe("vote", () => {
 
   it.skipIf(!python)(`equals numpy's counting on fresh votes${needsPython}`, () => {
     const requests = [2, 3, 8, 100].map((ranks) => ({
-      kind: "vote",
+      codec: "vote",
       n: 3001,
       votes: Array.from({ length: ranks }, (_, r) => toHex(anyBytes(376, Date.now() + r))),
     }));

@@ -1,0 +1,136 @@
+// Calls into a codec's table, with everything checked that a caller can get wrong.
+#include <math.h>
+#include <string.h>
+
+#include "terse/codecs.h"
+
+const char *terse_codec_sentence(terse_codec_status status) {
+    switch (status) {
+        case TERSE_CODEC_OK: return "All is well.";
+        case TERSE_CODEC_UNKNOWN: return "No codec has this name.";
+        case TERSE_CODEC_NOT_HERE: return "This codec has no such implementation, or this machine cannot run it.";
+        case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks.";
+        case TERSE_CODEC_BAD_ABI: return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and begin with TERSE_CODEC_OPTIONS.";
+        case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes.";
+        case TERSE_CODEC_OVERLAP: return "Buffers of one call overlap: give each its own memory.";
+        case TERSE_CODEC_MISALIGNED: return "A float pointer is no multiple of 4.";
+        case TERSE_CODEC_NOT_FINITE: return "The floats hold a NaN or an infinity.";
+        case TERSE_CODEC_DOES_NOT_FIT: return "The floats hold a number that this codec cannot write.";
+        case TERSE_CODEC_BAD_WIRE: return "No encoder writes such a wire: it was damaged, or written with other options.";
+        case TERSE_CODEC_NOT_TAKEN: return "An option is set that this codec does not take.";
+        case TERSE_CODEC_BAD_ZERO: return "What an exact zero or a tie becomes must be said: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
+        case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits a float.";
+        case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
+        case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
+        case TERSE_CODEC_BAD_REGIONS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats.";
+        case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
+        case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
+        case TERSE_CODEC_BAD_SCALE: return "The scale must be finite.";
+        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know.";
+    }
+    return "This status is not one of terse_codec_status.";
+}
+
+static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+}
+
+static terse_codec_status check_regions(size_t n, const terse_codec_options *o) {
+    if (!o->segments) return o->segment_count ? TERSE_CODEC_BAD_REGIONS : TERSE_CODEC_OK;
+    if (o->block) return TERSE_CODEC_BAD_REGIONS;
+    size_t begin = 0;
+    for (size_t s = 0; s < o->segment_count; s++) {
+        if (o->segments[s] < begin) return TERSE_CODEC_BAD_REGIONS;
+        begin = o->segments[s];
+    }
+    return begin == n ? TERSE_CODEC_OK : TERSE_CODEC_BAD_REGIONS;
+}
+
+static terse_codec_status check(const terse_codec *codec, size_t n, const terse_codec_options *o) {
+    if (o->size != sizeof *o) return TERSE_CODEC_BAD_ABI;
+    const uint32_t set = (o->hold ? TERSE_TAKES_HOLD : 0) | (o->block ? TERSE_TAKES_BLOCK : 0) |
+                         (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) | (o->bits ? TERSE_TAKES_BITS : 0) |
+                         (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) | (o->unscaled ? TERSE_TAKES_UNSCALED : 0) |
+                         (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
+                         (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
+    if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
+    if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
+    const terse_codec_status status = check_regions(n, o);
+    return status != TERSE_CODEC_OK || !codec->check ? status : codec->check(n, o);
+}
+
+static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                        const terse_codec_options *o) {
+    const terse_codec_status status = check(codec, n, o);
+    if (status != TERSE_CODEC_OK) return status;
+    if (codec->wire_bytes(n, o) != wire_bytes) return TERSE_CODEC_BAD_LENGTH;
+    if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
+    if (overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (o->hold && overlap(wire, wire_bytes, o->hold, n / 8 + (n % 8 != 0))) return TERSE_CODEC_OVERLAP;
+    return TERSE_CODEC_OK;
+}
+
+terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
+    const terse_codec_status status = check(codec, n, o);
+    if (status == TERSE_CODEC_OK) *bytes = codec->wire_bytes(n, o);
+    return status;
+}
+
+static terse_codec_status check_encoding(const terse_codec *codec, const terse_codec_options *o) {
+    if (codec->takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
+    if (codec->takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;
+    return TERSE_CODEC_OK;
+}
+
+static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
+    size_t accepted = codec->prepare ? codec->prepare(wire, x, n, o) : n;
+    if (accepted == n) accepted = codec->encode(wire, x, n, o, 0, n);
+    if (accepted == n) return TERSE_CODEC_OK;
+    if (bad) *bad = accepted;
+    return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+}
+
+terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                      const terse_codec_options *o, size_t *bad) {
+    terse_codec_status status = check_buffers(codec, wire, wire_bytes, x, n, o);
+    if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
+    return status == TERSE_CODEC_OK ? encode(codec, wire, x, n, o, bad) : status;
+}
+
+static int finite_or(const float *x, size_t n, size_t *bad) {
+    for (size_t i = 0; i < n; i++)
+        if (x[i] - x[i] != 0.0f) {
+            if (bad) *bad = i;
+            return 0;
+        }
+    return 1;
+}
+
+terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
+                                                    size_t n, const terse_codec_options *o, size_t *bad) {
+    terse_codec_status status = check_buffers(codec, wire, wire_bytes, error, n, o);
+    if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
+    if (status != TERSE_CODEC_OK) return status;
+    if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
+    if (overlap(error, n * sizeof(float), x, n * sizeof(float)) || overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (!finite_or(x, n, bad)) return TERSE_CODEC_NOT_FINITE;
+
+    for (size_t i = 0; i < n; i++) error[i] += x[i];
+    status = encode(codec, wire, error, n, o, bad);
+    if (status != TERSE_CODEC_OK) {
+        for (size_t i = 0; i < n; i++) error[i] -= x[i];
+        return status;
+    }
+    terse_codec_options back = *o;
+    back.scale = -1.0f;
+    return codec->decode_add(error, wire, n, &back, 0, n);
+}
+
+terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                          const terse_codec_options *o) {
+    const terse_codec_status status = check_buffers(codec, wire, wire_bytes, sum, n, o);
+    if (status != TERSE_CODEC_OK) return status;
+    if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
+    return codec->decode_add(sum, wire, n, o, 0, n);
+}

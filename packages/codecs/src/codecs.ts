@@ -1,0 +1,22 @@
+import type { Parameters } from "@terse/native-codecs";
+import type { Codec } from "./codec.ts";
+import { sign } from "./sign/sign.ts";
+
+/** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
+export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
+  sign: (parameters) => plain(sign, parameters),
+};
+
+/** A codec by name. An unknown name, or a parameter that the codec does not take, is a RangeError that says which. */
+export function codecNamed(name: string, parameters: Parameters = {}): Codec {
+  const make = Object.hasOwn(codecs, name) ? codecs[name] : undefined;
+  if (make) return make(parameters);
+  throw new RangeError(`there is no codec "${name}"; there is ${Object.keys(codecs).join(", ")}.`);
+}
+
+/** A codec without parameters. */
+function plain(codec: Codec, parameters: Parameters): Codec {
+  const [given] = Object.keys(parameters);
+  if (given !== undefined) throw new RangeError(`${codec.name} takes no parameters, and ${given} was given.`);
+  return codec;
+}

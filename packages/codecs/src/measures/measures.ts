@@ -1,0 +1,36 @@
+/**
+ * Measures: what the scales of a region are made of, the same bits from every implementation.
+ *
+ *   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, … in that order, in fp64          j = 0 … 15
+ *   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
+ */
+const chunk = 1 << 16;
+
+const sum = (x: Float32Array, of: (value: number) => number): number => {
+  let all = 0;
+  for (let at = 0; at < x.length; at += chunk) {
+    const partial = new Float64Array(16);
+    const end = Math.min(at + chunk, x.length);
+    for (let i = at; i < end; i++) partial[(i - at) % 16]! += of(x[i]!);
+    for (let stride = 8; stride >= 1; stride /= 2) {
+      for (let j = 0; j < stride; j++) partial[j]! += partial[j + stride]!;
+    }
+    all += partial[0]!;
+  }
+  return all;
+};
+
+/** ‖x‖₁ */
+export const sumOfMagnitudes = (x: Float32Array): number => sum(x, Math.abs);
+
+/** ‖x‖₂² */
+export const sumOfSquares = (x: Float32Array): number => sum(x, (value) => value * value);
+
+/** ‖x‖∞; 0 where there is nothing. */
+export const largest = (x: Float32Array): number => x.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+/** Index of the first NaN or infinity; x.length where there is none. */
+export function firstNotFinite(x: Float32Array): number {
+  const index = x.findIndex((value) => !Number.isFinite(value));
+  return index < 0 ? x.length : index;
+}

@@ -1,0 +1,52 @@
+// Regions: which elements share a scale. The whole vector, blocks of a fixed length (the last may be shorter), or segments.
+// Internal to the codecs, no part of the ABI. Scales lead the wire, one fp32 a region.
+#ifndef TERSE_REGIONS_H
+#define TERSE_REGIONS_H
+#include <string.h>
+
+#include "terse/codecs.h"
+
+// No region where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
+static inline size_t terse_region_count(size_t n, const terse_codec_options *o) {
+    if (o->segments) return o->segment_count;
+    if (o->block) return n / o->block + (n % o->block != 0);
+    return n != 0;
+}
+
+// Region r is [terse_region_begin(r), terse_region_begin(r + 1)).
+static inline size_t terse_region_begin(size_t r, size_t n, const terse_codec_options *o) {
+    if (o->segments) return r ? o->segments[r - 1] : 0;
+    if (o->block) return n / o->block < r ? n : r * o->block;
+    return r ? n : 0;
+}
+
+// The region that element i < n belongs to.
+static inline size_t terse_region_of(size_t i, const terse_codec_options *o) {
+    if (o->block) return i / o->block;
+    size_t low = 0, high = o->segments ? o->segment_count - 1 : 0;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (o->segments[middle] > i) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+static inline float terse_scale_at(const uint8_t *wire, size_t r) {
+    float scale;
+    memcpy(&scale, wire + 4 * r, 4);
+    return scale;
+}
+
+static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcpy(wire + 4 * r, &scale, 4); }
+
+// Scales that an encoder writes are finite and not negative. Call this before anything is added.
+static inline int terse_scales_are_good(const uint8_t *wire, size_t regions) {
+    for (size_t r = 0; r < regions; r++) {
+        const float scale = terse_scale_at(wire, r);
+        if (!(scale >= 0.0f) || scale - scale != 0.0f) return 0;
+    }
+    return 1;
+}
+
+#endif
