@@ -186,18 +186,28 @@ Napi::Value decode_add(const Napi::CallbackInfo& info) {
 
 struct Wires {
     std::vector<uint8_t*> pointers;
-    Wires(const Napi::Value& value, const char* what, size_t n) {
+    Wires(const Napi::Value& value, const char* what, size_t n, bool may_be_null = false) {
         if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected an array of Uint8Array");
         const auto array = value.As<Napi::Array>();
-        for (uint32_t i = 0; i < array.Length(); i++)
-            pointers.push_back(bytes_of(array.Get(i), (what + ("[" + std::to_string(i) + "]")).c_str(), n / 8 + (n % 8 != 0)));
+        for (uint32_t i = 0; i < array.Length(); i++) {
+            const Napi::Value wire = array.Get(i);
+            if (may_be_null && wire.IsNull()) {
+                pointers.push_back(nullptr);
+                continue;
+            }
+            static uint8_t nothing;  // an empty array may have no address, which would look like an absent rank
+            uint8_t* const bytes = bytes_of(wire, (what + ("[" + std::to_string(i) + "]")).c_str(), n / 8 + (n % 8 != 0));
+            pointers.push_back(bytes ? bytes : &nothing);
+        }
     }
 };
+
+constexpr bool may_be_absent = true;
 
 void majority(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[2], "n");
     uint8_t* out = bytes_of(info[0], "out", n / 8 + (n % 8 != 0));
-    const Wires votes(info[1], "votes", n);
+    const Wires votes(info[1], "votes", n, may_be_absent);
     const terse_zero tie = zero_of(options_of(info, 3).Get("tie"), "tie");
     throw_unless_ok(info.Env(), vote_of(info).majority(out, votes.pointers.data(), votes.pointers.size(), n, tie));
 }
@@ -206,13 +216,13 @@ void majority_or_zero(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[3], "n");
     uint8_t* plus = bytes_of(info[0], "plus", n / 8 + (n % 8 != 0));
     uint8_t* nonzero = bytes_of(info[1], "nonzero", n / 8 + (n % 8 != 0));
-    const Wires votes(info[2], "votes", n);
+    const Wires votes(info[2], "votes", n, may_be_absent);
     throw_unless_ok(info.Env(), vote_of(info).majority_or_zero(plus, nonzero, votes.pointers.data(), votes.pointers.size(), n));
 }
 
 void tally(const Napi::CallbackInfo& info) {
     const size_t n = count_of(info[2], "n");
-    const Wires planes(info[0], "planes", n), votes(info[1], "votes", n);
+    const Wires planes(info[0], "planes", n), votes(info[1], "votes", n, may_be_absent);
     const size_t needed = terse_vote_planes(votes.pointers.size());
     if (planes.pointers.size() != needed)
         throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) + " votes takes " + std::to_string(needed) + " planes, got " + std::to_string(planes.pointers.size()));

@@ -9,7 +9,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_OK: return "All is well.";
         case TERSE_CODEC_UNKNOWN: return "No codec has this name.";
         case TERSE_CODEC_NOT_HERE: return "This codec has no such implementation, or this machine cannot run it.";
-        case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks.";
+        case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks, not all of them absent.";
         case TERSE_CODEC_BAD_ABI: return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and begin with TERSE_CODEC_OPTIONS.";
         case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes.";
         case TERSE_CODEC_OVERLAP: return "Buffers of one call overlap: give each its own memory.";

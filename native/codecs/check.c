@@ -227,6 +227,9 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
                 // Many ranks all but tie on their own; few lanes then reach the ends of the count. So let some agree.
                 if (v && random_word() % 3 == 0) memcpy((uint8_t *)votes[v], votes[v - 1], BITS - 64);
             }
+            const int some_absent = random_word() % 2;
+            for (size_t v = 1; v < ranks && some_absent; v++)
+                if (random_word() % 4 == 0) votes[v] = NULL;
             for (int kind = 0; kind < 4; kind++) {
                 memset(plane_room, SENTINEL, sizeof plane_room);
                 uint8_t *out[2][16];
@@ -243,6 +246,12 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
             }
         }
     }
+    memset(votes, 0, sizeof votes);
+    memset(plane_room, SENTINEL, sizeof plane_room);
+    uint8_t *planes[16];
+    for (int k = 0; k < 16; k++) planes[k] = plane_room[0][k];
+    const int refused = vote->majority(planes[0], votes, MANY, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS && vote->majority_or_zero(planes[0], planes[1], votes, MANY, 8) == TERSE_CODEC_BAD_RANKS && vote->tally(planes, votes, MANY, 8) == TERSE_CODEC_BAD_RANKS;
+    expect(refused && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 8, "all absent is refused, and nothing written");
     expect(vote->majority(plane_room[0][0], votes, 0, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "0 ranks are refused");
     expect(vote->majority(plane_room[0][0], votes, MANY + 1, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "1025 ranks are refused");
 }

@@ -18,12 +18,14 @@
 #endif
 
 // codec, implementation, can this machine run it? Best first within a codec.
-#define CODECS(X)                     \
-    ON_X86(X, sign, avx2, HAS_AVX2)   \
+#define CODECS(X)                       \
+    ON_X86(X, sign, avx512, HAS_AVX512) \
+    ON_X86(X, sign, avx2, HAS_AVX2)     \
     X(sign, scalar, 1)
 
-#define VOTES(X)                      \
-    ON_X86(X, vote, avx2, HAS_AVX2)   \
+#define VOTES(X)                        \
+    ON_X86(X, vote, avx512, HAS_AVX512) \
+    ON_X86(X, vote, avx2, HAS_AVX2)     \
     X(vote, scalar, 1)
 
 #define DECLARE_CODEC(codec, implementation, runs) extern const terse_codec terse_##codec##_##implementation;

@@ -69,6 +69,10 @@ describe.each(votes())("the binding of vote $implementation", ({ majority, major
     expect(() => majority(one, [two, one], 16, { tie: "plus" })).toThrow("out: expected 2 bytes, got 1");
     expect(() => majority(two, [two, one], 16, { tie: "plus" })).toThrow("votes[1]: expected 2 bytes, got 1");
     expect(() => majority(two, [], 16, { tie: "plus" })).toThrow("1 to 1024 ranks");
+    expect(() => majority(two, [null, null], 16, { tie: "plus" })).toThrow("not all of them absent");
+    expect(() => majority(two, [two, undefined as never], 16, { tie: "plus" })).toThrow("votes[1]");
+    expect(() => tally([two, null as never], [two, null], 16)).toThrow("planes[1]");
+    majority(new Uint8Array(0), [new Uint8Array(0)], 0, { tie: "plus" }); // no address, and not absent
     expect(() => majority(two, two as never, 16, { tie: "plus" })).toThrow("votes: expected an array");
     expect(() => majority(two, [two], 16, { tie: "zero" as "plus" })).toThrow("tie");
     expect(() => majorityOrZero(two, one, [two], 16)).toThrow("nonzero: expected 2 bytes, got 1");

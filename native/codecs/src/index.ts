@@ -57,13 +57,16 @@ export interface CodecKernel {
   decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
 }
 
-/** One way to count packed votes of n lanes. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes. */
+/** What a rank votes: its packed signs, or null where it is absent and not counted. */
+export type Vote = Uint8Array | null;
+
+/** One way to count packed votes of n lanes. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of them null. */
 export interface VoteKernel {
   readonly name: string; // "vote"
   readonly implementation: string;
-  majority(out: Uint8Array, votes: readonly Uint8Array[], n: number, options: { tie: Sign }): void;
-  majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Uint8Array[], n: number): void;
-  tally(planes: readonly Uint8Array[], votes: readonly Uint8Array[], n: number): void;
+  majority(out: Uint8Array, votes: readonly Vote[], n: number, options: { tie: Sign }): void;
+  majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Vote[], n: number): void;
+  tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: number): void;
 }
 
 interface CodecsAddon {

@@ -34,7 +34,7 @@ typedef enum terse_codec_status {
     TERSE_CODEC_OK = 0,
     TERSE_CODEC_UNKNOWN = 1,         // no codec has this name
     TERSE_CODEC_NOT_HERE = 2,        // the codec has no such implementation, or this machine cannot run it
-    TERSE_CODEC_BAD_RANKS = 3,       // fewer than 1 or more than TERSE_VOTE_MAX_RANKS ranks
+    TERSE_CODEC_BAD_RANKS = 3,       // fewer than 1 or more than TERSE_VOTE_MAX_RANKS ranks, or all absent
     TERSE_CODEC_BAD_ABI = 4,         // options.size is not this library's: another version of the header
     TERSE_CODEC_BAD_LENGTH = 5,      // the wire does not have the bytes that n floats take
     TERSE_CODEC_OVERLAP = 6,         // buffers of one call overlap
@@ -149,15 +149,16 @@ TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, fl
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 
-// Elections over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r. Pad bits of the votes are ignored, those of
-// the results are 0. A result may be one of the votes, in place; it may not overlap one otherwise.
+// Elections over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL: rank r is absent, and is not counted.
+// Where all are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored, those of the results are 0.
+// A result may be one of the votes, in place; it may not overlap one otherwise.
 typedef struct terse_vote {
     const char *implementation;
     // out = more plus than minus; a tie counts as `tie`.
     terse_codec_status (*majority)(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie);
     // Where nonzero is 0 the vote was tied, and plus is 0 too.
     terse_codec_status (*majority_or_zero)(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n);
-    // planes[k] = bit k of the number of plus votes; terse_vote_planes(ranks) planes.
+    // planes[k] = bit k of the number of plus votes; terse_vote_planes(ranks) planes, whoever is absent.
     terse_codec_status (*tally)(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n);
 } terse_vote;
 

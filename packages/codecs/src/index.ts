@@ -1,4 +1,11 @@
-export { type Floats, NotFiniteError, type Parameters, type PointerMemory, type Sign } from "@terse/native-codecs";
+export {
+  type Floats,
+  NotFiniteError,
+  type Parameters,
+  type PointerMemory,
+  type Sign,
+  type Vote,
+} from "@terse/native-codecs";
 export { BadWireError, type Codec, type DecodeOptions, type Takes, type Zeros } from "./codec.ts";
 export { codecNamed, codecs } from "./codecs.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";

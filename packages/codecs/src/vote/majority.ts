@@ -1,4 +1,4 @@
-import type { Sign, VoteKernel } from "@terse/native-codecs";
+import type { Sign, Vote, VoteKernel } from "@terse/native-codecs";
 import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
 import { checkBytes } from "../codec.ts";
 import { choose, implementations } from "../implementation.ts";
@@ -9,10 +9,11 @@ export const maxVotes = 1024;
 
 /**
  * out = the sign that most votes have, per lane; a tie counts as `tie`. The vote stays packed: nothing is unpacked.
- * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes. 1 to 1024 votes; another number, or another length,
- * is a RangeError.
+ * A null among the votes is an absent rank: it is not counted, neither for nor against.
+ * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes. 1 to 1024 votes, not all of them null; another
+ * number, or another length, is a RangeError.
  */
-export function majority(out: Uint8Array, votes: readonly Uint8Array[], n: number, { tie }: { tie: Sign }): void {
+export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { tie }: { tie: Sign }): void {
   checkVotes("majority", votes, n);
   checkBytes("majority", "out", out, bytesFor(n), `${n} lanes`);
   if (tie !== "plus" && tie !== "minus") {
@@ -24,10 +25,10 @@ export function majority(out: Uint8Array, votes: readonly Uint8Array[], n: numbe
 }
 
 /**
- * plus = more plus than minus votes; nonzero = not tied. A tied lane has 0 in both. With an odd number of votes nothing ties.
- * Lengths and errors as in `majority`.
+ * plus = more plus than minus votes; nonzero = not tied. A tied lane has 0 in both. With an odd number present nothing ties.
+ * Lengths, absent ranks and errors as in `majority`.
  */
-export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Uint8Array[], n: number): void {
+export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Vote[], n: number): void {
   checkVotes("majorityOrZero", votes, n);
   checkBytes("majorityOrZero", "plus", plus, bytesFor(n), `${n} lanes`);
   checkBytes("majorityOrZero", "nonzero", nonzero, bytesFor(n), `${n} lanes`);
@@ -35,10 +36,10 @@ export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: rea
 }
 
 /**
- * planes[k] = bit k of the number of plus votes, per lane; planes.length = ceil(log2(P + 1)) for P votes (`tallyPlanes`).
- * Lengths and errors as in `majority`.
+ * planes[k] = bit k of the number of plus votes, per lane; planes.length = ceil(log2(P + 1)) for P votes, absent ones included
+ * (`tallyPlanes`). Lengths, absent ranks and errors as in `majority`.
  */
-export function tally(planes: readonly Uint8Array[], votes: readonly Uint8Array[], n: number): void {
+export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: number): void {
   checkVotes("tally", votes, n);
   if (planes.length !== tallyPlanes(votes.length)) {
     throw new RangeError(
@@ -65,12 +66,14 @@ export const voteImplementation = (): string => kernel().implementation;
 
 const bytesFor = (n: number): number => Math.ceil(n / 8);
 
-function checkVotes(where: string, votes: readonly Uint8Array[], n: number): void {
+function checkVotes(where: string, votes: readonly Vote[], n: number): void {
   if (!Number.isSafeInteger(n) || n < 0)
     throw new RangeError(`${where}: n is ${n}, and a number of lanes is whole and 0 or more.`);
   if (votes.length < 1 || votes.length > maxVotes)
     throw new RangeError(`${where}: a vote takes 1 to ${maxVotes} ranks, got ${votes.length}.`);
   votes.forEach((wire, r) => {
-    checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} lanes`);
+    if (wire !== null) checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} lanes`);
   });
+  if (votes.every((wire) => wire === null))
+    throw new RangeError(`${where}: all ${votes.length} ranks are absent, and somebody must vote.`);
 }

@@ -56,7 +56,19 @@ static void clear_pads(uint8_t *out, size_t n) {
     if (n % 8) out[n / 8] &= (uint8_t)((1u << n % 8) - 1);
 }
 
-static int bad_ranks(size_t ranks) { return ranks < 1 || ranks > TERSE_VOTE_MAX_RANKS; }
+// Who votes: the ranks that are not absent. False where nobody does, or there are too many.
+typedef struct present {
+    const uint8_t *votes[TERSE_VOTE_MAX_RANKS];
+    size_t ranks;
+} present;
+
+static int take_present(present *p, const uint8_t *const *votes, size_t ranks) {
+    p->ranks = 0;
+    if (ranks > TERSE_VOTE_MAX_RANKS) return 0;
+    for (size_t r = 0; r < ranks; r++)
+        if (votes[r]) p->votes[p->ranks++] = votes[r];
+    return p->ranks > 0;
+}
 
 typedef struct threshold {
     unsigned start;  // every counter's first value
@@ -70,13 +82,14 @@ static threshold threshold_of(size_t ranks, size_t T) {
 }
 
 terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
-    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
+    present p;
+    if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
     if (tie != TERSE_ZERO_MINUS && tie != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
-    const threshold half = threshold_of(ranks, tie == TERSE_ZERO_PLUS ? (ranks + 1) / 2 : ranks / 2 + 1);
+    const threshold half = threshold_of(p.ranks, tie == TERSE_ZERO_PLUS ? (p.ranks + 1) / 2 : p.ranks / 2 + 1);
     _Alignas(64) vote_plane planes[VOTE_PLANES];
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
         const size_t bytes = block_bytes(all, at);
-        count(planes, half.top, half.start, votes, ranks, at, bytes);
+        count(planes, half.top, half.start, p.votes, p.ranks, at, bytes);
         memcpy(out + at, planes[half.top], bytes);
     }
     clear_pads(out, n);
@@ -84,13 +97,14 @@ terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t 
 }
 
 terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
-    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
-    const threshold half = threshold_of(ranks, (ranks + 1) / 2);
-    const uint64_t odd = ranks % 2 ? ~(uint64_t)0 : 0;
+    present p;
+    if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
+    const threshold half = threshold_of(p.ranks, (p.ranks + 1) / 2);
+    const uint64_t odd = p.ranks % 2 ? ~(uint64_t)0 : 0;
     _Alignas(64) vote_plane planes[VOTE_PLANES], decided;
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
         const size_t bytes = block_bytes(all, at);
-        count(planes, half.top, half.start, votes, ranks, at, bytes);
+        count(planes, half.top, half.start, p.votes, p.ranks, at, bytes);
         uint64_t *reached = planes[half.top];
         for (size_t w = 0; 8 * w < bytes; w++) {
             uint64_t beyond = odd;  // a tie of even ranks is a count of exactly T: all planes below the top are 0
@@ -113,12 +127,13 @@ size_t terse_vote_planes(size_t ranks) {
 }
 
 terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks, size_t n) {
-    if (bad_ranks(ranks)) return TERSE_CODEC_BAD_RANKS;
-    const int top = (int)terse_vote_planes(ranks) - 1;
+    present p;
+    if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
+    const int top = (int)terse_vote_planes(ranks) - 1;  // whoever is absent: the planes of a wire do not depend on it
     _Alignas(64) vote_plane planes[VOTE_PLANES];
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
         const size_t bytes = block_bytes(all, at);
-        count(planes, top, 0, votes, ranks, at, bytes);
+        count(planes, top, 0, p.votes, p.ranks, at, bytes);
         for (int k = 0; k <= top; k++) memcpy(out[k] + at, planes[k], bytes);
     }
     for (int k = 0; k <= top; k++) clear_pads(out[k], n);

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { votes as nativeVotes, type VoteKernel } from "@terse/native-codecs";
+import { votes as nativeVotes, type Vote, type VoteKernel } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
 import { anyBytes, askNumpy, fromHex, needsPython, python, random, toHex } from "../codec-contract.ts";
 import { implementations } from "../implementation.ts";
@@ -9,7 +9,7 @@ import { vote as definition } from "./vote.ts";
 interface Vectors {
   cases: {
     n: number;
-    votes: string[];
+    votes: (string | null)[];
     majorityPlus: string;
     majorityMinus: string;
     plus: string;
@@ -22,7 +22,7 @@ const vectors: Vectors = JSON.parse(readFileSync(new URL("vectors.json", import.
 const { kernels, missing } = implementations(definition, nativeVotes);
 
 /** The results of one election by one implementation, each inside a larger buffer of sentinels. */
-function elect(kernel: VoteKernel, votes: readonly Uint8Array[], n: number) {
+function elect(kernel: VoteKernel, votes: readonly Vote[], n: number) {
   const bytes = Math.ceil(n / 8);
   const rooms: Uint8Array[] = [];
   const wire = () => {
@@ -45,16 +45,17 @@ function elect(kernel: VoteKernel, votes: readonly Uint8Array[], n: number) {
   return { clean, results: { majorityPlus, majorityMinus, plus, nonzero, planes } };
 }
 
-/** Plain counting, one lane at a time: the oracle. */
-function counted(votes: readonly Uint8Array[], n: number) {
-  const counts = Array.from({ length: n }, (_, i) => votes.reduce((count, wire) => count + bit(wire, i), 0));
-  const ranks = votes.length;
+/** Plain counting, one lane at a time: the oracle. Who is absent is not counted, but the planes have room for everybody. */
+function counted(votes: readonly Vote[], n: number) {
+  const present = votes.filter((wire) => wire !== null);
+  const counts = Array.from({ length: n }, (_, i) => present.reduce((count, wire) => count + bit(wire, i), 0));
+  const ranks = present.length;
   return {
     majorityPlus: packed(counts.map((c) => 2 * c >= ranks)),
     majorityMinus: packed(counts.map((c) => 2 * c > ranks)),
     plus: packed(counts.map((c) => 2 * c > ranks)),
     nonzero: packed(counts.map((c) => 2 * c !== ranks)),
-    planes: Array.from({ length: ranks.toString(2).length }, (_, k) =>
+    planes: Array.from({ length: votes.length.toString(2).length }, (_, k) =>
       packed(counts.map((c) => Math.floor(c / 2 ** k) % 2 === 1)),
     ),
   };
@@ -78,7 +79,7 @@ describe("vote", () => {
   describe.each(kernels.map((kernel) => ({ by: kernel.implementation, kernel })))("$by", ({ kernel }) => {
     it("elects the golden bytes", () => {
       for (const { n, votes, ...expected } of vectors.cases) {
-        const { clean, results } = elect(kernel, votes.map(fromHex), n);
+        const { clean, results } = elect(kernel, votes.map(fromHexOrAbsent), n);
         expect({ ...hexed(results), clean }, `${votes.length} ranks, ${n} lanes`).toEqual({ ...expected, clean: true });
       }
     });
@@ -105,6 +106,20 @@ describe("vote", () => {
         const { clean, results } = elect(kernel, votes, n);
         expect(hexed(results), `${n} lanes`).toEqual(hexed(counted(votes, n)));
         expect(clean, `${n} lanes`).toBe(true);
+      }
+    });
+
+    it.each([2, 3, 9, 17, 100, 1024])("leaves the absent of %i ranks out of the count, whoever they are", (ranks) => {
+      const next = random(ranks);
+      for (const chance of [0, 0.1, 0.5, 0.95]) {
+        const n = 777;
+        const votes: Vote[] = Array.from({ length: ranks }, (_, r) =>
+          next() < chance ? null : anyBytes(98, 7000 + r),
+        );
+        if (!votes.some((wire) => wire)) votes[ranks - 1] = anyBytes(98, ranks);
+        const { clean, results } = elect(kernel, votes, n);
+        expect(hexed(results)).toEqual(hexed(counted(votes, n)));
+        expect(clean).toBe(true);
       }
     });
 
@@ -152,7 +167,26 @@ describe("vote", () => {
       const planes = [new Uint8Array(1), new Uint8Array(1)];
       tally(planes, votes, 3);
       expect(planes.map((plane) => plane[0])).toEqual([0b010, 0b001]);
+      tally(planes, [votes[0]!, null, votes[1]!], 3); // three ranks' planes, two ranks' votes
+      expect(planes.map((plane) => plane[0])).toEqual([0b010, 0b001]);
       expect([1, 2, 3, 4, 7, 8, 1023, 1024].map(tallyPlanes)).toEqual([1, 2, 2, 3, 3, 4, 10, 11]);
+    });
+
+    it("does as if an absent rank were not there", () => {
+      const out = new Uint8Array(1);
+      majority(out, [null, ...votes, null], 3, { tie: "minus" }); // 1 of 2 is a tie, and would be too few of 4
+      expect(out[0]).toBe(0b001);
+      majority(out, [null, ...votes, null], 3, { tie: "plus" });
+      expect(out[0]).toBe(0b011);
+      const nonzero = new Uint8Array(1);
+      majorityOrZero(out, nonzero, [votes[0]!, null], 3);
+      expect([out[0], nonzero[0]]).toEqual([0b011, 0b111]);
+      majority(new Uint8Array(0), [new Uint8Array(0), null], 0, { tie: "plus" });
+      const nobody = "all 2 ranks are absent";
+      expect(() => majority(out, [null, null], 3, { tie: "plus" })).toThrow(nobody);
+      expect(() => majorityOrZero(out, nonzero, [null, null], 3)).toThrow(nobody);
+      expect(() => tally([out, nonzero], [null, null], 3)).toThrow(nobody);
+      expect([out[0], nonzero[0]]).toEqual([0b011, 0b111]);
     });
 
     it("refuses wrong lengths, ranks and policies in one sentence each", () => {
@@ -176,12 +210,14 @@ describe("vote", () => {
     const requests = [2, 3, 8, 100].map((ranks) => ({
       codec: "vote",
       n: 3001,
-      votes: Array.from({ length: ranks }, (_, r) => toHex(anyBytes(376, Date.now() + r))),
+      votes: Array.from({ length: ranks }, (_, r) => (r % 5 === 1 ? null : toHex(anyBytes(376, Date.now() + r)))),
     }));
-    const answers = requests.map(({ votes, n }) => hexed(elect(kernels[0]!, votes.map(fromHex), n).results));
+    const answers = requests.map(({ votes, n }) => hexed(elect(kernels[0]!, votes.map(fromHexOrAbsent), n).results));
     expect(answers).toEqual(askNumpy(requests));
   });
 });
+
+const fromHexOrAbsent = (text: string | null): Vote => (text === null ? null : fromHex(text));
 
 function hexed(results: { [name: string]: Uint8Array | Uint8Array[] }) {
   return Object.fromEntries(

@@ -1,5 +1,5 @@
 /**
- * vote: P ranks' packed signs → one sign, or a count, per lane.
+ * vote: P ranks' packed signs → one sign, or a count, per lane. A rank whose vote is null is absent: P counts those present.
  *
  *   c[i]      = number of ranks whose bit i is 1                      0 ≤ c[i] ≤ P
  *   majority  = 2 c > P, or 2 c = P and ties count as plus
@@ -8,7 +8,7 @@
  * Pad bits of the votes are ignored; those of the results are 0.
  * This file is the definition: vote.c, vote_avx2.c, … write the same bytes.
  */
-import type { VoteKernel } from "@terse/native-codecs";
+import type { Vote, VoteKernel } from "@terse/native-codecs";
 
 export const vote: VoteKernel = {
   name: "vote",
@@ -27,16 +27,18 @@ export const vote: VoteKernel = {
 
   tally(planes, votes, n) {
     const balance = balances(votes, n);
+    const present = votes.filter((wire) => wire !== null).length;
     planes.forEach((plane, k) => {
-      pack(plane, n, (i) => (((balance[i]! + votes.length) / 2) >> k) % 2 === 1);
+      pack(plane, n, (i) => (((balance[i]! + present) / 2) >> k) % 2 === 1);
     });
   },
 };
 
 /** Plus votes less minus votes, per lane: 2 c − P. */
-function balances(votes: readonly Uint8Array[], n: number): Int32Array {
+function balances(votes: readonly Vote[], n: number): Int32Array {
   const balance = new Int32Array(n);
   for (const wire of votes) {
+    if (wire === null) continue;
     for (let i = 0; i < n; i++) balance[i]! += (wire[i >> 3]! >> (i & 7)) & 1 ? 1 : -1;
   }
   return balance;
