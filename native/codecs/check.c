@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../packages/codecs/src/measures/measures.h"
 #include "terse/codecs.h"
 
 enum { MAX = 8400, WIRE = MAX * 8 + 80, SENTINEL = 0xA5, MARGIN = 40 };
@@ -256,6 +257,57 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
     expect(vote->majority(plane_room[0][0], votes, MANY + 1, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "1025 ranks are refused");
 }
 
+static const struct {
+    const char *implementation;
+    const terse_measures *measures;
+} measures_list[] = {
+#if defined(__x86_64__)
+    {"avx512", &terse_measures_avx512}, {"avx2", &terse_measures_avx2},
+#elif defined(__aarch64__)
+    {"neon", &terse_measures_neon},
+#endif
+    {"scalar", &terse_measures_scalar},
+};
+
+static int runs_here(const char *implementation) {
+    const char *at;
+    for (size_t i = 0; (at = terse_implementation_at(i)); i++)
+        if (!strcmp(at, implementation)) return 1;
+    return 0;
+}
+
+enum { MEASURED = 9 * TERSE_MEASURE_CHUNK };
+static float measured_room[MEASURED + MARGIN];
+
+// Nearby magnitudes, so that another order of adding shows in the last bits.
+static float near_one(void) {
+    const uint64_t r = random_word();
+    return (r & 1 ? 1.0f : -1.0f) * (1.0f + (float)(r >> 40) * 0x1p-24f) * (r & 2 ? 1.0f : 0x1p-20f);
+}
+
+// Which NaN a sum gives is not said, so they all count as one.
+static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
+
+static void check_measures(const terse_measures *m, const char *by) {
+    const terse_measures *s = &terse_measures_scalar;
+    const size_t chunk = TERSE_MEASURE_CHUNK;
+    static const float special[] = {NAN, -NAN, INFINITY, -INFINITY};
+    // Around one chunk, around the four that are walked side by side, and beyond twice as many.
+    const size_t more[] = {chunk - 1, chunk, chunk + 1, chunk + 17, 2 * chunk, 4 * chunk - 1, 4 * chunk, 4 * chunk + 1, 5 * chunk + 70, 8 * chunk + 31};
+    for (size_t l = 0; l < length_count + sizeof more / sizeof *more; l++) {
+        const size_t n = l < length_count ? lengths[l] : more[l - length_count];
+        for (int kind = 0; kind < 3 + 4; kind++) {
+            float *x = measured_room + random_word() % MARGIN;
+            for (size_t i = 0; i < n; i++) x[i] = kind == 1 ? random_float() : kind == 2 ? -0.0f : near_one();
+            if (kind > 2 && n) x[random_word() % n] = special[kind - 3];
+            expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "measures", by, n, "sum of magnitudes");
+            expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "measures", by, n, "sum of squares");
+            const float mine = m->largest(x, n), expected = s->largest(x, n);
+            expect(!memcmp(&mine, &expected, sizeof mine), "measures", by, n, "largest");
+        }
+    }
+}
+
 int main(void) {
     list_lengths();
     const terse_codec *codec, *scalar_codec;
@@ -278,6 +330,12 @@ int main(void) {
         const long before = checks;
         check_vote(vote, scalar_vote);
         printf("vote %s %ld checks\n", vote->implementation, checks - before);
+    }
+    for (size_t i = 0; i < sizeof measures_list / sizeof *measures_list; i++) {
+        if (!runs_here(measures_list[i].implementation)) continue;
+        const long before = checks;
+        check_measures(measures_list[i].measures, measures_list[i].implementation);
+        printf("measures by %s: %ld checks\n", measures_list[i].implementation, checks - before);
     }
     printf("%ld checks, %ld bad\n", checks, bad);
     return bad != 0;

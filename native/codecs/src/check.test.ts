@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { abi, codecs, type PointerMemory, votes } from "./index.ts";
+import { abi, codecs, levels, type PointerMemory, votes } from "./index.ts";
 
 describe("the C codecs", () => {
   it("all do what the scalar ones do", () => {
@@ -18,6 +18,7 @@ describe("the C codecs", () => {
     }));
     expect(checked).toEqual(here);
     expect(here.map(({ name }) => name)).toEqual(expect.arrayContaining(["sign scalar", "vote scalar"]));
+    expect([...stdout.matchAll(/^measures by (\w+): \d{3,} checks$/gm)].map(([, name]) => name)).toEqual(levels());
   });
 });
 

@@ -1,0 +1,70 @@
+#include <immintrin.h>
+
+#include "measures.h"
+#include "terse/walk.h"
+
+enum { SIDE_BY_SIDE = 4 };  // chunks in flight: as walk.h has it for pages
+
+static inline __attribute__((always_inline)) __m256d term(__m128 x, const int squared) {
+    const __m256d value = _mm256_cvtps_pd(x);
+    return squared ? _mm256_mul_pd(value, value) : _mm256_andnot_pd(_mm256_set1_pd(-0.0), value);
+}
+
+// 64 elements, i the first: partial[j] += x[i + j], x[i + j + 16], ...
+static inline __attribute__((always_inline)) void add_64(double partial[16], const float *x, const int squared) {
+    for (int j = 0; j < 16; j += 4) {
+        __m256d sum = _mm256_loadu_pd(partial + j);
+        for (int k = j; k < 64; k += 16) sum = _mm256_add_pd(sum, term(_mm_loadu_ps(x + k), squared));
+        _mm256_storeu_pd(partial + j, sum);
+    }
+}
+
+static inline __attribute__((always_inline)) double sum(const float *x, size_t n, const int squared) {
+    double all = 0;
+    size_t at = 0;
+    for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
+        double partial[SIDE_BY_SIDE][16] = {{0}};
+        for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
+            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x + at + c * TERSE_MEASURE_CHUNK + i, squared);
+        for (size_t c = 0; c < SIDE_BY_SIDE; c++) all += terse_measures_fold(partial[c]);
+    }
+    for (; at < n; at += TERSE_MEASURE_CHUNK) {
+        const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
+        double partial[16] = {0};
+        size_t i = 0;
+        for (; i + 64 <= length; i += 64) add_64(partial, x + at + i, squared);
+        for (; i < length; i++) {
+            const double value = x[at + i];
+            partial[i % 16] += squared ? value * value : __builtin_fabs(value);
+        }
+        all += terse_measures_fold(partial);
+    }
+    return all;
+}
+
+static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
+static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+
+typedef struct looking {
+    const float *x;
+    __m256i most[2];
+} looking;
+
+TERSE_ROUND_FUNCTION look(void *context, size_t i) {
+    looking *l = context;
+    for (int k = 0; k < 8; k++) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(l->x + i + 8 * k));
+        l->most[k % 2] = _mm256_max_epi32(l->most[k % 2], _mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)));
+    }
+}
+
+static float largest(const float *x, size_t n) {
+    looking l = {x, {_mm256_setzero_si256(), _mm256_setzero_si256()}};
+    const size_t done = terse_walk(n, look, &l);
+    float found[9];
+    _mm256_storeu_ps(found, _mm256_castsi256_ps(_mm256_max_epi32(l.most[0], l.most[1])));
+    found[8] = terse_measures_scalar.largest(x + done, n - done);
+    return terse_measures_scalar.largest(found, 9);
+}
+
+const terse_measures terse_measures_avx2 = {sum_of_magnitudes, sum_of_squares, largest};

@@ -1,0 +1,81 @@
+#include <immintrin.h>
+#include <string.h>
+
+#include "measures.h"
+#include "terse/walk.h"
+
+enum { SIDE_BY_SIDE = 4 };  // chunks in flight: as walk.h has it for pages
+
+static inline __attribute__((always_inline)) __m512d term(__m256 x, const int squared) {
+    const __m512d value = _mm512_cvtps_pd(x);
+    return squared ? _mm512_mul_pd(value, value) : _mm512_abs_pd(value);
+}
+
+// 64 elements: partial[j] += x[j], x[j + 16], ...
+static inline __attribute__((always_inline)) void add_64(__m512d partial[2], const float *x, const int squared) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) partial[k % 2] = _mm512_add_pd(partial[k % 2], term(_mm256_loadu_ps(x + 8 * k), squared));
+}
+
+static inline double fold(const __m512d partial[2]) {
+    double in_memory[16];
+    _mm512_storeu_pd(in_memory, partial[0]);
+    _mm512_storeu_pd(in_memory + 8, partial[1]);
+    return terse_measures_fold(in_memory);
+}
+
+static inline __attribute__((always_inline)) double sum(const float *x, size_t n, const int squared) {
+    double all = 0;
+    size_t at = 0;
+    for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
+        __m512d partial[SIDE_BY_SIDE][2];
+        for (int c = 0; c < SIDE_BY_SIDE; c++) partial[c][0] = partial[c][1] = _mm512_setzero_pd();
+        for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
+#pragma GCC unroll 4
+            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x + at + c * TERSE_MEASURE_CHUNK + i, squared);
+        for (int c = 0; c < SIDE_BY_SIDE; c++) all += fold(partial[c]);
+    }
+    for (; at < n; at += TERSE_MEASURE_CHUNK) {
+        const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
+        __m512d partial[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
+        size_t i = 0;
+        for (; i + 64 <= length; i += 64) add_64(partial, x + at + i, squared);
+        for (; i < length; i += 16) {  // lanes past the end add +0 to sums that are not negative: nothing
+            const __mmask16 lanes = length - i < 16 ? (__mmask16)((1u << (length - i)) - 1) : 0xffff;
+            const __m512 values = _mm512_maskz_loadu_ps(lanes, x + at + i);
+            partial[0] = _mm512_add_pd(partial[0], term(_mm512_castps512_ps256(values), squared));
+            partial[1] = _mm512_add_pd(partial[1], term(_mm512_extractf32x8_ps(values, 1), squared));
+        }
+        all += fold(partial);
+    }
+    return all;
+}
+
+static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
+static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+
+typedef struct looking {
+    const float *x;
+    __m512i most[2];
+} looking;
+
+static inline __m512i magnitudes(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi32(0x7fffffff)); }
+
+TERSE_ROUND_FUNCTION look(void *context, size_t i) {
+    looking *l = context;
+    for (int k = 0; k < 4; k++) l->most[k % 2] = _mm512_max_epi32(l->most[k % 2], magnitudes(_mm512_loadu_si512(l->x + i + 16 * k)));
+}
+
+static float largest(const float *x, size_t n) {
+    looking l = {x, {_mm512_setzero_si512(), _mm512_setzero_si512()}};
+    for (size_t i = terse_walk(n, look, &l); i < n; i += 16) {
+        const __mmask16 lanes = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        l.most[0] = _mm512_max_epi32(l.most[0], magnitudes(_mm512_maskz_loadu_epi32(lanes, x + i)));
+    }
+    const int most = _mm512_reduce_max_epi32(_mm512_max_epi32(l.most[0], l.most[1]));
+    float value;
+    memcpy(&value, &most, 4);
+    return value;
+}
+
+const terse_measures terse_measures_avx512 = {sum_of_magnitudes, sum_of_squares, largest};
