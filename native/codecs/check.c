@@ -38,6 +38,20 @@ static float random_float(void) {
     return isfinite(x) ? x : 1.0f;
 }
 
+// What bf16 and f16 can write: the ends of their range, and every kind of rounding below.
+static float random_bf16(void) {
+    const float x = random_float();
+    return fabsf(x) < 0x1.ffp127f ? x : copysignf(0x1.fefffep127f, x);
+}
+static float random_f16(void) {
+    const uint64_t r = random_word();
+    if (r % 8 == 0) return r & 8 ? 65519.996f : -65519.996f;
+    const float x = random_float();
+    int exponent;
+    const float fraction = frexpf(x, &exponent);
+    return ldexpf(fraction, (int)(r / 8 % 43) - 27);  // 2^-28 .. 2^15
+}
+
 static void expect(int good, const char *what, const char *implementation, size_t n, const char *how) {
     checks++;
     if (good) return;
@@ -68,9 +82,13 @@ static void zeros_minus_and_a_mask(terse_codec_options *o, size_t n) {
     o->zero = TERSE_ZERO_MINUS, o->hold = hold_room + n % 7;
 }
 
+static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
+
 static const configuration configurations[] = {
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
+    {"bf16", nothing_said, random_bf16, 0},
+    {"f16", nothing_said, random_f16, 0},
 };
 
 // Segments of every kind: an empty one, one of one element, odd ends.

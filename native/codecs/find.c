@@ -19,6 +19,10 @@
 
 // codec, implementation, can this machine run it? Best first within a codec.
 #define CODECS(X)                       \
+    ON_X86(X, bf16, avx2, HAS_AVX2)     \
+    X(bf16, scalar, 1)                  \
+    ON_X86(X, f16, avx2, HAS_AVX2)      \
+    X(f16, scalar, 1)                   \
     ON_X86(X, sign, avx512, HAS_AVX512) \
     ON_X86(X, sign, avx2, HAS_AVX2)     \
     X(sign, scalar, 1)

@@ -1,0 +1,84 @@
+#include <immintrin.h>
+
+#include "bf16.h"
+#include "terse/walk.h"
+
+typedef struct encoding {
+    uint8_t *wire;
+    const float *x;
+    __m256i most;  // of the magnitudes' bits
+} encoding;
+
+static inline __attribute__((always_inline)) __m256i rounded(encoding *e, size_t i) {
+    const __m256i bits = _mm256_loadu_si256((const __m256i *)(e->x + i));
+    e->most = _mm256_max_epi32(e->most, _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff)));
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+}
+
+// 64 floats -> 128 bytes.
+TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
+    encoding *e = context;
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 64; k += 16) {
+        // The pack goes by halves of a register; the permutation puts its quarters in order.
+        const __m256i packed = _mm256_packus_epi32(rounded(e, i + k), rounded(e, i + k + 8));
+        _mm256_storeu_si256((__m256i *)(e->wire + 2 * (i + k)), _mm256_permute4x64_epi64(packed, 0xd8));
+    }
+}
+
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    encoding e = {wire + 2 * begin, x + begin, _mm256_setzero_si256()};
+    const size_t done = begin + terse_walk(end - begin, encode_round, &e);
+    const __m256i refused = _mm256_cmpgt_epi32(e.most, _mm256_set1_epi32(TERSE_BF16_LARGEST));
+    // What does not fit: let scalar find the first one.
+    return terse_bf16_scalar.encode(wire, x, n, options, _mm256_testz_si256(refused, refused) ? done : begin, end);
+}
+
+typedef struct checking {
+    const uint8_t *wire;
+    __m256i infinite;
+} checking;
+
+TERSE_ROUND_FUNCTION check_round(void *context, size_t i) {
+    checking *c = context;
+    const __m256i exponent = _mm256_set1_epi16(TERSE_BF16_INFINITE);
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 64; k += 16) {
+        const __m256i halves = _mm256_loadu_si256((const __m256i *)(c->wire + 2 * (i + k)));
+        c->infinite = _mm256_or_si256(c->infinite, _mm256_cmpeq_epi16(_mm256_and_si256(halves, exponent), exponent));
+    }
+}
+
+typedef struct decoding {
+    float *sum;
+    const uint8_t *wire;
+    __m256 scale;
+} decoding;
+
+TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
+    const decoding *d = context;
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 64; k += 8) {
+        const __m256i halves = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(d->wire + 2 * (i + k))));
+        const __m256 value = _mm256_mul_ps(d->scale, _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16)));
+        _mm256_storeu_ps(d->sum + i + k, _mm256_add_ps(_mm256_loadu_ps(d->sum + i + k), value));
+    }
+}
+
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    checking c = {wire + 2 * begin, _mm256_setzero_si256()};
+    terse_walk(end - begin, check_round, &c);
+    if (!_mm256_testz_si256(c.infinite, c.infinite)) return TERSE_CODEC_BAD_WIRE;
+    // The tail, checked and added by scalar, comes first: it may refuse too.
+    const terse_codec_status status = terse_bf16_scalar.decode_add(sum, wire, n, options, end - (end - begin) % TERSE_ROUND, end);
+    if (status != TERSE_CODEC_OK) return status;
+    decoding d = {sum + begin, wire + 2 * begin, _mm256_set1_ps(options->scale)};
+    terse_walk(end - begin, decode_round, &d);
+    return TERSE_CODEC_OK;
+}
+
+const terse_codec terse_bf16_avx2 = {
+    .name = "bf16", .implementation = "avx2",
+    .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .decode_add = decode_add,
+};
