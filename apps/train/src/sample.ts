@@ -1,5 +1,6 @@
 /** `./terse sample RUN`: the model of a run continues a text, byte by byte. */
-import { byteTokenizer, philox } from "@terse/data";
+import { philox, wordsOf } from "@terse/codecs";
+import { byteTokenizer } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { Arguments } from "./arguments.ts";
@@ -44,7 +45,7 @@ export async function continueText(model: Gpt, prompt: string, options: SampleOp
 
 /** The i-th number in [0, 1) of a seed. */
 function uniform(seed: number, i: number): number {
-  return philox([i, 0, 0, 0], [seed >>> 0, Math.floor(seed / 2 ** 32)])[0] / 2 ** 32;
+  return philox([i, 0, 0, 0], wordsOf(seed))[0] / 2 ** 32;
 }
 
 /** The index that u ∈ [0, 1) falls on under softmax(logits / temperature). */

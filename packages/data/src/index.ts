@@ -3,7 +3,6 @@ export type { Batch } from "./batch.ts";
 export { byteTokenizer } from "./byte-tokenizer.ts";
 export { DataError } from "./data-error.ts";
 export { type DeclarationOptions, installationRoot, installedDeclarations } from "./installed-declarations.ts";
-export { philox } from "./philox.ts";
 export { type SplitText, splitText } from "./split-text.ts";
 export { type TextOptions, textBytes, textFiles } from "./text-bytes.ts";
 export { TextData, type TextDataOptions, type TextDataState, textData, textDataOptions } from "./text-data.ts";

@@ -1,5 +1,5 @@
 /** Which stretches of a text are trained on and evaluated on: numbers only, no tensors, no state. */
-import { philox, wordsOf } from "./philox.ts";
+import { philox, wordsOf } from "@terse/codecs";
 
 /**
  * Where one row's window starts: uniform over 0 … starts − 1, a pure function of (seed, step, row), where row counts
