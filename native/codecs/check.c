@@ -90,6 +90,7 @@ static const configuration configurations[] = {
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},
     {"f16", nothing_said, random_f16, 0},
+    {"ternary", nothing_said, NULL, 0},
 };
 
 // Segments of every kind: an empty one, one of one element, odd ends.

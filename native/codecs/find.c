@@ -18,14 +18,17 @@
 #endif
 
 // codec, implementation, can this machine run it? Best first within a codec.
-#define CODECS(X)                       \
-    ON_X86(X, bf16, avx2, HAS_AVX2)     \
-    X(bf16, scalar, 1)                  \
-    ON_X86(X, f16, avx2, HAS_AVX2)      \
-    X(f16, scalar, 1)                   \
-    ON_X86(X, sign, avx512, HAS_AVX512) \
-    ON_X86(X, sign, avx2, HAS_AVX2)     \
-    X(sign, scalar, 1)
+#define CODECS(X)                          \
+    ON_X86(X, bf16, avx2, HAS_AVX2)        \
+    X(bf16, scalar, 1)                     \
+    ON_X86(X, f16, avx2, HAS_AVX2)         \
+    X(f16, scalar, 1)                      \
+    ON_X86(X, sign, avx512, HAS_AVX512)    \
+    ON_X86(X, sign, avx2, HAS_AVX2)        \
+    X(sign, scalar, 1)                     \
+    ON_X86(X, ternary, avx512, HAS_AVX512) \
+    ON_X86(X, ternary, avx2, HAS_AVX2)     \
+    X(ternary, scalar, 1)
 
 #define VOTES(X)                        \
     ON_X86(X, vote, avx512, HAS_AVX512) \

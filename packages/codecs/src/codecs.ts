@@ -3,12 +3,14 @@ import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
 import { f16 } from "./f16/f16.ts";
 import { sign } from "./sign/sign.ts";
+import { ternary } from "./ternary/ternary.ts";
 
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
   f16: (parameters) => plain(f16, parameters),
   sign: (parameters) => plain(sign, parameters),
+  ternary: (parameters) => plain(ternary, parameters),
 };
 
 /** A codec by name. An unknown name, or a parameter that the codec does not take, is a RangeError that says which. */

@@ -13,4 +13,5 @@ export { f16 } from "./f16/f16.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { type Draws, philox, wordsOf } from "./random/random.ts";
 export { sign } from "./sign/sign.ts";
+export { ternary } from "./ternary/ternary.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";
