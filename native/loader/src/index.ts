@@ -1,3 +1,5 @@
-export { type Addon, loadAddon, NativeMissingError } from "./load-addon.ts";
+export { type Addon, loadAddon } from "./load-addon.ts";
 export type { DType, Memory, PointerMemory, TypedArray } from "./memory.ts";
+export { NativeMissingError } from "./native-missing-error.ts";
 export { NotFiniteError } from "./not-finite-error.ts";
+export { wantedImplementation } from "./wanted-implementation.ts";

@@ -3,11 +3,7 @@ import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-
-/** The addon is not built, or cannot be opened here. The message says how to get it. */
-export class NativeMissingError extends Error {
-  override name = "NativeMissingError";
-}
+import { NativeMissingError } from "./native-missing-error.ts";
 
 export type Addon = Record<string, unknown>;
 

@@ -1,4 +1,4 @@
-import { NativeMissingError } from "@terse/native-codecs";
+import { NativeMissingError, wantedImplementation } from "@terse/native-codecs";
 
 interface Kernel {
   readonly name: string;
@@ -39,7 +39,3 @@ export function choose<K extends Kernel>(
     `TERSE_IMPLEMENTATION=${wanted}: this machine has no such implementation; there is ${plainer.join(", ")}${missing ? ` (${missing})` : ""}.`,
   );
 }
-
-/** A browser has no environment. */
-const wantedImplementation = (): string | undefined =>
-  typeof process === "undefined" ? undefined : process.env["TERSE_IMPLEMENTATION"];
