@@ -2,6 +2,7 @@ import type { Parameters } from "@terse/native-codecs";
 import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
 import { f16 } from "./f16/f16.ts";
+import { checkNames } from "./parameters.ts";
 import { sign } from "./sign/sign.ts";
 import { ternary } from "./ternary/ternary.ts";
 
@@ -22,7 +23,6 @@ export function codecNamed(name: string, parameters: Parameters = {}): Codec {
 
 /** A codec without parameters. */
 function plain(codec: Codec, parameters: Parameters): Codec {
-  const [given] = Object.keys(parameters);
-  if (given !== undefined) throw new RangeError(`${codec.name} takes no parameters, and ${given} was given.`);
+  checkNames(codec.name, parameters, []);
   return codec;
 }

@@ -9,8 +9,13 @@ export interface Regions {
   readonly segments?: readonly number[] | undefined;
 }
 
+/** RangeError where the segments do not add up to n. */
 export function regionCount(n: number, { block, segments }: Regions): number {
-  if (segments) return segments.length;
+  if (segments) {
+    const together = segments.reduce((sum, length) => sum + length, 0);
+    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and there are ${n}.`);
+    return segments.length;
+  }
   if (block) return Math.ceil(n / block);
   return n === 0 ? 0 : 1;
 }
@@ -24,4 +29,25 @@ export function regionsOf(n: number, { block, segments }: Regions): [begin: numb
     end = Math.min(begin + length, n);
     return [begin, end];
   });
+}
+
+/** A wire that scales lead, one fp32 a region, and the bytes behind them. */
+export interface ScaledWire {
+  readonly fields: Uint8Array;
+  scale(region: number): number;
+  setScale(region: number, scale: number): void;
+  /** Are the scales such as an encoder writes: finite and not negative? */
+  good(): boolean;
+}
+
+export function scaledWire(wire: Uint8Array, n: number, regions: Regions): ScaledWire {
+  const count = regionCount(n, regions);
+  const scales = new DataView(wire.buffer, wire.byteOffset, 4 * count);
+  const scale = (r: number): number => scales.getFloat32(4 * r, true);
+  return {
+    fields: wire.subarray(4 * count),
+    scale,
+    setScale: (r, value) => scales.setFloat32(4 * r, value, true),
+    good: () => Array.from({ length: count }, (_, r) => scale(r)).every((value) => value >= 0 && value < Infinity),
+  };
 }
