@@ -16,7 +16,7 @@ export function checkRegions(codec: string, { block, segments }: Regions): void 
   if (block !== undefined) checkWhole(codec, "block", block, 1);
   if (segments === undefined) return;
   if (!Array.isArray(segments)) throw new TypeError(`${codec}: segments must be an array of lengths.`);
-  segments.forEach((length, s) => checkWhole(codec, `segments[${s}]`, length, 0));
+  for (const [s, length] of segments.entries()) checkWhole(codec, `segments[${s}]`, length, 0);
 }
 
 /** No parameters but these. */
