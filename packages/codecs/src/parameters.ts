@@ -26,3 +26,9 @@ export function checkNames(codec: string, parameters: Parameters, taken: readonl
     throw new RangeError(`${codec} takes ${taken.join(", ") || "no parameters"}, and ${name} was given.`);
   }
 }
+
+/** One of some words. */
+export function checkChoice(codec: string, name: string, value: unknown, choices: readonly string[]): void {
+  if (!choices.includes(value as string))
+    throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be ${choices.join(" or ")}.`);
+}
