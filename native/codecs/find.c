@@ -20,19 +20,24 @@
 // codec, implementation, can this machine run it? Best first within a codec.
 #define CODECS(X)                          \
     ON_X86(X, bf16, avx2, HAS_AVX2)        \
+    ON_ARM(X, bf16, neon, 1)               \
     X(bf16, scalar, 1)                     \
     ON_X86(X, f16, avx2, HAS_AVX2)         \
+    ON_ARM(X, f16, neon, 1)                \
     X(f16, scalar, 1)                      \
     ON_X86(X, sign, avx512, HAS_AVX512)    \
     ON_X86(X, sign, avx2, HAS_AVX2)        \
+    ON_ARM(X, sign, neon, 1)               \
     X(sign, scalar, 1)                     \
     ON_X86(X, ternary, avx512, HAS_AVX512) \
     ON_X86(X, ternary, avx2, HAS_AVX2)     \
+    ON_ARM(X, ternary, neon, 1)            \
     X(ternary, scalar, 1)
 
 #define VOTES(X)                        \
     ON_X86(X, vote, avx512, HAS_AVX512) \
     ON_X86(X, vote, avx2, HAS_AVX2)     \
+    ON_ARM(X, vote, neon, 1)            \
     X(vote, scalar, 1)
 
 #define DECLARE_CODEC(codec, implementation, runs) extern const terse_codec terse_##codec##_##implementation;

@@ -10,7 +10,7 @@
 #define TERSE_VOTE_H
 #include "terse/codecs.h"
 
-extern const terse_vote terse_vote_scalar, terse_vote_avx2, terse_vote_avx512;
+extern const terse_vote terse_vote_scalar, terse_vote_avx2, terse_vote_avx512, terse_vote_neon;
 
 enum {
     VOTE_PLANES = 11,      // bits of TERSE_VOTE_MAX_RANKS
