@@ -83,6 +83,16 @@ static void zeros_minus_and_a_mask(terse_codec_options *o, size_t n) {
     o->zero = TERSE_ZERO_MINUS, o->hold = hold_room + n % 7;
 }
 
+// Segments of every kind: an empty one, one of one element, odd ends.
+static void by_segments(terse_codec_options *o, size_t n) {
+    segments_room[0] = 0, segments_room[1] = n / 3, segments_room[2] = n ? n - 1 : 0, segments_room[3] = n;
+    if (segments_room[2] < segments_room[1]) segments_room[2] = segments_room[1];
+    o->segments = segments_room, o->segment_count = 4;
+}
+
+static void zeros_plus_by_segments(terse_codec_options *o, size_t n) { by_segments(o, n), o->zero = TERSE_ZERO_PLUS; }
+static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_and_a_mask(o, n), o->block = 37; }
+static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
 static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
 
 static const configuration configurations[] = {
@@ -90,15 +100,13 @@ static const configuration configurations[] = {
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},
     {"f16", nothing_said, random_f16, 0},
+    {"scaled-sign", zeros_plus, NULL, 0},
+    {"scaled-sign", zeros_minus_and_a_mask, NULL, 0},
+    {"scaled-sign", masked_blocks_of_37, NULL, 0},
+    {"scaled-sign", blocks_of_512, NULL, 0},
+    {"scaled-sign", zeros_plus_by_segments, NULL, 0},
     {"ternary", nothing_said, NULL, 0},
 };
-
-// Segments of every kind: an empty one, one of one element, odd ends.
-static inline void by_segments(terse_codec_options *o, size_t n) {
-    segments_room[0] = 0, segments_room[1] = n / 3, segments_room[2] = n ? n - 1 : 0, segments_room[3] = n;
-    if (segments_room[2] < segments_room[1]) segments_room[2] = segments_room[1];
-    o->segments = segments_room, o->segment_count = 4;
-}
 
 static float x_room[MAX + 2 * MARGIN], sum_room[2][MAX + 2 * MARGIN], error_room[2][MAX];
 static uint8_t wire_room[2][WIRE + 2 * MARGIN];

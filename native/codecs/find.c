@@ -18,20 +18,24 @@
 #endif
 
 // codec, implementation, can this machine run it? Best first within a codec.
-#define CODECS(X)                          \
-    ON_X86(X, bf16, avx2, HAS_AVX2)        \
-    ON_ARM(X, bf16, neon, 1)               \
-    X(bf16, scalar, 1)                     \
-    ON_X86(X, f16, avx2, HAS_AVX2)         \
-    ON_ARM(X, f16, neon, 1)                \
-    X(f16, scalar, 1)                      \
-    ON_X86(X, sign, avx512, HAS_AVX512)    \
-    ON_X86(X, sign, avx2, HAS_AVX2)        \
-    ON_ARM(X, sign, neon, 1)               \
-    X(sign, scalar, 1)                     \
-    ON_X86(X, ternary, avx512, HAS_AVX512) \
-    ON_X86(X, ternary, avx2, HAS_AVX2)     \
-    ON_ARM(X, ternary, neon, 1)            \
+#define CODECS(X)                              \
+    ON_X86(X, bf16, avx2, HAS_AVX2)            \
+    ON_ARM(X, bf16, neon, 1)                   \
+    X(bf16, scalar, 1)                         \
+    ON_X86(X, f16, avx2, HAS_AVX2)             \
+    ON_ARM(X, f16, neon, 1)                    \
+    X(f16, scalar, 1)                          \
+    ON_X86(X, scaled_sign, avx512, HAS_AVX512) \
+    ON_X86(X, scaled_sign, avx2, HAS_AVX2)     \
+    ON_ARM(X, scaled_sign, neon, 1)            \
+    X(scaled_sign, scalar, 1)                  \
+    ON_X86(X, sign, avx512, HAS_AVX512)        \
+    ON_X86(X, sign, avx2, HAS_AVX2)            \
+    ON_ARM(X, sign, neon, 1)                   \
+    X(sign, scalar, 1)                         \
+    ON_X86(X, ternary, avx512, HAS_AVX512)     \
+    ON_X86(X, ternary, avx2, HAS_AVX2)         \
+    ON_ARM(X, ternary, neon, 1)                \
     X(ternary, scalar, 1)
 
 #define VOTES(X)                        \

@@ -3,6 +3,7 @@ import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
 import { f16 } from "./f16/f16.ts";
 import { checkNames } from "./parameters.ts";
+import { scaledSign } from "./scaled-sign/scaled-sign.ts";
 import { sign } from "./sign/sign.ts";
 import { ternary } from "./ternary/ternary.ts";
 
@@ -10,6 +11,7 @@ import { ternary } from "./ternary/ternary.ts";
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
   f16: (parameters) => plain(f16, parameters),
+  "scaled-sign": scaledSign,
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),
 };

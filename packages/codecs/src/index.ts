@@ -12,6 +12,8 @@ export { codecNamed, codecs } from "./codecs.ts";
 export { f16 } from "./f16/f16.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { type Draws, philox, wordsOf } from "./random/random.ts";
+export type { Regions } from "./regions.ts";
+export { scaledSign } from "./scaled-sign/scaled-sign.ts";
 export { sign } from "./sign/sign.ts";
 export { ternary } from "./ternary/ternary.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";

@@ -1,0 +1,3 @@
+#include "scaled_sign.h"
+
+TERSE_SCALED_SIGN(neon)
