@@ -221,7 +221,7 @@ async function nccl(wheels: readonly string[]): Promise<Finding> {
 
 async function cuda(wheels: readonly string[]): Promise<Finding> {
   const { driver, devices, compiler } = await findCuda(wheels);
-  const nvcc = compiler ? `nvcc ${compiler}` : "no nvcc";
+  const nvcc = compiler ? `nvcc ${shortened(compiler)}` : `no nvcc: ${setUp} brings one`;
   if (driver === undefined)
     return {
       name: "CUDA",

@@ -16,9 +16,10 @@ describe("environment", () => {
     expect(new Set(path).size).toBe(path.length);
   });
 
-  it("says why there is no Python to compare with, and names no library that was not found", () => {
-    const values = variables({ pythonMissing: "the disk is full" });
+  it("says why there is no Python to compare with and no CUDA compiler, and names no library that was not found", () => {
+    const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");
+    expect(values).toHaveProperty("TERSE_NVCC_MISSING", "no network");
     expect(Object.keys(values)).not.toContain("LIBTORCH");
   });
 });

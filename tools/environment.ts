@@ -11,11 +11,12 @@ export interface Environment {
   gloo?: Gloo;
   python?: string;
   pythonMissing?: string; // why not
+  nvccMissing?: string; // why not
 }
 
 /** The variables that builds, tests and runs read: computed here and nowhere else. */
 export function variables(environment: Environment): Record<string, string> {
-  const { pnpm, libtorch, gloo, python, pythonMissing } = environment;
+  const { pnpm, libtorch, gloo, python, pythonMissing, nvccMissing } = environment;
   return {
     TERSE_TOOLCHAIN: toolchain,
     PATH: pathWith([which("node") === process.execPath ? undefined : dirname(process.execPath), pnpm]),
@@ -23,6 +24,7 @@ export function variables(environment: Environment): Record<string, string> {
     ...(gloo && { TERSE_GLOO: gloo.prefix }),
     ...(python && { TERSE_PYTHON: python }),
     ...(pythonMissing && { TERSE_PYTHON_MISSING: pythonMissing }),
+    ...(nvccMissing && { TERSE_NVCC_MISSING: nvccMissing }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync, realpathSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { ask } from "./run.ts";
+import { toolchain } from "./toolchain.ts";
 import { which } from "./which.ts";
 
 export interface Cuda {
@@ -9,7 +10,7 @@ export interface Cuda {
   compiler: string | undefined; // nvcc
 }
 
-/** The NVIDIA driver, its GPUs, and a CUDA compiler: on the PATH, under CUDA_HOME, or from pip beside libtorch. */
+/** The NVIDIA driver, its GPUs, and a CUDA compiler. */
 export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda> {
   const kernel = read("/proc/driver/nvidia/version");
   const listed = await ask("nvidia-smi", ["--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"]);
@@ -21,13 +22,16 @@ export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda>
   };
 }
 
-function findNvcc(pythonPackages: readonly string[]): string | undefined {
+/** nvcc on the PATH, under CUDA_HOME, among pip's packages, or in the toolchain folder: as native/cmake/cuda.cmake looks. */
+export function findNvcc(pythonPackages: readonly string[]): string | undefined {
   const homes = [process.env["CUDA_HOME"], process.env["CUDA_PATH"], "/usr/local/cuda"];
   const named = homes.filter((home) => home).map((home) => join(home!, "bin", "nvcc"));
   const wheels = pythonPackages.flatMap((folder) =>
     globSync("nvidia/{cu*,cuda_nvcc}/bin/nvcc", { cwd: folder }).map((file) => join(folder, file)),
   );
-  return which("nvcc") ?? [...named, ...wheels].find((file) => existsSync(file));
+  const own = existsSync(toolchain) ? globSync("cuda-*/nvidia/cu*/bin/nvcc", { cwd: toolchain }).sort().reverse() : [];
+  const brought = own.map((file) => join(toolchain, file));
+  return which("nvcc") ?? [...named, ...wheels, ...brought].find((file) => existsSync(file));
 }
 
 export interface Nccl {

@@ -1,15 +1,17 @@
 import { requireBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
 import { bringGloo, findGloo } from "./gloo.ts";
+import { findNvcc } from "./graphics.ts";
 import { bringLibtorch, findLibtorch } from "./libtorch.ts";
 import { addons, buildAddon, buildState, isBuilt } from "./native.ts";
+import { bringNvcc } from "./nvcc.ts";
 import { installPackages, packagesAreInstalled } from "./packages.ts";
 import { bringPnpm, findPnpm, pnpmVersion } from "./pnpm.ts";
 import { bringPython, findPython } from "./python.ts";
 import type { Steps } from "./steps.ts";
 import { pins } from "./versions.ts";
 
-export type Part = "packages" | "libraries" | "native" | "python";
+export type Part = "packages" | "libraries" | "native" | "python" | "nvcc";
 
 /** Brings what is missing of the wanted parts, in the order in which they need each other. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
@@ -36,6 +38,7 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
     }
   }
   if (wants("python")) await python(steps, environment);
+  if (wants("nvcc")) await nvcc(steps, environment);
   return environment;
 }
 
@@ -49,4 +52,11 @@ async function python(steps: Steps, environment: Environment): Promise<void> {
   const outcome = await steps.try("Python with torch, for tests", "about 2.5 GB to fetch, 4.7 GB on disk", bringPython);
   if ("value" in outcome) environment.python = outcome.value;
   else environment.pythonMissing = outcome.reason;
+}
+
+/** The kernels are compiled by the tests, and by whoever has a GPU: without it those tests are skipped, with the reason. */
+async function nvcc(steps: Steps, environment: Environment): Promise<void> {
+  if (findNvcc([]) !== undefined) return;
+  const outcome = await steps.try("CUDA compiler, for tests", "about 105 MB to fetch, 270 MB on disk", bringNvcc);
+  if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
 }

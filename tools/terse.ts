@@ -8,7 +8,8 @@ import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { root, toolchain } from "./toolchain.ts";
 
 const runs: readonly Part[] = ["packages", "libraries", "native"];
-const everything: readonly Part[] = [...runs, "python"];
+const compared: readonly Part[] = [...runs, "python"];
+const everything: readonly Part[] = [...compared, "nvcc"];
 const [name = "", ...args] = process.argv.slice(2);
 const steps = new Steps({ folder: toolchain });
 
@@ -17,7 +18,7 @@ const commands: Record<string, () => Promise<void>> = {
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["train", ...args]),
   sample: async () =>
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
-  bench: async () => becomeNode(await setUp(steps, everything), [...fromSource, "apps/bench/src/main.ts"], args),
+  bench: async () => becomeNode(await setUp(steps, compared), [...fromSource, "apps/bench/src/main.ts"], args),
   test: async () => {
     const environment = await setUp(steps, everything);
     process.chdir(root);
@@ -34,9 +35,12 @@ const commands: Record<string, () => Promise<void>> = {
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {
     const start = Date.now();
-    const { pythonMissing } = await setUp(steps, everything);
-    const all =
-      pythonMissing === undefined ? "everything is here" : "everything is here but the Python that tests compare with";
+    const { pythonMissing, nvccMissing } = await setUp(steps, everything);
+    const without = [
+      pythonMissing && "the Python that tests compare with",
+      nvccMissing && "the CUDA compiler that they compile kernels with",
+    ].filter(Boolean);
+    const all = `everything is here${without.length > 0 ? ` but ${without.join(" and ")}` : ""}`;
     process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);
   },
   env: async () => void process.stdout.write(`${asShell(variables(await setUp(steps, ["libraries"])))}\n`),

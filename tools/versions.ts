@@ -1,6 +1,7 @@
 /** Versions that are brought, each pinned here and nowhere else; Node's is in `terse`, pnpm's in package.json. */
 export const pins = {
   torch: "2.13.0",
+  cuda: "13.0", // the compiler from pip
   cudaRuntime: "13.0.*", // libtorch's CUDA build does not load without these two, even where there is no GPU
   cudaCupti: "13.0.*",
 } as const;

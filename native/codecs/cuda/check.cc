@@ -1,0 +1,301 @@
+// Every kernel against the scalar codec: same bytes, same sums, same first bad element, nothing outside the arrays touched, whatever the
+// length and the alignment. Built twice: against the emulator, and for a GPU. Exit status 1 if anything differs, 77 without a GPU.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <vector>
+
+#include "check.h"
+#include "terse/codecs_cuda.h"
+#include "vote/vote.h"
+
+namespace {
+constexpr size_t MARGIN = 48;
+constexpr uint8_t SENTINEL = 0xA5;
+
+long checks, bad_checks;
+
+uint64_t random_state = 0x9E3779B97F4A7C15u;
+uint64_t random_word() {  // splitmix64
+    uint64_t z = random_state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+void expect(bool good, const char *what, size_t n, const char *how) {
+    checks++;
+    if (good || bad_checks++ >= 20) return;
+    std::printf("%s differs from scalar at n = %zu: %s\n", what, n, how);
+}
+
+void must(cudaError_t error) {
+    if (error == cudaSuccess) return;
+    std::printf("CUDA: %s\n", cudaGetErrorString(error));
+    std::exit(1);
+}
+
+// Device memory of just `bytes`, from `shift` bytes behind a multiple of 256 on, with margins that nobody may write.
+struct device_bytes {
+    uint8_t *room, *at;
+    size_t bytes, all;
+    device_bytes(size_t bytes, size_t shift) : bytes(bytes), all(MARGIN + shift + bytes + MARGIN) {
+        // The room begins at a multiple of 256 on a GPU and of 16 on a CPU, and MARGIN is a multiple of 16.
+        must(cudaMalloc(&room, all));
+        at = room + MARGIN + shift;
+        must(cudaMemset(room, SENTINEL, all));
+    }
+    ~device_bytes() { cudaFree(room); }
+    device_bytes(const device_bytes &) = delete;
+    void put(const void *from) {
+        if (bytes) must(cudaMemcpy(at, from, bytes, cudaMemcpyHostToDevice));
+    }
+    std::vector<uint8_t> get() const {
+        std::vector<uint8_t> copy(bytes);
+        if (bytes) must(cudaMemcpy(copy.data(), at, bytes, cudaMemcpyDeviceToHost));
+        return copy;
+    }
+    bool margins_are_whole() const {
+        std::vector<uint8_t> copy(all);
+        must(cudaMemcpy(copy.data(), room, all, cudaMemcpyDeviceToHost));
+        const size_t begin = (size_t)(at - room);
+        for (size_t i = 0; i < all; i++)
+            if ((i < begin || i >= begin + bytes) && copy[i] != SENTINEL) return false;
+        return true;
+    }
+};
+
+uint64_t bad_on_device(const device_bytes &bad) {
+    uint64_t value;
+    std::memcpy(&value, bad.get().data(), 8);
+    return value;
+}
+
+// Any finite float, with zeros of both signs, denormals and the largest ones more often than chance has them.
+float any_float() {
+    const uint64_t r = random_word();
+    switch (r % 8) {
+        case 0: return 0.0f;
+        case 1: return -0.0f;
+        case 2: return (r & 8 ? 1 : -1) * 0x1p-149f;
+        case 3: return (r & 8 ? 1 : -1) * 0x1.fffffep127f;
+    }
+    const uint32_t bits = (uint32_t)(r >> 32);
+    float x;
+    std::memcpy(&x, &bits, 4);
+    return std::isfinite(x) ? x : 1.0f;
+}
+
+// What a gradient looks like.
+float small_float() { return (float)((double)(int64_t)random_word() * 0x1p-63 * (double)(random_word() % 1000) * 1e-5); }
+
+std::vector<uint8_t> any_bytes(size_t bytes) {
+    std::vector<uint8_t> all(bytes);
+    for (uint8_t &byte : all) byte = (uint8_t)random_word();
+    return all;
+}
+
+// One way to use a codec. What depends on n is filled in by `fill`.
+struct configuration {
+    const char *codec;
+    const char *name;
+    void (*fill)(terse_codec_options &o, size_t n);
+    float (*number)();  // numbers that the codec can write; any finite ones where null
+};
+
+void hold_some(terse_codec_options &o, size_t n) {
+    static std::vector<uint8_t> mask;  // on the host; check_codec gives the kernels their own
+    mask = any_bytes(n / 8 + 1);
+    o.hold = mask.data();
+}
+
+const configuration configurations[] = {
+    {"sign", "zeros plus", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS; }, nullptr},
+    {"sign", "zeros minus, some lanes held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_MINUS, hold_some(o, n); }, nullptr},
+};
+
+const size_t lengths[] = {0,  1,  2,  3,  7,  8,   9,   15,  16,  17,  31,  32,  33,  47,  63,  64,   65,   70,   127,  128,  129,  255,  256,  257,  511,
+                          512, 513, 1021, 1023, 1024, 1025, 1536, 2047, 2048, 2049, 4095, 4096, 4097, 5003, 8191, 8192, 8193, 9216, 16384, 33001};
+
+void check_length(const terse_codec_cuda *codec, const configuration &c, size_t n, int kind) {
+    const terse_codec *scalar = codec->definition;
+    // Half of the calls have arrays as they are allocated, half begin anywhere.
+    const bool straight = random_word() % 2 == 0;
+    const auto shift = [&](size_t unit) { return straight ? 0 : unit * (random_word() % (32 / unit)); };
+    terse_codec_options o = TERSE_CODEC_OPTIONS;
+    c.fill(o, n);
+    o.seed = random_word(), o.step = random_word(), o.index = random_word() / 64 * 64;
+    o.scale = kind == 1 ? 1.0f : 0.3f;
+    const auto expecting = [&](bool good, const char *how) {
+        char what[160];
+        std::snprintf(what, sizeof what, "%s cuda (%s)", scalar->name, c.name);
+        expect(good, what, n, how);
+    };
+
+    std::vector<float> x(n);
+    for (float &value : x) value = kind == 0 ? (random_word() % 2 ? 0.0f : -0.0f) : c.number ? c.number() : kind == 1 ? any_float() : small_float();
+    size_t bytes = 0, room = 0;
+    expecting(terse_codec_wire_bytes(scalar, n, &o, &bytes) == TERSE_CODEC_OK, "bytes of the wire");
+    expecting(terse_codec_cuda_workspace_bytes(codec, n, &o, &room) == TERSE_CODEC_OK && room % 8 == 0, "bytes of the workspace");
+
+    device_bytes x_there(n * 4, shift(4)), wire_there(bytes, shift(1)), sum_there(n * 4, shift(4)), workspace(room, 0), bad(8, 0);
+    device_bytes hold_there(o.hold ? n / 8 + (n % 8 != 0) : 0, shift(1));
+    terse_codec_options there = o;
+    if (o.hold) hold_there.put(o.hold), there.hold = hold_there.at;
+    const auto encode = [&] {
+        return terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &there, workspace.at, room, (uint64_t *)bad.at, nullptr);
+    };
+
+    std::vector<uint8_t> wire(bytes);
+    size_t first_bad = n;
+    const terse_codec_status encoded = terse_codec_encode(scalar, wire.data(), bytes, x.data(), n, &o, &first_bad);
+    x_there.put(x.data());
+    expecting(encode() == TERSE_CODEC_OK, "encode's status");
+    if (encoded == TERSE_CODEC_OK) {
+        expecting(bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD, "good numbers are good");
+        expecting(wire_there.get() == wire, "wire bytes");
+    } else {
+        expecting(bad_on_device(bad) == first_bad, "index of the first element that does not fit");
+    }
+
+    for (int any = encoded != TERSE_CODEC_OK; any < 2; any++) {
+        if (any) wire = any_bytes(bytes);  // any byte may arrive
+        wire_there.put(wire.data());
+        std::vector<float> sum(n);
+        for (float &value : sum) value = any_float() * 0.25f;
+        sum_there.put(sum.data());
+        const terse_codec_status status = terse_codec_decode_add(scalar, sum.data(), n, wire.data(), bytes, &o);
+        expecting(terse_codec_cuda_decode_add(codec, (float *)sum_there.at, n, wire_there.at, bytes, &there, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK, "decode_add's status");
+        expecting((bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD) == (status == TERSE_CODEC_OK), "which wires are bad");
+        const std::vector<uint8_t> sums = sum_there.get();
+        expecting(!n || !std::memcmp(sums.data(), sum.data(), sums.size()), any ? "decoded sums of any bytes" : "decoded sums");
+    }
+
+    for (int trial = 0; n && trial < 2; trial++) {  // one bad element, sometimes another behind it
+        static const float worst[] = {NAN, -INFINITY, INFINITY, -NAN};
+        const size_t first = random_word() % n, second = first + random_word() % (n - first);
+        std::vector<float> spoilt = x;
+        spoilt[second] = worst[trial + 1], spoilt[first] = worst[trial];
+        const terse_codec_status refused = terse_codec_encode(scalar, wire.data(), bytes, spoilt.data(), n, &o, &first_bad);
+        x_there.put(spoilt.data());
+        expecting(encode() == TERSE_CODEC_OK && refused != TERSE_CODEC_OK && bad_on_device(bad) == first_bad, "index of the first bad element");
+    }
+    expecting(x_there.margins_are_whole() && wire_there.margins_are_whole() && sum_there.margins_are_whole() && workspace.margins_are_whole() && bad.margins_are_whole(), "bytes outside the arrays");
+}
+
+void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
+    constexpr size_t N = 128;
+    const char *name = codec->definition->name;
+    terse_codec_options good = TERSE_CODEC_OPTIONS, o;
+    c.fill(good, N);
+    good.hold = nullptr;
+    size_t bytes = 0, room = 0;
+    terse_codec_cuda_workspace_bytes(codec, N, &good, &room);
+    terse_codec_cuda_wire_bytes(codec, N, &good, &bytes);
+    device_bytes x(N * 4, 0), wire(bytes, 0), workspace(room + 8, 0), bad(8, 0);
+    const auto refuses = [&](terse_codec_status status, const char *what, const terse_codec_options &options, size_t wire_bytes, const void *at, size_t have) {
+        expect(terse_codec_cuda_encode(codec, wire.at, wire_bytes, (const float *)at, N, &options, workspace.at, have, (uint64_t *)bad.at, nullptr) == status, name, N, what);
+    };
+    refuses(TERSE_CODEC_BAD_LENGTH, "a wire too long", good, bytes + 1, x.at, room);
+    if (room) refuses(TERSE_CODEC_BAD_LENGTH, "a workspace too small", good, bytes, x.at, room - 1);
+    refuses(TERSE_CODEC_OVERLAP, "a wire inside the floats", good, bytes, wire.at, room);
+    refuses(TERSE_CODEC_MISALIGNED, "floats at half a float", good, bytes, x.at + 2, room);
+    o = good, o.size--;
+    refuses(TERSE_CODEC_BAD_ABI, "options of another version", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSAID, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not said", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_RANDOM) o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
+    o = good, o.scale = INFINITY;
+    expect(terse_codec_cuda_decode_add(codec, (float *)x.at, N, wire.at, bytes, &o, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_BAD_SCALE, name, N, "an infinite scale");
+    expect(wire.margins_are_whole() && wire.get() == std::vector<uint8_t>(bytes, SENTINEL), name, N, "a refused call writes nothing");
+}
+
+void check_vote() {
+    static const size_t all_ranks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 64, 127, 128, 200, 1023, 1024};
+    for (const size_t ranks : all_ranks)
+        for (const size_t n : lengths) {
+            if (ranks > 17 && n % 3 == 0) continue;
+            if (ranks > 200 && n > 600) continue;
+            const size_t bytes = n / 8 + (n % 8 != 0);
+            const bool straight = random_word() % 2 == 0;
+            std::vector<std::vector<uint8_t>> votes(ranks);
+            // One allocation, each vote at a multiple of 16 behind another, or anywhere.
+            const size_t stride = (bytes + 15) / 16 * 16 + (straight ? 0 : 1 + random_word() % 3);
+            device_bytes there(stride * ranks, straight ? 0 : random_word() % 16);
+            std::vector<const uint8_t *> host(ranks), device(ranks);
+            std::vector<uint8_t> room(stride * ranks);
+            for (size_t r = 0; r < ranks; r++) {
+                votes[r] = any_bytes(bytes ? bytes : 1);  // an address even where there is nothing: null would be absent
+                // Many ranks all but tie on their own; few lanes then reach the ends of the count. So let some agree.
+                if (r && random_word() % 3 == 0) votes[r] = votes[r - 1];
+                if (bytes) std::memcpy(room.data() + r * stride, votes[r].data(), bytes);
+                host[r] = votes[r].data(), device[r] = there.at + r * stride;
+                if (ranks > 2 && random_word() % 8 == 0 && r) host[r] = device[r] = nullptr;  // absent
+            }
+            there.put(room.data());
+            for (int kind = 0; kind < 5; kind++) {
+                const size_t shift = straight ? 0 : random_word() % 16;
+                device_bytes out[VOTE_PLANES] = {{bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift},
+                                                 {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}};
+                std::vector<uint8_t> expected[VOTE_PLANES];
+                uint8_t *to[VOTE_PLANES], *expected_to[VOTE_PLANES];
+                for (size_t k = 0; k < VOTE_PLANES; k++) expected[k].assign(bytes, SENTINEL), expected_to[k] = expected[k].data(), to[k] = out[k].at;
+                terse_codec_status status, expected_status;
+                const char *what;
+                if (kind < 2) {
+                    what = kind ? "majority, ties plus" : "majority, ties minus";
+                    const terse_zero tie = kind ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS;
+                    expected_status = terse_vote_scalar.majority(expected_to[0], host.data(), ranks, n, tie);
+                    status = terse_vote_cuda_majority(to[0], device.data(), ranks, n, tie, nullptr);
+                } else if (kind == 2) {
+                    what = "majority or zero";
+                    expected_status = terse_vote_scalar.majority_or_zero(expected_to[0], expected_to[1], host.data(), ranks, n);
+                    status = terse_vote_cuda_majority_or_zero(to[0], to[1], device.data(), ranks, n, nullptr);
+                } else if (kind == 3) {
+                    what = "tally";
+                    expected_status = terse_vote_scalar.tally(expected_to, host.data(), ranks, n);
+                    status = terse_vote_cuda_tally(to, device.data(), ranks, n, nullptr);
+                } else {
+                    what = "majority, in place";
+                    expected_status = terse_vote_scalar.majority(expected_to[0], host.data(), ranks, n, TERSE_ZERO_PLUS);
+                    status = terse_vote_cuda_majority(there.at, device.data(), ranks, n, TERSE_ZERO_PLUS, nullptr);
+                    if (bytes) must(cudaMemcpy(to[0], there.at, bytes, cudaMemcpyDeviceToDevice));
+                }
+                expect(status == TERSE_CODEC_OK && expected_status == TERSE_CODEC_OK, "vote cuda", n, "status");
+                bool same = true;
+                for (size_t k = 0; k < VOTE_PLANES; k++) same = same && out[k].get() == expected[k] && out[k].margins_are_whole();
+                expect(same, "vote cuda", n, what);
+            }
+        }
+    uint8_t *out = nullptr;
+    std::vector<const uint8_t *> nobody(1025);
+    expect(terse_vote_cuda_majority(out, nobody.data(), 3, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "nobody is refused");
+    nobody.assign(1025, (const uint8_t *)&checks);
+    expect(terse_vote_cuda_majority(out, nobody.data(), 1025, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "1025 ranks are refused");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSAID, nullptr) == TERSE_CODEC_BAD_ZERO, "vote cuda", 8, "a tie that is not said");
+}
+}  // namespace
+
+int check_all() {
+    if (terse_codecs_cuda_abi() != TERSE_CODECS_CUDA_ABI) return std::printf("the library is of another ABI\n"), 1;
+    const terse_codec_cuda *found;
+    for (size_t i = 0; const terse_codec_cuda *codec = terse_codec_cuda_at(i); i++) {
+        const char *name = codec->definition->name;
+        const long before = checks;
+        expect(terse_codec_cuda_find(&found, name) == TERSE_CODEC_OK && found == codec, name, 0, "found by its name");
+        for (const configuration &c : configurations) {
+            if (std::strcmp(c.codec, name)) continue;
+            for (const size_t n : lengths)
+                for (int kind = 0; kind < 3; kind++) check_length(codec, c, n, kind);
+            check_refusals(codec, c);
+        }
+        std::printf("%s cuda %ld checks\n", name, checks - before);
+    }
+    expect(terse_codec_cuda_find(&found, "no such codec") == TERSE_CODEC_UNKNOWN, "find", 0, "an unknown name");
+    const long before = checks;
+    check_vote();
+    std::printf("vote cuda %ld checks\n", checks - before);
+    if (bad_checks) std::printf("%ld of %ld checks failed\n", bad_checks, checks);
+    return bad_checks != 0;
+}

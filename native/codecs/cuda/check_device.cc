@@ -1,0 +1,111 @@
+// The kernels on a GPU: all checks, then how fast they are beside a copy on the same device, one JSON object a line.
+//   codecs_cuda_check [check|bench]      exit status 77 where there is no driver or no device that runs the kernels
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "terse/codecs_cuda.h"
+
+namespace {
+constexpr size_t N = (size_t)256 << 20;
+
+bool failed(cudaError_t error, const char *what) {
+    if (error == cudaSuccess) return false;
+    std::printf("%s: %s\n", what, cudaGetErrorString(error));
+    return true;
+}
+
+// Seconds of the median of 21 calls, after 3 that warm up.
+double seconds(cudaStream_t stream, const std::function<void()> &call) {
+    cudaEvent_t begin, end;
+    cudaEventCreate(&begin), cudaEventCreate(&end);
+    std::vector<float> all;
+    for (int i = 0; i < 24; i++) {
+        cudaEventRecord(begin, stream);
+        call();
+        cudaEventRecord(end, stream);
+        cudaEventSynchronize(end);
+        float milliseconds = 0;
+        cudaEventElapsedTime(&milliseconds, begin, end);
+        if (i >= 3) all.push_back(milliseconds);
+    }
+    cudaEventDestroy(begin), cudaEventDestroy(end);
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2] * 1e-3;
+}
+
+struct bench {
+    cudaStream_t stream;
+    std::string device;
+    double copied;  // bytes a second of a device copy, reads and writes both counted
+    float *x;
+    uint8_t *wire, *workspace;
+    uint64_t *bad;
+
+    // `bytes`: read and written by the least that the work takes.
+    void report(const char *what, double bytes, const std::function<terse_codec_status()> &call) {
+        terse_codec_status status = TERSE_CODEC_OK;
+        const double took = seconds(stream, [&] { status = call(); });
+        if (status != TERSE_CODEC_OK || failed(cudaGetLastError(), what)) {
+            std::printf("{\"bench\":\"codecs\",\"case\":\"%s\",\"failed\":\"%s\"}\n", what, terse_codec_sentence(status));
+            return;
+        }
+        std::printf("{\"bench\":\"codecs\",\"case\":\"%s\",\"device\":\"%s\",\"n\":%zu,\"metric\":\"over_copy\",\"value\":%.3f,\"unit\":\"1\",\"ms\":%.4f,\"gb_per_s\":%.1f}\n", what,
+                    device.c_str(), N, bytes / took / copied, took * 1e3, bytes / took * 1e-9);
+        std::fflush(stdout);
+    }
+};
+
+void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse_codec_options &o)) {
+    const terse_codec_cuda *codec;
+    if (terse_codec_cuda_find(&codec, name) != TERSE_CODEC_OK) return;
+    terse_codec_options o = TERSE_CODEC_OPTIONS;
+    o.scale = 1e-9f;
+    fill(o);
+    size_t wire = 0, room = 0;
+    terse_codec_cuda_wire_bytes(codec, N, &o, &wire);
+    terse_codec_cuda_workspace_bytes(codec, N, &o, &room);
+    if (failed(cudaMalloc(&b.workspace, room ? room : 8), "workspace")) return;
+    const std::string title = std::string(name) + " cuda" + how;
+    b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " decode_add").c_str(), (double)(8 * N + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
+    cudaFree(b.workspace);
+}
+
+int bench_all() {
+    bench b = {};
+    cudaDeviceProp properties;
+    if (failed(cudaGetDeviceProperties(&properties, 0), "device") || failed(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream")) return 1;
+    b.device = properties.name;
+    float *other;
+    if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad")) return 1;
+    std::vector<float> pattern((size_t)1 << 20);  // a triangle wave: all sizes, both signs
+    for (size_t i = 0; i < pattern.size(); i++) pattern[i] = ((float)(i * 7919 % 4001) - 2000.0f) * 1e-5f;
+    for (size_t at = 0; at < N; at += pattern.size()) cudaMemcpy(b.x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
+    b.copied = 8.0 * N / seconds(b.stream, [&] { cudaMemcpyAsync(other, b.x, 4 * N, cudaMemcpyDeviceToDevice, b.stream); });
+    std::printf("{\"bench\":\"codecs\",\"case\":\"cuda copy\",\"device\":\"%s\",\"n\":%zu,\"metric\":\"gb_per_s\",\"value\":%.1f,\"unit\":\"GB/s\"}\n", b.device.c_str(), N, b.copied * 1e-9);
+    b.wire = (uint8_t *)other;
+
+    bench_codec(b, "sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
+
+    const uint8_t *votes[8];
+    for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);
+    b.report("vote cuda majority of 8", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
+    b.report("vote cuda majority or zero of 8", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
+    return failed(cudaStreamSynchronize(b.stream), "the end");
+}
+}  // namespace
+
+int main(int count, char **arguments) {
+    const char *only = count > 1 ? arguments[1] : "";
+    if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
+    if (terse_codecs_cuda_here() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
+    if (std::strcmp(only, "bench") && check_all()) return 1;
+    return std::strcmp(only, "check") ? bench_all() : 0;
+}

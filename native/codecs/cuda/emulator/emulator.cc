@@ -1,0 +1,166 @@
+// Runs the blocks of a launch one after another, the threads of each as fibers, both in an order drawn anew.
+#include <cstdio>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+static void leave_for(void **left, const void *stack, size_t bytes) { __sanitizer_start_switch_fiber(left, stack, bytes); }
+static void arrived(void *left, const void **stack, size_t *bytes) { __sanitizer_finish_switch_fiber(left, stack, bytes); }
+#else
+static void leave_for(void **, const void *, size_t) {}
+static void arrived(void *, const void **, size_t *) {}
+#endif
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulator {
+namespace {
+constexpr size_t STACK = 256 << 10;
+constexpr unsigned MOST_THREADS = 1024;
+
+struct fiber {
+    enum { READY, WAITING, ENDED } state;
+    ucontext_t context;
+    void *left;  // the sanitizer's note of this fiber's stack
+    dim3 index;
+    unsigned mask;  // of the collective that it waits in
+    collective kind;
+    uint64_t brought, gathered[32];
+};
+
+fiber fibers[MOST_THREADS];
+char *stacks;
+ucontext_t scheduler;
+void *scheduler_left;
+const void *scheduler_stack;
+size_t scheduler_bytes;
+unsigned current, threads, in_barrier, ended;
+std::vector<unsigned> ready;
+const std::function<void()> *kernel;
+
+uint64_t random_state = 1;
+size_t random_below(size_t n) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % n;
+}
+
+void enter() {
+    arrived(nullptr, &scheduler_stack, &scheduler_bytes);
+    (*kernel)();
+    fiber &self = fibers[current];
+    self.state = fiber::ENDED;
+    ended++;
+    leave_for(nullptr, scheduler_stack, scheduler_bytes);
+    swapcontext(&self.context, &scheduler);
+}
+
+void wait() {
+    fiber &self = fibers[current];
+    self.state = fiber::WAITING;
+    leave_for(&self.left, scheduler_stack, scheduler_bytes);
+    swapcontext(&self.context, &scheduler);
+    arrived(self.left, &scheduler_stack, &scheduler_bytes);
+}
+
+void wake(unsigned thread) {
+    fibers[thread].state = fiber::READY;
+    ready.push_back(thread);
+}
+
+void begin(unsigned thread) {
+    ucontext_t &context = fibers[thread].context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks + thread * STACK;
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = nullptr;
+    makecontext(&context, enter, 0);
+}
+
+void run_block(const dim3 &block) {
+    ready.clear();
+    in_barrier = ended = 0;
+    threads = block.x * block.y * block.z;
+    for (unsigned t = 0; t < threads; t++) {
+        fibers[t].index = dim3(t % block.x, t / block.x % block.y, t / block.x / block.y);
+        begin(t);
+        wake(t);
+    }
+    while (!ready.empty()) {
+        std::swap(ready[random_below(ready.size())], ready.back());
+        current = ready.back();
+        ready.pop_back();
+        threadIdx = fibers[current].index;
+        leave_for(&scheduler_left, stacks + current * STACK, STACK);
+        swapcontext(&scheduler, &fibers[current].context);
+        arrived(scheduler_left, nullptr, nullptr);
+    }
+    if (ended != threads) fail("threads of a block wait for others that do not come");
+}
+}  // namespace
+
+void fail(const char *sentence) {
+    std::fprintf(stderr, "block %u, thread %u: %s\n", blockIdx.x, current, sentence);
+    std::abort();
+}
+
+unsigned lane() { return current % 32; }
+
+const uint64_t *gather(unsigned mask, collective kind, uint64_t value) {
+    fiber &self = fibers[current];
+    if (!(mask >> lane() & 1)) fail("a lane takes part in a collective whose mask does not name it");
+    self.mask = mask, self.kind = kind, self.brought = value;
+    const unsigned first = current - lane();
+    bool all_here = true;
+    for (unsigned l = 0; l < 32; l++) {
+        if (!(mask >> l & 1) || first + l == current) continue;
+        const fiber &other = fibers[first + l];
+        if (first + l >= threads || other.state == fiber::ENDED) fail("the mask of a collective names a lane that has ended");
+        if (other.state == fiber::READY) all_here = false;
+        else if (other.mask != mask || other.kind != kind) fail("lanes of one warp wait in different collectives");
+    }
+    if (!all_here) {
+        wait();
+        return self.gathered;
+    }
+    for (unsigned l = 0; l < 32; l++) {
+        if (!(mask >> l & 1)) continue;
+        fiber &other = fibers[first + l];
+        for (unsigned from = 0; from < 32; from++)
+            if (mask >> from & 1) other.gathered[from] = fibers[first + from].brought;
+        if (first + l != current) wake(first + l);
+    }
+    return self.gathered;
+}
+
+void sync_threads() {
+    if (ended) fail("__syncthreads after a thread of the block has ended");
+    fiber &self = fibers[current];
+    self.mask = 0xffffffffu, self.kind = SYNC_THREADS;
+    if (++in_barrier < threads) {
+        wait();
+        return;
+    }
+    in_barrier = 0;
+    for (unsigned t = 0; t < threads; t++)
+        if (t != current) wake(t);
+}
+
+void run(const dim3 &grid, const dim3 &block, const std::function<void()> &work) {
+    if (!stacks) stacks = (char *)mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED) fail("no memory for the stacks of a block");
+    kernel = &work;
+    gridDim = grid, blockDim = block;
+    std::vector<size_t> order((size_t)grid.x * grid.y * grid.z);
+    for (size_t b = 0; b < order.size(); b++) order[b] = b;
+    for (size_t b = 0; b < order.size(); b++) {
+        std::swap(order[b], order[b + random_below(order.size() - b)]);
+        blockIdx = dim3((unsigned)(order[b] % grid.x), (unsigned)(order[b] / grid.x % grid.y), (unsigned)(order[b] / grid.x / grid.y));
+        run_block(block);
+    }
+}
+}  // namespace emulator

@@ -1,0 +1,100 @@
+// Which codecs have kernels, and the calls into their tables with everything checked that the host can see.
+#include <cmath>
+#include <cstring>
+
+#include "launch.cuh"
+
+#define CODECS(X) \
+    X(sign)
+
+#define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
+#define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;
+
+CODECS(DECLARE)
+
+uint32_t terse_codecs_cuda_abi(void) { return TERSE_CODECS_CUDA_ABI; }
+
+const terse_codec_cuda *terse_codec_cuda_at(size_t i) {
+    CODECS(AT)
+    return nullptr;
+}
+
+terse_codec_status terse_codec_cuda_find(const terse_codec_cuda **codec, const char *name) {
+    for (size_t i = 0; const terse_codec_cuda *at = terse_codec_cuda_at(i); i++)
+        if (!std::strcmp(at->definition->name, name)) return *codec = at, TERSE_CODEC_OK;
+    return TERSE_CODEC_UNKNOWN;
+}
+
+static thread_local cudaError_t last_error = cudaSuccess;
+
+const char *terse_codecs_cuda_error(void) { return cudaGetErrorString(last_error); }
+
+terse_codec_status terse_cuda_status(cudaError_t error) {
+    if (error == cudaSuccess) return TERSE_CODEC_OK;
+    cudaGetLastError();  // it was reported here: the next call of anybody does not find it again
+    last_error = error;
+    return TERSE_CODEC_NOT_HERE;
+}
+
+// Multiples of 8, so that tables of 64-bit numbers lie well.
+static size_t workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o) {
+    return codec->workspace_bytes ? codec->workspace_bytes(n, o) : 0;
+}
+
+terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
+    return terse_codec_wire_bytes(codec->definition, n, o, bytes);
+}
+
+terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
+    size_t wire;
+    const terse_codec_status status = terse_codec_wire_bytes(codec->definition, n, o, &wire);
+    if (status == TERSE_CODEC_OK) *bytes = workspace_bytes(codec, n, o);
+    return status;
+}
+
+struct span {
+    const void *at;
+    size_t bytes;
+};
+
+static bool overlap(const span &a, const span &b) {
+    return a.bytes && b.bytes && (uintptr_t)a.at < (uintptr_t)b.at + b.bytes && (uintptr_t)b.at < (uintptr_t)a.at + a.bytes;
+}
+
+static terse_codec_status check(const terse_codec_cuda *codec, const uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                const terse_codec_options *o, const void *workspace, size_t room, const uint64_t *bad) {
+    size_t expected;
+    const terse_codec_status status = terse_codec_wire_bytes(codec->definition, n, o, &expected);
+    if (status != TERSE_CODEC_OK) return status;
+    if (expected != wire_bytes || workspace_bytes(codec, n, o) > room) return TERSE_CODEC_BAD_LENGTH;
+    if ((uintptr_t)x % sizeof(float) || (uintptr_t)workspace % 8 || (uintptr_t)bad % 8) return TERSE_CODEC_MISALIGNED;
+    const span all[] = {{wire, wire_bytes}, {x, n * sizeof(float)}, {workspace, room}, {bad, sizeof *bad}, {o->hold, o->hold ? n / 8 + (n % 8 != 0) : 0}};
+    for (const span &a : all)
+        for (const span *b = all; b != &a; b++)
+            if (overlap(a, *b)) return TERSE_CODEC_OVERLAP;
+    return TERSE_CODEC_OK;
+}
+
+static terse_codec_status nothing_is_bad(uint64_t *bad, void *stream) {
+    return terse_cuda_status(cudaMemsetAsync(bad, 0xff, sizeof *bad, (cudaStream_t)stream));
+}
+
+terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                           const terse_codec_options *o, void *workspace, size_t room, uint64_t *bad, void *stream) {
+    terse_codec_status status = check(codec, wire, wire_bytes, x, n, o, workspace, room, bad);
+    if (status != TERSE_CODEC_OK) return status;
+    const uint32_t takes = codec->definition->takes;
+    if (takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
+    if (takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;
+    status = nothing_is_bad(bad, stream);
+    return status == TERSE_CODEC_OK ? codec->encode(wire, x, n, o, workspace, bad, stream) : status;
+}
+
+terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
+                                               const terse_codec_options *o, void *workspace, size_t room, uint64_t *bad, void *stream) {
+    terse_codec_status status = check(codec, wire, wire_bytes, sum, n, o, workspace, room, bad);
+    if (status != TERSE_CODEC_OK) return status;
+    if (!std::isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
+    status = nothing_is_bad(bad, stream);
+    return status == TERSE_CODEC_OK ? codec->decode_add(sum, wire, n, o, workspace, bad, stream) : status;
+}

@@ -1,0 +1,49 @@
+// What all kernels share: how they are launched, and how they load, store and refuse.
+//
+// A kernel's unit of work is a piece of the vector that one warp (or one thread) does at a time; launches have a warp (thread) for
+// every unit up to MOST_BLOCKS, and stride over the rest. Vectors of 16 bytes need addresses that are multiples of 16: kernels take
+// them where all arrays of a call allow it, and the same elements one by one elsewhere and at the end.
+#ifndef TERSE_LAUNCH_CUH
+#define TERSE_LAUNCH_CUH
+#include <cuda_runtime.h>
+
+#include "terse/codecs_cuda.h"
+
+constexpr unsigned WARP = 32, EVERY_LANE = 0xffffffffu;
+constexpr size_t MOST_BLOCKS = (size_t)1 << 20;
+
+// Keeps what CUDA said for terse_codecs_cuda_error.
+terse_codec_status terse_cuda_status(cudaError_t error);
+
+template <class... Parameters, class... Arguments>
+terse_codec_status launch(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream, Arguments... arguments) {
+    if (blocks == 0) return TERSE_CODEC_OK;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS));
+    config.blockDim = dim3(threads);
+    config.stream = (cudaStream_t)stream;
+    return terse_cuda_status(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+inline size_t divided_up(size_t n, size_t by) { return n / by + (n % by != 0); }
+
+// True where all addresses are multiples of `bytes`.
+template <class... Pointers>
+inline bool multiples_of(size_t bytes, Pointers... pointers) {
+    return ((uintptr_t)0 | ... | (uintptr_t)pointers) % bytes == 0;
+}
+
+__device__ inline unsigned lane_of_warp() { return threadIdx.x % WARP; }
+__device__ inline size_t first_warp() { return (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP; }
+__device__ inline size_t all_warps() { return (size_t)gridDim.x * (blockDim.x / WARP); }
+__device__ inline size_t first_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline size_t all_threads() { return (size_t)gridDim.x * blockDim.x; }
+
+// Magnitudes order like their bits; infinities and NaN lie at and above INFINITE.
+constexpr unsigned INFINITE = 0x7f800000u;
+__device__ inline unsigned magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
+
+// *bad = the first element that anybody refused.
+__device__ inline void refuse(uint64_t *bad, size_t i) { atomicMin((unsigned long long *)bad, (unsigned long long)i); }
+
+#endif

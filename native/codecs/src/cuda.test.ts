@@ -1,0 +1,74 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+
+const sources = join(import.meta.dirname, "../cuda");
+const build = join(sources, "build");
+const minutes = 60_000;
+
+/** What CMake said when it looked for nvcc; it looks before the tests are listed, because some are skipped without one. */
+const configured = spawnSync("cmake", ["-S", sources, "-B", build], { encoding: "utf8" });
+const said = configured.stdout + configured.stderr;
+const nvcc = /-- CUDA: (\/\S+) \(/.exec(said)?.[1];
+const nvccMissing = process.env["TERSE_NVCC_MISSING"] ?? /-- CUDA: (.*)/.exec(said)?.[1] ?? "CMake failed";
+
+const make = (target: string) =>
+  execFileSync("cmake", ["--build", build, "--target", target, "--parallel", "2"], { encoding: "utf8", stdio: "pipe" });
+
+/** Every codec that has a kernel beside its definition. */
+const kernels = globSync("*/*.cu", { cwd: join(import.meta.dirname, "../../../packages/codecs/src") })
+  .map((file) => dirname(file))
+  .sort();
+
+function expectAllChecked(stdout: string): void {
+  const checked = [...stdout.matchAll(/^([\w-]+) cuda (\d+) checks$/gm)];
+  expect(checked.map(([, name]) => name).sort()).toEqual(kernels);
+  for (const [line, , checks] of checked) expect(Number(checks), line).toBeGreaterThan(1000);
+}
+
+describe("the CUDA kernels", () => {
+  beforeAll(() => expect(configured.status, said).toBe(0));
+
+  it(
+    "do what the scalar codecs do, run on the CPU with every address watched",
+    () => {
+      make("codecs_cuda_emulated");
+      const { status, stdout, stderr } = spawnSync(join(build, "codecs_cuda_emulated"), { encoding: "utf8" });
+      expect(status, stdout + stderr).toBe(0);
+      expectAllChecked(stdout);
+    },
+    20 * minutes,
+  );
+
+  it.skipIf(!nvcc)(
+    `compile for every GPU since Ampere, and the library exports what its header names${nvcc ? "" : `: ${nvccMissing}`}`,
+    () => {
+      make("terse_codecs_cuda");
+      const header = readFileSync(join(sources, "../../include/terse/codecs_cuda.h"), "utf8");
+      const declared = [...header.matchAll(/^TERSE_API .*?(terse_\w+)\(/gm)].map(([, name]) => name!);
+      const library = join(build, "libterse_codecs_cuda.so");
+      const symbols = execFileSync("nm", ["--dynamic", "--defined-only", library], { encoding: "utf8" });
+      expect([...symbols.matchAll(/ T (\w+)$/gm)].map(([, name]) => name!).sort()).toEqual(declared.sort());
+      // It opens where no driver is: what it needs of one it looks for itself.
+      const needed = execFileSync("ldd", [library], { encoding: "utf8" });
+      expect([...needed.matchAll(/^\s+(\S+)/gm)].map(([, name]) => basename(name!)).join(" ")).not.toMatch(
+        /cuda|not found/,
+      );
+    },
+    20 * minutes,
+  );
+
+  const device = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidiactl");
+  const why = !device ? ": no NVIDIA driver here" : nvcc ? "" : `: ${nvccMissing}`;
+  it.skipIf(why !== "")(
+    `do what the scalar codecs do on the GPU that is here${why}`,
+    () => {
+      make("codecs_cuda_check_program");
+      const { status, stdout, stderr } = spawnSync(join(build, "codecs_cuda_check"), ["check"], { encoding: "utf8" });
+      expect(status, stdout + stderr).toBe(0);
+      expectAllChecked(stdout);
+    },
+    20 * minutes,
+  );
+});
