@@ -2,12 +2,14 @@
 // Lengths, element types and devices are checked here, so that no call from JavaScript reads or writes outside its arrays.
 #include <napi.h>
 
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "terse/memory.h"
 #include "terse/optimizers.h"
+#include "terse/parallel.h"
 
 namespace {
 
@@ -66,6 +68,31 @@ terse_lion_zero zero_of(const Napi::Object& options, bool can_hold) {
     throw Napi::TypeError::New(options.Env(), can_hold ? "zero: expected \"plus\", \"minus\" or \"hold\"" : "zero: expected \"plus\" or \"minus\"");
 }
 
+// The factor of options that have one.
+float gradient_scale_of(const Napi::Object& options) {
+    return options.Get("gradientScale").IsUndefined() ? 1.0f : static_cast<float>(number_of(options, "gradientScale"));
+}
+
+constexpr size_t CUT = 4096;  // elements: whole bytes of signs, whole groups of terse/walk.h
+
+// part(begin, end) on all threads; every lane on its own, so where it is cut changes nothing.
+template <typename Part>
+void in_parallel(size_t n, Part part) {
+    terse_parallel(n, CUT, [](void* context, size_t begin, size_t end) { (*static_cast<Part*>(context))(begin, end); }, &part);
+}
+
+// The same for kernels that say how many they accepted: n, or the index of the first that one refused.
+template <typename Part>
+size_t accepted_in_parallel(size_t n, Part part) {
+    std::atomic<size_t> accepted{n};
+    in_parallel(n, [&](size_t begin, size_t end) {
+        const size_t good = begin + part(begin, end - begin);
+        size_t least = accepted;
+        while (good < end && good < least && !accepted.compare_exchange_weak(least, good)) {}
+    });
+    return accepted;
+}
+
 template <typename Table>
 const Table& table_of(const Napi::CallbackInfo& info) { return *static_cast<const Table*>(info.Data()); }
 
@@ -77,8 +104,9 @@ Napi::Value lion_vote(const Napi::CallbackInfo& info) {
     const float* g = more_floats_of(info[2], "g", n);
     uint8_t* wire = bits_of(info[0], "wire", n);
     const Napi::Object given = options_of(info, 3);
-    const terse_lion_options options = {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false)};
-    return accepted(info, table_of<terse_lion>(info).vote(wire, m, g, n, &options));
+    const terse_lion_options options = {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
+    const terse_lion& lion = table_of<terse_lion>(info);
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.vote(wire + i / 8, m + i, g + i, count, &options); }));
 }
 
 Napi::Value lion_step(const Napi::CallbackInfo& info) {
@@ -87,8 +115,9 @@ Napi::Value lion_step(const Napi::CallbackInfo& info) {
     float* m = more_floats_of(info[1], "m", n);
     const float* g = more_floats_of(info[2], "g", n);
     const Napi::Object given = options_of(info, 3);
-    const terse_lion_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true)};
-    return accepted(info, table_of<terse_lion>(info).step(theta, m, g, n, &options));
+    const terse_lion_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
+    const terse_lion& lion = table_of<terse_lion>(info);
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.step(theta + i, m + i, g + i, count, &options); }));
 }
 
 struct Change {
@@ -101,7 +130,8 @@ void apply_signs(const Napi::CallbackInfo& info) {
     float* theta = floats_of(info[0], "θ", n);
     const uint8_t* wire = bits_of(info[1], "wire", n);
     const Change change(options_of(info, 2));
-    table_of<terse_lion>(info).apply_signs(theta, wire, n, change.keep, change.scale);
+    const terse_lion& lion = table_of<terse_lion>(info);
+    in_parallel(n, [&](size_t i, size_t end) { lion.apply_signs(theta + i, wire + i / 8, end - i, change.keep, change.scale); });
 }
 
 void apply_ternary(const Napi::CallbackInfo& info) {
@@ -110,7 +140,8 @@ void apply_ternary(const Napi::CallbackInfo& info) {
     const uint8_t* plus = bits_of(info[1], "plus", n);
     const uint8_t* nonzero = bits_of(info[2], "nonzero", n);
     const Change change(options_of(info, 3));
-    table_of<terse_lion>(info).apply_ternary(theta, plus, nonzero, n, change.keep, change.scale);
+    const terse_lion& lion = table_of<terse_lion>(info);
+    in_parallel(n, [&](size_t i, size_t end) { lion.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, end - i, change.keep, change.scale); });
 }
 
 void apply_tally(const Napi::CallbackInfo& info) {
@@ -127,8 +158,12 @@ void apply_tally(const Napi::CallbackInfo& info) {
     for (auto left = static_cast<unsigned>(ranks); left; left >>= 1) needed++;
     if (planes.size() != needed) throw_length(env, "planes", planes.size(), needed, "planes, one per bit of ranks");
     const Change change(options_of(info, 3));
-    const terse_optimizer_status status = table_of<terse_lion>(info).apply_tally(theta, planes.data(), static_cast<size_t>(ranks), n, change.keep, change.scale);
-    if (status != TERSE_OPTIMIZER_OK) throw Napi::RangeError::New(env, terse_optimizer_sentence(status));
+    const terse_lion& lion = table_of<terse_lion>(info);
+    in_parallel(n, [&](size_t i, size_t end) {
+        std::vector<const uint8_t*> here(planes);
+        for (auto& plane : here) plane += i / 8;
+        lion.apply_tally(theta + i, here.data(), static_cast<size_t>(ranks), end - i, change.keep, change.scale);
+    });
 }
 
 Napi::Value adamw_step(const Napi::CallbackInfo& info) {
@@ -141,21 +176,15 @@ Napi::Value adamw_step(const Napi::CallbackInfo& info) {
     const Napi::Object given = options_of(info, 4);
     const double step = number_of(given, "step");
     if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(env, "step: expected a whole number, 1 for the first update");
-    const terse_adamw_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step)};
-    return accepted(info, table_of<terse_adamw>(info).step(theta, m, v, g, n, &options));
+    const terse_adamw_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step), gradient_scale_of(given)};
+    const terse_adamw& adamw = table_of<terse_adamw>(info);
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
 }
 
 Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
     size_t n;
     const float* x = floats_of(info[0], "x", n);
-    return Napi::Number::New(info.Env(), table_of<terse_reductions>(info).sum_of_squares(x, n));
-}
-
-void scale(const Napi::CallbackInfo& info) {
-    size_t n;
-    float* x = floats_of(info[0], "x", n);
-    if (!info[1].IsNumber()) throw Napi::TypeError::New(info.Env(), "k: expected a number");
-    table_of<terse_reductions>(info).scale(x, n, info[1].As<Napi::Number>().FloatValue());
+    return Napi::Number::New(info.Env(), terse_sum_of_squares(&table_of<terse_reductions>(info), x, n));
 }
 
 Napi::Value address_of(const Napi::CallbackInfo& info) {
@@ -204,7 +233,6 @@ Napi::Value reductions(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["implementation"] = reductions->implementation;
         object["sumOfSquares"] = Napi::Function::New<sum_of_squares>(env, "sumOfSquares", data_of(reductions));
-        object["scale"] = Napi::Function::New<scale>(env, "scale", data_of(reductions));
         list[i] = object;
     }
     return list;
@@ -216,12 +244,19 @@ Napi::Value fingerprint(const Napi::CallbackInfo& info) {
     return Napi::BigInt::New(info.Env(), terse_fingerprint(x, n));
 }
 
+void use_threads(const Napi::CallbackInfo& info) {
+    const double threads = info[0].IsNumber() ? info[0].As<Napi::Number>().DoubleValue() : 0;
+    if (!(threads >= 1 && threads <= 65536) || threads != std::floor(threads)) throw Napi::RangeError::New(info.Env(), "threads: expected a whole number, 1 or more");
+    terse_parallel_use(static_cast<unsigned>(threads));
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_optimizers_abi());
     exports["lions"] = Napi::Function::New<lions>(env, "lions");
     exports["adamws"] = Napi::Function::New<adamws>(env, "adamws");
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
+    exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");
     exports["addressOf"] = Napi::Function::New<address_of>(env, "addressOf");
     return exports;
 }

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 1
+#define TERSE_OPTIMIZERS_ABI 2
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
 uint32_t terse_optimizers_abi(void);
@@ -35,6 +35,7 @@ typedef enum terse_lion_zero { TERSE_LION_MINUS = 0, TERSE_LION_PLUS = 1, TERSE_
 typedef struct terse_lion_options {
     double lr, beta1, beta2, weight_decay;
     terse_lion_zero zero;
+    float gradient_scale;  // every g is multiplied by it first, rounded to fp32: clipping costs no pass of its own. 1 changes nothing
 } terse_lion_options;
 
 enum { TERSE_TALLY_MAX_RANKS = 1024 };
@@ -43,8 +44,8 @@ enum { TERSE_TALLY_MAX_RANKS = 1024 };
 typedef struct terse_lion {
     const char *implementation;  // "scalar", "avx2", ...
 
-    // c = beta1 m + (1 - beta1) g;  wire = sign(c);  m = beta2 m + (1 - beta2) g           wire: (n + 7) / 8 bytes, pads 0
-    // Uses beta1, beta2 and zero of the options.
+    // g = g gradient_scale;  c = beta1 m + (1 - beta1) g;  wire = sign(c);  m = beta2 m + (1 - beta2) g      wire: (n + 7) / 8 bytes, pads 0
+    // Uses beta1, beta2, zero and gradient_scale of the options.
     size_t (*vote)(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options);
 
     // c and m as above;  theta = theta keep + (+-scale), where keep = 1 - lr weight_decay and scale = -lr
@@ -62,14 +63,15 @@ typedef struct terse_lion {
 
 typedef struct terse_adamw_options {
     double lr, beta1, beta2, eps, weight_decay;
-    uint64_t step;  // 1 for the first update
+    uint64_t step;         // 1 for the first update
+    float gradient_scale;  // as in terse_lion_options
 } terse_adamw_options;
 
 // AdamW (Loshchilov, Hutter 2019, Algorithm 2) as PyTorch has it.
 typedef struct terse_adamw {
     const char *implementation;
 
-    // m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
+    // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     // theta = theta keep - (rate m) / (sqrt(v) + epsilon)
     // where keep = 1 - lr weight_decay, b1 = 1 - beta1^step, b2 = 1 - beta2^step, rate = lr sqrt(b2) / b1, epsilon = eps sqrt(b2):
     // PyTorch's lr / b1 m / (sqrt(v) / sqrt(b2) + eps), its numerator and denominator times sqrt(b2), which saves a division.
@@ -80,13 +82,13 @@ typedef struct terse_reductions {
     const char *implementation;
 
     // Sum of x[i]^2 in fp64: partial sum j takes every i with i mod 16 = j, in the order of terse/walk.h, then the 16 fold in
-    // halves. The order depends on n alone.
-    // NaN and infinities propagate.
+    // halves. The order depends on n alone. NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
-
-    // x = x k
-    void (*scale)(float *x, size_t n, float k);
 } terse_reductions;
+
+// The sum of squares of every TERSE_REDUCTION_CHUNK elements, added in order: the same whatever the number of threads.
+enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
+double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
 // A 64-bit number of the bits of x and their order, the same on every machine: ranks compare their parameters by it.
 uint64_t terse_fingerprint(const float *x, size_t n);

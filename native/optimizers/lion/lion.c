@@ -10,10 +10,10 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
     for (size_t first = 0; first < n; first += 8) {
         unsigned byte = 0;
         for (size_t i = first; i < n && i < first + 8; i++) {
-            const float c = w.m_in_c * m[i] + w.g_in_c * g[i];
+            const float scaled = g[i] * w.gradient, c = w.m_in_c * m[i] + w.g_in_c * scaled;
             if (!is_finite(c)) return i;
             byte |= (unsigned)(zero_is_plus ? c >= 0.0f : c > 0.0f) << (i - first);
-            m[i] = w.m_in_m * m[i] + w.g_in_m * g[i];
+            m[i] = w.m_in_m * m[i] + w.g_in_m * scaled;
         }
         wire[first / 8] = (uint8_t)byte;
     }
@@ -23,12 +23,12 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
     const lion_weights w = lion_weights_of(options);
     for (size_t i = 0; i < n; i++) {
-        const float c = w.m_in_c * m[i] + w.g_in_c * g[i];
+        const float scaled = g[i] * w.gradient, c = w.m_in_c * m[i] + w.g_in_c * scaled;
         if (!is_finite(c)) return i;
         const float kept = theta[i] * w.keep;
         if (c == 0.0f && options->zero == TERSE_LION_HOLD) theta[i] = kept;
         else theta[i] = kept + (c > 0.0f || (c == 0.0f && options->zero == TERSE_LION_PLUS) ? w.scale : -w.scale);
-        m[i] = w.m_in_m * m[i] + w.g_in_m * g[i];
+        m[i] = w.m_in_m * m[i] + w.g_in_m * scaled;
     }
     return n;
 }

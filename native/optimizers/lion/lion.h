@@ -11,11 +11,12 @@ typedef struct lion_weights {
     float m_in_c, g_in_c;  // beta1, 1 - beta1
     float m_in_m, g_in_m;  // beta2, 1 - beta2
     float keep, scale;
+    float gradient;  // what g is multiplied by
 } lion_weights;
 
 static inline lion_weights lion_weights_of(const terse_lion_options *o) {
     return (lion_weights){(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
-                          (float)(1 - o->lr * o->weight_decay), (float)-o->lr};
+                          (float)(1 - o->lr * o->weight_decay), (float)-o->lr, o->gradient_scale};
 }
 
 static inline int tally_planes(size_t ranks) {

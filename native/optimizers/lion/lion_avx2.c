@@ -9,13 +9,13 @@ typedef struct momentum {
     float *theta, *m;
     const float *g;
     size_t first_bad;  // the first round with a NaN or an infinity; n if there is none
-    __m256 m_in_c, g_in_c, m_in_m, g_in_m, keep, minus_scale, sign_bit;
+    __m256 m_in_c, g_in_c, m_in_m, g_in_m, keep, minus_scale, sign_bit, gradient;
 } momentum;
 
 static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
     const lion_weights w = lion_weights_of(options);
     return (momentum){wire, theta, m, g, n, _mm256_set1_ps(w.m_in_c), _mm256_set1_ps(w.g_in_c), _mm256_set1_ps(w.m_in_m), _mm256_set1_ps(w.g_in_m),
-                      _mm256_set1_ps(w.keep), _mm256_set1_ps(-w.scale), _mm256_set1_ps(-0.0f)};
+                      _mm256_set1_ps(w.keep), _mm256_set1_ps(-w.scale), _mm256_set1_ps(-0.0f), _mm256_set1_ps(w.gradient)};
 }
 
 // a x + b y
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
     __m256 bad = _mm256_setzero_ps();
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
-        const __m256 m = _mm256_loadu_ps(s->m + i + 8 * k), g = _mm256_loadu_ps(s->g + i + 8 * k);
+        const __m256 m = _mm256_loadu_ps(s->m + i + 8 * k), g = _mm256_mul_ps(_mm256_loadu_ps(s->g + i + 8 * k), s->gradient);
         c[k] = mix(s->m_in_c, m, s->g_in_c, g);
         next[k] = mix(s->m_in_m, m, s->g_in_m, g);
         bad = _mm256_or_ps(bad, _mm256_sub_ps(c[k], c[k]));

@@ -10,13 +10,13 @@ typedef struct momentum {
     float *theta, *m;
     const float *g;
     size_t first_bad;  // the first round with a NaN or an infinity; n if there is none
-    __m512 m_in_c, g_in_c, m_in_m, g_in_m, keep, plus, minus;
+    __m512 m_in_c, g_in_c, m_in_m, g_in_m, keep, plus, minus, gradient;
 } momentum;
 
 static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
     const lion_weights w = lion_weights_of(options);
     return (momentum){wire, theta, m, g, n, _mm512_set1_ps(w.m_in_c), _mm512_set1_ps(w.g_in_c), _mm512_set1_ps(w.m_in_m), _mm512_set1_ps(w.g_in_m),
-                      _mm512_set1_ps(w.keep), _mm512_set1_ps(w.scale), _mm512_set1_ps(-w.scale)};
+                      _mm512_set1_ps(w.keep), _mm512_set1_ps(w.scale), _mm512_set1_ps(-w.scale), _mm512_set1_ps(w.gradient)};
 }
 
 // a x + b y
@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
     __m512i bad = _mm512_setzero_si512();
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
-        const __m512 m = _mm512_loadu_ps(s->m + i + 16 * k), g = _mm512_loadu_ps(s->g + i + 16 * k);
+        const __m512 m = _mm512_loadu_ps(s->m + i + 16 * k), g = _mm512_mul_ps(_mm512_loadu_ps(s->g + i + 16 * k), s->gradient);
         c[k] = mix(s->m_in_c, m, s->g_in_c, g);
         next[k] = mix(s->m_in_m, m, s->g_in_m, g);
         bad = _mm512_or_si512(bad, _mm512_castps_si512(_mm512_sub_ps(c[k], c[k])));

@@ -16,8 +16,4 @@ static double sum_of_squares(const float *x, size_t n) {
     return reductions_finish(s.partial, x, done, n);
 }
 
-static void scale(float *x, size_t n, float k) {
-    for (size_t i = 0; i < n; i++) x[i] *= k;
-}
-
-const terse_reductions terse_reductions_scalar = {"scalar", sum_of_squares, scale};
+const terse_reductions terse_reductions_scalar = {"scalar", sum_of_squares};

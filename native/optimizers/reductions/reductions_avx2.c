@@ -24,21 +24,4 @@ static double sum_of_squares(const float *x, size_t n) {
     return reductions_finish(partial, x, done, n);
 }
 
-typedef struct product {
-    float *x;
-    __m256 k;
-} product;
-
-TERSE_ROUND_FUNCTION scale_round(void *context, size_t i) {
-    const product *p = context;
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) _mm256_storeu_ps(p->x + i + 8 * k, _mm256_mul_ps(_mm256_loadu_ps(p->x + i + 8 * k), p->k));
-}
-
-static void scale(float *x, size_t n, float k) {
-    product p = {x, _mm256_set1_ps(k)};
-    const size_t done = terse_walk(n, scale_round, &p);
-    terse_reductions_scalar.scale(x + done, n - done, k);
-}
-
-const terse_reductions terse_reductions_avx2 = {"avx2", sum_of_squares, scale};
+const terse_reductions terse_reductions_avx2 = {"avx2", sum_of_squares};

@@ -26,13 +26,14 @@ export function lionVote(
   wire: Uint8Array,
   m: Float32Array,
   g: Float32Array,
-  { beta1, beta2, zero }: LionVoteOptions,
+  { beta1, beta2, zero, gradientScale = 1 }: LionVoteOptions,
 ): void {
   wire.fill(0);
   for (let i = 0; i < m.length; i++) {
-    const c = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
+    const scaled = r(g[i]! * r(gradientScale));
+    const c = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     if (signOf(c, zero) > 0) wire[i >> 3]! |= 1 << (i & 7);
-    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), g[i]!);
+    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), scaled);
   }
 }
 
@@ -40,12 +41,13 @@ export function lionStep(
   θ: Float32Array,
   m: Float32Array,
   g: Float32Array,
-  { lr, beta1, beta2, weightDecay, zero }: LionStepOptions,
+  { lr, beta1, beta2, weightDecay, zero, gradientScale = 1 }: LionStepOptions,
 ): void {
   for (let i = 0; i < m.length; i++) {
-    const c = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
+    const scaled = r(g[i]! * r(gradientScale));
+    const c = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     θ[i] = applied(θ[i]!, signOf(c, zero), { keep: 1 - lr * weightDecay, scale: -lr });
-    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), g[i]!);
+    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), scaled);
   }
 }
 
@@ -76,14 +78,15 @@ export function adamwStep(
   m: Float32Array,
   v: Float32Array,
   g: Float32Array,
-  { lr, beta1, beta2, eps, weightDecay, step }: AdamWOptions,
+  { lr, beta1, beta2, eps, weightDecay, step, gradientScale = 1 }: AdamWOptions,
 ): void {
   const rootOfCorrection = Math.sqrt(1 - beta2 ** step);
   const rate = r((lr * rootOfCorrection) / (1 - beta1 ** step));
   const epsilon = r(eps * rootOfCorrection);
   for (let i = 0; i < θ.length; i++) {
-    m[i] = mix(r(beta1), m[i]!, r(1 - beta1), g[i]!);
-    v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * g[i]!) * g[i]!));
+    const scaled = r(g[i]! * r(gradientScale));
+    m[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
+    v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * scaled) * scaled));
     const move = r(r(rate * m[i]!) / r(r(Math.sqrt(v[i]!)) + epsilon));
     θ[i] = r(r(θ[i]! * r(1 - lr * weightDecay)) - move);
   }

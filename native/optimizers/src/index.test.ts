@@ -13,7 +13,7 @@ describe("the optimizer kernels", () => {
     expect(status, stdout + stderr).toBe(0);
     const checked = [...stdout.matchAll(/^(\w+ \w+) (\d+) checks$/gm)].map(([, name, checks]) => ({
       name,
-      enough: Number(checks) > 1000,
+      enough: Number(checks) > 500,
     }));
     const here = Object.entries({ lion: addon.lions(), adamw: addon.adamws(), reductions: addon.reductions() }).flatMap(
       ([kernels, list]) => list.map(({ implementation }) => ({ name: `${kernels} ${implementation}`, enough: true })),
@@ -25,7 +25,7 @@ describe("the optimizer kernels", () => {
   });
 
   it("are built for the ABI that the header declares", () => {
-    expect(addon.abi).toBe(1);
+    expect(addon.abi).toBe(2);
   });
 
   it("run as TERSE_IMPLEMENTATION says; beside TypeScript codecs the plain ones do", () => {

@@ -1,8 +1,9 @@
 /**
- * Fused optimizer kernels: each array is read once. One thread, synchronous, in place, fp32 on the CPU, any alignment.
+ * Fused optimizer kernels: each array is read once. Synchronous, in place, on as many threads as `useThreads` says, fp32 on the CPU, any alignment.
  *
  * The arithmetic is fp32 without fused multiply-add, the same bits from every implementation and on every machine:
- * β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double first.
+ * β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double first. `gradientScale` multiplies every g before
+ * anything else, so that clipping costs no pass of its own.
  *
  * Every function throws a TypeError where memory is not f32 (u8 for packed signs) on the CPU, a RangeError where lengths do not
  * fit, and NativeMissingError where the addon is not built. Arrays of one call may not overlap.
@@ -86,16 +87,17 @@ export function sumOfSquares(x: Memory): number {
   return reductions().sumOfSquares(x);
 }
 
-/** x ← k x, with k rounded to fp32. */
-export function scaleInPlace(x: Memory, k: number): void {
-  reductions().scale(x, k);
-}
-
 /**
  * 64 bits of the elements' bits and their order, the same on every machine: what ranks compare to know that they hold the same
  * parameters. Not for use against an adversary.
  */
 export const fingerprint = (x: Memory): bigint => open().fingerprint(x);
+
+/**
+ * How many threads share a kernel from now on, the caller's included; 1 at first. The bits do not depend on it. One core reaches a
+ * part of the memory's speed; short vectors stay on one thread.
+ */
+export const useThreads = (threads: number): void => open().useThreads(threads);
 
 /** The implementation that runs: "avx2", "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
 export const implementation = (): string => lion().implementation;

@@ -13,6 +13,7 @@ export interface LionVoteOptions {
   beta1: number; // β₁
   beta2: number; // β₂
   zero: Sign;
+  gradientScale?: number; // what g is multiplied with first; 1 unless given
 }
 
 export interface LionStepOptions {
@@ -21,6 +22,7 @@ export interface LionStepOptions {
   beta2: number; // β₂
   weightDecay: number; // λ
   zero: Sign | "hold";
+  gradientScale?: number;
 }
 
 export interface AdamWOptions {
@@ -30,6 +32,7 @@ export interface AdamWOptions {
   eps: number; // ε
   weightDecay: number; // λ
   step: number; // t: 1 for the first update
+  gradientScale?: number;
 }
 
 /** One implementation, as in `terse/optimizers.h`. A kernel that returns a number returns the elements it accepted. */
@@ -50,7 +53,6 @@ export interface AdamWKernels {
 export interface ReductionKernels {
   readonly implementation: string;
   sumOfSquares(x: Memory): number;
-  scale(x: Memory, k: number): void;
 }
 
 export interface OptimizersAddon {
@@ -60,6 +62,7 @@ export interface OptimizersAddon {
   adamws(): AdamWKernels[];
   reductions(): ReductionKernels[];
   fingerprint(x: Memory): bigint;
+  useThreads(threads: number): void;
   addressOf(memory: Memory): bigint;
 }
 

@@ -38,10 +38,10 @@ export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorith
     init: (θ) => ({ m: zerosLike(θ), v: zerosLike(θ) }),
 
     async step(θ, g, { m, v }, exchange, { step, lr }) {
-      await exchange.meanGradient(g);
+      const gradientScale = await exchange.meanGradient(g);
 
       // the last four lines, one pass over θ, m, v and g
-      adamwStep(θ, m, v, g, { lr, beta1, beta2, eps, weightDecay, step: step + 1 });
+      adamwStep(θ, m, v, g, { lr, beta1, beta2, eps, weightDecay, step: step + 1, gradientScale });
     },
 
     bytesSent: meanBytes,

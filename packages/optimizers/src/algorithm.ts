@@ -6,12 +6,16 @@ import type { Tensor } from "@terse/tensor";
 export interface StepContext {
   readonly step: number; // t, from 0
   readonly lr: number; // η of this step: schedules live outside
+  readonly gradientScale: number; // what an own gradient is multiplied with (clipping): kernels do it in passing
 }
 
 /** The exchange as an optimizer sees it. */
 export interface OptimizerExchange extends Exchange {
-  /** g ← mean over ranks of g, clipped to the run's norm: the norm is of the reduced gradient, so all ranks agree on it. */
-  meanGradient(g: Tensor): Promise<void>;
+  /**
+   * g ← mean over ranks of g. Resolves to its gradientScale, which clips it to the run's norm: the norm is of the reduced gradient,
+   * so all ranks agree on it.
+   */
+  meanGradient(g: Tensor): Promise<number>;
 }
 
 export type State = Record<string, Tensor>;
@@ -20,7 +24,7 @@ export interface Algorithm<S extends State = State> {
   readonly name: string;
   /** Where a vector may be cut without changing the result: a step sees whole runs, single segments, or everything. */
   readonly splits: "anywhere" | "at segments" | "nowhere";
-  /** Whose gradient the step works on: its own (clipped before the step), or the mean (clipped by `meanGradient`). */
+  /** Whose gradient the step works on: its own (clipped by the context's gradientScale), or the mean (by `meanGradient`'s). */
   readonly gradient: "own" | "mean";
   init(θ: Tensor): S;
   /** Every await in here is a message on the wire, and nothing else is awaited. θ changes after the last one only. */

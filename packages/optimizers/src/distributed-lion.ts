@@ -47,8 +47,8 @@ export function distributedLion(
 
     init: (θ) => ({ m: zerosLike(θ) }),
 
-    async step(θ, g, { m }, exchange, { step, lr: η }) {
-      const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step) });
+    async step(θ, g, { m }, exchange, { step, lr: η, gradientScale }) {
+      const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
 
       using Δ =
         vote === "average"

@@ -4,11 +4,11 @@ import * as native from "@terse/native-optimizers";
 import { NotFiniteError } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
 
-/** u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g. */
+/** u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. */
 export function lionVote(
   m: Tensor,
   g: Tensor,
-  options: { beta1: number; beta2: number; zero: "plus" | "minus" },
+  options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
 ): Bits {
   const u = new Bits(m.length);
   try {

@@ -37,8 +37,8 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
 
     init: (θ) => ({ m: zerosLike(θ) }),
 
-    async step(θ, g, { m }, exchange, { step, lr: η }) {
-      const u = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step) }); // the first two lines
+    async step(θ, g, { m }, exchange, { step, lr: η, gradientScale }) {
+      const u = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale }); // the first two lines
 
       using v = await exchange.majority(u, { tie: signAt(tie, step) });
 

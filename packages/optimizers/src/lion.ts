@@ -37,10 +37,11 @@ export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<
     init: (θ) => ({ m: zerosLike(θ) }),
 
     async step(θ, g, { m }, exchange, { step, lr: η }) {
-      await exchange.meanGradient(g);
+      const gradientScale = await exchange.meanGradient(g);
 
       // the last three lines, one pass over θ, m and g
-      lionStep(θ, m, g, { lr: η, beta1, beta2, weightDecay, zero: zero === "hold" ? zero : signAt(zero, step) });
+      const sign = zero === "hold" ? zero : signAt(zero, step);
+      lionStep(θ, m, g, { lr: η, beta1, beta2, weightDecay, zero: sign, gradientScale });
     },
 
     bytesSent: meanBytes,

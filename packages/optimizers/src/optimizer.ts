@@ -4,9 +4,10 @@
  */
 import type { Group } from "@terse/collectives";
 import { meanBytes, openExchange, type RefusalReason, type StepExchange } from "@terse/exchange";
-import { type Arena, keep, noGrad, type Segment, type Tensor } from "@terse/tensor";
+import { useThreads } from "@terse/native-optimizers";
+import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
-import { clipFactor, norm, scale, usable } from "./clipping.ts";
+import { clipFactor, norm, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 
 export interface OptimizerOptions {
@@ -65,6 +66,7 @@ export class Optimizer {
    * not: no parameter has changed then, but momenta may have, so a run goes on from its last save.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+    useThreads(numThreads());
     const before = this.#group.sent();
     const own = this.#gradientsOf("own");
     // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
@@ -83,16 +85,17 @@ export class Optimizer {
     if (refusal) {
       exchange.refuse(refusal);
       this.#poison();
-    } else scale(own, clipFactor(ownNorm, this.#clip));
+    }
 
     const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
       meanGradient: async (g: Tensor) => {
         await exchange.mean(g);
         // The gradients of all spans were asked for in one turn, so their norm is the gradient's.
-        scale([g], clipFactor(meanNorm, this.#clip));
+        return clipFactor(meanNorm, this.#clip);
       },
     });
-    const context = { step: this.steps, lr };
+    const gradientScale = refusal ? 1 : clipFactor(ownNorm, this.#clip);
+    const context = { step: this.steps, lr, gradientScale };
     await Promise.all(this.#spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context)));
 
     // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
