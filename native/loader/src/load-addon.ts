@@ -8,7 +8,8 @@ import { NativeMissingError } from "./native-missing-error.ts";
 export type Addon = Record<string, unknown>;
 
 /**
- * Opens `build/Release/<name>.node` of the package that holds `moduleUrl` (its `import.meta.url`).
+ * Opens `build/Release/<name>.node` of the package that holds `moduleUrl` (its `import.meta.url`), or the one that it was
+ * published with, `dist/prebuilt/<platform>-<architecture>/<name>.node`.
  * Symbols bind inside the addon first (RTLD_DEEPBIND): Node exports its own OpenSSL, zlib and libuv, which must not
  * stand in for those that libtorch was built with. `TERSE_DEEPBIND=0` turns that off, for sanitizers.
  */
@@ -21,7 +22,7 @@ export function loadAddon(name: string, moduleUrl: string): Addon {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);
   } catch (error) {
     throw new NativeMissingError(
-      `the native ${name} addon does not open: ${(error as Error).message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${dirname(dirname(dirname(file)))}.`,
+      `the native ${name} addon does not open: ${(error as Error).message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
       { cause: error },
     );
   }
@@ -29,12 +30,19 @@ export function loadAddon(name: string, moduleUrl: string): Addon {
 }
 
 function addonFile(name: string, moduleUrl: string): string {
-  // Sources lie in src/, published code in dist/: the package root is the nearest folder with a package.json.
+  const root = packageRoot(moduleUrl);
+  const built = join(root, "build", "Release", `${name}.node`);
+  const prebuilt = join(root, "dist", "prebuilt", `${process.platform}-${process.arch}`, `${name}.node`);
+  const file = [built, prebuilt].find(existsSync);
+  if (file !== undefined) return createRequire(moduleUrl).resolve(file);
+  throw new NativeMissingError(
+    `the native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
+  );
+}
+
+/** Sources lie in src/, published code in dist/: the package root is the nearest folder with a package.json. */
+function packageRoot(moduleUrl: string): string {
   let root = dirname(fileURLToPath(moduleUrl));
   while (!existsSync(join(root, "package.json")) && dirname(root) !== root) root = dirname(root);
-  const file = join(root, "build", "Release", `${name}.node`);
-  if (existsSync(file)) return createRequire(moduleUrl).resolve(file);
-  throw new NativeMissingError(
-    `the native ${name} addon is not built: ${file} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
-  );
+  return root;
 }

@@ -1,0 +1,113 @@
+import { type ExecFileSyncOptions, execFileSync, spawnSync } from "node:child_process";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { NativeMissingError, codecs as nativeCodecs } from "@terse/native-codecs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../../..");
+const packages = ["packages/codecs", "native/codecs", "native/loader"];
+
+const missing = ["pnpm", "npm", "cmake"].filter((tool) => spawnSync(tool, ["--version"]).status !== 0);
+const why = missing.length > 0 ? ` (skipped: ${missing.join(" and ")} not on the PATH)` : "";
+
+const addonMissing = (() => {
+  try {
+    nativeCodecs();
+    return "";
+  } catch (error) {
+    if (error instanceof NativeMissingError) return ` (skipped: ${error.message})`;
+    throw error;
+  }
+})();
+
+const [, example, printed] = readFileSync(join(root, "packages/codecs/README.md"), "utf8").match(
+  /```ts\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/,
+)!;
+
+describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing else is`, () => {
+  const scratch = mkdtempSync(join(tmpdir(), "terse-published-"));
+  const user = join(scratch, "user");
+  const installed = join(user, "node_modules/@terse/native-codecs");
+  // What tests and workspaces say to Node and npm is not for a user's programs.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS|TERSE_IMPLEMENTATION)/i.test(name)),
+  );
+
+  function run(command: string, args: readonly string[], cwd: string): string {
+    const options: ExecFileSyncOptions = { cwd, env, stdio: "pipe", maxBuffer: 1 << 28 };
+    try {
+      return execFileSync(command, args, { ...options, encoding: "utf8" });
+    } catch (error) {
+      const { stdout, stderr } = error as { stdout: string; stderr: string };
+      throw new Error(`${command} ${args.join(" ")}:\n${stdout}${stderr}`);
+    }
+  }
+
+  /** What the README's example prints there, and the implementation that printed it. */
+  function runExample(): { output: string; implementation: string } {
+    writeFileSync(join(user, "example.ts"), `${example}\nconsole.log(sign.implementation);\n`);
+    const lines = run(process.execPath, ["--no-warnings", "example.ts"], user).split("\n");
+    return { implementation: lines.at(-2)!, output: `${lines.slice(0, -2).join("\n")}\n` };
+  }
+
+  beforeAll(() => {
+    run(
+      join(root, "node_modules/.bin/turbo"),
+      ["run", "build", "--filter=@terse/codecs", "--output-logs=errors-only"],
+      root,
+    );
+    for (const folder of packages) run("pnpm", ["pack", "--pack-destination", scratch], join(root, folder));
+    // The one dependency from elsewhere: headers, which only a build reads.
+    const headers = realpathSync(join(root, "native/codecs/node_modules/node-addon-api"));
+    run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch, headers], scratch);
+
+    mkdirSync(user);
+    writeFileSync(join(user, "package.json"), `{ "name": "user", "private": true, "type": "module" }`);
+    const tarballs = globSync("*.tgz", { cwd: scratch }).map((file) => join(scratch, file));
+    expect(tarballs).toHaveLength(packages.length + 1);
+    run(
+      "npm",
+      ["install", "--offline", "--no-audit", "--no-fund", "--cache", join(scratch, "cache"), ...tarballs],
+      user,
+    );
+  }, 300_000);
+
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it.skipIf(addonMissing)(`brings the addon that is built here${addonMissing}`, () => {
+    const { output, implementation } = runExample();
+    expect(output).toBe(printed);
+    expect(implementation).toBe(nativeCodecs().find(({ name }) => name === "sign")!.implementation);
+  });
+
+  it("runs in TypeScript where the addon is another machine's, and where there is none", () => {
+    const prebuilt = join(installed, "dist/prebuilt", `${process.platform}-${process.arch}`);
+    mkdirSync(prebuilt, { recursive: true });
+    writeFileSync(join(prebuilt, "codecs.node"), "of another machine");
+    expect(runExample()).toEqual({ output: printed, implementation: "typescript" });
+    rmSync(prebuilt, { recursive: true });
+    expect(runExample()).toEqual({ output: printed, implementation: "typescript" });
+  });
+
+  it("declares types that a strict program accepts", () => {
+    runExample();
+    const strict = ["--noEmit", "--strict", "--target", "es2023", "--module", "nodenext", "--types", "node"];
+    const types = ["--typeRoots", join(root, "node_modules/@types")];
+    run(join(root, "node_modules/.bin/tsc"), [...strict, ...types, "example.ts"], user);
+  });
+
+  it("builds its addon from what was published", () => {
+    run(join(root, "node_modules/.bin/cmake-js"), ["build"], installed);
+    const { output, implementation } = runExample();
+    expect(output).toBe(printed);
+    expect(implementation).not.toBe("typescript");
+  }, 600_000);
+
+  it("carries neither tests nor what belongs to this machine", () => {
+    const files = globSync("node_modules/@terse/**/*", { cwd: user });
+    expect(files.filter((file) => /\.(test|bench)\.ts$|vectors\.json$|\.py$/.test(file))).toEqual([]);
+    const texts = files.filter((file) => /\.(js|ts|map|json|txt|cmake)$/.test(file) && !file.includes("/build/"));
+    expect(texts.filter((file) => readFileSync(join(user, file), "utf8").includes(root))).toEqual([]);
+  });
+});
