@@ -95,6 +95,10 @@ static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_
 static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
 static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
 
+static void keep_one(terse_codec_options *o, size_t n) { (void)n, o->k = 1; }
+static void keep_some(terse_codec_options *o, size_t n) { o->k = n / 7 + 1; }
+static void keep_all(terse_codec_options *o, size_t n) { o->k = n; }
+
 static const configuration configurations[] = {
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
@@ -106,6 +110,9 @@ static const configuration configurations[] = {
     {"scaled-sign", blocks_of_512, NULL, 0},
     {"scaled-sign", zeros_plus_by_segments, NULL, 0},
     {"ternary", nothing_said, NULL, 0},
+    {"top-k", keep_one, NULL, 1},
+    {"top-k", keep_some, NULL, 1},
+    {"top-k", keep_all, NULL, 1},
 };
 
 static float x_room[MAX + 2 * MARGIN], sum_room[2][MAX + 2 * MARGIN], error_room[2][MAX];
@@ -220,6 +227,12 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
         REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments that end early");
         by_segments(&o, N), o.block = 7;
         REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
+    }
+    if (codec->takes & TERSE_TAKES_K) {
+        o = good, o.k = 0;
+        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k of 0");
+        o.k = N + 1;
+        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k beyond n");
     }
 #define NOT_TAKEN(flag, member, value)                                                                                     \
     if (!(codec->takes & (flag))) {                                                                                        \

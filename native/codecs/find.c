@@ -36,7 +36,9 @@
     ON_X86(X, ternary, avx512, HAS_AVX512)     \
     ON_X86(X, ternary, avx2, HAS_AVX2)         \
     ON_ARM(X, ternary, neon, 1)                \
-    X(ternary, scalar, 1)
+    X(ternary, scalar, 1)                      \
+    ON_X86(X, top_k, avx2, HAS_AVX2)           \
+    X(top_k, scalar, 1)
 
 #define VOTES(X)                        \
     ON_X86(X, vote, avx512, HAS_AVX512) \

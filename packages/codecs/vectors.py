@@ -7,7 +7,7 @@
 
 Each src/<codec>/oracle.py says in numpy what the codec is; for a codec it has
     encode(x, parameters, call) -> bytes          x: float32 array; call["hold"], if there, is a uint8 array
-    decode(wire, n, parameters) -> float32 array  what the wire stands for; held lanes are left out by this driver
+    decode(wire, n, parameters) -> float32 array  what the wire stands for, NaN where it says nothing; held lanes are left out by this driver
     cases() -> (name, x, parameters, call, scale), …
 and for anything else, like the vote, vectors() -> dict with "about" and "cases", and answer(request).
 Floats are JSON numbers, exact in fp32; packed bytes are hexadecimal.
@@ -44,7 +44,7 @@ def with_mask(call):
 
 
 def sum_of(x, decoded, scale, call):
-    after = (x + np.float32(scale) * decoded).astype(np.float32)
+    after = np.where(np.isnan(decoded), x, x + np.float32(scale) * decoded).astype(np.float32)
     if "hold" not in call:
         return after
     held = np.unpackbits(call["hold"], count=len(x), bitorder="little").astype(bool)

@@ -6,6 +6,7 @@ import { checkNames } from "./parameters.ts";
 import { scaledSign } from "./scaled-sign/scaled-sign.ts";
 import { sign } from "./sign/sign.ts";
 import { ternary } from "./ternary/ternary.ts";
+import { topK } from "./top-k/top-k.ts";
 
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
@@ -14,6 +15,7 @@ export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>>
   "scaled-sign": scaledSign,
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),
+  "top-k": (parameters) => topK(parameters as { k: number }), // which refuses a k that is not there
 };
 
 /** A codec by name. An unknown name, or a parameter that the codec does not take, is a RangeError that says which. */

@@ -1,0 +1,56 @@
+/**
+ * Which of n were chosen: ascending indices of ⌈log₂ n⌉ bits, one after the other, least significant bit first, filled up with 0
+ * to a whole byte. Beside each list lie as many floats.
+ */
+
+/** Bits of an index below n. */
+export function indexBits(n: number): number {
+  let bits = 0;
+  while (2 ** bits < n) bits++;
+  return bits;
+}
+
+/** Bytes of k indices below n. */
+export const indexBytes = (k: number, n: number): number => Math.ceil((k * indexBits(n)) / 8);
+
+/** The k elements of largest magnitude, the earlier of equal ones, in ascending order. */
+export function largest(x: Float32Array, k: number): number[] {
+  const byMagnitude = [...x.keys()].sort((i, j) => Math.abs(x[j]!) - Math.abs(x[i]!) || i - j);
+  return byMagnitude.slice(0, k).sort((i, j) => i - j);
+}
+
+/** Writes the indices, and x[index] behind them. */
+export function writeChosen(wire: Uint8Array, indices: readonly number[], x: Float32Array): void {
+  const bits = indexBits(x.length);
+  const values = indexBytes(indices.length, x.length);
+  const view = new DataView(wire.buffer, wire.byteOffset, wire.length);
+  wire.fill(0, 0, values);
+  indices.forEach((index, j) => {
+    for (let bit = 0; bit < bits; bit++) {
+      const at = j * bits + bit;
+      if (Math.floor(index / 2 ** bit) % 2 === 1) wire[Math.floor(at / 8)]! |= 1 << (at % 8);
+    }
+    view.setFloat32(values + 4 * j, x[index]!, true);
+  });
+}
+
+/** The chosen, as [index, value]; undefined where the indices do not ascend below n, or a value is not finite. */
+export function readChosen(wire: Uint8Array, k: number, n: number): [index: number, value: number][] | undefined {
+  const bits = indexBits(n);
+  const values = indexBytes(k, n);
+  const view = new DataView(wire.buffer, wire.byteOffset, wire.length);
+  let before = -1;
+  const chosen: [number, number][] = [];
+  for (let j = 0; j < k; j++) {
+    let index = 0;
+    for (let bit = 0; bit < bits; bit++) {
+      const at = j * bits + bit;
+      if ((wire[Math.floor(at / 8)]! >> (at % 8)) & 1) index += 2 ** bit;
+    }
+    const value = view.getFloat32(values + 4 * j, true);
+    if (index <= before || index >= n || !Number.isFinite(value)) return undefined;
+    chosen.push([index, value]);
+    before = index;
+  }
+  return chosen;
+}
