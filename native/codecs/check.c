@@ -1,5 +1,6 @@
 // Every implementation of every codec, and of the vote, against its scalar one: same bytes, same sums, same first bad lane,
 // nothing outside the arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
+//     codecs_check [IMPLEMENTATION]      all, or those of one name
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -387,10 +388,15 @@ static void check_words(void (*words)(uint64_t, uint64_t, uint64_t, uint32_t[64]
     }
 }
 
-int main(void) {
+static const char *only;  // the implementation that is asked for; NULL: all
+static int asked_for(const char *implementation) { return !only || !strcmp(only, implementation); }
+
+int main(int count, char **arguments) {
+    only = count > 1 ? arguments[1] : NULL;
     list_lengths();
     const terse_codec *codec, *scalar_codec;
     for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
+        if (!asked_for(codec->implementation)) continue;
         const long before = checks;
         if (terse_codec_find(&scalar_codec, codec->name, "scalar") != TERSE_CODEC_OK) return printf("%s has no scalar implementation\n", codec->name), 1;
         size_t configured = 0;
@@ -406,19 +412,20 @@ int main(void) {
     const terse_vote *vote, *scalar_vote;
     if (terse_vote_find(&scalar_vote, "scalar") != TERSE_CODEC_OK) return printf("vote has no scalar implementation\n"), 1;
     for (size_t i = 0; (vote = terse_vote_at(i)); i++) {
+        if (!asked_for(vote->implementation)) continue;
         const long before = checks;
         check_vote(vote, scalar_vote);
         printf("vote %s %ld checks\n", vote->implementation, checks - before);
     }
     for (size_t i = 0; i < sizeof measures_list / sizeof *measures_list; i++) {
-        if (!runs_here(measures_list[i].implementation)) continue;
+        if (!runs_here(measures_list[i].implementation) || !asked_for(measures_list[i].implementation)) continue;
         const long before = checks;
         check_measures(measures_list[i].measures, measures_list[i].implementation);
         printf("measures by %s: %ld checks\n", measures_list[i].implementation, checks - before);
     }
     check_philox();
     for (size_t i = 0; i < sizeof words_list / sizeof *words_list; i++) {
-        if (!words_list[i].words || !runs_here(words_list[i].implementation)) continue;
+        if (!words_list[i].words || !runs_here(words_list[i].implementation) || !asked_for(words_list[i].implementation)) continue;
         const long before = checks;
         check_words(words_list[i].words, words_list[i].implementation);
         printf("random words by %s: %ld checks\n", words_list[i].implementation, checks - before);
