@@ -85,6 +85,7 @@ function sourcesOf(addon: AddonName): string[] {
     `native/${addon}/${languages}`,
     `native/include/${languages}`,
     `native/cmake/${languages}`,
+    `native/parallel/${languages}`,
     `packages/${addon}/src/${languages}`,
   ];
   const outside = (path: string) =>

@@ -250,6 +250,12 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
     return list;
 }
 
+void use_threads(const Napi::CallbackInfo& info) {
+    const uint32_t threads = small_of(info[0], "threads");
+    if (threads == 0) throw Napi::RangeError::New(info.Env(), "threads: expected 1 or more");
+    terse_codecs_use_threads(threads);
+}
+
 Napi::Value implementations(const Napi::CallbackInfo& info) {
     Napi::Array list = Napi::Array::New(info.Env());
     const char* name;
@@ -275,6 +281,7 @@ Napi::Value votes(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_codecs_abi());
+    exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");
     exports["implementations"] = Napi::Function::New<implementations>(env, "implementations");
     exports["codecs"] = Napi::Function::New<codecs>(env, "codecs");
     exports["votes"] = Napi::Function::New<votes>(env, "votes");

@@ -1,8 +1,10 @@
 // Calls into a codec's table, with everything checked that a caller can get wrong.
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "terse/codecs.h"
+#include "terse/parallel.h"
 
 const char *terse_codec_sentence(terse_codec_status status) {
     switch (status) {
@@ -83,9 +85,57 @@ static terse_codec_status check_encoding(const terse_codec *codec, const terse_c
     return TERSE_CODEC_OK;
 }
 
+void terse_codecs_use_threads(unsigned threads) { terse_parallel_use(threads); }
+
+enum { CUT = 4096 };  // elements: whole 64-bit words of signs, whole groups of terse/walk.h
+
+typedef struct encoding {
+    const terse_codec *codec;
+    uint8_t *wire;
+    const float *x;
+    size_t n;
+    const terse_codec_options *options;
+    atomic_size_t accepted;
+} encoding;
+
+static void encode_part(void *context, size_t begin, size_t end) {
+    encoding *e = context;
+    const size_t good = e->codec->encode(e->wire, e->x, e->n, e->options, begin, end);
+    size_t least = atomic_load(&e->accepted);
+    while (good < end && good < least && !atomic_compare_exchange_weak(&e->accepted, &least, good)) {}
+}
+
+typedef struct decoding {
+    const terse_codec *codec;
+    float *sum;
+    const uint8_t *wire;
+    size_t n;
+    const terse_codec_options *options;
+    atomic_int status;
+} decoding;
+
+static void decode_part(void *context, size_t begin, size_t end) {
+    decoding *d = context;
+    const terse_codec_status status = d->codec->decode_add(d->sum, d->wire, d->n, d->options, begin, end);
+    if (status != TERSE_CODEC_OK) atomic_store(&d->status, status);
+}
+
+static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+    // Codecs that refuse wires are given everything at once, so that a refusal adds nothing.
+    if (codec->whole || codec->decodes_whole) return codec->decode_add(sum, wire, n, o, 0, n);
+    decoding d = {codec, sum, wire, n, o, TERSE_CODEC_OK};
+    terse_parallel(n, CUT, decode_part, &d);
+    return (terse_codec_status)atomic_load(&d.status);
+}
+
 static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
     size_t accepted = codec->prepare ? codec->prepare(wire, x, n, o) : n;
-    if (accepted == n) accepted = codec->encode(wire, x, n, o, 0, n);
+    if (accepted == n && codec->whole) accepted = codec->encode(wire, x, n, o, 0, n);
+    else if (accepted == n) {
+        encoding e = {codec, wire, x, n, o, n};
+        terse_parallel(n, CUT, encode_part, &e);
+        accepted = atomic_load(&e.accepted);
+    }
     if (accepted == n) return TERSE_CODEC_OK;
     if (bad) *bad = accepted;
     return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
@@ -124,7 +174,7 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     }
     terse_codec_options back = *o;
     back.scale = -1.0f;
-    return codec->decode_add(error, wire, n, &back, 0, n);
+    return decode_add(codec, error, wire, n, &back);
 }
 
 terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
@@ -132,5 +182,5 @@ terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, 
     const terse_codec_status status = check_buffers(codec, wire, wire_bytes, sum, n, o);
     if (status != TERSE_CODEC_OK) return status;
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
-    return codec->decode_add(sum, wire, n, o, 0, n);
+    return decode_add(codec, sum, wire, n, o);
 }

@@ -72,6 +72,7 @@ export interface VoteKernel {
 interface CodecsAddon {
   abi: number;
   implementations(): string[];
+  useThreads(threads: number): void;
   codecs(): CodecKernel[];
   votes(): VoteKernel[];
 }
@@ -81,6 +82,9 @@ export const abi = (): number => open().abi;
 
 /** The instruction levels that this machine can run, best first; "scalar" is the last. Throws NativeMissingError without the addon. */
 export const levels = (): readonly string[] => open().implementations();
+
+/** How many threads share a long encode or decodeAdd, the caller's included; 1 at first. Throws NativeMissingError without the addon. */
+export const useThreads = (threads: number): void => open().useThreads(threads);
 
 /** Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without the addon. */
 export const codecs = (): readonly CodecKernel[] => open().codecs();

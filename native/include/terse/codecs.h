@@ -1,7 +1,7 @@
 // Codecs: how a vector of floats is written on the wire, and how written vectors vote without being unpacked.
 //
 // Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements, unless a
-// name says bytes. Nothing here allocates, keeps state, prints or exits.
+// name says bytes. Nothing here allocates, prints or exits, and but for the number of threads nothing keeps state.
 //
 //     const terse_codec *qsgd;
 //     terse_codec_find(&qsgd, "qsgd", NULL);
@@ -106,6 +106,7 @@ typedef struct terse_codec {
     const char *implementation;  // "scalar", "avx2", ...
     uint32_t takes;              // TERSE_TAKES_...
     uint32_t whole;              // 1: cannot be cut
+    uint32_t decodes_whole;      // 1: decode_add cannot, because it refuses wires by what it finds in its own range
     // What the general checks cannot know about the options. NULL: nothing.
     terse_codec_status (*check)(size_t n, const terse_codec_options *options);
     size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
@@ -146,6 +147,9 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 // sum += scale * decode(wire). On failure sum is as it was.
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
+
+// How many threads share a long encode or decode_add from now on, the caller's included; 1 at first. The bytes do not depend on it.
+TERSE_API void terse_codecs_use_threads(unsigned threads);
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 

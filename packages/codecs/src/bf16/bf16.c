@@ -38,5 +38,5 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
 
 const terse_codec terse_bf16_scalar = {
     .name = "bf16", .implementation = "scalar",
-    .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .decodes_whole = 1, .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .decode_add = decode_add,
 };

@@ -74,5 +74,5 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
 
 const terse_codec terse_f16_neon = {
     .name = "f16", .implementation = "neon",
-    .wire_bytes = terse_f16_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .decodes_whole = 1, .wire_bytes = terse_f16_wire_bytes, .encode = encode, .decode_add = decode_add,
 };

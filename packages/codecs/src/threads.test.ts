@@ -1,0 +1,63 @@
+import type { EncodeCall, Parameters } from "@terse/native-codecs";
+import { NotFiniteError } from "@terse/native-codecs";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Codec } from "./codec.ts";
+import { gradients } from "./codec-contract.ts";
+import { codecNamed, codecs } from "./codecs.ts";
+import { useThreads } from "./threads.ts";
+
+const n = 3 * 2 ** 18 + 4321; // enough for three threads; the last part ends in the middle of a byte
+const x = gradients(n, 1);
+const others: Readonly<Record<string, Parameters>> = {
+  count: { bits: 1, width: 8, ranks: 100 },
+  l1: { bits: 4, block: 1000 },
+  linf: { bits: 5, segments: [n - 77_777, 77_777] },
+  qsgd: { bits: 3, block: 512 },
+  "top-k": { k: 1000 },
+  "dct-top-k": { block: 64, k: 4 },
+};
+const call = ({ takes }: Codec): EncodeCall => ({
+  ...(takes.zero && { zero: "plus" }),
+  ...(takes.random && { seed: 1, step: 2, index: 64 }),
+});
+
+/** A wire, and what it adds, as bytes. */
+function both(codec: Codec) {
+  const wire = new Uint8Array(codec.wireBytes(n));
+  const error = new Float32Array(n);
+  codec.encodeWithFeedback(wire, x, error, call(codec));
+  const sum = x.slice();
+  codec.decodeAdd(sum, wire, { scale: 0.5 });
+  return [wire, error, sum].map(({ buffer }) => Buffer.from(buffer));
+}
+
+describe("several threads", () => {
+  afterEach(() => useThreads(1));
+
+  it.each(Object.keys(codecs))("write and add what one does: %s", (name) => {
+    const codec = codecNamed(name, others[name]);
+    useThreads(1);
+    const expected = both(codec);
+    useThreads(3);
+    expect(both(codec).map((bytes, i) => bytes.equals(expected[i]!))).toEqual([true, true, true]);
+  });
+
+  it("name the first bad element, whichever part it lies in", () => {
+    useThreads(3);
+    for (const name of ["sign", "bf16", "scaled-sign"]) {
+      const codec = codecNamed(name);
+      for (const first of [0, 70_001, n - 1]) {
+        const bad = x.slice();
+        bad[n - 1] = Number.NaN;
+        bad[first] = Number.NaN;
+        const encode = () => codec.encode(new Uint8Array(codec.wireBytes(n)), bad, call(codec));
+        expect(encode).toThrow(NotFiniteError);
+        expect(encode).toThrow(`x[${first}]`);
+      }
+    }
+  });
+
+  it("are refused where their number makes no sense", () => {
+    for (const threads of [0, -1, 1.5, Number.NaN]) expect(() => useThreads(threads)).toThrow("threads is");
+  });
+});
