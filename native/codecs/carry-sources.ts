@@ -11,6 +11,7 @@ const sources = globSync(
   [
     "native/codecs/**/*.{c,cc,h,in,txt}",
     "native/include/**/*.h",
+    "native/parallel/*.c",
     "native/cmake/*.cmake",
     "native/*.cc",
     "packages/codecs/src/**/*.{c,h}",
