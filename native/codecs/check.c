@@ -92,6 +92,7 @@ static void by_segments(terse_codec_options *o, size_t n) {
 }
 
 static void zeros_plus_by_segments(terse_codec_options *o, size_t n) { by_segments(o, n), o->zero = TERSE_ZERO_PLUS; }
+static void blocks_of_37(terse_codec_options *o, size_t n) { (void)n, o->block = 37; }
 static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_and_a_mask(o, n), o->block = 37; }
 static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
 static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
@@ -105,6 +106,9 @@ static const configuration configurations[] = {
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},
     {"f16", nothing_said, random_f16, 0},
+    {"int8", nothing_said, NULL, 0},
+    {"int8", blocks_of_37, random_bf16, 0},
+    {"int8", by_segments, random_f16, 0},
     {"scaled-sign", zeros_plus, NULL, 0},
     {"scaled-sign", zeros_minus_and_a_mask, NULL, 0},
     {"scaled-sign", masked_blocks_of_37, NULL, 0},

@@ -25,6 +25,10 @@
     ON_X86(X, f16, avx2, HAS_AVX2)             \
     ON_ARM(X, f16, neon, 1)                    \
     X(f16, scalar, 1)                          \
+    ON_X86(X, int8, avx512, HAS_AVX512)        \
+    ON_X86(X, int8, avx2, HAS_AVX2)            \
+    ON_ARM(X, int8, neon, 1)                   \
+    X(int8, scalar, 1)                         \
     ON_X86(X, scaled_sign, avx512, HAS_AVX512) \
     ON_X86(X, scaled_sign, avx2, HAS_AVX2)     \
     ON_ARM(X, scaled_sign, neon, 1)            \

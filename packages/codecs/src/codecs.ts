@@ -2,6 +2,7 @@ import type { Parameters } from "@terse/native-codecs";
 import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
 import { f16 } from "./f16/f16.ts";
+import { int8 } from "./int8/int8.ts";
 import { checkNames } from "./parameters.ts";
 import { scaledSign } from "./scaled-sign/scaled-sign.ts";
 import { sign } from "./sign/sign.ts";
@@ -12,6 +13,7 @@ import { topK } from "./top-k/top-k.ts";
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
   f16: (parameters) => plain(f16, parameters),
+  int8,
   "scaled-sign": scaledSign,
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),

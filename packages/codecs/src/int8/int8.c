@@ -1,0 +1,60 @@
+#include "int8.h"
+
+#include <math.h>
+
+size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) { return 4 * terse_region_count(n, options) + n; }
+
+size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    const size_t regions = terse_region_count(n, o);
+    for (size_t r = 0; r < regions; r++) {
+        const size_t begin = terse_region_begin(r, n, o), end = terse_region_begin(r + 1, n, o);
+        const float scale = measures->largest(x + begin, end - begin);
+        if (scale - scale != 0.0f) return begin + terse_first_not_finite(x + begin, end - begin);
+        terse_set_scale(wire, r, scale);
+    }
+    return n;
+}
+
+size_t terse_int8_encode(terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *bytes = wire + 4 * terse_region_count(n, o);
+    for (size_t i = begin; i < end;) {
+        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), stop = behind < end ? behind : end;
+        write(bytes, x, i, stop, terse_int8_levels(terse_scale_at(wire, r)));
+        i = stop;
+    }
+    return end;
+}
+
+// -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float.
+static int beyond_fp32(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t regions) {
+    for (size_t r = 0; r < regions; r++) {
+        if (isfinite((float)(-128.0 * terse_int8_step(terse_scale_at(wire, r))))) continue;
+        const size_t begin = terse_region_begin(r, n, o), end = terse_region_begin(r + 1, n, o);
+        if (begin < end && memchr(wire + 4 * regions + begin, 0x80, end - begin)) return 1;
+    }
+    return 0;
+}
+
+terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    const size_t regions = terse_region_count(n, o);
+    if (!terse_scales_are_good(wire, regions) || beyond_fp32(wire, n, o, regions)) return TERSE_CODEC_BAD_WIRE;
+    for (size_t i = begin; i < end;) {
+        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), stop = behind < end ? behind : end;
+        read(sum, wire + 4 * regions, i, stop, terse_int8_step(terse_scale_at(wire, r)), o->scale);
+        i = stop;
+    }
+    return TERSE_CODEC_OK;
+}
+
+void terse_int8_write(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels) {
+    for (size_t i = begin; i < end; i++) bytes[i] = (uint8_t)lrint((double)x[i] * levels);
+}
+
+void terse_int8_read(float *sum, const uint8_t *bytes, size_t begin, size_t end, double step, float scale) {
+    for (size_t i = begin; i < end; i++) {
+        const float value = (float)((double)(int8_t)bytes[i] * step);
+        sum[i] += scale * value;
+    }
+}
+
+TERSE_INT8(scalar, terse_int8_write, terse_int8_read)
