@@ -15,18 +15,24 @@ export function aptRelease(osRelease = readOsRelease()): string | undefined {
 /**
  * Unpacks distribution packages into `folder` as an ordinary user: `apt-get download`, which checks their signatures,
  * and `dpkg -x`. With this machine's package lists; where they are missing or old, with lists of our own.
+ * `complete`: with all that they depend on and this machine lacks.
  */
-export async function unpackFromApt(progress: Progress, packages: readonly string[], folder: string): Promise<void> {
+export async function unpackFromApt(
+  progress: Progress,
+  packages: readonly string[],
+  folder: string,
+  { complete = false } = {},
+): Promise<void> {
   const downloads = join(folder, ".apt");
   mkdirSync(downloads, { recursive: true });
   try {
-    await download(progress, packages, downloads, []);
+    await download(progress, packages, downloads, complete, []);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     progress.say("fetching package lists");
     const own = privateLists(downloads);
     await progress.run("apt-get", [...own, "update"]);
-    await download(progress, packages, downloads, own);
+    await download(progress, packages, downloads, complete, own);
   }
   for (const file of readdirSync(downloads)) {
     if (file.endsWith(".deb")) await progress.run("dpkg", ["-x", join(downloads, file), folder]);
@@ -42,16 +48,19 @@ async function download(
   progress: Progress,
   packages: readonly string[],
   downloads: string,
+  complete: boolean,
   options: readonly string[],
 ): Promise<void> {
   const wanted = new Set(packages);
-  for (const name of packages) {
-    const depends = runtimeLibraries(name, await progress.run("apt-cache", [...options, "depends", name]));
-    for (const library of depends) wanted.add(library);
-    const asked = depends.length > 0 ? depends : [];
-    if (asked.length === 0) continue;
+  const addMissing = async (asked: readonly string[]) => {
     const simulate = ["install", "--print-uris", "-qq", "--no-install-recommends", ...asked];
     for (const missing of packagesInUris(await progress.run("apt-get", [...options, ...simulate]))) wanted.add(missing);
+  };
+  if (complete) await addMissing(packages);
+  for (const name of complete ? [] : packages) {
+    const depends = runtimeLibraries(name, await progress.run("apt-cache", [...options, "depends", name]));
+    for (const library of depends) wanted.add(library);
+    if (depends.length > 0) await addMissing(depends);
   }
   await progress.run("apt-get", [...options, "-o", "APT::Sandbox::User=root", "download", ...wanted], {
     cwd: downloads,

@@ -1,6 +1,8 @@
 import { homedir, release } from "node:os";
 import { dirname, join } from "node:path";
 import { aptRelease } from "./apt.ts";
+import { armComes, armIsHere, armRemedy, findArm } from "./arm.ts";
+import { browserComes, browserRemedy, findBrowser } from "./browser.ts";
 import { compilerVersion, findBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
 import { findGloo } from "./gloo.ts";
@@ -60,6 +62,8 @@ export async function examine(): Promise<Finding[]> {
     python3(python),
     await pip(python?.executable),
     await testPython(),
+    testBrowser(),
+    testArm(),
     await nccl(wheels),
     await cuda(wheels),
   ];
@@ -202,6 +206,31 @@ async function testPython(): Promise<Finding> {
     const path = await findPython();
     if (path !== undefined) return { name, state: "ok", path };
     return { name, state: "later", note: "torch, numpy, safetensors; 4.7 GB on disk, for tests only", remedy: setUp };
+  } catch (error) {
+    return wrong(name, error);
+  }
+}
+
+function testBrowser(): Finding {
+  const name = "test browser";
+  try {
+    const path = findBrowser();
+    if (path !== undefined) return { name, state: "ok", path };
+    if (!browserComes) return { name, state: "without", note: "not here; only tests use it", remedy: browserRemedy };
+    return { name, state: "later", note: "a headless Chromium; 210 MB on disk, for tests only", remedy: setUp };
+  } catch (error) {
+    return wrong(name, error);
+  }
+}
+
+function testArm(): Finding {
+  const name = "test ARM";
+  if (armIsHere) return { name, state: "ok", note: "this machine" };
+  try {
+    const found = findArm();
+    if (found !== undefined) return { name, state: "ok", path: found.emulator, note: found.compiler };
+    if (!armComes()) return { name, state: "without", note: "not here; only tests use it", remedy: armRemedy };
+    return { name, state: "later", note: "a cross compiler and QEMU; 200 MB on disk, for tests only", remedy: setUp };
   } catch (error) {
     return wrong(name, error);
   }

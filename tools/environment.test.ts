@@ -16,6 +16,17 @@ describe("environment", () => {
     expect(new Set(path).size).toBe(path.length);
   });
 
+  it("says where the tests' browser and ARM tools are, or why there are none", () => {
+    const here = variables({ browser: "/b/chromium", arm: { compiler: "/a/gcc", emulator: "/a/qemu" } });
+    expect(here).toMatchObject({
+      TERSE_BROWSER: "/b/chromium",
+      TERSE_ARM_COMPILER: "/a/gcc",
+      TERSE_ARM_EMULATOR: "/a/qemu",
+    });
+    const not = variables({ browserMissing: "no network", armMissing: "no apt" });
+    expect(not).toMatchObject({ TERSE_BROWSER_MISSING: "no network", TERSE_ARM_MISSING: "no apt" });
+  });
+
   it("says why there is no Python to compare with and no CUDA compiler, and names no library that was not found", () => {
     const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");

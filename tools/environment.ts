@@ -1,4 +1,5 @@
 import { delimiter, dirname } from "node:path";
+import type { Arm } from "./arm.ts";
 import type { Gloo } from "./gloo.ts";
 import type { Libtorch } from "./libtorch.ts";
 import { toolchain } from "./toolchain.ts";
@@ -11,12 +12,17 @@ export interface Environment {
   gloo?: Gloo;
   python?: string;
   pythonMissing?: string; // why not
+  browser?: string;
+  browserMissing?: string;
+  arm?: Arm;
+  armMissing?: string;
   nvccMissing?: string; // why not
 }
 
 /** The variables that builds, tests and runs read: computed here and nowhere else. */
 export function variables(environment: Environment): Record<string, string> {
-  const { pnpm, libtorch, gloo, python, pythonMissing, nvccMissing } = environment;
+  const { pnpm, libtorch, gloo, python, pythonMissing, browser, browserMissing, arm, armMissing, nvccMissing } =
+    environment;
   return {
     TERSE_TOOLCHAIN: toolchain,
     PATH: pathWith([which("node") === process.execPath ? undefined : dirname(process.execPath), pnpm]),
@@ -24,6 +30,10 @@ export function variables(environment: Environment): Record<string, string> {
     ...(gloo && { TERSE_GLOO: gloo.prefix }),
     ...(python && { TERSE_PYTHON: python }),
     ...(pythonMissing && { TERSE_PYTHON_MISSING: pythonMissing }),
+    ...(browser && { TERSE_BROWSER: browser }),
+    ...(browserMissing && { TERSE_BROWSER_MISSING: browserMissing }),
+    ...(arm && { TERSE_ARM_COMPILER: arm.compiler, TERSE_ARM_EMULATOR: arm.emulator }),
+    ...(armMissing && { TERSE_ARM_MISSING: armMissing }),
     ...(nvccMissing && { TERSE_NVCC_MISSING: nvccMissing }),
   };
 }

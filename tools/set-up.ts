@@ -1,3 +1,5 @@
+import { armIsHere, bringArm, findArm } from "./arm.ts";
+import { bringBrowser, findBrowser } from "./browser.ts";
 import { requireBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
 import { bringGloo, findGloo } from "./gloo.ts";
@@ -11,7 +13,7 @@ import { bringPython, findPython } from "./python.ts";
 import type { Steps } from "./steps.ts";
 import { pins } from "./versions.ts";
 
-export type Part = "packages" | "libraries" | "native" | "python" | "nvcc";
+export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc";
 
 /** Brings what is missing of the wanted parts, in the order in which they need each other. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
@@ -38,6 +40,8 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
     }
   }
   if (wants("python")) await python(steps, environment);
+  if (wants("browser")) await browser(steps, environment);
+  if (wants("arm") && !armIsHere) await arm(steps, environment);
   if (wants("nvcc")) await nvcc(steps, environment);
   return environment;
 }
@@ -59,4 +63,22 @@ async function nvcc(steps: Steps, environment: Environment): Promise<void> {
   if (findNvcc([]) !== undefined) return;
   const outcome = await steps.try("CUDA compiler, for tests", "about 105 MB to fetch, 270 MB on disk", bringNvcc);
   if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
+}
+
+/** Only the test of the codecs on a page needs it. */
+async function browser(steps: Steps, environment: Environment): Promise<void> {
+  const found = await steps.check("Chromium", findBrowser);
+  const about = "about 70 MB to fetch, 210 MB on disk";
+  const outcome = found ? { value: found } : await steps.try("Chromium, for tests", about, bringBrowser);
+  if ("value" in outcome) environment.browser = outcome.value;
+  else environment.browserMissing = outcome.reason;
+}
+
+/** Only the tests of the ARM kernels on another machine need it. */
+async function arm(steps: Steps, environment: Environment): Promise<void> {
+  const found = await steps.check("ARM compiler and QEMU", findArm);
+  const about = "about 60 MB to fetch, 200 MB on disk";
+  const outcome = found ? { value: found } : await steps.try("ARM compiler and QEMU, for tests", about, bringArm);
+  if ("value" in outcome) environment.arm = outcome.value;
+  else environment.armMissing = outcome.reason;
 }

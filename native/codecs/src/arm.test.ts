@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EncodeCall, Parameters } from "./index.ts";
 
@@ -11,23 +11,26 @@ const compiler = process.env["TERSE_ARM_COMPILER"] || onPath(onArm ? ["cc"] : ["
 const emulator = process.env["TERSE_ARM_EMULATOR"] || onPath(["qemu-aarch64", "qemu-aarch64-static"]);
 const runs = onArm || emulator !== undefined;
 
-const brought = process.env["TERSE_ARM_MISSING"] ?? "./terse test brings it, as does apt-get install";
-const toCompile = compiler ? "" : ` (skipped: no aarch64-linux-gnu-gcc: ${brought} gcc-aarch64-linux-gnu)`;
-const toRun = toCompile || (runs ? "" : ` (skipped: no qemu-aarch64: ${brought} qemu-user)`);
+const without = (program: string, debian: string) =>
+  ` (skipped: no ${program}: ${process.env["TERSE_ARM_MISSING"] ?? `./terse test brings it, as does apt-get install ${debian}`})`;
+const toCompile = !compiler
+  ? without("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")
+  : isAbsolute(execFileSync(compiler, ["-print-file-name=libc.a"], { encoding: "utf8" }).trim())
+    ? ""
+    : ` (skipped: ${compiler} has no libc.a: apt-get install libc6-dev-arm64-cross)`;
+const toRun = toCompile || (runs ? "" : without("qemu-aarch64", "qemu-user"));
 
 const native = join(import.meta.dirname, "..");
 const codecs = join(native, "../../packages/codecs/src");
+const cmake = readFileSync(join(native, "CMakeLists.txt"), "utf8");
+const library = /set\(SOURCES ([^$)]+?) \$\{SCALAR\}\)/.exec(cmake)![1]!.split(" ");
 const kernels = globSync("*/*.c", { cwd: codecs }).filter((file) => !/_avx\w*\.c$/.test(file));
 
 describe.skipIf(toCompile)(`on ARM${toCompile}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "terse-arm-"));
-    compile([
-      "-c",
-      ...["find.c", "call.c"].map((file) => join(native, file)),
-      ...kernels.map((file) => join(codecs, file)),
-    ]);
+    compile(["-c", ...library.map((file) => join(native, file)), ...kernels.map((file) => join(codecs, file))]);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -38,6 +41,8 @@ describe.skipIf(toCompile)(`on ARM${toCompile}`, () => {
     "-Wall",
     "-Wextra",
     "-ffp-contract=off",
+    "-fno-math-errno",
+    "-pthread",
     `-I${join(native, "../include")}`,
   ];
   const compile = (args: readonly string[]) => execFileSync(compiler!, [...flags, ...args], { cwd: folder });
