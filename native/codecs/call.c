@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "overlap.h"
 #include "terse/codecs.h"
 #include "terse/parallel.h"
 
@@ -29,13 +30,14 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
         case TERSE_CODEC_BAD_SCALE: return "The scale must be finite.";
         case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know.";
+        case TERSE_FRAME_NOT_A_FRAME: return "These bytes are not a frame: they do not begin with \"TERS\".";
+        case TERSE_FRAME_OTHER_VERSION: return "The frame is of another version than this library reads.";
+        case TERSE_FRAME_CUT_SHORT: return "The frame is cut short: it says that it has more bytes than there are.";
+        case TERSE_FRAME_DAMAGED: return "The frame is damaged: its checksum is not that of its bytes.";
+        case TERSE_FRAME_BAD_HEADER: return "The frame's checksum is right, and its header says what no writer writes.";
+        case TERSE_FRAME_NO_ROOM: return "The frame has more segments than there is room for: read again with room for options.segment_count.";
     }
     return "This status is not one of terse_codec_status.";
-}
-
-static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
-    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
 }
 
 static terse_codec_status check_regions(size_t n, const terse_codec_options *o) {
@@ -68,8 +70,8 @@ static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t 
     if (status != TERSE_CODEC_OK) return status;
     if (codec->wire_bytes(n, o) != wire_bytes) return TERSE_CODEC_BAD_LENGTH;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
-    if (overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
-    if (o->hold && overlap(wire, wire_bytes, o->hold, n / 8 + (n % 8 != 0))) return TERSE_CODEC_OVERLAP;
+    if (terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (o->hold && terse_overlap(wire, wire_bytes, o->hold, n / 8 + (n % 8 != 0))) return TERSE_CODEC_OVERLAP;
     return TERSE_CODEC_OK;
 }
 
@@ -163,7 +165,7 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (status == TERSE_CODEC_OK) status = check_encoding(codec, o);
     if (status != TERSE_CODEC_OK) return status;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
-    if (overlap(error, n * sizeof(float), x, n * sizeof(float)) || overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
     if (!finite_or(x, n, bad)) return TERSE_CODEC_NOT_FINITE;
 
     for (size_t i = 0; i < n; i++) error[i] += x[i];

@@ -9,7 +9,7 @@ const dist = join(folder, "dist");
 
 const sources = globSync(
   [
-    "native/codecs/**/*.{c,cc,h,in,txt}",
+    "native/codecs/**/*.{c,cc,cmake,h,in,txt}",
     "native/include/**/*.h",
     "native/parallel/*.c",
     "native/cmake/*.cmake",

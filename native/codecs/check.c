@@ -1,12 +1,14 @@
 // Every implementation of every codec, and of the vote, against its scalar one: same bytes, same sums, same first bad lane,
 // nothing outside the arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
 //     codecs_check [IMPLEMENTATION]      all, or those of one name
+//     codecs_check --vectors             against the golden vectors on standard input: check_vectors.h
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../packages/codecs/src/measures/measures.h"
 #include "../../packages/codecs/src/random/random.h"
+#include "check_vectors.h"
 #include "terse/codecs.h"
 
 enum { MAX = 8400, WIRE = MAX * 8 + 80, SENTINEL = 0xA5, MARGIN = 40 };
@@ -396,6 +398,7 @@ static const char *only;  // the implementation that is asked for; NULL: all
 static int asked_for(const char *implementation) { return !only || !strcmp(only, implementation); }
 
 int main(int count, char **arguments) {
+    if (count == 2 && !strcmp(arguments[1], "--vectors")) return terse_check_vectors(stdin) != 0;
     only = count > 1 ? arguments[1] : NULL;
     list_lengths();
     const terse_codec *codec, *scalar_codec;

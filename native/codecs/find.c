@@ -5,7 +5,13 @@
 #include "terse/codecs.h"
 
 #if defined(__x86_64__)
-#define HAS_AVX2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+#include <cpuid.h>
+// clang learned the name "f16c" late.
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#define HAS_AVX2 (__builtin_cpu_supports("avx2") && has_f16c())
 #define HAS_AVX512 (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #define ON_X86(X, codec, implementation, runs) X(codec, implementation, runs)
 #else

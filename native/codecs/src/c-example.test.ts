@@ -14,7 +14,7 @@ it("has a README whose C example compiles against the library and prints what it
   try {
     writeFileSync(join(folder, "example.c"), program!);
     const include = join(root, "../include");
-    const library = join(root, "build/libcodecs_kernels.a");
+    const library = join(root, "build/libterse_codecs.a");
     execFileSync(
       process.env["CC"] ?? "cc",
       ["-std=c11", "-Wall", "-Werror", `-I${include}`, "example.c", library, "-o", "example"],

@@ -52,6 +52,12 @@ typedef enum terse_codec_status {
     TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
     TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite
     TERSE_CODEC_BAD_CHOICE = 20,     // an enumerated or otherwise limited option has a value that it does not know
+    TERSE_FRAME_NOT_A_FRAME = 21,    // the bytes do not begin as a frame does
+    TERSE_FRAME_OTHER_VERSION = 22,  // a frame of a version that this library does not read
+    TERSE_FRAME_CUT_SHORT = 23,      // the bytes end before the frame does
+    TERSE_FRAME_DAMAGED = 24,        // the checksum is another
+    TERSE_FRAME_BAD_HEADER = 25,     // the checksum is right, and the header says what no writer writes
+    TERSE_FRAME_NO_ROOM = 26,        // more segments than the caller has room for
 } terse_codec_status;
 
 // One sentence about a status, for people. Never NULL.
@@ -86,7 +92,18 @@ typedef struct terse_codec_options {
     float scale;             // decode_add: what the wire's 1.0 stands for
 } terse_codec_options;
 
+// Options with nothing set.
+#ifdef __cplusplus
+#define TERSE_CODEC_OPTIONS terse_codec_default_options()
+inline terse_codec_options terse_codec_default_options() {
+    terse_codec_options options = terse_codec_options();
+    options.size = sizeof options;
+    options.scale = 1.0f;
+    return options;
+}
+#else
 #define TERSE_CODEC_OPTIONS {.size = sizeof(terse_codec_options), .scale = 1.0f}
+#endif
 
 // Which options a codec takes.
 enum {
@@ -150,6 +167,32 @@ TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, fl
 
 // How many threads share a long encode or decode_add from now on, the caller's included; 1 at first. The bytes do not depend on it.
 TERSE_API void terse_codecs_use_threads(unsigned threads);
+
+// A frame: a wire that says what it is, for files and for strangers. Its picture is in docs/wire-formats.md.
+enum { TERSE_FRAME_VERSION = 1 };
+
+// What a frame says. Nothing is copied but the segments.
+typedef struct terse_frame {
+    const terse_codec *codec;
+    terse_codec_options options;  // what shapes the wire; `hold`, which no frame carries, is the reader's to add
+    size_t n;                     // floats; the frame of a sparse codec may be far smaller than they are
+    const uint8_t *wire;
+    size_t wire_bytes;
+    size_t bytes;                 // of the frame; what lies behind them was not looked at
+} terse_frame;
+
+// *bytes = the bytes of a frame around n floats. *wire_at = where in it the wire begins; may be NULL.
+TERSE_API terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t n, const terse_codec_options *options, size_t *bytes, size_t *wire_at);
+
+// Writes a frame around a wire, which may lie in the frame already, at `wire_at`. On failure nothing was written.
+TERSE_API terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire, size_t wire_bytes,
+                                               size_t n, const terse_codec_options *options);
+
+// Reads the frame at the beginning of `bytes`, any bytes whatever. `segments` has room for `room` of them, and may be NULL if
+// that is 0; on TERSE_FRAME_NO_ROOM, frame->options.segment_count says how many there are. On TERSE_CODEC_OK the whole of
+// *frame is set, and frame->wire has the length that its codec gives n floats. Other failures: a codec that this library does not
+// have, or what the codec says about n and the parameters.
+TERSE_API terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, size_t length, size_t *segments, size_t room);
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 

@@ -18,20 +18,21 @@ typedef struct encoding {
 } encoding;
 
 // 64 floats -> 8 bytes.
-static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int is_plus) {
+static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
         const __m256 x = _mm256_loadu_ps(e->x + i + 8 * k);
         e->bad = _mm256_or_ps(e->bad, _mm256_sub_ps(x, x));
-        word |= (uint64_t)(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), is_plus)) << (8 * k);
+        const __m256 zero = _mm256_setzero_ps(), plus = zero_is_plus ? _mm256_cmp_ps(x, zero, _CMP_GE_OQ) : _mm256_cmp_ps(x, zero, _CMP_GT_OQ);
+        word |= (uint64_t)(unsigned)_mm256_movemask_ps(plus) << (8 * k);
     }
     if (e->hold) word &= ~load_word(e->hold + i / 8);
     memcpy(e->wire + i / 8, &word, 8);
 }
 
-TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, _CMP_GE_OQ); }
-TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, _CMP_GT_OQ); }
+TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, 1); }
+TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, 0); }
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, _mm256_setzero_ps()};

@@ -20,20 +20,22 @@ typedef struct encoding {
 enum { NAN_OR_INFINITE = 0x01 | 0x08 | 0x10 | 0x80 };  // vfpclassps: quiet NaN, +infinity, -infinity, signaling NaN
 
 // 64 floats -> 8 bytes.
-static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int is_plus) {
+static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512 x = _mm512_loadu_ps(e->x + i + 16 * k);
         e->bad = _kor_mask16(e->bad, _mm512_fpclass_ps_mask(x, NAN_OR_INFINITE));
-        word |= (uint64_t)_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), is_plus) << (16 * k);
+        const __m512 zero = _mm512_setzero_ps();
+        const __mmask16 plus = zero_is_plus ? _mm512_cmp_ps_mask(x, zero, _CMP_GE_OQ) : _mm512_cmp_ps_mask(x, zero, _CMP_GT_OQ);
+        word |= (uint64_t)plus << (16 * k);
     }
     if (e->hold) word &= ~load_word(e->hold + i / 8);
     memcpy(e->wire + i / 8, &word, 8);
 }
 
-TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, _CMP_GE_OQ); }
-TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, _CMP_GT_OQ); }
+TERSE_ROUND_FUNCTION encode_zero_plus(void *context, size_t i) { encode_round(context, i, 1); }
+TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(context, i, 0); }
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, 0};

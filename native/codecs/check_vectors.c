@@ -1,0 +1,173 @@
+#include "check_vectors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "terse/codecs.h"
+
+enum { MOST = 1 << 16, SEGMENTS = 256, RANKS = 64, PLANES = 8, LANES = 4096 };
+
+// One case as it was read. Byte strings keep their length.
+typedef struct bytes {
+    size_t length;
+    union { uint8_t at[4 * MOST]; float floats[MOST]; };
+} bytes;
+
+static struct {
+    char codec[32];
+    terse_codec_options options;
+    size_t segments[SEGMENTS];
+    size_t n, ranks, planes;
+} vector;
+static bytes hold, x, wire, scale, sum, majority[2], plus, nonzero;  // majority: minus, plus
+static uint8_t votes[RANKS][LANES / 8], planes[PLANES][LANES / 8];
+static int absent[RANKS];
+static long line_number, different;
+
+static void differs(const char *implementation, const char *what) {
+    if (different++ < 20) printf("%s %s: %s is not the golden one, in the case that ends at line %ld\n", vector.codec, implementation, what, line_number);
+}
+
+// Sets *length to the number of bytes. 0 if the text is no hexadecimal, or more than there is room for.
+static int hexadecimal(const char *text, uint8_t *to, size_t room, size_t *length) {
+    *length = strlen(text) / 2;
+    if (strlen(text) % 2 || *length > room || text[strspn(text, "0123456789abcdef")]) return 0;
+    for (size_t i = 0; i < *length; i++) {
+        const char byte[3] = {text[2 * i], text[2 * i + 1], 0};
+        to[i] = (uint8_t)strtoul(byte, NULL, 16);
+    }
+    return 1;
+}
+
+static int read_bytes(const char *text, bytes *to) { return hexadecimal(text, to->at, sizeof to->at, &to->length); }
+
+static int read_segments(const char *text) {
+    char *rest;
+    vector.options.segment_count = strtoull(text, &rest, 10);
+    vector.options.segments = vector.segments;
+    if (vector.options.segment_count > SEGMENTS) return 0;
+    for (size_t s = 0; s < vector.options.segment_count; s++) vector.segments[s] = strtoull(rest, &rest, 10);
+    return !*rest;
+}
+
+static int read_lanes(const char *text, uint8_t (*rows)[LANES / 8], size_t *count, size_t most) {
+    size_t length;
+    return *count < most && hexadecimal(text, rows[(*count)++], LANES / 8, &length) && length == (vector.n + 7) / 8;
+}
+
+static int understand(const char *word, const char *text) {
+    terse_codec_options *o = &vector.options;
+    const uint64_t number = strtoull(text, NULL, 10);
+#define IS(name) if (!strcmp(word, name))
+    IS("bits") return o->bits = (uint32_t)number, 1;
+    IS("width") return o->width = (uint32_t)number, 1;
+    IS("ranks") return o->ranks = (uint32_t)number, 1;
+    IS("unscaled") return o->unscaled = (uint32_t)number, 1;
+    IS("levels") return o->levels = (terse_levels)number, 1;
+    IS("dimensions") return o->dimensions = (uint32_t)number, 1;
+    IS("block") return o->block = number, 1;
+    IS("k") return o->k = number, 1;
+    IS("clip") {
+        const uint32_t bits = (uint32_t)number;
+        return memcpy(&o->clip, &bits, 4), 1;
+    }
+    IS("segments") return read_segments(text);
+    IS("zero") return o->zero = strcmp(text, "plus") ? TERSE_ZERO_MINUS : TERSE_ZERO_PLUS, 1;
+    IS("hold") return o->hold = hold.at, read_bytes(text, &hold);
+    IS("seed") return o->seed = number, 1;
+    IS("step") return o->step = number, 1;
+    IS("index") return o->index = number, 1;
+    IS("x") return read_bytes(text, &x);
+    IS("wire") return read_bytes(text, &wire);
+    IS("scale") return read_bytes(text, &scale) && scale.length == 4;
+    IS("sum") return read_bytes(text, &sum);
+    IS("n") return vector.n = number, number <= LANES;
+    IS("absent") return vector.ranks < RANKS && (absent[vector.ranks++] = 1);
+    IS("vote") return vector.ranks < RANKS && (absent[vector.ranks] = 0, 1) && read_lanes(text, votes, &vector.ranks, RANKS);
+    IS("plane") return read_lanes(text, planes, &vector.planes, PLANES);
+    IS("majority-minus") return read_bytes(text, &majority[0]);
+    IS("majority-plus") return read_bytes(text, &majority[1]);
+    IS("plus") return read_bytes(text, &plus);
+    IS("nonzero") return read_bytes(text, &nonzero);
+    return 0;
+}
+
+static uint8_t written[4 * MOST];
+static float added[MOST];
+
+// How many implementations were compared.
+static long compare_codec(void) {
+    const size_t n = x.length / 4;
+    long compared = 0;
+    const terse_codec *codec;
+    for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
+        if (strcmp(codec->name, vector.codec)) continue;
+        compared++;
+        terse_codec_options options = vector.options;
+        size_t length = 0;
+        if (terse_codec_wire_bytes(codec, n, &options, &length) != TERSE_CODEC_OK || length != wire.length) {
+            differs(codec->implementation, "the number of wire bytes");
+            continue;
+        }
+        memset(written, 0xA5, length);
+        if (terse_codec_encode(codec, written, length, x.floats, n, &options, NULL) != TERSE_CODEC_OK || memcmp(written, wire.at, length)) differs(codec->implementation, "the wire");
+        options.scale = scale.floats[0];
+        memcpy(added, x.at, x.length);
+        if (terse_codec_decode_add(codec, added, n, wire.at, length, &options) != TERSE_CODEC_OK || memcmp(added, sum.at, sum.length)) differs(codec->implementation, "the sum");
+    }
+    return compared;
+}
+
+static long compare_vote(void) {
+    const size_t length = (vector.n + 7) / 8;
+    const uint8_t *ranks[RANKS];
+    uint8_t *counts[PLANES];
+    for (size_t r = 0; r < vector.ranks; r++) ranks[r] = absent[r] ? NULL : votes[r];
+    for (size_t k = 0; k < vector.planes; k++) counts[k] = written + k * LANES / 8;
+    long compared = 0;
+    const terse_vote *vote;
+    for (size_t i = 0; (vote = terse_vote_at(i)); i++, compared++) {
+        for (int is_plus = 0; is_plus < 2; is_plus++)
+            if (vote->majority(written, ranks, vector.ranks, vector.n, is_plus ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS) != TERSE_CODEC_OK || memcmp(written, majority[is_plus].at, length)) differs(vote->implementation, "the majority");
+        if (vote->majority_or_zero(written, written + LANES, ranks, vector.ranks, vector.n) != TERSE_CODEC_OK || memcmp(written, plus.at, length) || memcmp(written + LANES, nonzero.at, length)) differs(vote->implementation, "the majority or zero");
+        if (vector.planes != terse_vote_planes(vector.ranks) || vote->tally(counts, ranks, vector.ranks, vector.n) != TERSE_CODEC_OK) {
+            differs(vote->implementation, "the number of planes");
+            continue;
+        }
+        for (size_t k = 0; k < vector.planes; k++)
+            if (memcmp(counts[k], planes[k], length)) differs(vote->implementation, "the tally");
+    }
+    return compared;
+}
+
+static int is_whole(void) {
+    const size_t length = (vector.n + 7) / 8;
+    if (!strcmp(vector.codec, "vote")) return majority[0].length == length && majority[1].length == length && plus.length == length && nonzero.length == length;
+    return scale.length == 4 && x.length % 4 == 0 && x.length == sum.length && (!vector.options.hold || hold.length == (x.length / 4 + 7) / 8);
+}
+
+long terse_check_vectors(FILE *from) {
+    static char line[8 * MOST + 64];
+    long cases = 0, compared = 0;
+    while (fgets(line, sizeof line, from)) {
+        line_number++;
+        line[strcspn(line, "\n")] = 0;
+        char *text = strchr(line, ' ');
+        if (text) *text++ = 0;
+        if (!strcmp(line, "codec")) {
+            memset(&vector, 0, sizeof vector);
+            snprintf(vector.codec, sizeof vector.codec, "%s", text ? text : "");
+            vector.options = (terse_codec_options)TERSE_CODEC_OPTIONS;
+            bytes *const parts[] = {&hold, &x, &wire, &scale, &sum, &majority[0], &majority[1], &plus, &nonzero};
+            for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->length = 0;
+        } else if (!strcmp(line, "done") && is_whole()) {
+            const long by = strcmp(vector.codec, "vote") ? compare_codec() : compare_vote();
+            if (by == 0) return printf("line %ld: there is no codec %s\n", line_number, vector.codec), -1;
+            cases++, compared += by;
+        } else if (!text || !understand(line, text)) {
+            return printf("line %ld is not understood: %.60s\n", line_number, line), -1;
+        }
+    }
+    printf("%ld golden cases, %ld comparisons, %ld different\n", cases, compared, different);
+    return different;
+}

@@ -1,0 +1,161 @@
+#include <math.h>
+#include <string.h>
+
+#include "targets.h"
+
+typedef struct source {
+    const uint8_t *at, *end;
+} source;
+
+static uint64_t take(source *from, int bytes) {
+    uint64_t value = 0;
+    for (int i = 0; i < bytes && from->at < from->end; i++) value |= (uint64_t)*from->at++ << 8 * i;
+    return value;
+}
+
+// Mostly nothing or little, as options are; sometimes anything.
+static uint64_t some_number(source *from) {
+    switch (take(from, 1) % 8) {
+        case 0: case 1: case 2: case 3: return 0;
+        case 4: case 5: return take(from, 1) % 17;
+        case 6: return take(from, 2);
+        default: return take(from, 8);
+    }
+}
+
+static float some_float(source *from) {
+    const uint32_t bits = (uint32_t)take(from, 4);
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+// What one call gave, to compare implementations.
+typedef struct outcome {
+    terse_codec_status encoded, fed_back, decoded;
+    size_t bad, bad_fed_back;
+    uint8_t *wire, *wire_fed_back;
+    float *error, *sum;
+} outcome;
+
+static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float *x, const uint8_t *any_wire, const terse_codec_options *options) {
+    enum { SENTINEL = 0xA5 };
+    outcome o = {.wire = room_for(bytes), .wire_fed_back = room_for(bytes), .error = room_for(n * 4), .sum = room_for(n * 4)};
+    memset(o.wire, SENTINEL, bytes);
+    memset(o.wire_fed_back, SENTINEL, bytes);
+    for (size_t i = 0; i < n; i++) o.error[i] = 0.25f, o.sum[i] = 0.5f;
+
+    o.encoded = terse_codec_encode(codec, o.wire, bytes, x, n, options, &o.bad);
+    const int refused = o.encoded == TERSE_CODEC_NOT_FINITE || o.encoded == TERSE_CODEC_DOES_NOT_FIT;
+    if (refused) {
+        require(o.bad < n && !isfinite(x[o.bad]) == (o.encoded == TERSE_CODEC_NOT_FINITE), "a wrong index or a wrong reason", codec);
+        memset(o.wire, 0, bytes);  // undefined
+    } else if (o.encoded == TERSE_CODEC_OK) {
+        const terse_codec_status back = terse_codec_decode_add(codec, o.sum, n, o.wire, bytes, options);
+        require(back == TERSE_CODEC_OK || back == TERSE_CODEC_BAD_SCALE, "its own wire is refused", codec);
+    } else {
+        for (size_t i = 0; i < bytes; i++) require(o.wire[i] == SENTINEL, "a refused call wrote to the wire", codec);
+    }
+
+    o.fed_back = terse_codec_encode_with_feedback(codec, o.wire_fed_back, bytes, x, o.error, n, options, &o.bad_fed_back);
+    if (o.fed_back == TERSE_CODEC_NOT_FINITE || o.fed_back == TERSE_CODEC_DOES_NOT_FIT) memset(o.wire_fed_back, 0, bytes);
+    o.decoded = terse_codec_decode_add(codec, o.sum, n, any_wire, bytes, options);
+    require(o.decoded == TERSE_CODEC_OK || o.decoded == TERSE_CODEC_BAD_WIRE || o.decoded == TERSE_CODEC_BAD_SCALE, "the wire has the right length", codec);
+    return o;
+}
+
+static void clear(outcome *o) { free(o->wire), free(o->wire_fed_back), free(o->error), free(o->sum); }
+
+// Bit for bit, but for which NaN it is: infinities may meet in a sum, and which operand's NaN survives is nobody's promise.
+static int same_floats(const float *a, const float *b, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(a + i, b + i, sizeof *a) && (a[i] == a[i] || b[i] == b[i])) return 0;
+    return 1;
+}
+
+static void compare(const terse_codec *codec, const outcome *a, const outcome *b, size_t n, size_t bytes) {
+    require(a->encoded == b->encoded && a->fed_back == b->fed_back && a->decoded == b->decoded, "another status than the first implementation's", codec);
+    const int refused = a->encoded == TERSE_CODEC_NOT_FINITE || a->encoded == TERSE_CODEC_DOES_NOT_FIT;
+    require(!refused || a->bad == b->bad, "another index than the first implementation's", codec);
+    require(!memcmp(a->wire, b->wire, bytes) && !memcmp(a->wire_fed_back, b->wire_fed_back, bytes), "another wire than the first implementation's", codec);
+    require(same_floats(a->error, b->error, n), "another error than the first implementation's", codec);
+    require(same_floats(a->sum, b->sum, n), "other sums than the first implementation's", codec);
+}
+
+void fuzz_options(const uint8_t *bytes, size_t size) {
+    source from = {bytes, bytes + size};
+    size_t codecs = 0;
+    while (terse_codec_at(codecs)) codecs++;
+    const terse_codec *first = terse_codec_at(take(&from, 1) % codecs);
+    const size_t n = take(&from, 2) % 600;
+
+    terse_codec_options options = TERSE_CODEC_OPTIONS;
+    options.size += some_number(&from) == 1;
+    options.bits = (uint32_t)some_number(&from);
+    options.width = (uint32_t)some_number(&from);
+    options.ranks = (uint32_t)some_number(&from);
+    options.unscaled = (uint32_t)some_number(&from);
+    options.levels = (terse_levels)some_number(&from);
+    options.dimensions = (uint32_t)some_number(&from);
+    options.block = some_number(&from);
+    options.k = some_number(&from);
+    options.clip = take(&from, 1) % 4 ? 0 : some_float(&from);
+    options.zero = take(&from, 1) % 4;
+    options.seed = take(&from, 8);
+    options.step = take(&from, 2);
+    options.index = some_number(&from) * (take(&from, 1) % 8 ? 64 : 1);
+    options.scale = take(&from, 1) % 4 ? 0.3f : some_float(&from);
+    uint8_t *hold = NULL;
+    if (take(&from, 1) % 4 == 0) {
+        hold = room_for((n + 7) / 8);
+        for (size_t i = 0; i < (n + 7) / 8; i++) hold[i] = (uint8_t)take(&from, 1);
+        options.hold = hold;
+    }
+    size_t *segments = NULL;
+    if (take(&from, 1) % 4 == 0) {
+        options.segment_count = take(&from, 1) % 16;
+        segments = room_for(options.segment_count * sizeof *segments);
+        for (size_t s = 0; s < options.segment_count; s++) segments[s] = (s ? segments[s - 1] : 0) + take(&from, 1) % 64;
+        if (options.segment_count && take(&from, 1) % 8) {
+            segments[options.segment_count - 1] = n;
+            for (size_t s = 0; s < options.segment_count; s++)
+                if (segments[s] > n) segments[s] = n;
+        }
+        options.segments = segments;
+    }
+
+    size_t length = 0;
+    const size_t any_n = take(&from, 1) % 2 ? take(&from, 8) : some_number(&from);
+    if (terse_codec_wire_bytes(first, any_n, &options, &length) == TERSE_CODEC_OK)
+        require(length / 12 <= any_n + options.segment_count + 8, "more bytes than so many floats can take", first);
+    if (terse_codec_wire_bytes(first, n, &options, &length) != TERSE_CODEC_OK) goto done;
+    require(length / 12 <= n + options.segment_count + 8, "more bytes than so many floats can take", first);
+
+    float *x = room_for(n * sizeof *x);
+    uint8_t *wire = room_for(length);
+    const int kind = (int)(take(&from, 1) % 4);
+    const uint8_t *again = from.at;
+    for (size_t i = 0; i < n; i++) {
+        if (from.at == from.end) from.at = again;
+        if (kind == 0) x[i] = some_float(&from);
+        else x[i] = (float)(int8_t)take(&from, 1) * (kind == 1 ? 1.0f : kind == 2 ? 0x1p-9f : 0x1p120f);
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (from.at == from.end) from.at = again;
+        wire[i] = (uint8_t)take(&from, 1);
+    }
+    outcome expected = run(first, n, length, x, wire, &options);
+    const terse_codec *codec;
+    for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
+        if (codec == first || strcmp(codec->name, first->name)) continue;
+        outcome other = run(codec, n, length, x, wire, &options);
+        compare(codec, &expected, &other, n, length);
+        clear(&other);
+    }
+    clear(&expected);
+    free(x);
+    free(wire);
+done:
+    free(hold);
+    free(segments);
+}

@@ -1,0 +1,57 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "..");
+const run = (command: string, words: string[], cwd = root) =>
+  spawnSync(command, words, { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
+
+const sanitize = "-g -fsanitize=address,undefined -fno-sanitize-recover=undefined";
+const noSanitizers = whyNoSanitizers();
+
+/** Why this machine's compiler has none; "" where it has. */
+function whyNoSanitizers(): string {
+  if (run("cmake", ["--version"]).error) return " (skipped: there is no cmake on the path)";
+  const probe = spawnSync("cc", [...sanitize.split(" "), "-x", "c", "-", "-o", "/dev/null"], {
+    input: "int main(void) { return 0; }",
+  });
+  return probe.status === 0 ? "" : " (skipped: this machine's C compiler has no address and undefined sanitizers)";
+}
+
+describe("the C library against damage and malice", () => {
+  it.skipIf(noSanitizers)(
+    `reads 100 000 mutated frames and makes many odd calls, sanitizers watching${noSanitizers}`,
+    () => {
+      // The build stays, so that the next run compiles what changed.
+      const build = "build/sanitized";
+      for (const words of [
+        ["-S", ".", "-B", build, `-DCMAKE_C_FLAGS=${sanitize}`],
+        ["--build", build, "--parallel", "2", "--target", "codecs_mutate"],
+      ]) {
+        const { status, stdout, stderr } = run("cmake", words);
+        expect(status, stdout + stderr).toBe(0);
+      }
+      const { status, stdout, stderr } = run(join(root, build, "Release/codecs_mutate"), ["100000"]);
+      expect(status, stdout + stderr).toBe(0);
+      // Mutations that all fail at the first check would prove nothing.
+      for (const sentence of [
+        "All is well",
+        "not a frame",
+        "another version",
+        "cut short",
+        "damaged",
+        "no writer writes",
+      ])
+        expect(stdout).toMatch(new RegExp(`^ +\\d{2,}  .*${sentence}`, "m"));
+      expect(stdout).toMatch(/^100000 mutations of \d+ frames$/m);
+    },
+    900_000,
+  );
+
+  it("survives libFuzzer for some seconds, where there is a clang with it", ({ skip }) => {
+    const { status, stdout, stderr } = run(join(root, "fuzz/run"), ["frame", "-max_total_time=5"]);
+    if (status === 77) skip(stdout.trim());
+    expect(status, stdout + stderr).toBe(0);
+    expect(Number(stderr.match(/number_of_executed_units: (\d+)/)?.[1])).toBeGreaterThan(1000);
+  }, 900_000);
+});

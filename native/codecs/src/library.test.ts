@@ -1,0 +1,120 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "..");
+const [, example, exampleOutput] = readFileSync(join(root, "README.md"), "utf8").match(
+  /```c\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/,
+)!;
+
+// Options, a frame and a status, in what C11 and C++17 have in common.
+const consumer = `
+#include <terse/codecs.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(void) {
+    const float x[] = {1, -1, -1, 1, 1, 1, -1, 1, 1};
+    const terse_codec *sign;
+    if (terse_codecs_abi() != TERSE_CODECS_ABI || terse_codec_find(&sign, "sign", NULL) != TERSE_CODEC_OK) return 1;
+    terse_codec_options options = TERSE_CODEC_OPTIONS;
+    options.zero = TERSE_ZERO_PLUS;
+    uint8_t frame[128];
+    size_t bytes, wire_at;
+    if (terse_frame_bytes(sign, 9, &options, &bytes, &wire_at) != TERSE_CODEC_OK || bytes > sizeof frame) return 2;
+    if (terse_codec_encode(sign, frame + wire_at, 2, x, 9, &options, NULL) != TERSE_CODEC_OK) return 3;
+    if (terse_frame_write(sign, frame, bytes, frame + wire_at, 2, 9, &options) != TERSE_CODEC_OK) return 4;
+    terse_frame read;
+    if (terse_frame_read(&read, frame, bytes, NULL, 0) != TERSE_CODEC_OK || read.n != 9) return 5;
+    float sum[9] = {0};
+    if (terse_codec_decode_add(read.codec, sum, read.n, read.wire, read.wire_bytes, &read.options) != TERSE_CODEC_OK) return 6;
+    if (memcmp(sum, x, sizeof x)) return 7;
+    frame[bytes - 1] ^= 1;
+    puts(terse_codec_sentence(terse_frame_read(&read, frame, bytes, NULL, 0)));
+    return 0;
+}
+`;
+const consumerOutput = "The frame is damaged: its checksum is not that of its bytes.\n";
+
+const strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+const has = (command: string): boolean => spawnSync(command, ["--version"]).error === undefined;
+const noCMake = has("cmake") ? "" : " (skipped: there is no cmake on the path)";
+const noPkgConfig = noCMake || (has("pkg-config") ? "" : " (skipped: there is no pkg-config)");
+const noNm = noCMake || (has("nm") ? "" : " (skipped: there is no nm)");
+
+describe.skipIf(noCMake)(`the plain C library, built by cmake and installed${noCMake}`, () => {
+  let folder: string;
+  let installed: string;
+  let libraries: string;
+  const run = (command: string, ...words: string[]): string =>
+    execFileSync(command, words, {
+      cwd: folder,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, TERSE_IMPLEMENTATION: "", PKG_CONFIG_PATH: join(libraries ?? "", "pkgconfig") },
+    });
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "terse-library-"));
+    installed = join(folder, "installed");
+    // The build stays, so that the next run compiles what changed.
+    const build = join(root, "build/library");
+    run("cmake", "-S", root, "-B", build, "-DCMAKE_INSTALL_LIBDIR=lib");
+    run("cmake", "--build", build, "--parallel", "2", "--target", "terse_codecs", "terse_codecs_static");
+    run("cmake", "--install", build, "--prefix", installed);
+    libraries = join(installed, "lib");
+    writeFileSync(join(folder, "example.c"), example!);
+    writeFileSync(join(folder, "consumer.c"), consumer);
+    writeFileSync(join(folder, "consumer.cc"), consumer);
+  }, 600_000);
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.skipIf(noPkgConfig)(`is found by pkg-config, in C11 and C++17${noPkgConfig}`, () => {
+    const flags = run("pkg-config", "--cflags", "--libs", "terse-codecs").trim().split(/\s+/);
+    const rpath = `-Wl,-rpath,${libraries}`;
+    run("cc", "-std=c11", ...strict, "example.c", ...flags, rpath, "-o", "example");
+    expect(run("./example")).toBe(exampleOutput);
+    run("cc", "-std=c11", ...strict, "consumer.c", ...flags, rpath, "-o", "consumer-c");
+    expect(run("./consumer-c")).toBe(consumerOutput);
+    run("c++", "-std=c++17", ...strict, "consumer.cc", ...flags, rpath, "-o", "consumer-cc");
+    expect(run("./consumer-cc")).toBe(consumerOutput);
+    expect(run("pkg-config", "--modversion", "terse-codecs").trim()).toBe(abiOfHeader());
+  });
+
+  it("is found by CMake, shared and static, in C11 and C++17", () => {
+    writeFileSync(
+      join(folder, "CMakeLists.txt"),
+      `cmake_minimum_required(VERSION 3.18)
+project(consumer C CXX)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_CXX_STANDARD 17)
+find_package(terse_codecs ${abiOfHeader()} REQUIRED)
+foreach(source consumer.c consumer.cc)
+  string(REPLACE . _ name \${source})
+  add_executable(\${name}_shared \${source})
+  target_link_libraries(\${name}_shared terse_codecs::terse_codecs)
+  add_executable(\${name}_static \${source})
+  target_link_libraries(\${name}_static terse_codecs::terse_codecs_static)
+endforeach()
+`,
+    );
+    run("cmake", "-S", ".", "-B", "with-cmake", `-DCMAKE_PREFIX_PATH=${installed}`);
+    run("cmake", "--build", "with-cmake");
+    for (const program of ["consumer_c_shared", "consumer_c_static", "consumer_cc_shared", "consumer_cc_static"])
+      expect(run(`./with-cmake/${program}`), program).toBe(consumerOutput);
+  });
+
+  it.skipIf(noNm)(`exports what the header declares and nothing else, under the name of its ABI${noNm}`, () => {
+    const shared = join(libraries, `libterse_codecs.so.${abiOfHeader()}`);
+    const exported = [...run("nm", "-D", "--defined-only", shared).matchAll(/ [A-Z] (\w+)$/gm)].map(([, name]) => name);
+    const declared = [...header().matchAll(/^TERSE_API [^(]*?(\w+)\(/gm)].map(([, name]) => name);
+    expect(declared.length).toBeGreaterThan(10);
+    expect(exported.sort()).toEqual(declared.sort());
+  });
+});
+
+const header = (): string => readFileSync(join(root, "../include/terse/codecs.h"), "utf8");
+const abiOfHeader = (): string => header().match(/#define TERSE_CODECS_ABI (\d+)/)![1]!;

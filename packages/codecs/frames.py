@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Frames, read and written from their picture in docs/wire-formats.md by nothing but struct: the outside source of frames.json.
+
+    frames.py           writes src/frames.json: every codec's golden wires, one for each way of using it, in frames
+    frames.py --check   exits 1 if a frame of src/frames.json is not what it would write, or does not read back
+    frames.py --read    prints as JSON what the frames on standard input say, one in hexadecimal a line
+"""
+import json
+import os
+import struct
+import sys
+
+SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
+HEADER = struct.Struct("<4s I 16s Q III III QQ f I Q")
+LEVELS = ["uniform", "without-zero", "logarithmic"]
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def written(frame):
+    p, wire = frame["parameters"], bytes.fromhex(frame["wire"])
+    segments = p.get("segments", [])
+    ends = [sum(segments[: s + 1]) for s in range(len(segments))]
+    header = HEADER.pack(
+        b"TERS", 1, frame["codec"].encode("ascii"), frame["n"],
+        p.get("bits", 0), p.get("width", 0), p.get("ranks", 0),
+        int(p.get("unscaled", False)), LEVELS.index(p.get("levels", "uniform")), p.get("dimensions", 0),
+        p.get("block", 0), p.get("k", 0), p.get("clip", 0), len(segments), len(wire),
+    )
+    body = header + struct.pack(f"<{len(ends)}Q", *ends) + wire
+    return (body + struct.pack("<I", crc32c(body))).hex()
+
+
+def read(text):
+    data = bytes.fromhex(text)
+    magic, version, name, n, bits, width, ranks, unscaled, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
+    ends = struct.unpack_from(f"<{count}Q", data, HEADER.size)
+    at = HEADER.size + 8 * count
+    (crc,) = struct.unpack_from("<I", data, at + length)
+    assert magic == b"TERS" and version == 1 and crc == crc32c(data[: at + length]) and len(data) == at + length + 4
+    said = {
+        "bits": bits, "width": width, "ranks": ranks, "unscaled": bool(unscaled), "levels": levels and LEVELS[levels],
+        "dimensions": dimensions, "block": block, "segments": [end - begin for begin, end in zip((0, *ends), ends)], "k": k, "clip": clip,
+    }
+    parameters = {key: value for key, value in said.items() if value}
+    return {"codec": name.rstrip(b"\0").decode("ascii"), "n": n, "parameters": parameters, "wire": data[at : at + length].hex()}
+
+
+def as_written(key, value):
+    return struct.unpack("<f", struct.pack("<f", value))[0] if key == "clip" else value
+
+
+def golden():
+    """The smallest and the largest golden wire of every way in which a codec's vectors use it."""
+    for codec in sorted(os.listdir(SRC)):
+        path = os.path.join(SRC, codec, "vectors.json")
+        if codec == "vote" or not os.path.exists(path):
+            continue
+        ways = {}
+        for case in json.load(open(path, encoding="utf-8"))["cases"]:
+            parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) != ("ranks", 1)}
+            shape = {key: value if key not in ("segments", "block", "k", "ranks") else "some" for key, value in parameters.items()}
+            frame = {"codec": codec, "n": len(case["x"]), "parameters": parameters, "wire": case["wire"]}
+            if len(case["x"]) <= 40:
+                ways.setdefault(json.dumps(shape, sort_keys=True), []).append(frame)
+        for frames in list(ways.values())[:12]:
+            sizes = sorted(frames, key=lambda frame: len(frame["wire"]))
+            yield from (sizes[:1] if sizes[0] == sizes[-1] else [sizes[0], sizes[-1]])
+
+
+def main():
+    path = os.path.join(SRC, "frames.json")
+    if "--read" in sys.argv:
+        for line in sys.stdin:
+            print(json.dumps(read(line.strip())))
+        return 0
+    if "--check" in sys.argv:
+        frames = json.load(open(path, encoding="utf-8"))["frames"]
+        bad = [f for f in frames if written(f) != f["frame"] or read(f["frame"]) != {key: f[key] for key in ("codec", "n", "parameters", "wire")}]
+        print(f"{len(frames)} frames, {len(bad)} bad")
+        return 1 if bad or not frames else 0
+    lines = ",\n".join("    " + json.dumps({**frame, "frame": written(frame)}) for frame in golden())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'{{\n  "about": "Written by frames.py, which is struct, from the codecs\' golden wires.",\n  "frames": [\n{lines}\n  ]\n}}\n')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+/**
+ * Frames: a wire that says what it is, for files and for strangers. Little-endian; the picture is in docs/wire-formats.md.
+ *
+ *   "TERS"  version  codec's name  n  what shapes the wire  segment ends  the wire  CRC-32C of everything before
+ *
+ * `native/codecs/frame.c` writes the same bytes and refuses the same ones, in the same order.
+ */
+import type { Parameters } from "@terse/native-codecs";
+import type { Codec } from "./codec.ts";
+import { codecNamed, codecs } from "./codecs.ts";
+import { crc32c } from "./crc32c.ts";
+
+/** What a frame says. */
+export interface Frame {
+  /** With its parameters; `codec.decodeAdd(sum, wire)` adds n floats. */
+  readonly codec: Codec;
+  /** Floats. The frame of a sparse codec may be far smaller than they are: look before allocating. */
+  readonly n: number;
+  /** A view of the frame's bytes. */
+  readonly wire: Uint8Array;
+  /** Bytes of the whole frame; what lies behind them was not looked at. */
+  readonly bytes: number;
+}
+
+/** Why bytes are not read as a frame, in the order in which they are asked. */
+export type BadFrame =
+  | "not a frame"
+  | "another version"
+  | "cut short"
+  | "damaged"
+  | "bad header"
+  | "unknown codec"
+  | "refused parameters"
+  | "wrong length";
+
+/** The bytes are no frame, or one that this library does not read. */
+export class BadFrameError extends RangeError {
+  override name = "BadFrameError";
+  readonly reason: BadFrame;
+
+  constructor(reason: BadFrame, why: string) {
+    super(`readFrame: ${why}`);
+    this.reason = reason;
+  }
+}
+
+const magic = [0x54, 0x45, 0x52, 0x53]; // "TERS"
+const version = 1;
+const at = {
+  version: 4,
+  name: 8,
+  n: 24,
+  bits: 32,
+  width: 36,
+  ranks: 40,
+  unscaled: 44,
+  levels: 48,
+  dimensions: 52,
+  block: 56,
+  k: 64,
+  clip: 72,
+  segmentCount: 76,
+  wireBytes: 80,
+  segments: 88,
+} as const;
+const nameBytes = at.n - at.name;
+const checksumBytes = 4;
+const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
+/** No vector is longer, so nothing that counts its elements is more. */
+const most = 2 ** 48;
+const infinityBits = 0x7f80_0000;
+
+/** A frame around `wire`, which `codec` made of n floats. A mask that lanes were held with is not in it. */
+export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Array {
+  const where = "writeFrame";
+  if (!Object.hasOwn(codecs, codec.name)) throw new RangeError(`${where}: no reader knows a codec "${codec.name}".`);
+  if (!isCount(n)) throw new RangeError(`${where}: n is ${n}, and must be a whole number, 0 to 2^48.`);
+  const { parameters } = codec;
+  const expected = codec.wireBytes(n);
+  if (wire.length !== expected)
+    throw new RangeError(`${where}: wire has ${wire.length} bytes, and ${n} floats take ${expected}.`);
+  for (const what of ["block", "k"] as const) {
+    const value = parameters[what] ?? 0;
+    if (!isCount(value)) throw new RangeError(`${where}: ${what} is ${value}, and a frame has room for at most 2^48.`);
+  }
+
+  const segments = parameters.segments ?? [];
+  const wireAt = at.segments + 8 * segments.length;
+  const frame = new Uint8Array(wireAt + wire.length + checksumBytes);
+  const view = new DataView(frame.buffer);
+  frame.set(magic);
+  view.setUint32(at.version, version, true);
+  for (let i = 0; i < codec.name.length; i++) frame[at.name + i] = codec.name.charCodeAt(i);
+  setUint64(view, at.n, n);
+  for (const what of ["bits", "width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
+  view.setUint32(at.ranks, parameters.ranks === 1 ? 0 : (parameters.ranks ?? 0), true); // one meaning, one frame
+  view.setUint32(at.unscaled, parameters.unscaled ? 1 : 0, true);
+  view.setUint32(at.levels, levelNames.indexOf(parameters.levels ?? "uniform"), true);
+  setUint64(view, at.block, parameters.block ?? 0);
+  setUint64(view, at.k, parameters.k ?? 0);
+  view.setFloat32(at.clip, parameters.clip || 0, true); // −0 is no clipping either
+  view.setUint32(at.segmentCount, segments.length, true);
+  setUint64(view, at.wireBytes, wire.length);
+  let end = 0;
+  segments.forEach((length, s) => {
+    end += length;
+    setUint64(view, at.segments + 8 * s, end);
+  });
+  frame.set(wire, wireAt);
+  view.setUint32(wireAt + wire.length, crc32c(frame.subarray(0, wireAt + wire.length)), true);
+  return frame;
+}
+
+/** The frame at the beginning of `bytes`, any bytes whatever. BadFrameError where there is none that can be read. */
+export function readFrame(bytes: Uint8Array): Frame {
+  if (!(bytes instanceof Uint8Array)) throw new TypeError("readFrame: bytes must be a Uint8Array.");
+  const cutShort = (needed: string): never =>
+    refuse("cut short", `the frame is cut short: it has ${needed}, and there are ${bytes.length} bytes.`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+  if (bytes.length < magic.length || magic.some((byte, i) => bytes[i] !== byte))
+    refuse("not a frame", 'these bytes are not a frame: they do not begin with "TERS".');
+  if (bytes.length < at.name) cutShort("a version");
+  const itsVersion = view.getUint32(at.version, true);
+  if (itsVersion !== version)
+    refuse("another version", `the frame is of version ${itsVersion}, and this library reads ${version}.`);
+  if (bytes.length < at.segments + checksumBytes) cutShort(`a header and a checksum of ${at.segments + checksumBytes}`);
+
+  // Doubles are exact up to 2^53; what is beyond is too large all the same.
+  let left = bytes.length - at.segments - checksumBytes;
+  const segmentCount = view.getUint32(at.segmentCount, true);
+  if (segmentCount > Math.floor(left / 8)) cutShort(`${segmentCount} segments`);
+  left -= 8 * segmentCount;
+  const wireBytes = getUint64(view, at.wireBytes);
+  if (wireBytes > left) cutShort(`a wire of ${wireBytes}`);
+  const wireAt = at.segments + 8 * segmentCount;
+  const end = wireAt + wireBytes;
+  if (view.getUint32(end, true) !== crc32c(bytes.subarray(0, end)))
+    refuse("damaged", "the frame is damaged: its checksum is not that of its bytes.");
+
+  const badHeader = (what: string): never =>
+    refuse("bad header", `the frame's checksum is right, and its header says what no writer writes: ${what}.`);
+  const name = readName(bytes) ?? badHeader("no name of a codec");
+  const count = (what: "n" | "block" | "k"): number => {
+    const value = getUint64(view, at[what]);
+    return value <= most ? value : badHeader(`${what} is beyond 2^48`);
+  };
+  const [n, block, k] = [count("n"), count("block"), count("k")];
+  const [bits, width, ranks, unscaled, levels, dimensions, clipBits] = (
+    ["bits", "width", "ranks", "unscaled", "levels", "dimensions", "clip"] as const
+  ).map((what) => view.getUint32(at[what], true)) as [number, number, number, number, number, number, number];
+  if (ranks === 1) badHeader("ranks is 1, which is written as 0");
+  if (unscaled > 1) badHeader(`unscaled is ${unscaled}`);
+  if (levels >= levelNames.length) badHeader(`levels is ${levels}`);
+  if (clipBits >= infinityBits) badHeader("clip is negative or not finite");
+  if (!Object.hasOwn(codecs, name)) refuse("unknown codec", `there is no codec ${JSON.stringify(name)}.`);
+
+  const parameters: Parameters = {
+    ...(bits && { bits }),
+    ...(width && { width }),
+    ...(ranks && { ranks }),
+    ...(unscaled && { unscaled: true }),
+    ...(levels && { levels: levelNames[levels] }),
+    ...(dimensions && { dimensions }),
+    ...(block && { block }),
+    ...(k && { k }),
+    ...(clipBits && { clip: view.getFloat32(at.clip, true) }),
+    ...(segmentCount && { segments: readSegments(view, segmentCount, n) }),
+  };
+  const refused = (error: unknown): never =>
+    refuse(
+      "refused parameters",
+      `${name} refuses the frame's parameters: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  let codec: Codec;
+  let expected: number;
+  try {
+    codec = codecNamed(name, parameters);
+    expected = codec.wireBytes(n);
+  } catch (error) {
+    return refused(error);
+  }
+  // A factory that overlooked one would read the wire as another codec's.
+  const overlooked = Object.keys(parameters).find((key) => !(key in codec.parameters));
+  if (overlooked) refused(`it does not take ${overlooked}.`);
+  if (expected !== wireBytes)
+    refuse("wrong length", `the wire has ${wireBytes} bytes, and ${n} floats of ${name} take ${expected}.`);
+  return { codec, n, wire: bytes.subarray(wireAt, end), bytes: end + checksumBytes };
+}
+
+/** At least one letter, and nothing but zeros from the first zero on. */
+function readName(bytes: Uint8Array): string | undefined {
+  const field = bytes.subarray(at.name, at.name + nameBytes);
+  const letters = field.indexOf(0);
+  if (letters <= 0 || field.subarray(letters).some((byte) => byte !== 0)) return undefined;
+  return String.fromCharCode(...field.subarray(0, letters));
+}
+
+/** Ends as lengths. */
+function readSegments(view: DataView, count: number, n: number): number[] {
+  let begin = 0;
+  return Array.from({ length: count }, (_, s) => {
+    const end = getUint64(view, at.segments + 8 * s);
+    if (end < begin || end > n)
+      refuse("refused parameters", `segment ${s} ends at ${end}, before it begins or behind the ${n} floats.`);
+    const length = end - begin;
+    begin = end;
+    return length;
+  });
+}
+
+function refuse(reason: BadFrame, why: string): never {
+  throw new BadFrameError(reason, why);
+}
+
+const isCount = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= most;
+
+function setUint64(view: DataView, offset: number, value: number): void {
+  view.setUint32(offset, value >>> 0, true);
+  view.setUint32(offset + 4, Math.floor(value / 2 ** 32), true);
+}
+
+const getUint64 = (view: DataView, offset: number): number =>
+  view.getUint32(offset, true) + 2 ** 32 * view.getUint32(offset + 4, true);
