@@ -6,10 +6,16 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-// clang learned the name "f16c" late.
+#include <stdatomic.h>
+// clang learned the name "f16c" late. Asked once: on a virtual machine cpuid takes some 20 us.
 static int has_f16c(void) {
+    static atomic_int known;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer) return answer > 0;
     unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+    answer = __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C ? 1 : -1;
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
+    return answer > 0;
 }
 #define HAS_AVX2 (__builtin_cpu_supports("avx2") && has_f16c())
 #define HAS_AVX512 (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
