@@ -24,7 +24,10 @@ static uint64_t random_word(void) {  // splitmix64
 }
 
 static void random_bytes(uint8_t *to, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++) to[i] = (uint8_t)random_word();
+    for (size_t i = 0; i < bytes; i += 8) {
+        const uint64_t word = random_word();
+        memcpy(to + i, &word, bytes - i < 8 ? bytes - i : 8);
+    }
 }
 
 // Any finite float, with zeros of both signs, denormals and the largest ones more often than chance has them.
@@ -102,8 +105,74 @@ static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
 static void keep_one(terse_codec_options *o, size_t n) { (void)n, o->k = 1; }
 static void keep_some(terse_codec_options *o, size_t n) { o->k = n / 7 + 1; }
 static void keep_all(terse_codec_options *o, size_t n) { o->k = n; }
+// Numbers as gradients have them, over some orders of magnitude.
+static float gradient(void) {
+    const uint64_t r = random_word();
+    return r % 8 == 0 ? 0.0f : ldexpf((float)(int32_t)(r >> 32), -31 - (int)(r >> 3 & 7));
+}
+// Any, but so that thousands of them have a norm and twice a mean in fp32.
+static float with_a_norm(void) { return random_float() * 0x1p-8f; }
+
+static void five_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 5; }
+static void two_bits_by_segments(terse_codec_options *o, size_t n) { o->bits = 2, by_segments(o, n); }
+static void eight_bits_by_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 8, o->block = 192; }
+static void three_bits_by_odd_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 3, o->block = 77; }
+static void six_bits_by_segments(terse_codec_options *o, size_t n) { o->bits = 6, by_segments(o, n); }
+static void seven_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 7; }
+static void four_bits_in_wide_fields(terse_codec_options *o, size_t n) { (void)n, o->bits = 4, o->width = 8, o->unscaled = 1, o->ranks = 16; }
+static void two_bits_in_wider_fields(terse_codec_options *o, size_t n) { (void)n, o->bits = 2, o->width = 16, o->unscaled = 1, o->ranks = 21845, o->block = 100; }
+static void two_bits_in_nibbles(terse_codec_options *o, size_t n) { o->bits = 2, o->width = 4, o->unscaled = 1, o->ranks = 5, by_segments(o, n); }
+
+static float whole_from_minus_1_to_1(void) { return (float)((int)(random_word() % 3) - 1); }
+static float whole_from_minus_127_to_127(void) { return (float)((int)(random_word() % 255) - 127); }
+static void signs_in_nibbles(terse_codec_options *o, size_t n) { (void)n, o->width = 4, o->ranks = 15, o->zero = TERSE_ZERO_PLUS; }
+static void signs_in_pairs_of_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 1, o->width = 2, o->ranks = 3, o->zero = TERSE_ZERO_MINUS; }
+static void signs_in_bytes(terse_codec_options *o, size_t n) { (void)n, o->width = 8, o->ranks = 200, o->zero = TERSE_ZERO_MINUS; }
+static void signs_in_16_bits(terse_codec_options *o, size_t n) { (void)n, o->width = 16, o->ranks = 1001, o->zero = TERSE_ZERO_PLUS; }
+static void wholes_of_2_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 2, o->zero = TERSE_ZERO_PLUS; }
+static void wholes_of_8_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 8, o->width = 8, o->zero = TERSE_ZERO_PLUS; }
+static void wholes_of_8_bits_in_16(terse_codec_options *o, size_t n) { (void)n, o->bits = 8, o->width = 16, o->ranks = 257, o->zero = TERSE_ZERO_PLUS; }
+
+static void three_bits_without_zero(terse_codec_options *o, size_t n) { (void)n, o->bits = 3, o->levels = TERSE_LEVELS_WITHOUT_ZERO; }
+static void four_bits_logarithmic(terse_codec_options *o, size_t n) { (void)n, o->bits = 4, o->levels = TERSE_LEVELS_LOGARITHMIC; }
+static void eight_bits_logarithmic_by_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 8, o->block = 1000, o->levels = TERSE_LEVELS_LOGARITHMIC; }
+static void two_bits_logarithmic_by_segments(terse_codec_options *o, size_t n) { o->bits = 2, o->levels = TERSE_LEVELS_LOGARITHMIC, by_segments(o, n); }
 
 static const configuration configurations[] = {
+    {"linf", five_bits, gradient, 0},
+    {"linf", five_bits, NULL, 0},
+    {"linf", eight_bits_by_blocks, gradient, 0},
+    {"linf", six_bits_by_segments, gradient, 0},
+    {"linf", three_bits_without_zero, gradient, 0},
+    {"linf", four_bits_logarithmic, gradient, 0},
+    {"linf", four_bits_logarithmic, NULL, 0},
+    {"linf", eight_bits_logarithmic_by_blocks, with_a_norm, 0},
+    {"linf", eight_bits_logarithmic_by_blocks, gradient, 0},
+    {"linf", two_bits_logarithmic_by_segments, gradient, 0},
+    {"linf", four_bits_in_wide_fields, gradient, 0},
+    {"linf", two_bits_in_wider_fields, NULL, 0},
+    {"qsgd", five_bits, gradient, 0},
+    {"qsgd", five_bits, with_a_norm, 0},
+    {"qsgd", eight_bits_by_blocks, gradient, 0},
+    {"qsgd", three_bits_by_odd_blocks, gradient, 0},
+    {"qsgd", two_bits_by_segments, gradient, 0},
+    {"count", signs_in_nibbles, NULL, 0},
+    {"count", signs_in_pairs_of_bits, NULL, 0},
+    {"count", signs_in_bytes, NULL, 0},
+    {"count", signs_in_16_bits, NULL, 0},
+    {"count", wholes_of_2_bits, whole_from_minus_1_to_1, 0},
+    {"count", wholes_of_8_bits, whole_from_minus_127_to_127, 0},
+    {"count", wholes_of_8_bits_in_16, whole_from_minus_127_to_127, 0},
+    {"l1", five_bits, gradient, 0},
+    {"l1", five_bits, with_a_norm, 0},
+    {"l1", two_bits_by_segments, gradient, 0},
+    {"l1", eight_bits_by_blocks, gradient, 0},
+    {"l1", three_bits_by_odd_blocks, gradient, 0},
+    {"l1", six_bits_by_segments, gradient, 0},
+    {"l1", seven_bits, gradient, 0},
+    {"l1", four_bits_in_wide_fields, gradient, 0},
+    {"l1", two_bits_in_wider_fields, with_a_norm, 0},
+    {"l1", two_bits_in_nibbles, gradient, 0},
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},
@@ -137,7 +206,7 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
             uint8_t *wire = wire_room[0] + shift, *expected = wire_room[1] + shift;
             float (*const number)(void) = c->number ? c->number : random_float;
             for (size_t i = 0; i < n; i++) x[i] = kind == 0 ? i % 2 ? 0.0f : -0.0f : number();
-            random_bytes(hold_room, sizeof hold_room);
+            random_bytes(hold_room, n / 8 + 16);
             terse_codec_options options = TERSE_CODEC_OPTIONS;
             c->fill(&options, n);
             options.seed = random_word(), options.step = random_word(), options.index = random_word() / 64 * 64;
@@ -162,7 +231,7 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
 
             for (int any = 0; any < 2; any++) {
                 if (any) random_bytes(wire, bytes), memcpy(expected, wire, bytes);  // any byte may arrive
-                for (size_t i = 0; i < MAX + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = random_float() * 0.25f;
+                for (size_t i = 0; i < n + 2 * MARGIN; i++) sum_room[0][i] = sum_room[1][i] = random_float() * 0.25f;
                 const terse_codec_status status = terse_codec_decode_add(scalar, sum_room[1] + shift, n, expected, bytes, &options);
                 if (codec->whole || random_word() % 2) {
                     expect(terse_codec_decode_add(codec, sum_room[0] + shift, n, wire, bytes, &options) == status, name, by, n, "decode_add's status");

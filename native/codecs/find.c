@@ -34,6 +34,9 @@ static int has_f16c(void) {
     ON_X86(X, bf16, avx2, HAS_AVX2)            \
     ON_ARM(X, bf16, neon, 1)                   \
     X(bf16, scalar, 1)                         \
+    ON_X86(X, count, avx512, HAS_AVX512)       \
+    ON_X86(X, count, avx2, HAS_AVX2)           \
+    X(count, scalar, 1)                        \
     ON_X86(X, f16, avx2, HAS_AVX2)             \
     ON_ARM(X, f16, neon, 1)                    \
     X(f16, scalar, 1)                          \
@@ -41,6 +44,15 @@ static int has_f16c(void) {
     ON_X86(X, int8, avx2, HAS_AVX2)            \
     ON_ARM(X, int8, neon, 1)                   \
     X(int8, scalar, 1)                         \
+    ON_X86(X, l1, avx512, HAS_AVX512)          \
+    ON_X86(X, l1, avx2, HAS_AVX2)              \
+    X(l1, scalar, 1)                           \
+    ON_X86(X, linf, avx512, HAS_AVX512)        \
+    ON_X86(X, linf, avx2, HAS_AVX2)            \
+    X(linf, scalar, 1)                         \
+    ON_X86(X, qsgd, avx512, HAS_AVX512)        \
+    ON_X86(X, qsgd, avx2, HAS_AVX2)            \
+    X(qsgd, scalar, 1)                         \
     ON_X86(X, scaled_sign, avx512, HAS_AVX512) \
     ON_X86(X, scaled_sign, avx2, HAS_AVX2)     \
     ON_ARM(X, scaled_sign, neon, 1)            \

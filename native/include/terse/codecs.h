@@ -128,7 +128,7 @@ typedef struct terse_codec {
     terse_codec_status (*check)(size_t n, const terse_codec_options *options);
     size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
     // Before encode: writes what stands for all elements (scales). Returns n, or the index of the first element that it refuses.
-    // NULL: nothing to prepare. Where it is not NULL it has looked at every element, and encode refuses no more for being infinite.
+    // NULL: nothing to prepare. What it leaves to encode (scales of small blocks), encode looks at and may still refuse.
     size_t (*prepare)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
     // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire undefined.
     size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);

@@ -1,9 +1,13 @@
 import type { Parameters } from "@terse/native-codecs";
 import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
+import { type CountParameters, count } from "./count/count.ts";
 import { f16 } from "./f16/f16.ts";
 import { int8 } from "./int8/int8.ts";
+import { type L1Parameters, l1 } from "./l1/l1.ts";
+import { type LinfParameters, linf } from "./linf/linf.ts";
 import { checkNames } from "./parameters.ts";
+import { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
 import { scaledSign } from "./scaled-sign/scaled-sign.ts";
 import { sign } from "./sign/sign.ts";
 import { ternary } from "./ternary/ternary.ts";
@@ -12,9 +16,13 @@ import { topK } from "./top-k/top-k.ts";
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
+  count: (parameters) => count(parameters as CountParameters),
   f16: (parameters) => plain(f16, parameters),
   int8,
   "scaled-sign": scaledSign,
+  l1: (parameters) => l1(parameters as L1Parameters),
+  linf: (parameters) => linf(parameters as LinfParameters),
+  qsgd: (parameters) => qsgd(parameters as QsgdParameters),
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),
   "top-k": (parameters) => topK(parameters as { k: number }), // which refuses a k that is not there

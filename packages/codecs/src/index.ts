@@ -9,10 +9,14 @@ export {
 export { bf16 } from "./bf16/bf16.ts";
 export { BadWireError, type Codec, type DecodeOptions, type Takes, type Zeros } from "./codec.ts";
 export { codecNamed, codecs } from "./codecs.ts";
+export { type CountParameters, count } from "./count/count.ts";
 export { f16 } from "./f16/f16.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { int8 } from "./int8/int8.ts";
+export { type L1Parameters, l1 } from "./l1/l1.ts";
+export { type LinfParameters, linf } from "./linf/linf.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
+export { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
 export { type Draws, philox, wordsOf } from "./random/random.ts";
 export type { Regions } from "./regions.ts";
 export { scaledSign } from "./scaled-sign/scaled-sign.ts";

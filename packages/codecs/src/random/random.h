@@ -27,6 +27,14 @@ static inline uint32_t terse_random_word(uint64_t seed, uint64_t step, uint64_t 
     return terse_philox(i / 64 * 16 + i % 16, step, seed).word[i % 64 / 16];
 }
 
+// The words of elements i .. i + 63, i a multiple of 64.
+static inline void terse_random_words(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]) {
+    for (unsigned c = 0; c < 16; c++) {
+        const terse_philox_block block = terse_philox(i / 64 * 16 + c, step, seed);
+        for (unsigned w = 0; w < 4; w++) words[16 * w + c] = block.word[w];
+    }
+}
+
 // True with probability p, 0 <= p <= 1.
 static inline int terse_random_below(uint64_t seed, uint64_t step, uint64_t i, double p) {
     return (double)(terse_random_word(seed, step, i) >> 1) < p * 0x1p31;

@@ -1,0 +1,61 @@
+/**
+ * Fields: whole numbers of `width` bits side by side, least significant bit first, pad bits 0.
+ *
+ *   width 3    bit  0 1 2 3 4 5 6 7 | 8 9 …
+ *                   x[0]  x[1]  x[2]···           eight fields take `width` bytes
+ *
+ * Fields of 4, 8 and 16 bits are summed where they lie: nothing carries from one into the next as long as
+ * ranks (2^bits − 1) ≤ 2^width − 1.
+ */
+import type { Parameters } from "@terse/native-codecs";
+import { checkWhole } from "../parameters.ts";
+
+export const fieldBytes = (n: number, width: number): number => Math.ceil((n * width) / 8);
+
+/** Field i, in bytes that were 0. */
+export function setField(bytes: Uint8Array, i: number, width: number, value: number): void {
+  for (let b = 0; b < width; b++) {
+    const at = i * width + b;
+    if ((value >> b) & 1) bytes[Math.floor(at / 8)]! |= 1 << (at % 8);
+  }
+}
+
+export function field(bytes: Uint8Array, i: number, width: number): number {
+  let value = 0;
+  for (let b = 0; b < width; b++) {
+    const at = i * width + b;
+    value |= ((bytes[Math.floor(at / 8)]! >> (at % 8)) & 1) << b;
+  }
+  return value;
+}
+
+/** Bits of a field on the wire. */
+export const widthOf = ({ bits = 1, width }: Parameters): number => width ?? bits;
+
+/**
+ * Is there room for the sum of all ranks? The width is one of `widths`, and where none is given the narrowest of them with room;
+ * that is in what it returns.
+ */
+export function checkedFields<P extends Parameters>(codec: string, parameters: P, widths: readonly number[]): P {
+  const { bits = 1, width, ranks = 1 } = parameters;
+  checkWhole(codec, "ranks", ranks, 1, 2 ** 32 - 1);
+  const most = ranks * (2 ** bits - 1);
+  const narrowest = widths.find((w) => w >= bits && most <= 2 ** w - 1);
+  if (width !== undefined && !widths.includes(width))
+    throw new RangeError(
+      `${codec}: width is ${width}, and fields of ${bits} ${bits === 1 ? "bit" : "bits"} a float are ${listed(widths)} bits wide.`,
+    );
+  if (width !== undefined && width < bits)
+    throw new RangeError(`${codec}: width is ${width}, narrower than the ${bits} bits of one float.`);
+  if (narrowest === undefined || (width !== undefined && most > 2 ** width - 1)) {
+    const widest = width ?? widths.at(-1)!;
+    const remedy =
+      narrowest === undefined ? "take fewer bits or fewer ranks" : `take a width of ${narrowest}, or fewer bits`;
+    throw new RangeError(
+      `${codec}: ${ranks} ranks of ${bits} ${bits === 1 ? "bit" : "bits"} sum up to ${most}, and a field of ${widest} bits holds ${2 ** widest - 1}: ${remedy}.`,
+    );
+  }
+  return width !== undefined || narrowest === bits ? parameters : { ...parameters, width: narrowest };
+}
+
+const listed = (numbers: readonly number[]): string => `${numbers.slice(0, -1).join(", ")} or ${numbers.at(-1)}`;

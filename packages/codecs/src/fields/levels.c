@@ -1,0 +1,104 @@
+#include "levels.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
+    return (o->unscaled ? 0 : 4 * terse_region_count(n, o)) + terse_field_bytes(n, terse_field_width(o));
+}
+
+terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
+    (void)n;
+    if (o->bits < 2 || o->bits > 8) return TERSE_CODEC_BAD_BITS;
+    if (o->levels > TERSE_LEVELS_LOGARITHMIC || o->unscaled > 1) return TERSE_CODEC_BAD_CHOICE;
+    if (o->unscaled && o->levels == TERSE_LEVELS_LOGARITHMIC) return TERSE_CODEC_BAD_CHOICE;  // their sum has no meaning
+    if (!o->unscaled && terse_field_ranks(o) > 1) return TERSE_CODEC_BAD_CHOICE;               // every rank has its own scale
+    const unsigned width = terse_field_width(o);
+    return terse_check_fields(o, width == o->bits || width == 4 || width == 8 || width == 16);
+}
+
+static int can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
+
+// Sets *scale, and returns end; or returns the element of [begin, end) because of which there is no scale.
+static size_t measure(const terse_levels_codec *codec, const float *x, size_t begin, size_t end, float *scale) {
+    *scale = begin < end ? (float)codec->scale_of(x + begin, end - begin) : 0.0f;
+    if (can_be_a_scale(*scale, codec->reach)) return end;
+    const size_t bad = begin + terse_first_not_finite(x + begin, end - begin);
+    if (bad < end) return bad;
+    size_t largest = begin;
+    for (size_t i = begin; i < end; i++)
+        if (fabsf(x[i]) > fabsf(x[largest])) largest = i;
+    return largest;
+}
+
+size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    if (terse_levels_measured_late(o)) return n;
+    const size_t regions = terse_region_count(n, o);
+    for (size_t r = 0; r < regions; r++) {
+        const size_t end = terse_region_begin(r + 1, n, o);
+        float scale;
+        const size_t accepted = measure(codec, x, terse_region_begin(r, n, o), end, &scale);
+        if (accepted < end) return accepted;
+        terse_set_scale(wire, r, scale);
+    }
+    return n;
+}
+
+size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *fields = terse_levels_fields(wire, n, o);
+    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
+        const size_t region = terse_region_begin(r, n, o), region_end = terse_region_begin(r + 1, n, o);
+        const size_t to = region_end < end ? region_end : end;
+        float scale;
+        if (terse_levels_measured_late(o)) {
+            const size_t accepted = measure(codec, x, region, region_end, &scale);
+            if (accepted < region_end) return accepted;
+            if (!o->unscaled && region >= begin) terse_set_scale(wire, r, scale);
+        } else {
+            scale = terse_scale_at(wire, r);
+        }
+        if (scale > 0) codec->quantise(fields, x, o, scale, i, to);
+        else
+            for (size_t zero = i; zero < to; zero++) terse_set_field(fields, zero, terse_field_width(o), terse_levels_a_side(o));
+        i = to;
+    }
+    return end;
+}
+
+int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o) {
+    if (o->unscaled) return 1;
+    const size_t regions = terse_region_count(n, o);
+    for (size_t r = 0; r < regions; r++)
+        if (!can_be_a_scale(terse_scale_at(wire, r), reach)) return 0;
+    return 1;
+}
+
+// Levels are powers of two: q = +-k stands for +-scale 2^(k - s).
+static void add_logarithmic(float *sum, const uint8_t *fields, unsigned width, int s, double scale, float by, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        const int field = (int)terse_field(fields, i, width), q = (field < 2 * s ? field : 2 * s) - s;
+        const double magnitude = q ? ldexp(scale, abs(q) - s) : 0.0;
+        sum[i] += (float)(q < 0 ? -magnitude : magnitude) * by;
+    }
+}
+
+terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    if (!terse_levels_scales_are_good(codec->reach, wire, n, o)) return TERSE_CODEC_BAD_WIRE;
+    const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
+    const uint8_t *fields = terse_levels_fields((uint8_t *)wire, n, o);
+    if (o->unscaled) {
+        const terse_field_meaning meaning = {width, UINT16_MAX, (double)terse_field_ranks(o) * s, 1.0};
+        codec->add(sum, fields, n, &meaning, o->scale, begin, end);
+        return TERSE_CODEC_OK;
+    }
+    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
+        const size_t region_end = terse_region_begin(r + 1, n, o), to = region_end < end ? region_end : end;
+        const double scale = terse_scale_at(wire, r);
+        const terse_field_meaning meaning = {width, 2 * s, s, codec->reach * scale / s};
+        if (o->levels == TERSE_LEVELS_LOGARITHMIC) add_logarithmic(sum, fields, width, (int)s, scale, o->scale, i, to);
+        else codec->add(sum, fields, n, &meaning, o->scale, i, to);
+        i = to;
+    }
+    return TERSE_CODEC_OK;
+}

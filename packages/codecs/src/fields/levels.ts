@@ -1,0 +1,108 @@
+/**
+ * Levels: what l1, linf and qsgd have in common. One scale a region, then one level q a field, from −s to s, written as q + s.
+ *
+ *   s = 2^(bits − 1) − 1        reach · scale is what level s stands for
+ *   wire: scales (fp32, one a region; none where unscaled), then the fields
+ *
+ * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q.
+ */
+import type { EncodeCall, Parameters } from "@terse/native-codecs";
+import { type Definition, floats, type Takes } from "../codec.ts";
+import { firstNotFinite, largest } from "../measures/measures.ts";
+import { checkNames, checkRegions, checkWhole } from "../parameters.ts";
+import { regionCount, regionsOf, scaledWire } from "../regions.ts";
+import { checkedFields, field, fieldBytes, setField, widthOf } from "./fields.ts";
+
+export interface Levels {
+  readonly name: string;
+  readonly takes: Takes;
+  readonly reach: number;
+  /** Of a region that is not empty, before it is rounded to fp32; not finite where an element is not. */
+  scaleOf(x: Float32Array): number;
+  /** level(value, i), for a region of this scale, which is more than 0; i counts through the whole vector. */
+  quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
+  /** What level q stands for; q · reach · scale / s unless given. */
+  standsFor?(q: number, scale: number, s: number, parameters: Parameters): number;
+}
+
+const largestFloat = 3.4028234663852886e38;
+
+export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Levels): Definition {
+  const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
+
+  return {
+    name,
+    implementation: "typescript",
+    takes,
+
+    wireBytes: (n, parameters) =>
+      (parameters.unscaled ? 0 : 4 * regionCount(n, parameters)) + fieldBytes(n, widthOf(parameters)),
+
+    encode(wire, x, parameters, call) {
+      const values = floats(x);
+      const s = levelsASide(parameters);
+      const scaled = parameters.unscaled ? undefined : scaledWire(wire, values.length, parameters);
+      wire.fill(0);
+      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+        const region = values.subarray(begin, end);
+        const scale = region.length === 0 ? 0 : Math.fround(scaleOf(region));
+        if (!canBeAScale(scale)) return begin + firstRefused(region);
+        scaled?.setScale(r, scale);
+        const level = scale > 0 ? quantiser(scale, s, parameters, call) : () => 0;
+        for (let i = begin; i < end; i++)
+          setField(scaled?.fields ?? wire, i, widthOf(parameters), level(values[i]!, i) + s);
+      }
+      return values.length;
+    },
+
+    decodeAdd(sum, wire, parameters, call) {
+      const sums = floats(sum);
+      const s = levelsASide(parameters);
+      const width = widthOf(parameters);
+      const by = Math.fround(call.scale);
+      if (parameters.unscaled) {
+        const none = (parameters.ranks ?? 1) * s;
+        for (let i = 0; i < sums.length; i++) sums[i]! += Math.fround((field(wire, i, width) - none) * by);
+        return true;
+      }
+      const scaled = scaledWire(wire, sums.length, parameters);
+      const regions = regionsOf(sums.length, parameters);
+      if (!regions.every((_, r) => canBeAScale(scaled.scale(r)))) return false;
+      for (const [r, [begin, end]] of regions.entries()) {
+        const scale = scaled.scale(r);
+        for (let i = begin; i < end; i++) {
+          const q = Math.min(field(scaled.fields, i, width), 2 * s) - s; // no encoder writes a field above 2 s
+          const value = standsFor ? standsFor(q, scale, s, parameters) : q * ((reach * scale) / s);
+          sums[i]! += Math.fround(Math.fround(value) * by);
+        }
+      }
+      return true;
+    },
+  };
+}
+
+const levelsASide = ({ bits }: Parameters): number => 2 ** (bits! - 1) - 1;
+
+/** The first NaN or infinity; where there is none the largest, because of which the scale is beyond fp32. */
+function firstRefused(x: Float32Array): number {
+  const bad = firstNotFinite(x);
+  const most = largest(x);
+  return bad < x.length ? bad : x.findIndex((value) => Math.abs(value) === most);
+}
+
+/** The parameters of a codec of levels, with the narrowest width that has room where none is given. */
+export function checkedLevels<P extends Parameters>(codec: string, parameters: P, taken: readonly string[]): P {
+  checkNames(codec, parameters, taken);
+  checkWhole(codec, "bits", parameters.bits!, 2, 8);
+  checkRegions(codec, parameters);
+  if ((parameters.ranks ?? 1) > 1 && !parameters.unscaled)
+    throw new RangeError(
+      `${codec}: ranks is ${parameters.ranks}, and only unscaled wires can be summed: say unscaled too, or leave ranks out.`,
+    );
+  const { bits } = parameters;
+  return checkedFields(
+    codec,
+    parameters,
+    [...new Set([bits!, 4, 8, 16])].sort((a, b) => a - b),
+  );
+}

@@ -1,0 +1,17 @@
+// Stochastic levels, of linf and qsgd: between two neighbouring levels the upper one is drawn so often that the mean is x.
+//
+//   uniform        v = min(|x| s / scale, s), magnitude floor(v) + draw(v - floor(v))
+//   without zero   the same, but what would become 0 and is not exactly 0 becomes 1
+//   logarithmic    level k stands for scale 2^(k - s), k = 1 .. s, and 0 for nothing
+#ifndef TERSE_STOCHASTIC_H
+#define TERSE_STOCHASTIC_H
+#include "levels.h"
+
+typedef void terse_stochastic_quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
+terse_stochastic_quantise terse_stochastic_scalar, terse_stochastic_avx2, terse_stochastic_avx512;
+
+// What |x| is multiplied with, and how large the product may be: rounding could lead above.
+static inline double terse_stochastic_most(const terse_codec_options *o) { return o->levels == TERSE_LEVELS_LOGARITHMIC ? 1 : terse_levels_a_side(o); }
+static inline double terse_stochastic_factor(const terse_codec_options *o, float scale) { return terse_stochastic_most(o) / scale; }
+
+#endif

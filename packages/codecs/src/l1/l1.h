@@ -1,0 +1,18 @@
+// l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 5.2.
+//
+//   scale = fp32(sum |x| / M), M the elements of the region        q = clamp(round half even(x s / (2 scale)), -s, s)
+#ifndef TERSE_L1_H
+#define TERSE_L1_H
+#include "../fields/levels.h"
+
+extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512;
+
+enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+#define TERSE_L1_REACH 2.0
+
+// One step of level by one of x.
+static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
+
+void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
+
+#endif

@@ -1,0 +1,43 @@
+/**
+ * l1: levels up to twice the mean magnitude, evenly spaced; what is larger is cut off there.
+ * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §5.2
+ *
+ *   s     = 2^(bits − 1) − 1
+ *   scale = fp32(‖x‖₁ / M)                                        M: elements of the region
+ *   q     = clamp(round half even(x · s / (2 scale)), −s, s)      0 where scale is 0
+ *   wire  = scales, then q + s in fields;  decoded = q · 2 scale / s
+ *
+ * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up.
+ * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
+ */
+import { type Codec, codec } from "../codec.ts";
+import { checkedLevels, levels } from "../fields/levels.ts";
+import { sumOfMagnitudes } from "../measures/measures.ts";
+import type { Regions } from "../regions.ts";
+import { roundHalfEven } from "../rounding.ts";
+
+export const definition = levels({
+  name: "l1",
+  takes: {},
+  reach: 2,
+  scaleOf: (x) => sumOfMagnitudes(x) / x.length,
+  quantiser(scale, s) {
+    const factor = s / (2 * scale);
+    return (value) => roundHalfEven(Math.max(-s, Math.min(s, value * factor)));
+  },
+});
+
+export interface L1Parameters extends Regions {
+  /** Of one float, 2 to 8: 2^bits − 1 levels. */
+  readonly bits: number;
+  /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
+  readonly width?: number | undefined;
+  /** No scales on the wire: every rank's levels count alike, and wires can be summed. */
+  readonly unscaled?: boolean | undefined;
+  /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
+  readonly ranks?: number | undefined;
+}
+
+/** Levels up to twice the mean magnitude. */
+export const l1 = (parameters: L1Parameters): Codec<Record<never, never>> =>
+  codec(definition, checkedLevels("l1", parameters, ["bits", "width", "unscaled", "ranks", "block", "segments"]));
