@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
 const run = (command: string, words: string[], cwd = root) =>
@@ -18,37 +18,44 @@ function whyNoSanitizers(): string {
   return probe.status === 0 ? "" : " (skipped: this machine's C compiler has no address and undefined sanitizers)";
 }
 
-describe("the C library against damage and malice", () => {
-  it.skipIf(noSanitizers)(
-    `reads 100 000 mutated frames and makes many odd calls, sanitizers watching${noSanitizers}`,
-    () => {
-      // The build stays, so that the next run compiles what changed.
-      const build = "build/sanitized";
-      for (const words of [
-        ["-S", ".", "-B", build, `-DCMAKE_C_FLAGS=${sanitize}`],
-        ["--build", build, "--parallel", "2", "--target", "codecs_mutate"],
-      ]) {
-        const { status, stdout, stderr } = run("cmake", words);
-        expect(status, stdout + stderr).toBe(0);
-      }
-      const { status, stdout, stderr } = run(join(root, build, "Release/codecs_mutate"), ["100000"]);
-      expect(status, stdout + stderr).toBe(0);
-      // Mutations that all fail at the first check would prove nothing.
-      for (const sentence of [
-        "All is well",
-        "not a frame",
-        "another version",
-        "cut short",
-        "damaged",
-        "no writer writes",
-      ])
-        expect(stdout).toMatch(new RegExp(`^ +\\d{2,}  .*${sentence}`, "m"));
-      expect(stdout).toMatch(/^100000 mutations of \d+ frames$/m);
-    },
-    900_000,
-  );
+describe.skipIf(noSanitizers)(`the C library, sanitizers watching${noSanitizers}`, () => {
+  // The build stays, so that the next run compiles what changed.
+  const build = "build/sanitized";
 
-  it("survives libFuzzer for some seconds, where there is a clang with it", ({ skip }) => {
+  beforeAll(() => {
+    for (const words of [
+      ["-S", ".", "-B", build, `-DCMAKE_C_FLAGS=${sanitize}`],
+      ["--build", build, "--parallel", "2", "--target", "codecs_mutate", "codecs_check"],
+    ]) {
+      const { status, stdout, stderr } = run("cmake", words);
+      expect(status, stdout + stderr).toBe(0);
+    }
+  }, 900_000);
+
+  it("reads 100 000 mutated frames and makes many odd calls", () => {
+    const { status, stdout, stderr } = run(join(root, build, "Release/codecs_mutate"), ["100000"]);
+    expect(status, stdout + stderr).toBe(0);
+    // Mutations that all fail at the first check would prove nothing.
+    for (const sentence of [
+      "All is well",
+      "not a frame",
+      "another version",
+      "cut short",
+      "damaged",
+      "no writer writes",
+    ])
+      expect(stdout).toMatch(new RegExp(`^ +\\d{2,}  .*${sentence}`, "m"));
+    expect(stdout).toMatch(/^100000 mutations of \d+ frames$/m);
+  });
+
+  it("does in every implementation what the scalar one does", () => {
+    const { status, stdout, stderr } = run(join(root, build, "Release/codecs_check"), []);
+    expect(status, stdout + stderr).toBe(0);
+  }, 900_000);
+});
+
+describe("libFuzzer", () => {
+  it("finds nothing in some seconds, where there is a clang with it", ({ skip }) => {
     const { status, stdout, stderr } = run(join(root, "fuzz/run"), ["frame", "-max_total_time=5"]);
     if (status === 77) skip(stdout.trim());
     expect(status, stdout + stderr).toBe(0);
