@@ -98,6 +98,7 @@ static void by_segments(terse_codec_options *o, size_t n) {
 
 static void zeros_plus_by_segments(terse_codec_options *o, size_t n) { by_segments(o, n), o->zero = TERSE_ZERO_PLUS; }
 static void blocks_of_37(terse_codec_options *o, size_t n) { (void)n, o->block = 37; }
+static void clipped_blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->block = 512, o->clip = 2.5f; }
 static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_and_a_mask(o, n), o->block = 37; }
 static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
 static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
@@ -186,6 +187,10 @@ static const configuration configurations[] = {
     {"scaled-sign", blocks_of_512, NULL, 0},
     {"scaled-sign", zeros_plus_by_segments, NULL, 0},
     {"ternary", nothing_said, NULL, 0},
+    {"terngrad", nothing_said, random_f16, 0},
+    {"terngrad", clipped_blocks_of_512, random_f16, 0},
+    {"terngrad", blocks_of_37, NULL, 0},
+    {"terngrad", by_segments, random_f16, 0},
     {"top-k", keep_one, NULL, 1},
     {"top-k", keep_some, NULL, 1},
     {"top-k", keep_all, NULL, 1},

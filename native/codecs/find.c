@@ -65,6 +65,9 @@ static int has_f16c(void) {
     ON_X86(X, ternary, avx2, HAS_AVX2)         \
     ON_ARM(X, ternary, neon, 1)                \
     X(ternary, scalar, 1)                      \
+    ON_X86(X, terngrad, avx512, HAS_AVX512)    \
+    ON_X86(X, terngrad, avx2, HAS_AVX2)        \
+    X(terngrad, scalar, 1)                     \
     ON_X86(X, top_k, avx2, HAS_AVX2)           \
     X(top_k, scalar, 1)
 

@@ -11,6 +11,7 @@ import { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
 import { scaledSign } from "./scaled-sign/scaled-sign.ts";
 import { sign } from "./sign/sign.ts";
 import { ternary } from "./ternary/ternary.ts";
+import { terngrad } from "./terngrad/terngrad.ts";
 import { topK } from "./top-k/top-k.ts";
 
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
@@ -25,6 +26,7 @@ export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>>
   qsgd: (parameters) => qsgd(parameters as QsgdParameters),
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),
+  terngrad,
   "top-k": (parameters) => topK(parameters as { k: number }), // which refuses a k that is not there
 };
 

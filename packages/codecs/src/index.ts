@@ -22,6 +22,7 @@ export type { Regions } from "./regions.ts";
 export { scaledSign } from "./scaled-sign/scaled-sign.ts";
 export { sign } from "./sign/sign.ts";
 export { ternary } from "./ternary/ternary.ts";
+export { type TernGrad, terngrad } from "./terngrad/terngrad.ts";
 export { useThreads } from "./threads.ts";
 export { topK } from "./top-k/top-k.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";

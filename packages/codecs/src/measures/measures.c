@@ -3,22 +3,24 @@
 #include <math.h>
 #include <string.h>
 
-static double sum(const float *x, size_t n, int squared) {
+enum term { PLAIN, MAGNITUDE, SQUARE };
+
+static inline double sum(const float *x, size_t n, double about, enum term term) {
     double all = 0;
     for (size_t at = 0; at < n; at += TERSE_MEASURE_CHUNK) {
         const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
         double partial[16] = {0};
         for (size_t i = 0; i < length; i++) {
-            const double value = x[at + i];
-            partial[i % 16] += squared ? value * value : fabs(value);
+            const double value = x[at + i] - about;
+            partial[i % 16] += term == SQUARE ? value * value : term == MAGNITUDE ? fabs(value) : value;
         }
         all += terse_measures_fold(partial);
     }
     return all;
 }
 
-static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
-static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0, MAGNITUDE); }
+static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 0, SQUARE); }
 
 static float largest(const float *x, size_t n) {
     // Magnitudes order like their bits, and infinities and NaN lie above all.
@@ -32,6 +34,12 @@ static float largest(const float *x, size_t n) {
     float value;
     memcpy(&value, &most, 4);
     return value;
+}
+
+double terse_deviation(const float *x, size_t n) {
+    if (n == 0) return 0;
+    const double mean = sum(x, n, 0, PLAIN) / (double)n;
+    return sqrt(sum(x, n, mean, SQUARE) / (double)n);
 }
 
 size_t terse_first_not_finite(const float *x, size_t n) {

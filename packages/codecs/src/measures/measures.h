@@ -20,6 +20,9 @@ typedef struct terse_measures {
 
 extern const terse_measures terse_measures_scalar, terse_measures_avx2, terse_measures_avx512, terse_measures_neon;
 
+// The standard deviation, sqrt(mean (x - mean x)^2), both means summed as above; 0 where all elements are equal. All are finite.
+double terse_deviation(const float *x, size_t n);
+
 // The first NaN or infinity, n where there is none.
 size_t terse_first_not_finite(const float *x, size_t n);
 

@@ -26,6 +26,13 @@ export const sumOfMagnitudes = (x: Float32Array): number => sum(x, Math.abs);
 /** ‖x‖₂² */
 export const sumOfSquares = (x: Float32Array): number => sum(x, (value) => value * value);
 
+/** The standard deviation, √(mean (x − mean x)²), both means summed as above; 0 where all elements are equal. */
+export function deviation(x: Float32Array): number {
+  if (x.length === 0) return 0;
+  const mean = sum(x, (value) => value) / x.length;
+  return Math.sqrt(sum(x, (value) => (value - mean) ** 2) / x.length);
+}
+
 /** ‖x‖∞; 0 where there is nothing. */
 export const largest = (x: Float32Array): number => x.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
