@@ -155,6 +155,39 @@ describe("./terse train", () => {
     expect(said).toMatch(processes === 1 ? /sent per step: nothing: one rank/ : /sent per step: .* a rank/);
   });
 
+  it.each([
+    ["lion-cub", 3],
+    ["lion", 3],
+    ["distributed-lion", 2],
+  ])("gives the same weights whether messages overlap backward or not: %s on %i processes", async (name, processes) => {
+    const weights = async (overlap: string) => {
+      const out = join(folder, `${name}-overlap-${overlap}`);
+      const {
+        code,
+        err,
+        out: said,
+      } = await terse(
+        train(
+          ...[
+            "--steps=4",
+            "--out",
+            out,
+            `--optimizer.name=${name}`,
+            `--overlap=${overlap}`,
+            "--bucket=20000",
+            "--optimizer.clipBy=bucket",
+          ],
+          ...["--accumulate=2", "--compareEvery=1", "--nproc-per-node", String(processes)],
+        ),
+      );
+      expect(err).toBe("");
+      expect(code).toBe(0);
+      expect(said).toContain(overlap === "on" ? "while backward still runs" : "after backward (overlap is off)");
+      return readFileSync(join(out, "step-4", "model.safetensors"));
+    };
+    expect((await weights("on")).equals(await weights("off"))).toBe(true);
+  });
+
   it("gives the same weights for one seed, and others for another", async () => {
     const weights = async (name: string, seed: number) => {
       const out = join(folder, name);
@@ -176,6 +209,11 @@ describe("./terse train, given something it cannot use, ends with one line that 
     ["an empty text", ["--data", "empty.txt"], /empty\.txt/],
     ["an output folder that cannot be made", ["--out", "text.txt/run"], /text\.txt/],
     ["an output folder that is somebody's", ["--out", "."], /is not empty.*--out/],
+    [
+      "overlap where the method does not allow it",
+      ["--overlap=on"],
+      /global norm .* set clip to 0, or clipBy to bucket/,
+    ],
     ["a run to resume that is none", ["--resume", "nowhere"], /nowhere/],
   ];
   beforeAll(() => {

@@ -2,7 +2,7 @@
 import type { Group } from "@terse/collectives";
 import { byteTokenizer, type TextData, textData } from "@terse/data";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
-import { type Algorithm, algorithms, Optimizer } from "@terse/optimizers";
+import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import type { Recipe } from "./recipe.ts";
@@ -25,10 +25,16 @@ export async function buildData({ data, seed }: Recipe, model: Gpt, { rank, size
   return textData({ blockSize: model.shape.context, ...without(options, undefined), seed, rank, ranks: size });
 }
 
-export function buildOptimizer({ optimizer, compareEvery }: Recipe, arena: Arena, group: Group): Optimizer {
-  const { name, lr: _, clip, ...options } = optimizer;
+export function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Optimizer {
+  const { optimizer, overlap, bucket, compareEvery } = recipe;
+  const { name, lr: _, clip, clipBy, ...options } = optimizer;
   const create = algorithms[name].create as (options: object) => Algorithm;
-  return new Optimizer(arena, group, { algorithm: create(options), clip, compareEvery });
+  try {
+    const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery };
+    return new Optimizer(arena, group, bucket === undefined ? settings : { ...settings, bucket });
+  } catch (error) {
+    throw error instanceof OverlapError ? new OptionsError([error.message]) : error;
+  }
 }
 
 function without<T extends object>(options: T, absent: unknown): { [K in keyof T]: NonNullable<T[K]> } {

@@ -16,13 +16,18 @@ interface Parts {
   run: Run;
 }
 
+function overlapText({ overlap }: Recipe, { obstacle }: Optimizer): string {
+  if (obstacle === undefined && overlap !== "off") return "messages leave while backward still runs";
+  return `messages leave after backward${overlap === "off" ? " (overlap is off)" : `: ${obstacle}`}`;
+}
+
 export class Journal implements AsyncDisposable {
   readonly #recipe: Recipe;
   readonly #group: Group;
   readonly #parts: Parts;
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
-  #since = { time: performance.now(), steps: 0, waited: 0 };
+  #since = { time: performance.now(), steps: 0, exposed: 0 };
   #firstLoss: number | undefined;
   #validation: number | undefined;
   #lastReport: StepReport | undefined;
@@ -43,6 +48,7 @@ export class Journal implements AsyncDisposable {
       `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent)} a step` +
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
+    if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#terminal.line(`run ${run.folder}`);
   }
 
@@ -52,7 +58,7 @@ export class Journal implements AsyncDisposable {
     return async ({ loss, lr, ...report }) => {
       this.#lastReport = report;
       this.#since.steps++;
-      this.#since.waited += report.waitedSeconds;
+      this.#since.exposed += report.exposedSeconds;
       const last = step + 1 === steps;
       if (step % logEvery !== 0 && !last) return;
 
@@ -69,11 +75,11 @@ export class Journal implements AsyncDisposable {
         grad_norm: report.gradientNorm,
         tokens_per_second: tokens / seconds,
         step_seconds: seconds / this.#since.steps,
-        waited_fraction: this.#since.waited / seconds,
+        exposed_fraction: this.#since.exposed / seconds,
         sent_bytes: report.bytes,
         messages: report.messages,
       };
-      this.#since = { time: performance.now(), steps: 0, waited: 0 };
+      this.#since = { time: performance.now(), steps: 0, exposed: 0 };
       this.#parts.run.log(line);
       this.#terminal.progress(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
@@ -81,7 +87,7 @@ export class Journal implements AsyncDisposable {
         grad_norm: report.gradientNorm.toFixed(3),
         tokens_per_second: Math.round(line.tokens_per_second).toLocaleString("en-US"),
         sent: bytesText(report.bytes),
-        waited: `${Math.round(100 * line.waited_fraction)}%`,
+        exposed: `${Math.round(100 * line.exposed_fraction)}%`,
         left: durationText(line.step_seconds * (steps - step - 1)),
       });
     };

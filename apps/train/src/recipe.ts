@@ -36,6 +36,7 @@ const data = v.object({
 const shared = {
   lr: positive, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
+  clipBy: v.optional(oneOf(["global", "bucket"]), "global"), // whose norm; "bucket" lets buckets leave one by one
 };
 
 type Name = keyof typeof algorithms;
@@ -57,6 +58,8 @@ export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
+  overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // messages leave while backward still runs
+  bucket: v.optional(positiveInteger), // least parameters of a message
   model,
   data,
   optimizer,

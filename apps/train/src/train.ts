@@ -18,7 +18,7 @@ export async function train(
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = await buildData(recipe, model, group);
-  const optimizer = buildOptimizer(recipe, arena, group);
+  await using optimizer = buildOptimizer(recipe, arena, group);
   const run = await openRun(recipe, group, { model, data, optimizer }, args);
   await using journal = new Journal(recipe, group, { model, data, optimizer, run });
 
@@ -35,15 +35,17 @@ export async function train(
       // every tensor born here and not kept is freed at the end
       const stop = journal.start(step);
       arena.zeroGradients();
+      const lr = learningRate(step, schedule);
       let loss = 0;
-      for (const { tokens, next } of await data.next(recipe.accumulate))
-        loss += await scope(async () => {
+      for (const [part, { tokens, next }] of (await data.next(recipe.accumulate)).entries())
+        await scope(async () => {
           // one micro-batch's activations at a time
           const share = model.loss(tokens, next).div(recipe.accumulate);
+          loss += share.item();
+          // From here on, gradients that the last backward has completed leave while it works on the others.
+          if (part + 1 === recipe.accumulate) await optimizer.begin({ lr, loss });
           await share.backward();
-          return share.item();
         });
-      const lr = learningRate(step, schedule);
       const report = await optimizer.step({ lr, loss }); // all ranks take the step, or none does
       await stop({ loss, lr, ...report });
     });

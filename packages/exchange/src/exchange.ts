@@ -36,8 +36,11 @@ export interface StepExchange extends Exchange {
    */
   refuse(reason: RefusalReason): void;
 
-  /** Seconds during which messages of this step were under way. */
-  readonly waitedSeconds: number;
+  /** Resolves when everything that was asked for has come and is good; rejects as the awaits do. */
+  arrived(): Promise<void>;
+
+  /** Of an exchange that withholds: hands out what has arrived. */
+  release(): void;
 }
 
 type Request =
@@ -49,39 +52,51 @@ export interface ExchangeOptions {
   accepts?: (means: readonly Memory[]) => boolean;
   /** Vectors of f32 that lie side by side in this memory leave as one. */
   region?: PointerMemory;
+  /** What votes decided goes over this group, beside the next votes; the same ranks as the first group. */
+  gather?: Group;
+  /** Nothing is handed out before `release`: for parameters that must not change yet. */
+  withheld?: boolean;
 }
 
-export function openExchange(group: Group, { accepts = () => true, region }: ExchangeOptions = {}): StepExchange {
+export function openExchange(
+  group: Group,
+  { accepts = () => true, region, gather = group, withheld = false }: ExchangeOptions = {},
+): StepExchange {
   let note = 0;
+  const turns: Promise<void>[] = [];
+  const held: (() => void)[] = []; // come, and not handed out
   let waiting: Request[] = [];
   let scheduled = false;
-  let waitedSeconds = 0;
 
   function ask(request: Request): void {
     waiting.push(request);
     if (scheduled) return;
+    schedule();
+  }
+
+  /** All steps that were resumed by the last message have asked for their next one before the loop gets here. */
+  function schedule(): void {
     scheduled = true;
-    // All steps that were resumed by the last message have asked for their next one before the loop gets here.
-    setImmediate(leave);
+    const turn = new Promise<void>((done, failed) => setImmediate(() => leave().then(done, failed)));
+    turn.catch(() => {}); // its requests have been told
+    turns.push(turn);
   }
 
   async function leave(): Promise<void> {
     const turn = waiting;
     waiting = [];
     const outcomes: (() => void)[] = [];
-    const began = performance.now();
     try {
       // One scheme after the other: ranks must not depend on whose answer comes first.
       for (const requests of byScheme(turn)) outcomes.push(...(await carry(requests)));
-      waitedSeconds += (performance.now() - began) / 1000;
-      for (const outcome of outcomes) outcome();
+      if (withheld) held.push(...outcomes);
+      else for (const outcome of outcomes) outcome();
     } catch (error) {
       for (const request of turn) request.failed(error);
-    }
-    scheduled = false;
-    if (waiting.length > 0) {
-      scheduled = true;
-      setImmediate(leave);
+      throw error;
+    } finally {
+      scheduled = false;
+      if (waiting.length > 0) schedule();
     }
   }
 
@@ -90,8 +105,8 @@ export function openExchange(group: Group, { accepts = () => true, region }: Exc
     if (first!.kind === "mean") {
       const means = requests.filter((request) => request.kind === "mean");
       const vectors = means.map((request) => request.x);
-      for (const x of adjacent(vectors, region)) await mean(group, x);
-      if (!accepts(vectors)) await throwRefusal(group, note);
+      await Promise.all(adjacent(vectors, region).map((x) => mean(group, x)));
+      if (!accepts(vectors)) await throwRefusal(gather, note);
       return means.map((request) => request.done);
     }
     const votes = requests.filter((request) => request.kind === "vote");
@@ -104,10 +119,10 @@ export function openExchange(group: Group, { accepts = () => true, region }: Exc
   }
 
   const schemes: Record<string, (u: Bits) => Promise<Bits | Ternary | Tally>> = {
-    plus: (u) => majority(group, u, "plus", note),
-    minus: (u) => majority(group, u, "minus", note),
-    zero: (u) => majorityOrZero(group, u, note),
-    tally: (u) => tally(group, u, note),
+    plus: (u) => majority(group, u, "plus", note, gather),
+    minus: (u) => majority(group, u, "minus", note, gather),
+    zero: (u) => majorityOrZero(group, u, note, gather),
+    tally: (u) => tally(group, u, note, gather),
   };
 
   const vote = <Result>(scheme: string, u: Bits): Promise<Result> =>
@@ -115,11 +130,14 @@ export function openExchange(group: Group, { accepts = () => true, region }: Exc
 
   return {
     ranks: group.size,
-    get waitedSeconds() {
-      return waitedSeconds;
-    },
     refuse: (reason) => {
       note ||= noteOf(reason);
+    },
+    async arrived() {
+      for (let i = 0; i < turns.length; i++) await turns[i];
+    },
+    release() {
+      for (const outcome of held.splice(0)) outcome();
     },
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
     majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote(tie, u),

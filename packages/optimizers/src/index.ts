@@ -6,4 +6,4 @@ export { distributedLion, distributedLionOptions } from "./distributed-lion.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";
 export { lion, lionOptions } from "./lion.ts";
 export { lionCub, lionCubOptions } from "./lion-cub.ts";
-export { Optimizer, type OptimizerOptions, type StepReport } from "./optimizer.ts";
+export { Optimizer, type OptimizerOptions, OverlapError, type StepReport } from "./optimizer.ts";

@@ -7,50 +7,71 @@ import { meanBytes, openExchange, type RefusalReason, type StepExchange } from "
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
+import { type Bucket, bucketsOf, obstacle, type Span } from "./buckets.ts";
 import { clipFactor, norm, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
+import { type Departure, StepUnderWay } from "./step-under-way.ts";
 
 export interface OptimizerOptions {
   algorithm: Algorithm;
   /** The first group that matches a segment takes it; the others go to `algorithm`. */
   groups?: readonly { match: (segment: Segment) => boolean; algorithm: Algorithm }[];
-  /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. */
+  /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
   clip?: number;
+  /** Whose norm: the whole gradient's ("global", the default), or each bucket's, which lets buckets leave one by one. */
+  clipBy?: "global" | "bucket";
+  /**
+   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that says what does
+   * not. "off" (the default) gives the same parameters bit for bit.
+   */
+  overlap?: "auto" | "on" | "off";
+  /** Least elements of a bucket; by default an eighth of the model, and at least 256 Ki. */
+  bucket?: number;
   /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
   compareEvery?: number;
 }
+
+/** Messages were to leave while backward still runs, and the method does not allow it. The message says what would. */
+export class OverlapError extends Error {
+  override name = "OverlapError";
+}
+
+const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which even a fast link takes longer for than for its latency
+const mostBuckets = 8;
 
 /** What one step cost and saw, on this rank. */
 export interface StepReport {
   readonly gradientNorm: number; // before clipping
   readonly bytes: number; // sent: payload and headers
   readonly messages: number;
-  readonly waitedSeconds: number; // with messages under way and nothing else to do
+  readonly exposedSeconds: number; // of waiting for messages after backward had ended
 }
 
-/** A part of the arena that one call of an algorithm's step sees. */
-interface Span {
-  readonly algorithm: Algorithm;
-  readonly segments: readonly Segment[];
-  readonly offset: number;
-  readonly length: number;
-  readonly θ: Tensor;
-  readonly g: Tensor;
-  readonly state: State;
+interface Opened {
+  readonly step: StepUnderWay;
+  readonly norms: number[]; // of the gradients that it has seen, before clipping
+  readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
-export class Optimizer {
+export class Optimizer implements AsyncDisposable {
   /** Steps taken. */
   steps = 0;
+  /** Why messages cannot leave while backward still runs, and what would let them; undefined where they can. */
+  readonly obstacle: string | undefined;
 
   readonly #arena: Arena;
   readonly #group: Group;
   readonly #clip: number;
+  readonly #overlaps: boolean;
   readonly #compareEvery: number;
   readonly #spans: readonly Span[];
+  readonly #buckets: readonly Bucket[];
   readonly #pads: readonly Tensor[];
+  #gather: Promise<Group> | undefined; // the group that results go over, where several buckets are under way
+  #underWay: (Opened & { stop: () => void }) | undefined;
 
-  constructor(arena: Arena, group: Group, { algorithm, groups = [], clip = 0, compareEvery = 100 }: OptimizerOptions) {
+  constructor(arena: Arena, group: Group, options: OptimizerOptions) {
+    const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
     this.#arena = arena;
     this.#group = group;
     this.#clip = clip;
@@ -58,25 +79,82 @@ export class Optimizer {
     const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
     this.#spans = spansOf(arena, of);
     this.#pads = padsOf(arena);
+    this.obstacle = obstacle([...new Set(this.#spans.map((span) => span.algorithm))], clip, clipBy);
+    if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
+    const { bucket = Math.max(leastBucket, Math.ceil(arena.parameters.length / mostBuckets)) } = options;
+    this.#buckets = bucketsOf(this.#spans, this.obstacle === undefined ? bucket : Number.POSITIVE_INFINITY);
+    this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
+  }
+
+  /**
+   * Before the last backward of a step: from here on, a bucket whose gradients are complete leaves while backward works on the others.
+   * `lr` and `loss` as in `step`. Does nothing where overlap is off or not possible (`obstacle`); the result is the same bit for bit.
+   */
+  async begin({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<void> {
+    if (!this.#overlaps) return;
+    if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
+    const opened = await this.#open(lr, loss);
+    const { segments } = this.#arena;
+    this.#underWay = { ...opened, stop: this.#arena.onReady((i) => opened.step.ready(segments[i]!.name)) };
   }
 
   /**
    * All ranks take the step, or none does. `loss` is this rank's, if it wants the others to stop when it is not finite.
    * Throws StepRefusedError on every rank when a loss or a gradient is not finite, or a gradient so large that its square is
-   * not: no parameter has changed then, but momenta may have, so a run goes on from its last save.
+   * not: no parameter has changed then, but momenta may have, so a run goes on from its last save. After `begin`, lr and loss are
+   * those it was given.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+    const underWay = this.#underWay ?? (await this.#open(lr, loss));
+    this.#underWay?.stop();
+    this.#underWay = undefined;
+    const exposedSeconds = await underWay.step.finish();
+
+    // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
+    for (const pad of this.#pads) noGrad(() => pad.zero_());
+
+    this.steps++;
+    const after = await this.#sent();
+    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
+    return {
+      gradientNorm: Math.hypot(...underWay.norms),
+      bytes: after.bytes - underWay.before.bytes,
+      messages: after.messages - underWay.before.messages,
+      exposedSeconds,
+    };
+  }
+
+  /** A step of which nothing has left. */
+  async #open(lr: number, loss: number): Promise<Opened> {
     useThreads(numThreads());
-    const before = this.#group.sent();
-    const own = this.#gradientsOf("own");
+    // A second group of the same ranks, so that what one bucket's vote decided and the next bucket's votes share the wire.
+    this.#gather ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
+    const gather = await this.#gather;
+    const norms: number[] = [];
+    const step = new StepUnderWay(this.#buckets, (bucket) => this.#depart(bucket, { lr, loss, gather, norms }));
+    return { step, norms, before: await this.#sent() };
+  }
+
+  /** Asks for a bucket's messages. */
+  #depart(
+    { spans }: Bucket,
+    { lr, loss, gather, norms }: { lr: number; loss: number; gather: Group; norms: number[] },
+  ): Departure {
+    const gradients = (whose: Algorithm["gradient"]) =>
+      spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
+    const own = gradients("own");
     // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
-    const looked = own.length > 0 ? [...own, ...this.#gradientsOf("mean")] : [];
+    const looked = own.length > 0 ? [...own, ...gradients("mean")] : [];
     const ownNorm = norm(own);
+    if (own.length > 0) norms.push(ownNorm);
     let meanNorm = 0;
     const exchange = openExchange(this.#group, {
+      gather,
+      withheld: true,
       region: this.#arena.gradients,
       accepts: (means) => {
         meanNorm = norm(means);
+        norms.push(meanNorm);
         return usable(meanNorm);
       },
     });
@@ -84,45 +162,42 @@ export class Optimizer {
     const refusal = refusalOf(loss, looked.length > own.length ? norm(looked) : ownNorm);
     if (refusal) {
       exchange.refuse(refusal);
-      this.#poison();
+      poison(spans);
     }
-
+    const gradientScale = refusal ? 1 : clipFactor(ownNorm, this.#clip);
     const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
       meanGradient: async (g: Tensor) => {
         await exchange.mean(g);
-        // The gradients of all spans were asked for in one turn, so their norm is the gradient's.
+        // The gradients of all spans were asked for in one turn, so their norm is the bucket's.
         return clipFactor(meanNorm, this.#clip);
       },
     });
-    const gradientScale = refusal ? 1 : clipFactor(ownNorm, this.#clip);
     const context = { step: this.steps, lr, gradientScale };
-    await Promise.all(this.#spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context)));
-
-    // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
-    for (const pad of this.#pads) noGrad(() => pad.zero_());
-
-    this.steps++;
-    const after = this.#group.sent();
-    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
-    return {
-      gradientNorm: Math.hypot(ownNorm, meanNorm),
-      bytes: after.bytes + after.headerBytes - before.bytes - before.headerBytes,
-      messages: after.messages - before.messages,
-      waitedSeconds: exchange.waitedSeconds,
-    };
+    const steps = spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context));
+    return { exchange, applied: Promise.all(steps) };
   }
 
-  #gradientsOf(whose: Algorithm["gradient"]): Tensor[] {
-    return this.#spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
+  async #sent(): Promise<Opened["before"]> {
+    const gather = await this.#gather;
+    const groups = gather && gather !== this.#group ? [this.#group, gather] : [this.#group];
+    return groups
+      .map((group) => group.sent())
+      .reduce(
+        (sum, { bytes, headerBytes, messages }) => ({
+          bytes: sum.bytes + bytes + headerBytes,
+          messages: sum.messages + messages,
+        }),
+        {
+          bytes: 0,
+          messages: 0,
+        },
+      );
   }
 
-  /**
-   * The others wait for this rank's messages, so it still sends them: votes about nothing, with its refusal in their
-   * headers, and means that are not finite for anybody.
-   */
-  #poison(): void {
-    for (const { algorithm, g } of this.#spans)
-      noGrad(() => (algorithm.gradient === "own" ? g.zero_() : g.fill_(Number.NaN)));
+  /** Closes what the optimizer has opened; the group stays open. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const gather = await this.#gather;
+    if (gather !== this.#group) await gather?.close();
   }
 
   /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
@@ -133,19 +208,7 @@ export class Optimizer {
   /** Payload bytes that this rank sends in a step, as closed form: votes leave as one message, neighbouring means too. */
   get bytesSent(): number {
     const { size, rank } = this.#group;
-    const votes = new Map<Algorithm["bytesSent"], number>();
-    let bytes = 0;
-    let run = 0; // elements of neighbouring means so far
-    for (const [i, { algorithm, length }] of this.#spans.entries()) {
-      const { bytesSent, gradient } = algorithm;
-      if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
-      else run += length;
-      if (run === 0 || this.#spans[i + 1]?.algorithm.gradient === "mean") continue;
-      bytes += meanBytes(run, size, rank);
-      run = 0;
-    }
-    for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank);
-    return bytes;
+    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank), 0);
   }
 
   /** What 32-bit data parallel would send instead. */
@@ -165,6 +228,31 @@ export class Optimizer {
           );
     return views;
   }
+}
+
+/** Payload bytes of spans that leave together: votes as one message, neighbouring means too. */
+function bytesOf(spans: readonly Span[], size: number, rank: number): number {
+  const votes = new Map<Algorithm["bytesSent"], number>();
+  let bytes = 0;
+  let run = 0; // elements of neighbouring means so far
+  for (const [i, { algorithm, length }] of spans.entries()) {
+    const { bytesSent, gradient } = algorithm;
+    if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
+    else run += length;
+    if (run === 0 || spans[i + 1]?.algorithm.gradient === "mean") continue;
+    bytes += meanBytes(run, size, rank);
+    run = 0;
+  }
+  for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank);
+  return bytes;
+}
+
+/**
+ * The others wait for this rank's messages, so it still sends them: votes about nothing, with its refusal in their
+ * headers, and means that are not finite for anybody.
+ */
+function poison(spans: readonly Span[]): void {
+  for (const { algorithm, g } of spans) noGrad(() => (algorithm.gradient === "own" ? g.zero_() : g.fill_(Number.NaN)));
 }
 
 function refusalOf(loss: number, norm: number): RefusalReason | undefined {

@@ -11,9 +11,9 @@ import { elementsOf, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import { Ballots, majority } from "./majority.ts";
 
-/** The majority of all ranks' u, or zero; takes over u's memory. */
-export async function majorityOrZero(group: Group, u: Bits, note = 0): Promise<Bits | Ternary> {
-  if (group.size % 2 === 1) return majority(group, u, "plus", note);
+/** The majority of all ranks' u, or zero; takes over u's memory. `note` and `gather` as in `majority`. */
+export async function majorityOrZero(group: Group, u: Bits, note = 0, gather: Group = group): Promise<Bits | Ternary> {
+  if (group.size % 2 === 1) return majority(group, u, "plus", note, gather);
 
   const starts = partition(u.length, group.size);
   const mine = elementsOf(u.length, starts, group.rank);
@@ -24,8 +24,7 @@ export async function majorityOrZero(group: Group, u: Bits, note = 0): Promise<B
 
   checkNotes(await group.allToAll(plusChunks, ballots.wires, { note }));
   vote(signsOf(plusChunks[group.rank]!, mine), signsOf(nonzeroChunks[group.rank]!, mine), ballots.signs, mine);
-  await group.allGather(plusChunks);
-  await group.allGather(nonzeroChunks);
+  await Promise.all([gather.allGather(plusChunks), gather.allGather(nonzeroChunks)]);
   return new Ternary(u, nonzero);
 }
 

@@ -13,8 +13,17 @@ import { Bits, wordsOf } from "../bits.ts";
 import { elementsOf, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 
-/** u ← the majority of all ranks' u, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. */
-export async function majority(group: Group, u: Bits, tie: "plus" | "minus", note = 0): Promise<Bits> {
+/**
+ * u ← the majority of all ranks' u, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. `gather`: the group
+ * that the result goes over, so that the next vote's signs need not wait for it.
+ */
+export async function majority(
+  group: Group,
+  u: Bits,
+  tie: "plus" | "minus",
+  note = 0,
+  gather: Group = group,
+): Promise<Bits> {
   if (group.size === 1) {
     checkNotes([note]);
     return u;
@@ -26,7 +35,7 @@ export async function majority(group: Group, u: Bits, tie: "plus" | "minus", not
 
   checkNotes(await group.allToAll(chunks, ballots.wires, { note }));
   vote(signsOf(chunks[group.rank]!, mine), ballots.signs, mine, { tie });
-  await group.allGather(chunks);
+  await gather.allGather(chunks);
   return u;
 }
 

@@ -10,8 +10,8 @@ import { elementsOf, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import { Ballots } from "./majority.ts";
 
-/** How many ranks voted plus, for every element; takes over u's memory. */
-export async function tally(group: Group, u: Bits, note = 0): Promise<Tally> {
+/** How many ranks voted plus, for every element; takes over u's memory. `note` and `gather` as in `majority`. */
+export async function tally(group: Group, u: Bits, note = 0, gather: Group = group): Promise<Tally> {
   if (group.size === 1) {
     checkNotes([note]);
     return new Tally([u], 1);
@@ -28,7 +28,7 @@ export async function tally(group: Group, u: Bits, note = 0): Promise<Tally> {
     ballots.signs,
     mine,
   );
-  for (const chunk of chunks) await group.allGather(chunk);
+  await Promise.all(chunks.map((chunk) => gather.allGather(chunk)));
   return new Tally(planes, group.size);
 }
 

@@ -1,0 +1,218 @@
+/** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
+import { type Group, loopback } from "@terse/collectives";
+import { StepRefusedError } from "@terse/exchange";
+import { Arena, fromTypedArray, Linear, Module, ModuleList, type Tensor } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { type Algorithm, adamw, distributedLion, lion, lionCub, Optimizer, type OptimizerOptions } from "./index.ts";
+
+const width = 12;
+const layers = 6;
+
+/** A chain of layers. `skips`: layers whose weights the loss does not depend on. */
+class Chain extends Module {
+  readonly layers: ModuleList<Linear>;
+
+  constructor() {
+    super();
+    this.layers = new ModuleList(Array.from({ length: layers }, () => new Linear(width, width)));
+    let at = 0;
+    for (const [, parameter] of this.namedParameters()) {
+      const values = Float32Array.from({ length: parameter.length }, () => Math.sin(++at) / 3);
+      parameter.requiresGrad = false;
+      parameter.copy_(fromTypedArray(values, parameter.shape));
+      parameter.requiresGrad = true;
+    }
+  }
+
+  loss(x: Tensor, skips: readonly number[]): Tensor {
+    for (const [i, layer] of [...this.layers].entries()) if (!skips.includes(i)) x = x.add(layer.forward(x).silu());
+    return x.mul(x).mean();
+  }
+}
+
+interface Run extends Partial<OptimizerOptions> {
+  algorithm: Algorithm;
+  ranks?: number;
+  steps?: number;
+  accumulate?: number;
+  frozen?: readonly number[];
+  /** Layers that a rank's loss leaves out. */
+  skips?: (rank: number) => readonly number[];
+  poison?: (rank: number, step: number) => number;
+}
+
+const input = (rank: number, step: number, part: number): Tensor =>
+  fromTypedArray(
+    Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9 + part * 2.1)),
+    [2, width],
+  );
+
+async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
+  const groups = loopback(size);
+  try {
+    return await Promise.all(groups.map(task));
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+/** The parameters of every rank after some steps, and what the last step cost. */
+function train({
+  ranks = 2,
+  steps = 4,
+  accumulate = 1,
+  frozen = [],
+  skips = () => [],
+  poison = () => 1,
+  ...options
+}: Run) {
+  return onRanks(ranks, async (group) => {
+    const model = new Chain();
+    for (const i of frozen)
+      for (const [, parameter] of [...model.layers][i]!.namedParameters()) parameter.requiresGrad = false;
+    const arena = new Arena(model);
+    await using optimizer = new Optimizer(arena, group, { bucket: 64, compareEvery: 1, ...options });
+    let report: Awaited<ReturnType<Optimizer["step"]>> | undefined;
+    for (let step = 0; step < steps; step++) {
+      arena.zeroGradients();
+      for (let part = 0; part < accumulate; part++) {
+        const scale = fromTypedArray(Float32Array.of(poison(group.rank, step)), []);
+        const share = model.loss(input(group.rank, step, part), skips(group.rank)).mul(scale);
+        if (part + 1 === accumulate) await optimizer.begin({ lr: 0.01, loss: share.item() });
+        await share.backward();
+      }
+      report = await optimizer.step({ lr: 0.01 });
+    }
+    return {
+      θ: [...((await arena.parameters.toTypedArray()) as Float32Array)],
+      report: report!,
+      bytesSent: optimizer.bytesSent,
+    };
+  });
+}
+
+const algorithms: Record<string, () => Algorithm> = {
+  lion: () => lion({ weightDecay: 0.1 }),
+  adamw: () => adamw(),
+  "distributed-lion": () => distributedLion({ weightDecay: 0.1 }),
+  "distributed-lion, average": () => distributedLion({ vote: "average" }),
+  "lion-cub": () => lionCub({ weightDecay: 0.1 }),
+};
+
+const cases: Record<string, Omit<Run, "algorithm">> = {
+  "on 2 ranks": {},
+  "on 3 ranks": { ranks: 3 },
+  "on 4 ranks": { ranks: 4, steps: 3 },
+  "with accumulation": { accumulate: 3 },
+  "with frozen parameters": { frozen: [0, 3] },
+  "with a parameter that gets no gradient on one rank": { ranks: 3, skips: (rank) => (rank === 1 ? [4] : []) },
+  "with parameters that get no gradient anywhere": { skips: () => [0, 5] },
+  "with each bucket clipped": { clip: 0.05, clipBy: "bucket" },
+};
+
+describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
+  it.each(Object.entries(cases))("gives the same bits as without, %s", async (_, options) => {
+    const off = await train({ ...options, algorithm: algorithm(), overlap: "off" });
+    const on = await train({ ...options, algorithm: algorithm(), overlap: "on" });
+    for (const { θ } of on) expect(θ).toEqual(off[0]!.θ);
+    for (const { θ } of off) expect(θ).toEqual(off[0]!.θ);
+    expect(on.map(({ report }) => report.gradientNorm)).toEqual(off.map(({ report }) => report.gradientNorm));
+    const [start] = await train({ ...options, algorithm: algorithm(), steps: 0 });
+    expect(on[0]!.θ).not.toEqual(start!.θ);
+  });
+
+  it("sends the closed form, in several messages", async () => {
+    for (const ranks of [2, 3]) {
+      const [first] = await train({ ranks, algorithm: algorithm(), overlap: "on", steps: 1, compareEvery: 0 });
+      const { bytes, messages } = first!.report;
+      expect(bytes - 32 * messages).toBe(first!.bytesSent);
+      expect(messages).toBeGreaterThanOrEqual(layers);
+    }
+  });
+
+  it.each(["on", "off"] as const)("refuses a step together, one rank's loss being NaN, overlap %s", async (overlap) => {
+    const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.NaN : 1);
+    const before = await train({ ranks: 3, algorithm: algorithm(), overlap, steps: 2 });
+    const outcomes = await onRanks(3, async (group) => {
+      const model = new Chain();
+      const arena = new Arena(model);
+      await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), bucket: 64, overlap });
+      for (let step = 0; ; step++) {
+        arena.zeroGradients();
+        const loss = model
+          .loss(input(group.rank, step, 0), [])
+          .mul(fromTypedArray(Float32Array.of(poison(group.rank, step)), []));
+        await optimizer.begin({ lr: 0.01, loss: loss.item() });
+        await loss.backward();
+        const error = await optimizer.step({ lr: 0.01, loss: loss.item() }).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        if (error) return { error, θ: [...((await arena.parameters.toTypedArray()) as Float32Array)] };
+      }
+    });
+    for (const { error, θ } of outcomes) {
+      expect(error).toBeInstanceOf(StepRefusedError);
+      expect((error as Error).message).toContain("rank 1");
+      expect(θ).toEqual(before[0]!.θ);
+    }
+  });
+});
+
+describe("overlap", () => {
+  it("lets buckets leave before backward has ended, the last layers first", async () => {
+    const seen: string[] = [];
+    const recording = (name: string): Algorithm => {
+      const inner = lionCub() as Algorithm;
+      return {
+        ...inner,
+        step: (θ, g, state, exchange, context) => {
+          seen.push(name);
+          return inner.step(θ, g, state, exchange, context);
+        },
+      };
+    };
+    await onRanks(2, async (group) => {
+      const model = new Chain();
+      const arena = new Arena(model);
+      const algorithm = group.rank === 0 ? recording("bucket") : lionCub();
+      await using optimizer = new Optimizer(arena, group, { algorithm, bucket: 64, overlap: "auto" });
+      const loss = model.loss(input(group.rank, 0, 0), []);
+      await optimizer.begin({ lr: 0.1 });
+      await loss.backward();
+      if (group.rank === 0) seen.push("backward has ended");
+      await optimizer.step({ lr: 0.1 });
+    });
+    expect(seen.indexOf("backward has ended")).toBeGreaterThanOrEqual(layers - 1);
+  });
+
+  it("says what stands in its way, and what would let it", async () => {
+    const [group] = loopback(1);
+    const make = (options: OptimizerOptions) => new Optimizer(new Arena(new Chain()), group!, options);
+    expect(() => make({ algorithm: lionCub(), clip: 1, overlap: "on" })).toThrow(
+      "overlap is on, and clipping by the global norm needs the last gradient before the first message: set clip to 0, or clipBy to bucket",
+    );
+    const whole: Algorithm = { ...(lion() as Algorithm), name: "whole", splits: "nowhere" };
+    expect(() => make({ algorithm: whole, overlap: "on" })).toThrow("whole works on the whole vector at once");
+    expect(make({ algorithm: lionCub(), clip: 1, overlap: "auto" }).obstacle).toContain("global norm");
+    expect(make({ algorithm: lionCub(), clip: 1, clipBy: "bucket", overlap: "on" }).obstacle).toBeUndefined();
+    await group!.close();
+  });
+
+  it("refuses a second step while one is under way", async () => {
+    const errors = await onRanks(2, async (group) => {
+      const model = new Chain();
+      await using optimizer = new Optimizer(new Arena(model), group, {
+        algorithm: lionCub(),
+        bucket: 64,
+        overlap: "on",
+      });
+      await optimizer.begin({ lr: 0.1 });
+      const again = await optimizer.begin({ lr: 0.1 }).catch((error: unknown) => String(error));
+      await model.loss(input(group.rank, 0, 0), []).backward();
+      await optimizer.step({ lr: 0.1 });
+      return again;
+    });
+    for (const error of errors) expect(error).toContain("call step after each begin");
+  });
+});

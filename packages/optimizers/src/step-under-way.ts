@@ -1,0 +1,63 @@
+import type { StepExchange } from "@terse/exchange";
+import type { Bucket } from "./buckets.ts";
+
+/** A bucket whose messages have been asked for. */
+export interface Departure {
+  readonly exchange: StepExchange;
+  /** The algorithms' steps: done when the bucket's parameters have changed. */
+  readonly applied: Promise<unknown>;
+}
+
+/**
+ * One step, from its first message to its last. A bucket leaves when its own gradients are complete and all buckets before it have
+ * left: so every rank asks for the same messages in the same order, however fast each is. What arrives is withheld until all of it is
+ * there and good; only then does any parameter change.
+ */
+export class StepUnderWay {
+  readonly #buckets: readonly Bucket[];
+  readonly #depart: (bucket: Bucket) => Departure;
+  readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
+  readonly #departures: Departure[] = [];
+  #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
+
+  constructor(buckets: readonly Bucket[], depart: (bucket: Bucket) => Departure) {
+    this.#buckets = buckets;
+    this.#depart = depart;
+    this.#missing = buckets.map(
+      ({ spans }) => new Set(spans.flatMap(({ segments }) => segments.map(({ name }) => name))),
+    );
+  }
+
+  /** Backward has completed this segment's gradient. */
+  ready(segment: string): void {
+    for (const missing of this.#missing) missing.delete(segment);
+    try {
+      while (!this.#failure && this.#missing[this.#departures.length]?.size === 0) this.#leave();
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+
+  /**
+   * Backward has ended: what waits for a gradient that never came leaves with zeros. Resolves to the seconds of waiting for messages,
+   * or throws what any bucket met, on every rank alike.
+   */
+  async finish(): Promise<number> {
+    if (this.#failure) throw this.#failure.error;
+    while (this.#departures.length < this.#buckets.length) this.#leave();
+    const began = performance.now();
+    const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+    const seconds = (performance.now() - began) / 1000;
+    for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
+
+    for (const { exchange } of this.#departures) exchange.release();
+    await Promise.all(this.#departures.map(({ applied }) => applied));
+    return seconds;
+  }
+
+  #leave(): void {
+    const departure = this.#depart(this.#buckets[this.#departures.length]!);
+    departure.applied.catch(() => {}); // `finish` tells, from the exchange
+    this.#departures.push(departure);
+  }
+}
