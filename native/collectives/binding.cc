@@ -153,23 +153,28 @@ private:
         };
         const auto& parts = operation.parts;
         require(n > 0, "this environment is ending");
-        require(operation.kind > Kind::connect && operation.kind <= Kind::barrier, "unknown operation");
+        require(operation.kind > Kind::connect && operation.kind <= Kind::scatter, "unknown operation");
         require(operation.reduction <= Reduction::mean, "unknown reduction");
         for (const auto* list : {&parts, &operation.incoming})
             for (const Memory& memory : *list) {
                 require(memory.on_cpu, "this engine moves memory of the CPU only");
-                require(memory.dtype == parts[0].dtype, "all parts must have one type");
+                require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
             }
         const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
         const bool lists = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all;
-        require(parts.size() == (operation.kind == Kind::barrier ? 0 : lists ? n : 1), "wrong number of parts");
-        require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : 0), "wrong number of incoming parts");
+        const bool to_root = operation.kind == Kind::gather, from_root = operation.kind == Kind::scatter;
+        const size_t root_list = operation.peer == communicator_->rank ? n : 0;
+        require(parts.size() == (operation.kind == Kind::barrier ? 0 : from_root ? root_list : lists ? n : 1), "wrong number of parts");
+        require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : to_root ? root_list : from_root ? 1 : 0), "wrong number of incoming parts");
         require(!reduces || find_reduce(operation.reduction, parts[0].dtype), "this type cannot be reduced");
         if (operation.kind == Kind::all_to_all) {
             const size_t me = communicator_->rank;
             require(parts[me].length == operation.incoming[me].length, "a rank's part for itself must be as long as the incoming one");
         }
-        if (operation.kind == Kind::broadcast || operation.kind == Kind::send || operation.kind == Kind::recv)
+        if ((to_root || from_root) && root_list)
+            require(to_root ? parts[0].length == operation.incoming[operation.peer].length : parts[operation.peer].length == operation.incoming[0].length,
+                    "the root's own part must be as long as its memory");
+        if (is_rooted(operation.kind) || operation.kind == Kind::send || operation.kind == Kind::recv)
             require(operation.peer >= 0 && static_cast<size_t>(operation.peer) < n, "no such rank");
         if (operation.kind == Kind::send || operation.kind == Kind::recv) require(operation.peer != communicator_->rank, "a rank does not send to itself");
     }
@@ -274,6 +279,7 @@ public:
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
         DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
                               InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
+                              InstanceMethod("addressOf", &CollectivesAddon::address_of),
                               InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
                               InstanceValue("inlineBytes", Napi::Number::New(env, inline_bytes)),
                               InstanceValue("segmentBytes", Napi::Number::New(env, segment_bytes))});
@@ -331,6 +337,11 @@ private:
             throw Napi::RangeError::New(info.Env(), "no such reduction");
         find_reduce(static_cast<Reduction>(reduction), static_cast<DType>(dtype))(into.data, from.data, into.bytes() / bytes_of(static_cast<DType>(dtype)));
         return info.Env().Undefined();
+    }
+
+    // addressOf(typed array): of its first element
+    Napi::Value address_of(const Napi::CallbackInfo& info) {
+        return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory_of(info[0], "the array").data)));
     }
 
     Napi::FunctionReference constructor_;

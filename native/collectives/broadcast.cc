@@ -1,5 +1,6 @@
 // The root's x reaches every rank. What fits into one segment goes down a binomial tree, log₂ n rounds; what is longer goes down a
-// chain, segment by segment, so that every link carries x once and all links are busy together.
+// chain, segment by segment, so that every link carries x once and all links are busy together. The root sends before it has heard
+// from its neighbour, so that agreeing on the root costs the others a hop at most.
 #include <algorithm>
 
 #include "collectives.h"
@@ -24,12 +25,15 @@ void broadcast(Wire& wire, const Operation& operation) {
             if (place + child < n) children.push_back(place + child);
     }
 
+    Root agreed(wire, operation, x.length);
     const Message message = message_of(operation, x.length, x.bytes(), static_cast<uint32_t>(root));
     std::vector<Outgoing> out;
     out.reserve(children.size());
     if (place == 0) {
         for (int child : children) out.emplace_back(wire, rank_at(child), message).push(x.data, x.bytes());
+        agreed.check();
     } else {
+        agreed.check();
         Incoming in(wire, rank_at(parent), message);
         in.post(x.data, x.bytes());
         for (int child : children) out.emplace_back(wire, rank_at(child), message);

@@ -1,5 +1,7 @@
 // The collectives, each written once over engine.h. All block the calling (wire) thread; all throw Failure.
 #pragma once
+#include <optional>
+
 #include "message.h"
 #include "operation.h"
 
@@ -10,6 +12,8 @@ void reduce_scatter(Wire& wire, const Operation& operation);
 void all_gather(Wire& wire, const Operation& operation);
 void all_to_all(Wire& wire, const Operation& operation);
 void broadcast(Wire& wire, const Operation& operation);
+void gather(Wire& wire, const Operation& operation);
+void scatter(Wire& wire, const Operation& operation);
 void send(Wire& wire, const Operation& operation);
 void recv(Wire& wire, const Operation& operation);
 void barrier(Wire& wire, const Operation& operation);
@@ -20,6 +24,20 @@ void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chu
 // direct.cc: every rank sends chunks[r] to each rank r and adds what it gets in rank order; the sum replaces `into`. For small
 // sums. `count` is what errors speak of: the elements that the caller gave.
 void direct(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, const Memory& into, uint64_t count);
+
+// root.cc: every rank tells the next one its root, and compares what the one before tells. Where roots differ, so do those of two
+// neighbours, and they notice although the payload that one of them waits for is never sent. Made before anything is waited for;
+// check() comes before the first wait for payload, and after what this rank can send without.
+class Root {
+public:
+    Root(Wire& wire, const Operation& operation, uint64_t count);
+    void check();
+
+private:
+    Wire& wire_;
+    Message message_;
+    std::optional<Outgoing> out_;
+};
 
 // Where direct is taken: few bytes, and few altogether.
 inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= 65536; }

@@ -95,6 +95,8 @@ void Communicator::execute(Wire& wire, const Operation& operation) {
         case Kind::all_gather: return all_gather(wire, operation);
         case Kind::all_to_all: return all_to_all(wire, operation);
         case Kind::broadcast: return broadcast(wire, operation);
+        case Kind::gather: return gather(wire, operation);
+        case Kind::scatter: return scatter(wire, operation);
         case Kind::send: return send(wire, operation);
         case Kind::recv: return recv(wire, operation);
         case Kind::barrier: return barrier(wire, operation);

@@ -6,7 +6,7 @@
 namespace terse::collectives {
 namespace {
 
-constexpr uint32_t magic = 0x31535254;  // "TRS1"
+constexpr uint32_t magic = 0x32535254;  // "TRS2"
 
 std::string elements(uint64_t count, uint8_t dtype) {
     const char* type = dtype <= static_cast<uint8_t>(DType::boolean) ? name_of(static_cast<DType>(dtype)) : "unknown";
@@ -31,8 +31,9 @@ void compare(const Header& got, const Header& want, int peer, int rank) {
         refuse(theirs + " asks for " + name_of(static_cast<Reduction>(got.reduction)) + " and " + ours + " for " +
                name_of(static_cast<Reduction>(want.reduction)));
     if (got.agreement != want.agreement)
-        refuse(static_cast<Kind>(want.kind) == Kind::broadcast
-                   ? theirs + " broadcasts from root " + std::to_string(got.agreement) + " and " + ours + " from root " + std::to_string(want.agreement)
+        refuse(is_rooted(static_cast<Kind>(want.kind))
+                   ? "the root of this " + std::string(name_of(static_cast<Kind>(want.kind))) + " is rank " + std::to_string(got.agreement) + " on " + theirs +
+                         " and rank " + std::to_string(want.agreement) + " on " + ours
                    : theirs + " and " + ours + " give different lengths of the parts");
     if (got.bytes != want.bytes)
         refuse(theirs + " announces " + std::to_string(got.bytes) + " bytes where " + ours + " expects " + std::to_string(want.bytes));
@@ -46,7 +47,8 @@ Header header_of(const Message& m) {
 }  // namespace
 
 Message message_of(const Operation& operation, uint64_t count, uint64_t bytes, uint32_t agreement) {
-    const DType dtype = !operation.parts.empty() ? operation.parts[0].dtype : DType::u8;
+    const auto& memory = operation.parts.empty() ? operation.incoming : operation.parts;
+    const DType dtype = memory.empty() ? DType::u8 : memory[0].dtype;
     return {operation.kind, dtype, operation.reduction, operation.sequence, agreement, count, bytes};
 }
 

@@ -1,5 +1,5 @@
 /** The native collectives: engines and wire threads. `@terse/collectives` is the interface that people use. */
-import { loadAddon, type Memory } from "@terse/native-loader";
+import { loadAddon, type Memory, type TypedArray } from "@terse/native-loader";
 
 export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-loader";
 
@@ -13,6 +13,8 @@ export const kinds = {
   send: 6,
   recv: 7,
   barrier: 8,
+  gather: 9,
+  scatter: 10,
 } as const;
 
 /** Numbers as in operation.h. */
@@ -62,6 +64,8 @@ interface Collectives {
   ): [Communicator, Uint8Array[]];
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
+  /** Of the first element. The array must live as long as the address is used. */
+  addressOf(x: TypedArray): bigint;
   beat(host: string, port: number, hello: string, intervalMs: number): () => void;
 }
 

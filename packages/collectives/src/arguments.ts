@@ -49,6 +49,28 @@ export function checkAllToAll(outgoing: readonly Memory[], incoming: readonly Me
     );
 }
 
+/** Of a gather or scatter: the parts are the root's to give, and the other ranks' are not looked at. */
+export function checkRooted(
+  x: Memory,
+  root: number,
+  parts: readonly Memory[] | undefined,
+  { rank, size }: { rank: number; size: number },
+  call: string,
+): void {
+  const dtype = dtypeOf(x, `${call}: the memory`);
+  checkRank(root, size, call);
+  if (rank !== root) return;
+  if (!parts) throw new TypeError(`${call}: rank ${root} is the root and must give parts, one per rank`);
+  checkParts(parts, size, call);
+  const own = parts[root]!;
+  if (dtypeOf(own, call) !== dtype)
+    throw new TypeError(`${call}: the memory is ${dtype} and the parts are ${dtypeOf(own, call)}`);
+  if (own.length !== x.length)
+    throw new RangeError(
+      `${call}: the root's memory has ${x.length} elements, and parts[${root}], its own, has ${own.length}`,
+    );
+}
+
 export function checkNote(note: number): void {
   if (!Number.isInteger(note) || note < 0 || note > 127)
     throw new RangeError(`allToAll: a note is a whole number from 0 to 127, and is ${note}`);

@@ -7,6 +7,9 @@
  *   all-gather        (n − 1) c(r)            n − 1 messages
  *   all-to-all        Σ outgoing − own        n − 1 messages
  *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
+ *   gather            c(r); the root 0        1 message; the root none
+ *   scatter           0; the root S − c(r)    no message; the root n − 1
+ *     and in these three 1 more, a bare header by which neighbours agree on the root
  *   barrier           0                       ⌈log₂ n⌉ messages
  */
 
@@ -53,8 +56,23 @@ export function allToAllBytes(outgoing: readonly number[], rank: number): Volume
 export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
   const place = (rank - root + ranks) % ranks;
   const children = bytes > segmentBytes ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
-  return { bytes: children * bytes, messages: children };
+  return { bytes: children * bytes, messages: children + agreeing(ranks) };
 }
+
+/** `parts[r]`: bytes of rank r. */
+export function gatherBytes(parts: readonly number[], rank: number, root: number): Volume {
+  const sends = rank === root ? 0 : 1;
+  return { bytes: sends * parts[rank]!, messages: sends + agreeing(parts.length) };
+}
+
+/** `parts[r]`: bytes of rank r. */
+export function scatterBytes(parts: readonly number[], rank: number, root: number): Volume {
+  if (rank !== root) return { bytes: 0, messages: agreeing(parts.length) };
+  const all = parts.reduce((sum, part) => sum + part, 0);
+  return { bytes: all - parts[rank]!, messages: parts.length - 1 + agreeing(parts.length) };
+}
+
+const agreeing = (ranks: number) => (ranks > 1 ? 1 : 0);
 
 export function barrierBytes(ranks: number): Volume {
   return { bytes: 0, messages: Math.ceil(Math.log2(ranks)) };

@@ -1,36 +1,118 @@
 /** What every engine must do. A new one's test calls this with a function that makes its worlds. */
-import { describe, expect, it } from "vitest";
+import { collectives, type Memory } from "@terse/native-collectives";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   allGatherBytes,
   allReduceBytes,
   allToAllBytes,
   barrierBytes,
   broadcastBytes,
+  gatherBytes,
   reduceScatterBytes,
+  scatterBytes,
   type Volume,
 } from "./bytes.ts";
 import { CollectiveError } from "./errors.ts";
-import type { Group } from "./group.ts";
+import type { Group, Reduction } from "./group.ts";
 
 const mebibyte = 1 << 20;
-const types = [Uint8Array, Int8Array, Int16Array, Int32Array, BigInt64Array, Float32Array, Float64Array];
 type Numbers = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
-const ops = ["sum", "prod", "min", "max"] as const;
 
-const combine: Record<(typeof ops)[number], (a: number, b: number) => number> = {
+/** An array of one type: what is handed to the group, and the numbers in it. */
+interface Values {
+  readonly memory: Memory;
+  read(): number[];
+}
+interface Type {
+  readonly name: string;
+  readonly bytes: number;
+  make(numbers: readonly number[]): Values;
+}
+
+function typed(name: string, Type: { from(x: readonly number[]): Numbers; BYTES_PER_ELEMENT: number }): Type {
+  const make = (numbers: readonly number[]) => {
+    const memory = Type.from(numbers);
+    return { memory, read: () => Array.from(memory) };
+  };
+  return { name, bytes: Type.BYTES_PER_ELEMENT, make };
+}
+
+/** Storage of 16 bits for numbers that it holds exactly: the upper bits of an f32, with a smaller exponent for f16. */
+function halves(dtype: "f16" | "bf16"): Type {
+  const [shift, bias] = dtype === "f16" ? [13, 112 << 10] : [16, 0];
+  const bits = new Uint32Array(1);
+  const float = new Float32Array(bits.buffer);
+  const pack = (x: number) => {
+    float[0] = Math.abs(x);
+    return (x < 0 ? 0x8000 : 0) | (x === 0 ? 0 : (bits[0]! >>> shift) - bias);
+  };
+  const unpack = (half: number) => {
+    bits[0] = (half & 0x7fff) === 0 ? 0 : ((half & 0x7fff) + bias) << shift;
+    return half & 0x8000 ? -float[0]! : float[0]!;
+  };
+  const make = (numbers: readonly number[]) => {
+    const array = Uint16Array.from(numbers, pack);
+    const memory = { pointer: collectives().addressOf(array), length: array.length, dtype, device: "cpu", array };
+    return { memory, read: () => Array.from(array, unpack) };
+  };
+  return { name: dtype, bytes: 2, make };
+}
+
+const types: readonly Type[] = [
+  typed("u8", Uint8Array),
+  typed("i8", Int8Array),
+  typed("i16", Int16Array),
+  typed("i32", Int32Array),
+  {
+    name: "i64",
+    bytes: 8,
+    make: (numbers) => {
+      const memory = BigInt64Array.from(numbers, BigInt);
+      return { memory, read: () => Array.from(memory, Number) };
+    },
+  },
+  halves("f16"),
+  halves("bf16"),
+  typed("f32", Float32Array),
+  typed("f64", Float64Array),
+];
+
+const combine: Record<Exclude<Reduction, "mean">, (a: number, b: number) => number> = {
   sum: (a, b) => a + b,
   prod: (a, b) => a * b,
-  min: (a, b) => Math.min(a, b),
-  max: (a, b) => Math.max(a, b),
+  min: Math.min,
+  max: Math.max,
 };
 
+/** The plain reduction: rank after rank, kept in the type's own storage, where integers wrap. */
+function reduced(type: Type, op: Reduction, ranks: readonly number[][]): number[] {
+  const kept = ranks.map((numbers) => type.make(numbers).read());
+  const step = combine[op === "mean" ? "sum" : op];
+  const all = kept.reduce((sum, x) => type.make(sum.map((each, i) => step(each, x[i]!))).read());
+  return op === "mean" ? all.map((sum) => sum / ranks.length) : all;
+}
+
+/**
+ * What rank r of n gives: whole numbers on both sides of 0 that no type rounds, in any order of adding. Products are powers of
+ * two, and the mean of all ranks is whole.
+ */
+function operand(op: Reduction, rank: number, n: number, i: number): number {
+  const salt = (i * 7 + rank * 3 + (i >> 8)) % 5;
+  if (op === "prod") return salt % 2 === 0 ? 2 : -1;
+  return op === "mean" ? 2 * rank - (n - 1) + (i % 7) : salt - 2;
+}
+
+const period = 1280;
+
+/** f must repeat itself every `period` elements, as `value` does: most of a long array is copied. */
 function filled<T extends Numbers>(Type: new (length: number) => T, length: number, f: (i: number) => number): T {
   const x = new Type(length);
-  for (let i = 0; i < length; i++) x[i] = f(i);
+  for (let i = 0; i < Math.min(length, period); i++) x[i] = f(i);
+  for (let done = period; done < length; done *= 2) x.copyWithin(done, 0, done);
   return x;
 }
 
-/** Small whole numbers, so that no type rounds them and every order of adding gives the same. */
+/** Small whole numbers, the same again after 5 · 256. */
 const value = (rank: number, i: number) => ((i * 7 + rank * 3 + (i >> 8)) % 5) + 1;
 
 function total(ranks: number, i: number): number {
@@ -42,8 +124,11 @@ function total(ranks: number, i: number): number {
 /** Numbers whose sum depends on the order. */
 const rough = (rank: number, i: number) => Math.fround(Math.sin(i * 12.9898 + rank * 78.233) * 2 ** ((i + rank) % 20));
 
-/** Lengths where things go wrong: nothing, fewer than ranks, one more or less, the edges of inline messages and of segments. */
-const lengthsFor = (n: number) => [...new Set([0, 1, n - 1, n, n + 1, 2 * n + 1, 257])];
+/** Lengths where things go wrong: nothing, one more or less than the ranks, than the bytes and the bits of a word. */
+const lengthsFor = (n: number) => [...new Set([0, 1, n - 1, n, n + 1, 2 * n + 1, 7, 8, 9, 63, 64, 65, 257])];
+
+/** Some of many, others for every world: together the worlds see them all, each more than once. */
+const sample = <T>(all: readonly T[], n: number) => (n <= 3 ? all : all.filter((_, i) => i % 4 === n % 4));
 
 export function engineContract(name: string, makeWorld: (size: number) => Promise<Group[]>): void {
   async function withWorld(size: number, run: (groups: Group[]) => Promise<void>): Promise<void> {
@@ -57,72 +142,123 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
   const everywhere = <T>(groups: Group[], call: (group: Group, rank: number) => Promise<T>) =>
     Promise.all(groups.map((group) => call(group, group.rank)));
 
-  /** Runs the same call on all ranks and compares what each has sent with the closed form. */
+  /** Runs the same calls on all ranks and compares what each has sent with the closed form, or the sum of several. */
   async function counted(
     groups: Group[],
     call: (g: Group, r: number) => Promise<unknown>,
-    form: (r: number) => Volume,
+    form: (r: number) => Volume | Volume[],
   ) {
     const before = groups.map((group) => group.sent());
     await everywhere(groups, call);
     groups.forEach((group, rank) => {
       const sent = group.sent();
-      const { bytes, messages } = form(rank);
+      const volumes = [form(rank)].flat();
+      const messages = volumes.reduce((sum, volume) => sum + volume.messages, 0);
       expect({
         rank,
         bytes: sent.bytes - before[rank]!.bytes,
         messages: sent.messages - before[rank]!.messages,
         headerBytes: sent.headerBytes - before[rank]!.headerBytes,
-      }).toEqual({ rank, bytes, messages, headerBytes: 32 * messages });
+      }).toEqual({
+        rank,
+        bytes: volumes.reduce((sum, volume) => sum + volume.bytes, 0),
+        messages,
+        headerBytes: 32 * messages,
+      });
     });
   }
 
-  describe.each([1, 2, 3, 4, 5])(`${name}, %i ranks`, (n) => {
-    it("knows who is who", () =>
-      withWorld(n, async (groups) => {
-        expect(groups.map(({ rank, size }) => [rank, size])).toEqual(groups.map((_, rank) => [rank, n]));
-      }));
+  describe.each([1, 2, 3, 4, 5, 6, 7, 8, 9])(`${name}, %i ranks`, (n) => {
+    let groups: Group[];
+    beforeAll(async () => {
+      groups = await makeWorld(n);
+    });
+    afterAll(async () => {
+      await Promise.all(groups.map((group) => group.close()));
+    });
 
-    it("reduces every type with every operation at every awkward length, the same on all ranks", () =>
-      withWorld(n, async (groups) => {
-        for (const Type of types)
-          for (const op of ops)
-            for (const length of lengthsFor(n)) {
-              const big = Type === BigInt64Array;
-              const make = (f: (i: number) => number) =>
-                big
-                  ? BigInt64Array.from({ length }, (_, i) => BigInt(f(i)))
-                  : (Type as typeof Float64Array).from({ length }, (_, i) => f(i));
-              const want = make((i) => groups.map((_, rank) => value(rank, i)).reduce(combine[op]));
-              const xs = groups.map((_, rank) => make((i) => value(rank, i)));
-              await counted(
-                groups,
-                (group, rank) => group.allReduce(xs[rank]!, op),
-                (rank) => allReduceBytes(length, Type.BYTES_PER_ELEMENT, n, rank),
-              );
-              for (const x of xs) expect(x, `${Type.name} ${op} ${length}`).toEqual(want);
-            }
-      }));
+    it("knows who is who", () => {
+      expect(groups.map(({ rank, size }) => [rank, size])).toEqual(groups.map((_, rank) => [rank, n]));
+    });
 
-    it.each([8192, 8193, 65536 * 3 + 5, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3])(
-      "adds %i bytes",
-      (length) =>
-        withWorld(n, async (groups) => {
-          const want = filled(Uint8Array, length, (i) => total(n, i));
-          const xs = groups.map(({ rank }) => filled(Uint8Array, length, (i) => value(rank, i)));
+    it("reduces every type with every operation at every awkward length, the same on all ranks", async () => {
+      for (const type of types)
+        for (const op of ["sum", "prod", "min", "max", "mean"] as const) {
+          if (op === "mean" && !["f16", "bf16", "f32", "f64"].includes(type.name)) continue;
+          const cases = lengthsFor(n).map((length) => {
+            const numbers = groups.map((_, rank) => Array.from({ length }, (_, i) => operand(op, rank, n, i)));
+            return { length, want: reduced(type, op, numbers), xs: numbers.map((each) => type.make(each)) };
+          });
           await counted(
             groups,
-            (group, rank) => group.allReduce(xs[rank]!),
-            (rank) => allReduceBytes(length, 1, n, rank),
+            (group, rank) => Promise.all(cases.map(({ xs }) => group.allReduce(xs[rank]!.memory, op))),
+            (rank) => cases.map(({ length }) => allReduceBytes(length, type.bytes, n, rank)),
           );
-          for (const x of xs) expect(Buffer.compare(x, want)).toBe(0);
-        }),
+          for (const { length, want, xs } of cases)
+            for (const x of xs) expect(x.read(), `${type.name} ${op} ${length}`).toEqual(want);
+        }
+    });
+
+    it("moves every type in every other way", async () => {
+      const root = n - 1;
+      const own = (type: Type, r: number) => type.make([r, -r, 2].slice(0, r % 4)); // 0 to 3 elements
+      for (const type of types) {
+        const blank = (r: number) => type.make(own(type, r).read().fill(9));
+        await everywhere(groups, async (group, rank) => {
+          const everyone = (of: (type: Type, r: number) => Values) => groups.map((_, r) => of(type, r));
+          const memories = (all: readonly Values[]) => all.map(({ memory }) => memory);
+          const want = everyone(own).map((each) => each.read());
+          const [gathered, collected, swapped] = [everyone(own), everyone(own), everyone((_, r) => blank(r))];
+          groups.forEach((_, r) => {
+            if (r !== rank) gathered[r] = blank(r);
+            collected[r] = blank(r);
+          });
+          const outgoing = groups.map(() => own(type, rank));
+          const [spread, told] = [blank(rank), type.make(rank === root ? [1, -2, 0] : [9, 9, 9])];
+          const calls: Promise<unknown>[] = [
+            group.allGather(memories(gathered)),
+            group.gather(own(type, rank).memory, root, memories(collected)),
+            group.scatter(spread.memory, root, memories(everyone(own))),
+            group.allToAll(memories(outgoing), memories(swapped)),
+            group.broadcast(told.memory, root),
+          ];
+          const heard = blank((rank + n - 1) % n);
+          if (n > 1)
+            calls.push(
+              group.send(own(type, rank).memory, (rank + 1) % n),
+              group.recv(heard.memory, (rank + n - 1) % n),
+            );
+          await Promise.all(calls);
+          const kept = type.make([1, -2, 0]).read();
+          expect(gathered.map((each) => each.read())).toEqual(want);
+          if (rank === root) expect(collected.map((each) => each.read())).toEqual(want);
+          expect(spread.read()).toEqual(want[rank]);
+          expect(swapped.map((each) => each.read())).toEqual(want);
+          expect(told.read()).toEqual(kept);
+          if (n > 1) expect(heard.read()).toEqual(want[(rank + n - 1) % n]);
+        });
+      }
+    });
+
+    it.each(sample([8191, 8192, 8193, 65536 * 3 + 5, mebibyte - 1, mebibyte, mebibyte + 1, 4 * mebibyte + 3], n))(
+      "adds %i bytes",
+      async (length) => {
+        const want = filled(Uint8Array, length, (i) => total(n, i));
+        const xs = groups.map(({ rank }) => filled(Uint8Array, length, (i) => value(rank, i)));
+        await counted(
+          groups,
+          (group, rank) => group.allReduce(xs[rank]!),
+          (rank) => allReduceBytes(length, 1, n, rank),
+        );
+        for (const x of xs) expect(Buffer.compare(x, want)).toBe(0);
+      },
     );
 
-    it.each([5, 2000, 300_001])("rounds sums of %i floats alike on all ranks, and alike every time", (length) =>
-      withWorld(n, async (groups) => {
+    it.each(sample([5, 2000, 20_011, 300_001], n))(
+      "rounds sums of %i floats alike on all ranks, and alike every time",
+      async (length) => {
         const run = async () => {
-          const xs = groups.map(({ rank }) => filled(Float32Array, length, (i) => rough(rank, i)));
+          const xs = groups.map(({ rank }) => Float32Array.from({ length }, (_, i) => rough(rank, i)));
           await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!));
           return xs;
         };
@@ -134,251 +270,274 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
           const exact = terms.reduce((sum, term) => sum + term, 0);
           expect(Math.abs(first[0]![i]! - exact)).toBeLessThanOrEqual(n * 2 ** -24 * size);
         }
-      }),
+      },
     );
 
     it.each([
       ["few", (r: number) => (r === 1 ? 0 : 3 * r + 1)],
-      ["many", (r: number) => (r === 1 ? 0 : 100_000 * r + 77)],
-    ])("reduces and scatters parts of unequal lengths, %s elements", (_, lengthOf) =>
-      withWorld(n, async (groups) => {
-        const lengths = groups.map(({ rank }) => lengthOf(rank));
-        const parts = groups.map(({ rank }) =>
-          lengths.map((length, r) => filled(Int32Array, length, (i) => value(rank, i + r))),
-        );
-        await counted(
-          groups,
-          (group, rank) => group.reduceScatter(parts[rank]!),
-          (rank) =>
-            reduceScatterBytes(
-              lengths.map((length) => 4 * length),
-              rank,
-            ),
-        );
-        groups.forEach(({ rank }) => {
-          const want = filled(Int32Array, lengths[rank]!, (i) => total(n, i + rank));
-          expect(Buffer.compare(bytesOf(parts[rank]![rank]!), bytesOf(want))).toBe(0);
-        });
-      }),
-    );
+      ["many", (r: number) => (r === 1 ? 0 : 30_000 * r + 77)],
+    ])("reduces and scatters parts of unequal lengths, %s elements", async (_, lengthOf) => {
+      const lengths = groups.map(({ rank }) => lengthOf(rank));
+      const parts = groups.map(({ rank }) =>
+        lengths.map((length, r) => filled(Int32Array, length, (i) => value(rank, i + r))),
+      );
+      await counted(
+        groups,
+        (group, rank) => group.reduceScatter(parts[rank]!),
+        (rank) =>
+          reduceScatterBytes(
+            lengths.map((length) => 4 * length),
+            rank,
+          ),
+      );
+      groups.forEach(({ rank }) => {
+        const want = filled(Int32Array, lengths[rank]!, (i) => total(n, i + rank));
+        expect(Buffer.compare(bytesOf(parts[rank]![rank]!), bytesOf(want))).toBe(0);
+      });
+    });
 
-    it.each([
-      ["small", (r: number) => (r === 0 ? 0 : 5 * r)],
-      ["large", (r: number) => (r === 0 ? 0 : mebibyte - 2 + r)],
+    const shapes: [string, (r: number) => number][] = [
+      ["small", (r) => (r === 0 ? 0 : 5 * r)],
+      ["large", (r) => (r === 0 ? 0 : r < 4 ? mebibyte - 2 + r : 8190 + r)], // a segment, and what rides with a header, ± 1
       ["equal", () => 1000],
-    ])("gathers %s parts on all ranks", (_, lengthOf) =>
-      withWorld(n, async (groups) => {
-        const lengths = groups.map(({ rank }) => lengthOf(rank));
-        const whole = lengths.map((length, r) => filled(Uint8Array, length, (i) => value(r, i)));
-        const parts = groups.map(({ rank }) =>
-          whole.map((part, r) => (r === rank ? part.slice() : new Uint8Array(part.length))),
-        );
+    ];
+    it.each(shapes)("gathers %s parts on all ranks", async (_, lengthOf) => {
+      const lengths = groups.map(({ rank }) => lengthOf(rank));
+      const whole = lengths.map((length, r) => filled(Uint8Array, length, (i) => value(r, i)));
+      const parts = groups.map(({ rank }) =>
+        whole.map((part, r) => (r === rank ? part.slice() : new Uint8Array(part.length))),
+      );
+      await counted(
+        groups,
+        (group, rank) => group.allGather(parts[rank]!),
+        (rank) => allGatherBytes(lengths, rank),
+      );
+      for (const mine of parts) for (const [r, part] of mine.entries()) expect(Buffer.compare(part, whole[r]!)).toBe(0);
+    });
+
+    it.each(shapes)("gathers %s parts at a root and scatters them from it", async (_, lengthOf) => {
+      const lengths = groups.map(({ rank }) => lengthOf(rank));
+      const whole = lengths.map((length, r) => filled(Uint8Array, length, (i) => value(r, i)));
+      for (const root of new Set([0, n >> 1, n - 1])) {
+        const parts = lengths.map((length) => new Uint8Array(length));
         await counted(
           groups,
-          (group, rank) => group.allGather(parts[rank]!),
-          (rank) => allGatherBytes(lengths, rank),
+          (group, rank) => group.gather(whole[rank]!.slice(), root, rank === root ? parts : undefined),
+          (rank) => gatherBytes(lengths, rank, root),
         );
-        for (const mine of parts)
-          for (const [r, part] of mine.entries()) expect(Buffer.compare(part, whole[r]!)).toBe(0);
-      }),
-    );
+        for (const [r, part] of parts.entries()) expect(Buffer.compare(part, whole[r]!)).toBe(0);
+        const xs = lengths.map((length) => new Uint8Array(length));
+        await counted(
+          groups,
+          (group, rank) => group.scatter(xs[rank]!, root, rank === root ? parts : undefined),
+          (rank) => scatterBytes(lengths, rank, root),
+        );
+        for (const [r, x] of xs.entries()) expect(Buffer.compare(x, whole[r]!)).toBe(0);
+      }
+    });
 
     it.each([
       ["small", (from: number, to: number) => (from * 3 + to) % 4],
-      ["large", (from: number, to: number) => ((from + to) % 3) * (mebibyte / 2 + 1)],
-    ])("exchanges %s parts of all to all", (_, lengthOf) =>
-      withWorld(n, async (groups) => {
-        const outgoing = groups.map(({ rank }) =>
-          groups.map(({ rank: to }) => filled(Int16Array, lengthOf(rank, to), (i) => value(rank * 10 + to, i))),
-        );
-        const incoming = groups.map(({ rank }) => groups.map(({ rank: from }) => new Int16Array(lengthOf(from, rank))));
-        await counted(
-          groups,
-          (group, rank) => group.allToAll(outgoing[rank]!, incoming[rank]!),
-          (rank) =>
-            allToAllBytes(
-              outgoing[rank]!.map((part) => part.byteLength),
-              rank,
-            ),
-        );
-        for (const { rank } of groups)
-          for (const { rank: from } of groups)
-            expect(Buffer.compare(bytesOf(incoming[rank]![from]!), bytesOf(outgoing[from]![rank]!))).toBe(0);
-      }),
+      ["large", (from: number, to: number) => ((from + to) % 3) * (from < 3 ? mebibyte / 2 + 1 : 5000)],
+    ])("exchanges %s parts of all to all", async (_, lengthOf) => {
+      const outgoing = groups.map(({ rank }) =>
+        groups.map(({ rank: to }) => filled(Int16Array, lengthOf(rank, to), (i) => value(rank * 10 + to, i))),
+      );
+      const incoming = groups.map(({ rank }) => groups.map(({ rank: from }) => new Int16Array(lengthOf(from, rank))));
+      await counted(
+        groups,
+        (group, rank) => group.allToAll(outgoing[rank]!, incoming[rank]!),
+        (rank) =>
+          allToAllBytes(
+            outgoing[rank]!.map((part) => part.byteLength),
+            rank,
+          ),
+      );
+      for (const { rank } of groups)
+        for (const { rank: from } of groups)
+          expect(Buffer.compare(bytesOf(incoming[rank]![from]!), bytesOf(outgoing[from]![rank]!))).toBe(0);
+    });
+
+    it.each(sample([0, 1, 1001, 8193, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 1], n))(
+      "broadcasts %i bytes from one root and another",
+      async (length) => {
+        const pattern = filled(Uint8Array, length + n, (i) => value(0, i));
+        for (const root of new Set([0, n >> 1, n - 1])) {
+          const xs = groups.map(({ rank }) =>
+            rank === root ? pattern.slice(root, root + length) : new Uint8Array(length),
+          );
+          await counted(
+            groups,
+            (group, rank) => group.broadcast(xs[rank]!, root),
+            (rank) => broadcastBytes(length, n, rank, root),
+          );
+          for (const x of xs) expect(Buffer.compare(x, xs[root]!)).toBe(0);
+        }
+      },
     );
 
-    it.each([0, 1, 1001, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 1])(
-      "broadcasts %i bytes from every root",
-      (length) =>
-        withWorld(n, async (groups) => {
-          const pattern = filled(Uint8Array, length + n, (i) => value(0, i));
-          for (const { rank: root } of groups) {
-            const xs = groups.map(({ rank }) =>
-              rank === root ? pattern.slice(root, root + length) : new Uint8Array(length),
-            );
-            await counted(
-              groups,
-              (group, rank) => group.broadcast(xs[rank]!, root),
-              (rank) => broadcastBytes(length, n, rank, root),
-            );
-            for (const x of xs) expect(Buffer.compare(x, xs[root]!)).toBe(0);
-          }
-        }),
-    );
+    it("carries every rank's note beside an all-to-all, even an empty one", async () => {
+      for (const length of [0, 3, 100_000]) {
+        const parts = () => groups.map(() => new Uint8Array(length));
+        const heard = await everywhere(groups, (group, rank) => group.allToAll(parts(), parts(), { note: 127 - rank }));
+        for (const notes of heard) expect(notes).toEqual(groups.map(({ rank }) => 127 - rank));
+      }
+      const parts = groups.map(() => new Uint8Array(1));
+      expect(await everywhere(groups, (group) => group.allToAll(parts, parts))).toEqual(
+        groups.map(() => groups.map(() => 0)),
+      );
+      await expect(groups[0]!.allToAll(parts, parts, { note: 128 })).rejects.toThrow(RangeError);
+    });
 
-    it("carries every rank's note beside an all-to-all, even an empty one", () =>
-      withWorld(n, async (groups) => {
-        for (const length of [0, 3, 100_000]) {
-          const parts = () => groups.map(() => new Uint8Array(length));
-          const heard = await everywhere(groups, (group, rank) =>
-            group.allToAll(parts(), parts(), { note: 127 - rank }),
-          );
-          for (const notes of heard) expect(notes).toEqual(groups.map(({ rank }) => 127 - rank));
+    it("takes the mean of floats, which is the rounded sum divided once", async () => {
+      for (const Type of [Float32Array, Float64Array])
+        for (const length of [1, 50, 40_001]) {
+          const make = () =>
+            groups.map(({ rank }) => (Type as typeof Float64Array).from({ length }, (_, i) => rough(rank, i)));
+          const [sums, means, scattered] = [make(), make(), make()];
+          await everywhere(groups, (group, rank) => group.allReduce(sums[rank]!));
+          await everywhere(groups, (group, rank) => group.allReduce(means[rank]!, "mean"));
+          const want = (Type as typeof Float64Array).from(sums[0]!, (sum) => sum / n);
+          for (const mean of means) expect(Buffer.compare(bytesOf(mean), bytesOf(want))).toBe(0);
+          // The same cut as the all-reduce makes, so the same sums.
+          const cut = (x: Float64Array) =>
+            groups.map(({ rank: r }) => x.subarray(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n)));
+          await everywhere(groups, (group, rank) => group.reduceScatter(cut(scattered[rank]!), "mean"));
+          for (const { rank } of groups)
+            expect(Buffer.compare(bytesOf(cut(scattered[rank]!)[rank]!), bytesOf(cut(want)[rank]!))).toBe(0);
         }
-        const parts = groups.map(() => new Uint8Array(1));
-        expect(await everywhere(groups, (group) => group.allToAll(parts, parts))).toEqual(
-          groups.map(() => groups.map(() => 0)),
+      await expect(groups[0]!.allReduce(new Int32Array(1), "mean")).rejects.toThrow("i32 has no exact mean");
+    });
+
+    it("sends and receives in any order of the calls", async () => {
+      const lengths = [0, 1, 5000, 2 * mebibyte + 1];
+      await everywhere(groups, async (group, rank) => {
+        const others = groups.map((each) => each.rank).filter((each) => each !== rank);
+        const arrived = new Map(others.map((from) => [from, lengths.map((length) => new Uint8Array(length))]));
+        // Receives first, and from the far end: neither may wait for the other.
+        const receives = others.toReversed().flatMap((from) => arrived.get(from)!.map((x) => group.recv(x, from)));
+        const sends = others.flatMap((to) =>
+          lengths.map((length) => group.send(new Uint8Array(length).fill(rank * n + to), to)),
         );
-        await expect(groups[0]!.allToAll(parts, parts, { note: 128 })).rejects.toThrow(RangeError);
-      }));
+        await Promise.all([...receives, ...sends]);
+        for (const from of others)
+          arrived.get(from)!.forEach((x, k) => {
+            expect(Buffer.compare(x, new Uint8Array(lengths[k]!).fill(from * n + rank))).toBe(0);
+          });
+      });
+    });
 
-    it("takes the mean of floats, which is the rounded sum divided once", () =>
-      withWorld(n, async (groups) => {
-        for (const Type of [Float32Array, Float64Array])
-          for (const length of [1, 50, 40_001]) {
-            const make = () =>
-              groups.map(({ rank }) => filled(Type as typeof Float64Array, length, (i) => rough(rank, i)));
-            const [sums, means, scattered] = [make(), make(), make()];
-            await everywhere(groups, (group, rank) => group.allReduce(sums[rank]!));
-            await everywhere(groups, (group, rank) => group.allReduce(means[rank]!, "mean"));
-            const want = (Type as typeof Float64Array).from(sums[0]!, (sum) => sum / n);
-            for (const mean of means) expect(Buffer.compare(bytesOf(mean), bytesOf(want))).toBe(0);
-            // The same cut as the all-reduce makes, so the same sums.
-            const cut = (x: Float64Array) =>
-              groups.map(({ rank: r }) => x.subarray(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n)));
-            await everywhere(groups, (group, rank) => group.reduceScatter(cut(scattered[rank]!), "mean"));
-            for (const { rank } of groups)
-              expect(Buffer.compare(bytesOf(cut(scattered[rank]!)[rank]!), bytesOf(cut(want)[rank]!))).toBe(0);
-          }
-        await expect(groups[0]!.allReduce(new Int32Array(1), "mean")).rejects.toThrow("i32 has no exact mean");
-      }));
-
-    it("sends and receives in any order of the calls", () =>
-      withWorld(n, async (groups) => {
-        const lengths = [0, 1, 5000, 2 * mebibyte + 1];
-        await everywhere(groups, async (group, rank) => {
-          const others = groups.map((each) => each.rank).filter((each) => each !== rank);
-          const arrived = new Map(others.map((from) => [from, lengths.map((length) => new Uint8Array(length))]));
-          // Receives first, and from the far end: neither may wait for the other.
-          const receives = others.toReversed().flatMap((from) => arrived.get(from)!.map((x) => group.recv(x, from)));
-          const sends = others.flatMap((to) =>
-            lengths.map((length) => group.send(new Uint8Array(length).fill(rank * n + to), to)),
-          );
-          await Promise.all([...receives, ...sends]);
-          for (const from of others)
-            arrived.get(from)!.forEach((x, k) => {
-              expect(Buffer.compare(x, new Uint8Array(lengths[k]!).fill(from * n + rank))).toBe(0);
-            });
-        });
-      }));
-
-    it("lets nobody out of a barrier before all are in", () =>
-      withWorld(n, async (groups) => {
-        let inside = 0;
-        await counted(
-          groups,
-          async (group, rank) => {
-            await new Promise((resolve) => setTimeout(resolve, 5 * rank));
-            inside++;
-            await group.barrier();
-            expect(inside).toBe(n);
-          },
-          () => barrierBytes(n),
-        );
-      }));
-
-    it("keeps the order of operations in flight", () =>
-      withWorld(n, async (groups) => {
-        await everywhere(groups, async (group, rank) => {
-          const x = Float64Array.from({ length: 3000 }, () => rank + 1);
-          const settled: number[] = [];
-          const calls = [
-            group.allReduce(x), // n (n + 1) / 2
-            group.allReduce(x, "max"), // the same
-            group.broadcast(x, n - 1),
-            group.allReduce(x), // n times that
-            group.barrier(),
-          ].map((call, k) => call.then(() => settled.push(k)));
-          await Promise.all(calls);
-          expect(settled).toEqual([0, 1, 2, 3, 4]);
-          expect(x.every((each) => each === (n * n * (n + 1)) / 2)).toBe(true);
-        });
-      }));
-
-    it("touches only the view that it was given", () =>
-      withWorld(n, async (groups) => {
-        for (const length of [3, 50_000]) {
-          const buffers = groups.map(() => new Float32Array(length + 10).fill(-1));
-          await everywhere(groups, (group, rank) => group.allReduce(buffers[rank]!.subarray(7, 7 + length).fill(rank)));
-          for (const buffer of buffers) {
-            const want = filled(Float32Array, length + 10, (i) => (i < 7 || i >= 7 + length ? -1 : (n * (n - 1)) / 2));
-            expect(Buffer.compare(bytesOf(buffer), bytesOf(want))).toBe(0);
-          }
-        }
-      }));
-
-    it("refuses arguments that cannot be right, and goes on", () =>
-      withWorld(n, async (groups) => {
-        await everywhere(groups, async (group, rank) => {
-          const part = new Float32Array(2);
-          const tooMany = Array.from({ length: n + 1 }, () => part);
-          await expect(group.allGather(tooMany)).rejects.toThrow(
-            `allGather: parts must have one entry per rank, so ${n}, and has ${n + 1}`,
-          );
-          await expect(group.reduceScatter([])).rejects.toThrow(RangeError);
-          await expect(group.broadcast(part, n)).rejects.toThrow(`broadcast: there is no rank ${n} among ${n}`);
-          await expect(group.send(part, rank)).rejects.toThrow(RangeError);
-          await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
-          await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow(
-            "max of a Uint32Array is not supported",
-          );
-          await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
-          const onDevice = { pointer: 0n, length: 1, dtype: "f32", device: "cuda:0" } as const;
-          await expect(group.allReduce(onDevice)).rejects.toThrow("the memory is on cuda:0");
-          const mixed = groups.map(({ rank: r }) => (r === n - 1 ? new Float64Array(2) : part));
-          if (n > 1) await expect(group.allGather(mixed)).rejects.toThrow("parts[0] is f32");
+    it("lets nobody out of a barrier before all are in", async () => {
+      let inside = 0;
+      await counted(
+        groups,
+        async (group, rank) => {
+          await new Promise((resolve) => setTimeout(resolve, 5 * rank));
+          inside++;
           await group.barrier();
-        });
-      }));
+          expect(inside).toBe(n);
+        },
+        () => barrierBytes(n),
+      );
+    });
 
-    it("hands a NaN on through min and max", () =>
-      withWorld(n, async (groups) => {
-        await everywhere(groups, async (group, rank) => {
-          for (const op of ["min", "max"] as const) {
-            const x = Float32Array.of(rank === n - 1 ? Number.NaN : rank, rank);
-            await group.allReduce(x, op);
-            expect([...x]).toEqual([Number.NaN, op === "min" ? 0 : n - 1]);
-          }
-        });
-      }));
+    it("keeps the order of operations in flight", async () => {
+      await everywhere(groups, async (group, rank) => {
+        const x = Float64Array.from({ length: 3000 }, () => rank + 1);
+        const settled: number[] = [];
+        const calls = [
+          group.allReduce(x), // n (n + 1) / 2
+          group.allReduce(x, "max"), // the same
+          group.broadcast(x, n - 1),
+          group.allReduce(x), // n times that
+          group.barrier(),
+        ].map((call, k) => call.then(() => settled.push(k)));
+        await Promise.all(calls);
+        expect(settled).toEqual([0, 1, 2, 3, 4]);
+        expect(x.every((each) => each === (n * n * (n + 1)) / 2)).toBe(true);
+      });
+    });
 
-    it("splits by color and key, and works in both groups", () =>
-      withWorld(n, async (groups) => {
-        await everywhere(groups, async (group, rank) => {
-          // Even ranks in reverse order, odd ones as they are.
-          const inner = (await group.split(rank % 2, rank % 2 === 0 ? -rank : 0))!;
-          const members = groups.map((each) => each.rank).filter((each) => each % 2 === rank % 2);
-          if (rank % 2 === 0) members.reverse();
-          expect([inner.rank, inner.size]).toEqual([members.indexOf(rank), members.length]);
-          const x = Int32Array.of(rank);
-          const parts = members.map((_, r) => (r === inner.rank ? Int32Array.of(rank) : new Int32Array(1)));
-          await Promise.all([group.allReduce(x), inner.allGather(parts)]);
-          expect(x[0]).toBe((n * (n - 1)) / 2);
-          expect(parts.map(([part]) => part)).toEqual(members);
-          expect(await group.split(undefined)).toBeUndefined();
-          await inner.close();
-        });
-      }));
+    it("touches only the view that it was given", async () => {
+      for (const length of [3, 50_000]) {
+        const buffers = groups.map(() => new Float32Array(length + 10).fill(-1));
+        await everywhere(groups, (group, rank) => group.allReduce(buffers[rank]!.subarray(7, 7 + length).fill(rank)));
+        for (const buffer of buffers) {
+          const want = new Float32Array(length + 10).fill(-1);
+          want.fill((n * (n - 1)) / 2, 7, 7 + length);
+          expect(Buffer.compare(bytesOf(buffer), bytesOf(want))).toBe(0);
+        }
+      }
+    });
+
+    it("refuses arguments that cannot be right, and goes on", async () => {
+      await everywhere(groups, async (group, rank) => {
+        const part = new Float32Array(2);
+        const tooMany = Array.from({ length: n + 1 }, () => part);
+        await expect(group.allGather(tooMany)).rejects.toThrow(
+          `allGather: parts must have one entry per rank, so ${n}, and has ${n + 1}`,
+        );
+        await expect(group.reduceScatter([])).rejects.toThrow(RangeError);
+        await expect(group.broadcast(part, n)).rejects.toThrow(`broadcast: there is no rank ${n} among ${n}`);
+        await expect(group.gather(part, n, [])).rejects.toThrow(`gather: there is no rank ${n} among ${n}`);
+        if (rank === 0) {
+          await expect(group.gather(part, 0)).rejects.toThrow("gather: rank 0 is the root and must give parts");
+          const parts = groups.map(() => new Float32Array(3));
+          await expect(group.gather(part, 0, parts)).rejects.toThrow(
+            "gather: the root's memory has 2 elements, and parts[0], its own, has 3",
+          );
+          await expect(group.scatter(new Int32Array(3), 0, parts)).rejects.toThrow(
+            "scatter: the memory is i32 and the parts are f32",
+          );
+        }
+        await expect(group.send(part, rank)).rejects.toThrow(RangeError);
+        await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
+        await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow(
+          "max of a Uint32Array is not supported",
+        );
+        await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
+        const onDevice = { pointer: 0n, length: 1, dtype: "f32", device: "cuda:0" } as const;
+        await expect(group.allReduce(onDevice)).rejects.toThrow("the memory is on cuda:0");
+        const mixed = groups.map(({ rank: r }) => (r === n - 1 ? new Float64Array(2) : part));
+        if (n > 1) await expect(group.allGather(mixed)).rejects.toThrow("parts[0] is f32");
+        await group.barrier();
+      });
+    });
+
+    it("hands a NaN on through min and max", async () => {
+      await everywhere(groups, async (group, rank) => {
+        for (const op of ["min", "max"] as const) {
+          const x = Float32Array.of(rank === n - 1 ? Number.NaN : rank, rank);
+          await group.allReduce(x, op);
+          expect([...x]).toEqual([Number.NaN, op === "min" ? 0 : n - 1]);
+        }
+      });
+    });
+
+    it("splits by color and key, and splits what it has split, and works in all groups", async () => {
+      await everywhere(groups, async (group, rank) => {
+        // Even ranks in reverse order, odd ones as they are.
+        const inner = (await group.split(rank % 2, rank % 2 === 0 ? -rank : 0))!;
+        const members = groups.map((each) => each.rank).filter((each) => each % 2 === rank % 2);
+        if (rank % 2 === 0) members.reverse();
+        expect([inner.rank, inner.size]).toEqual([members.indexOf(rank), members.length]);
+        const x = Int32Array.of(rank);
+        const parts = members.map((_, r) => (r === inner.rank ? Int32Array.of(rank) : new Int32Array(1)));
+        await Promise.all([group.allReduce(x), inner.allGather(parts)]);
+        expect(x[0]).toBe((n * (n - 1)) / 2);
+        expect(parts.map(([part]) => part)).toEqual(members);
+        // A group of a group: its first member alone, and the rest; all three are used at once.
+        const innermost = (await inner.split(Math.min(inner.rank, 1)))!;
+        const [y, z] = [Int32Array.of(rank), Int32Array.of(rank)];
+        await Promise.all([group.allReduce(x, "max"), innermost.allReduce(y), inner.broadcast(z, 0)]);
+        const rest = members.slice(1).reduce((sum, each) => sum + each, 0);
+        expect([x[0], y[0], z[0]]).toEqual([(n * (n - 1)) / 2, inner.rank === 0 ? rank : rest, members[0]]);
+        expect(innermost.size).toBe(inner.rank === 0 ? 1 : members.length - 1);
+        await innermost.close();
+        expect(await group.split(undefined)).toBeUndefined();
+        await inner.close();
+      });
+    });
 
     it("ends for everybody when one aborts", () =>
       withWorld(n, async (groups) => {
@@ -484,11 +643,31 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
         /all-to-all number 1 failed on rank 1: rank 0 has 3 f32 where rank 1 has 4 f32/,
       ));
 
-    it("fail together over the root", () =>
-      disagree(
-        (group, rank) => group.broadcast(new Float32Array(3), rank === 0 ? 0 : 1),
-        /broadcasts? from root|every rank must call/,
-      ));
+    const views: [string, (rank: number) => number][] = [
+      ["one rank has another root", (rank) => (rank === 0 ? 0 : 1)],
+      ["everybody waits for the next rank", (rank) => (rank + 1) % n],
+      ["everybody is the root", (rank) => rank],
+    ];
+    describe.each(views)("where %s", (_, rootOf) => {
+      const sentence = (call: string) =>
+        new RegExp(
+          `^${call} number 1 failed on rank \\d: the root of this ${call} is rank \\d on rank \\d and rank \\d on rank \\d$`,
+        );
+      it.each([0, 3, 100_000])("fail together over the root of %i elements", async (length) => {
+        const x = () => new Float32Array(length);
+        const parts = () => Array.from({ length: n }, x);
+        await disagree((group, rank) => group.broadcast(x(), rootOf(rank)), sentence("broadcast"));
+        await disagree((group, rank) => group.gather(x(), rootOf(rank), parts()), sentence("gather"));
+        await disagree((group, rank) => group.scatter(x(), rootOf(rank), parts()), sentence("scatter"));
+      });
+    });
+
+    it("fail together over the lengths of a gather or a scatter", async () => {
+      const parts = (odd: number) => Array.from({ length: n }, (_, r) => new Float32Array(r === 1 ? odd : 3));
+      const counts = /rank [01] has [34] f32 where rank [01] has [34] f32/;
+      await disagree((group) => group.gather(new Float32Array(3), 0, parts(4)), counts);
+      await disagree((group) => group.scatter(new Float32Array(3), 0, parts(4)), counts);
+    });
 
     it("fail together over what is sent and received", () =>
       disagree(async (group, rank) => {

@@ -36,7 +36,12 @@ export interface Group extends AsyncDisposable {
    * `note`, 0 to 127, is a word to every rank that rides in the messages' headers; the result is what each rank said.
    */
   allToAll(outgoing: readonly Memory[], incoming: readonly Memory[], options?: { note?: number }): Promise<number[]>;
+  /** The root's `x` replaces that of the others. */
   broadcast(x: Memory, root: number): Promise<void>;
+  /** Every rank's `x` arrives at the root as `parts[r]`; the other ranks need none. Lengths may differ by rank, and be 0. */
+  gather(x: Memory, root: number, parts?: readonly Memory[]): Promise<void>;
+  /** The root's `parts[r]` arrives as rank r's `x`; the other ranks need no parts. Lengths may differ by rank, and be 0. */
+  scatter(x: Memory, root: number, parts?: readonly Memory[]): Promise<void>;
   send(x: Memory, to: number): Promise<void>;
   recv(x: Memory, from: number): Promise<void>;
   barrier(): Promise<void>;

@@ -1,5 +1,13 @@
 import { type Communicator, kinds, type Memory, type NativeFailure, reductions } from "@terse/native-collectives";
-import { checkAllToAll, checkMemory, checkNote, checkParts, checkRank, checkReduction } from "./arguments.ts";
+import {
+  checkAllToAll,
+  checkMemory,
+  checkNote,
+  checkParts,
+  checkRank,
+  checkReduction,
+  checkRooted,
+} from "./arguments.ts";
 import { CollectiveError, RankLostError } from "./errors.ts";
 import type { Group, Reduction, Sent } from "./group.ts";
 import type { Meeting } from "./meeting.ts";
@@ -97,6 +105,20 @@ export class NativeGroup implements Group {
       checkMemory(x, "broadcast");
       checkRank(root, this.size, "broadcast");
     });
+  }
+
+  async gather(x: Memory, root: number, parts?: readonly Memory[]): Promise<void> {
+    const arriving = root === this.rank ? (parts ?? []) : [];
+    await this.#operate("gather", [x], { peer: root, incoming: arriving }, () =>
+      checkRooted(x, root, parts, this, "gather"),
+    );
+  }
+
+  async scatter(x: Memory, root: number, parts?: readonly Memory[]): Promise<void> {
+    const leaving = root === this.rank ? (parts ?? []) : [];
+    await this.#operate("scatter", leaving, { peer: root, incoming: [x] }, () =>
+      checkRooted(x, root, parts, this, "scatter"),
+    );
   }
 
   async send(x: Memory, to: number): Promise<void> {

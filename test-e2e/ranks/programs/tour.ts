@@ -33,6 +33,11 @@ export async function tour(group: Group): Promise<string> {
     const x = rough(length, 5);
     await group.broadcast(x, n - 1);
     note(x);
+    const collected = Array.from({ length: n }, (_, r) => new Float32Array(length + r));
+    await group.gather(rough(length + rank, 8), 0, collected);
+    const spread = new Float32Array(length + rank);
+    await group.scatter(spread, 0, collected);
+    note(...collected, spread);
     const from = new Float32Array(length);
     if (n > 1) await Promise.all([group.recv(from, (rank + n - 1) % n), group.send(rough(length, 6), (rank + 1) % n)]);
     note(from);
