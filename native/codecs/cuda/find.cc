@@ -4,8 +4,12 @@
 
 #include "launch.cuh"
 
-#define CODECS(X) \
-    X(sign)
+#define CODECS(X)    \
+    X(sign)          \
+    X(ternary)       \
+    X(scaled_sign)   \
+    X(bf16)          \
+    X(f16)
 
 #define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
 #define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;

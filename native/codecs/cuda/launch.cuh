@@ -43,7 +43,18 @@ __device__ inline size_t all_threads() { return (size_t)gridDim.x * blockDim.x; 
 constexpr unsigned INFINITE = 0x7f800000u;
 __device__ inline unsigned magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
 
+__device__ inline unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
+
 // *bad = the first element that anybody refused.
 __device__ inline void refuse(uint64_t *bad, size_t i) { atomicMin((unsigned long long *)bad, (unsigned long long)i); }
+
+// Rare: who has met a magnitude above `most` looks again, one by one, which it was.
+__device__ inline void refuse_first(uint64_t *bad, const float *x, size_t begin, size_t end, unsigned most = INFINITE - 1) {
+    for (size_t i = begin; i < end; i++)
+        if (magnitude_bits(x[i]) > most) {
+            refuse(bad, i);
+            return;
+        }
+}
 
 #endif

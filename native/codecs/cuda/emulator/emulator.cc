@@ -1,11 +1,11 @@
 // Runs the blocks of a launch one after another, the threads of each as fibers, both in an order drawn anew.
 #include <cstdio>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <utility>
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "stack.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -25,7 +25,7 @@ constexpr unsigned MOST_THREADS = 1024;
 
 struct fiber {
     enum { READY, WAITING, ENDED } state;
-    ucontext_t context;
+    stack_state stack;
     void *left;  // the sanitizer's note of this fiber's stack
     dim3 index;
     unsigned mask;  // of the collective that it waits in
@@ -34,12 +34,14 @@ struct fiber {
 };
 
 fiber fibers[MOST_THREADS];
+// What a whole warp brought to its last collective: no lane comes to the next before all have read.
+uint64_t of_warp[MOST_THREADS / 32][32];
 char *stacks;
-ucontext_t scheduler;
+stack_state scheduler;
 void *scheduler_left;
 const void *scheduler_stack;
 size_t scheduler_bytes;
-unsigned current, threads, in_barrier, ended;
+unsigned current, threads, in_barrier, ended, born;
 std::vector<unsigned> ready;
 const std::function<void()> *kernel;
 
@@ -49,21 +51,25 @@ size_t random_below(size_t n) {
     return (random_state >> 33) % n;
 }
 
-void enter() {
+// A fiber runs one thread after another: making a new one for each thread of each block takes as long as most threads run.
+void live() {
     arrived(nullptr, &scheduler_stack, &scheduler_bytes);
-    (*kernel)();
-    fiber &self = fibers[current];
-    self.state = fiber::ENDED;
-    ended++;
-    leave_for(nullptr, scheduler_stack, scheduler_bytes);
-    swapcontext(&self.context, &scheduler);
+    for (;;) {
+        (*kernel)();
+        fiber &self = fibers[current];
+        self.state = fiber::ENDED;
+        ended++;
+        leave_for(&self.left, scheduler_stack, scheduler_bytes);
+        swap_stacks(&self.stack, &scheduler);
+        arrived(self.left, &scheduler_stack, &scheduler_bytes);
+    }
 }
 
 void wait() {
     fiber &self = fibers[current];
     self.state = fiber::WAITING;
     leave_for(&self.left, scheduler_stack, scheduler_bytes);
-    swapcontext(&self.context, &scheduler);
+    swap_stacks(&self.stack, &scheduler);
     arrived(self.left, &scheduler_stack, &scheduler_bytes);
 }
 
@@ -72,22 +78,13 @@ void wake(unsigned thread) {
     ready.push_back(thread);
 }
 
-void begin(unsigned thread) {
-    ucontext_t &context = fibers[thread].context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = stacks + thread * STACK;
-    context.uc_stack.ss_size = STACK;
-    context.uc_link = nullptr;
-    makecontext(&context, enter, 0);
-}
-
 void run_block(const dim3 &block) {
     ready.clear();
     in_barrier = ended = 0;
     threads = block.x * block.y * block.z;
     for (unsigned t = 0; t < threads; t++) {
         fibers[t].index = dim3(t % block.x, t / block.x % block.y, t / block.x / block.y);
-        begin(t);
+        if (born == t) prepare_stack(&fibers[born].stack, stacks + born * STACK, STACK, live), born++;
         wake(t);
     }
     while (!ready.empty()) {
@@ -96,7 +93,7 @@ void run_block(const dim3 &block) {
         ready.pop_back();
         threadIdx = fibers[current].index;
         leave_for(&scheduler_left, stacks + current * STACK, STACK);
-        swapcontext(&scheduler, &fibers[current].context);
+        swap_stacks(&scheduler, &fibers[current].stack);
         arrived(scheduler_left, nullptr, nullptr);
     }
     if (ended != threads) fail("threads of a block wait for others that do not come");
@@ -110,31 +107,32 @@ void fail(const char *sentence) {
 
 unsigned lane() { return current % 32; }
 
-const uint64_t *gather(unsigned mask, collective kind, uint64_t value) {
+// Half of the time of a check is spent here, on memory of the emulator's own.
+__attribute__((no_sanitize("address", "undefined"))) const uint64_t *gather(unsigned mask, collective kind, uint64_t value) {
     fiber &self = fibers[current];
     if (!(mask >> lane() & 1)) fail("a lane takes part in a collective whose mask does not name it");
     self.mask = mask, self.kind = kind, self.brought = value;
     const unsigned first = current - lane();
-    bool all_here = true;
+    const uint64_t *const result = mask == 0xffffffffu ? of_warp[first / 32] : self.gathered;
     for (unsigned l = 0; l < 32; l++) {
         if (!(mask >> l & 1) || first + l == current) continue;
         const fiber &other = fibers[first + l];
         if (first + l >= threads || other.state == fiber::ENDED) fail("the mask of a collective names a lane that has ended");
-        if (other.state == fiber::READY) all_here = false;
-        else if (other.mask != mask || other.kind != kind) fail("lanes of one warp wait in different collectives");
-    }
-    if (!all_here) {
-        wait();
-        return self.gathered;
+        if (other.state == fiber::READY) {  // and will come, or be found to have gone elsewhere by who comes last
+            wait();
+            return result;
+        }
+        if (other.mask != mask || other.kind != kind) fail("lanes of one warp wait in different collectives");
     }
     for (unsigned l = 0; l < 32; l++) {
         if (!(mask >> l & 1)) continue;
-        fiber &other = fibers[first + l];
-        for (unsigned from = 0; from < 32; from++)
-            if (mask >> from & 1) other.gathered[from] = fibers[first + from].brought;
+        if (mask == 0xffffffffu) of_warp[first / 32][l] = fibers[first + l].brought;
+        else
+            for (unsigned from = 0; from < 32; from++)
+                if (mask >> from & 1) fibers[first + l].gathered[from] = fibers[first + from].brought;
         if (first + l != current) wake(first + l);
     }
-    return self.gathered;
+    return result;
 }
 
 void sync_threads() {

@@ -1,12 +1,8 @@
 // sign on a GPU: bit i of the wire = x[i] > 0, or x[i] = 0 and zeros count as plus. x (n) -> wire (ceil(n / 8) bytes).
 //
 //   a warp's 1024 floats = 8 tiles of 128; in each, lane l has floats 4 l .. 4 l + 3, one nibble of the word of lanes 8 (l / 8) .. + 7
-#include "launch.cuh"
+#include "sign.cuh"
 #include "sign.h"
-
-constexpr unsigned TILE = 4 * WARP;
-constexpr unsigned ENCODED = 8 * TILE;  // floats of a warp's unit: 8 loads of 16 bytes a lane are on their way at once
-constexpr unsigned DECODED = 4 * TILE;  // half as many, each read and written
 
 // Zeros are plus where `least` is 0, and minus where it is the smallest denormal: x > 0 says the same as x >= 2^-149.
 template <bool ALIGNED>
@@ -21,15 +17,13 @@ __global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x
 #pragma unroll
             for (unsigned t = 0; t < 8; t++) {
                 const float of[4] = {v[t].x, v[t].y, v[t].z, v[t].w};
-                unsigned tile = 0;
+                unsigned nibble = 0;
 #pragma unroll
                 for (unsigned k = 0; k < 4; k++) {
-                    tile |= (unsigned)(of[k] >= least) << k;
-                    most = magnitude_bits(of[k]) > most ? magnitude_bits(of[k]) : most;
+                    nibble |= (unsigned)(of[k] >= least) << k;
+                    most = larger(most, magnitude_bits(of[k]));
                 }
-                tile <<= 4 * (lane % 8);
-#pragma unroll
-                for (unsigned stride = 1; stride < 8; stride *= 2) tile |= __shfl_xor_sync(EVERY_LANE, tile, stride);
+                const unsigned tile = word_of_nibbles(nibble);
                 if (lane % 8 == t) word = tile;  // the lane keeps the word of tile lane % 8, lanes 8 (lane / 8) .. + 7
             }
             const size_t at = base / 32 + lane % 8 * 4 + lane / 8;
@@ -39,7 +33,7 @@ __global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x
             for (unsigned t = 0; t < 32; t++) {
                 const size_t i = base + t * WARP + lane;
                 const float value = i < n ? x[i] : -1.0f;
-                most = magnitude_bits(value) > most ? magnitude_bits(value) : most;
+                most = larger(most, magnitude_bits(value));
                 const unsigned ballot = __ballot_sync(EVERY_LANE, value >= least);
                 if (lane == t) word = ballot;
             }
@@ -49,12 +43,7 @@ __global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x
                 wire[at + b] = hold ? (uint8_t)(byte & ~hold[at + b]) : byte;
             }
         }
-        if (most >= INFINITE)  // rare: then who has it looks at all that it can have read
-            for (size_t i = base; i < n && i < base + ENCODED; i++)
-                if (magnitude_bits(x[i]) >= INFINITE) {
-                    refuse(bad, i);
-                    break;
-                }
+        if (most >= INFINITE) refuse_first(bad, x, base, base + ENCODED < n ? base + ENCODED : n);
     }
 }
 
@@ -63,26 +52,10 @@ __global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * DECODED; base < n; base += all_warps() * DECODED) {
         if (ALIGNED && base + DECODED <= n) {
-            float4 *const sums = (float4 *)(sum + base);
-            float4 v[4];
-            unsigned plus[4], held[4];
-#pragma unroll
-            for (unsigned t = 0; t < 4; t++) {
-                v[t] = sums[t * WARP + lane];
-                plus[t] = ((const unsigned *)wire)[base / 32 + 4 * t + lane / 8] >> 4 * (lane % 8);
-                held[t] = hold ? ((const unsigned *)hold)[base / 32 + 4 * t + lane / 8] >> 4 * (lane % 8) : 0;
-            }
-#pragma unroll
-            for (unsigned t = 0; t < 4; t++) {
-                if (!(held[t] & 1)) v[t].x += plus[t] & 1 ? scale : -scale;
-                if (!(held[t] & 2)) v[t].y += plus[t] & 2 ? scale : -scale;
-                if (!(held[t] & 4)) v[t].z += plus[t] & 4 ? scale : -scale;
-                if (!(held[t] & 8)) v[t].w += plus[t] & 8 ? scale : -scale;
-                sums[t * WARP + lane] = v[t];
-            }
+            add_signs(sum, wire, hold, base, scale);
         } else {
             for (size_t i = base + lane; i < n && i < base + DECODED; i += WARP)
-                if (!hold || !(hold[i / 8] >> i % 8 & 1)) sum[i] += wire[i / 8] >> i % 8 & 1 ? scale : -scale;
+                if (!hold || !bit_at(hold, i)) sum[i] += bit_at(wire, i) ? scale : -scale;
         }
     }
 }
