@@ -1,0 +1,97 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { needsPython, python } from "../src/codec-contract.ts";
+
+const here = import.meta.dirname;
+const root = join(here, "../../..");
+const scratch = mkdtempSync(join(tmpdir(), "terse-python-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+// What is set for other tests is not set for a user of the wheel.
+const { TERSE_CODECS_LIBRARY, TERSE_IMPLEMENTATION, PYTHONPATH, ...plain } = process.env;
+const quiet = { ...plain, PYTHONDONTWRITEBYTECODE: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_NO_INPUT: "1" };
+
+function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd,
+    env: { ...quiet, ...env },
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  return { done: status === 0, stdout, output: `${stdout}${stderr}${error?.message ?? ""}` };
+}
+
+describe.skipIf(!python)(`the Python package${needsPython}`, () => {
+  const built = globSync("native/codecs/build/libterse_codecs.a", { cwd: root })[0];
+  const library = join(scratch, "libterse_codecs.so");
+
+  beforeAll(() => {
+    if (TERSE_CODECS_LIBRARY || !built) return;
+    // The addon's build has made everything but this file; the wheel's own build is tested below.
+    const whole = ["-Wl,--whole-archive", join(root, built), "-Wl,--no-whole-archive", "-lm"];
+    const { done, output } = run(process.env["CC"] ?? "cc", ["-shared", "-o", library, ...whole], scratch);
+    expect(done, output).toBe(true);
+  });
+
+  it.for(globSync("tests/test_*.py", { cwd: here }).sort())("passes %s", { timeout: 600_000 }, (file, context) => {
+    if (!TERSE_CODECS_LIBRARY && !built) context.skip("the native codecs are not built: `./terse setup`");
+    const modules = [here, join(here, "tests")].join(":");
+    const { done, output } = run(python!, ["-m", "unittest", "-v", basename(file, ".py")], scratch, {
+      PYTHONPATH: modules,
+      TERSE_CODECS_LIBRARY: TERSE_CODECS_LIBRARY ?? library,
+    });
+    expect(done, output).toBe(true);
+    expect(output).toMatch(/Ran [1-9]\d* tests?/);
+  });
+
+  it("builds a wheel from its source distribution, which runs the README's example from an empty folder", (context) => {
+    const pips = [python!, "python3"].filter((name) => run(name, ["-m", "pip", "--version"], scratch).done);
+    if (pips.length === 0) context.skip("neither TERSE_PYTHON nor python3 has pip");
+    const pip = pips[0]!;
+    if (!run("cmake", ["--version"], scratch).done) context.skip("cmake is not on the PATH");
+
+    // A copy, because setuptools writes beside what it builds.
+    for (const part of ["native/codecs", "native/include", "native/parallel", "native/cmake", "packages/codecs"]) {
+      const filter = (path: string) => !/\/(build|dist|node_modules)$/.test(path);
+      cpSync(join(root, part), join(scratch, "repository", part), { recursive: true, dereference: true, filter });
+    }
+    const backend = join(scratch, "backend");
+    const modern = "import setuptools; raise SystemExit(int(setuptools.__version__.split('.')[0]) < 77)";
+    if (!run(pip, ["-c", modern], scratch).done) {
+      const brought = run(pip, ["-m", "pip", "install", "--target", backend, "setuptools>=77"], scratch);
+      if (!brought.done) context.skip(`setuptools cannot be had: ${brought.output.trim().split("\n").at(-1)}`);
+    }
+    const well = (args: string[], cwd: string) => {
+      const { done, stdout, output } = run(pip, args, cwd, { PYTHONPATH: backend });
+      expect(done, `${args.join(" ")}:\n${output}`).toBe(true);
+      return stdout;
+    };
+
+    const dist = join(scratch, "dist");
+    mkdirSync(dist);
+    const makeSdist = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])";
+    well(["-c", makeSdist, dist], join(scratch, "repository/packages/codecs/python"));
+    const [sdist] = globSync("*.tar.gz", { cwd: dist });
+    rmSync(join(scratch, "repository"), { recursive: true });
+    well(
+      ["-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", dist, join(dist, sdist!)],
+      scratch,
+    );
+    const [wheel] = globSync("*.whl", { cwd: dist });
+    expect(wheel).toMatch(/^terse_codecs-[\d.]+-py3-none-(?!any)\w+\.whl$/);
+
+    const empty = join(scratch, "empty");
+    well(["-m", "pip", "install", "--no-deps", "--no-index", "--target", empty, join(dist, wheel!)], scratch);
+    const [, example, printed] = readFileSync(join(here, "README.md"), "utf8").match(
+      /```python\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/,
+    )!;
+    writeFileSync(join(empty, "example.py"), `${example}\nimport terse_codecs\nprint(terse_codecs.library_path())\n`);
+    const { stdout, output } = run(python!, ["example.py"], empty);
+    expect(output).toBe(`${printed}${join(empty, "terse_codecs", "libterse_codecs.so")}\n`);
+    expect(stdout).toBe(output);
+    expect(globSync("*.dist-info/licenses/LICENSE", { cwd: empty })).toHaveLength(1);
+  }, 600_000);
+});

@@ -1,0 +1,305 @@
+"""A codec: how a vector of floats is written on a wire."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import difflib
+import math
+import operator
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from . import _library as c
+from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros
+from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
+
+COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": 2**48, "k": 2**48}
+# Wrong whatever the number of floats; the other statuses depend on it.
+WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_REGIONS, c.BAD_CHOICE}
+PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
+
+
+class Codec:
+    """
+    One codec with its parameters, made by `terse_codecs.codec`. It keeps no state between calls, and any number of threads may
+    use it. Arrays are read and written where they lie: float32 (wires: uint8), contiguous, on the CPU, of any shape.
+    """
+
+    __slots__ = ("_table", "_options", "_segments", "_parameters")
+
+    def __init__(self, name: str, parameters: Dict[str, Any]) -> None:
+        table = ctypes.POINTER(c.Table)()
+        status = c.LIBRARY.terse_codec_find(ctypes.byref(table), name.encode(), None)
+        if status == c.UNKNOWN:
+            raise ValueError(f"there is no codec {name!r}{nearest(name, c.names())}; there is {', '.join(c.names())}.")
+        if status != c.OK:
+            raise CodecError(f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status)
+        self._table: Any = table
+        self._parameters = {key: value for key, value in parameters.items() if value is not None}
+        self._options, self._segments = options_of(name, self._parameters)
+        # What is wrong for every number of floats is said here, and not first at the first use.
+        length = self._segmented()
+        status = c.LIBRARY.terse_codec_wire_bytes(table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t()))
+        if status in WRONG_FOR_EVERY_LENGTH:
+            raise CodecError(f"{self!r}: {c.sentence(status)}", status)
+
+    @property
+    def name(self) -> str:
+        text: bytes = self._table.contents.name
+        return text.decode()
+
+    @property
+    def parameters(self) -> Dict[str, Any]:
+        """What shapes the wire, and must be the same on every rank."""
+        return dict(self._parameters)
+
+    @property
+    def implementation(self) -> str:
+        """What runs: "avx2", "scalar", … All write the same bytes. TERSE_IMPLEMENTATION=scalar forces one."""
+        text: bytes = self._table.contents.implementation
+        return text.decode()
+
+    @property
+    def takes_zero(self) -> bool:
+        """Whether `encode` must be told what an exact zero becomes."""
+        return bool(self._takes & c.TAKES_ZERO)
+
+    @property
+    def takes_hold(self) -> bool:
+        """Whether a mask may hold lanes back."""
+        return bool(self._takes & c.TAKES_HOLD)
+
+    @property
+    def takes_random(self) -> bool:
+        """Whether `encode` must be told a seed and a step."""
+        return bool(self._takes & c.TAKES_RANDOM)
+
+    @property
+    def _takes(self) -> int:
+        return int(self._table.contents.takes)
+
+    def __repr__(self) -> str:
+        return f"codec({', '.join([repr(self.name), *(f'{key}={value!r}' for key, value in self._parameters.items())])})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Codec) and (self.name, self._parameters) == (other.name, other._parameters)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Codec, (self.name, self._parameters)
+
+    def wire_bytes(self, n: int) -> int:
+        """Bytes for n floats."""
+        if not is_whole(n, 2**48 + 1):
+            raise ValueError(f"{self.name}.wire_bytes: n is {n!r}, and must be a whole number, 0 or more.")
+        found = ctypes.c_size_t()
+        status = c.LIBRARY.terse_codec_wire_bytes(self._table, n, ctypes.byref(self._options), ctypes.byref(found))
+        if status == c.BAD_REGIONS:
+            raise CodecError(f"{self!r}: the segments add up to {self._segmented()}, and there are {n} floats.", status)
+        if status != c.OK:
+            raise CodecError(f"{self!r}, {n} floats: {c.sentence(status)}", status)
+        return found.value
+
+    def encode(
+        self, x: Any, *, zero: Optional[str] = None, hold: Any = None, seed: Optional[int] = None, step: Optional[int] = None,
+        index: int = 0, out: Any = None,
+    ) -> Any:  # fmt: skip
+        """
+        Writes x to a wire and returns it: `out` (exactly wire_bytes(n) bytes), or else a new uint8 array of x's family: a tensor for
+        a tensor, a NumPy array for a NumPy array, a bytearray for anything else.
+
+        zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
+        hold: ceil(n/8) bytes, bit 1 = this lane says nothing; the same on every rank (`takes_hold`).
+        seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
+
+        NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
+        """
+        where = f"{self.name}.encode"
+        with contextlib.ExitStack() as loans:
+            floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
+            options = self._call(loans, where, zero, hold, seed, step, index, floats.length)
+            wire, out = self._wire(loans, where, x, out, floats.length)
+            bad = ctypes.c_size_t()
+            status = c.LIBRARY.terse_codec_encode(
+                self._table, wire.pointer, wire.length, floats.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
+            )
+            self._accept(where, status, bad.value, floats)
+        return out
+
+    def encode_with_feedback(
+        self, x: Any, error: Any, *, zero: Optional[str] = None, hold: Any = None, seed: Optional[int] = None,
+        step: Optional[int] = None, index: int = 0, out: Any = None,
+    ) -> Any:  # fmt: skip
+        """
+        Error feedback: error += x, wire = encode(error), error -= decode(wire). What could not be sent waits in `error` (as many
+        floats as x, 0 at first). Arguments, result and errors as in `encode`; on an error `error` holds what it held, but for rounding.
+
+        Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
+        """
+        where = f"{self.name}.encode_with_feedback"
+        with contextlib.ExitStack() as loans:
+            floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
+            errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
+            if errors.length != floats.length:
+                raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}.")
+            options = self._call(loans, where, zero, hold, seed, step, index, floats.length)
+            wire, out = self._wire(loans, where, x, out, floats.length)
+            bad = ctypes.c_size_t()
+            status = c.LIBRARY.terse_codec_encode_with_feedback(
+                self._table, wire.pointer, wire.length, floats.pointer, errors.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
+            )  # fmt: skip
+            self._accept(where, status, bad.value, floats, errors)
+        return out
+
+    def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None) -> Any:
+        """
+        sum += scale * decode(wire), the product rounded to fp32; held lanes keep their value. Returns `sum`.
+
+        A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
+        """
+        where = f"{self.name}.decode_add"
+        with contextlib.ExitStack() as loans:
+            sums = loans.enter_context(lend(sum, f"{where}: sum", FLOATS, writable=True))
+            given = loans.enter_context(lend(wire, f"{where}: wire", BYTES))
+            options = self._call(loans, where, None, hold, None, None, 0, sums.length, encoding=False)
+            options.scale = scale
+            if not math.isfinite(options.scale):
+                raise ValueError(f"{where}: scale is {scale!r}, and must be finite in fp32.")
+            self._check_length(where, "wire", given, sums.length)
+            status = c.LIBRARY.terse_codec_decode_add(
+                self._table, sums.pointer, sums.length, given.pointer, given.length, ctypes.byref(options)
+            )
+            self._accept(where, status, 0, sums)
+        return sum
+
+    def decode(self, wire: Any, n: int, scale: float = 1.0, *, hold: Any = None) -> Any:
+        """
+        scale * decode(wire), n new floats of the wire's family: a tensor for a tensor, a NumPy array for a NumPy array, an
+        array.array for anything else. Held lanes are 0.
+        """
+        self.wire_bytes(n)  # n is checked before so many floats are made
+        return self.decode_add(new_zeros((n,), wire), wire, scale, hold=hold)
+
+    def _segmented(self) -> int:
+        """The floats that the segments are."""
+        return int(self._options.segments[self._options.segment_count - 1]) if self._options.segment_count else 0
+
+    def _call(
+        self, loans: "contextlib.ExitStack[Any]", where: str, zero: Optional[str], hold: Any, seed: Optional[int], step: Optional[int],
+        index: int, n: int, encoding: bool = True,
+    ) -> c.Options:  # fmt: skip
+        options = c.Options.from_buffer_copy(self._options)
+        if encoding and self.takes_zero:
+            if zero not in c.ZERO:
+                raise ValueError(f'{where}: zero is {zero!r}, and must be "plus" or "minus"; for "alternate" use sign_at(policy, step), for "hold" a mask.')
+            options.zero = c.ZERO[zero]
+        elif zero is not None:
+            raise TypeError(f"{where}: {self.name} has a code for zero; leave `zero` out.")
+        if encoding and self.takes_random:
+            given: Dict[str, Any] = {"seed": seed, "step": step, "index": index}
+            for what, value in given.items():
+                if not is_whole(value, 2**64):
+                    raise ValueError(f"{where}: {what} is {value!r}, and must be a whole number, 0 or more: the same draws come from the same seed and step.")
+                setattr(options, what, operator.index(value))
+            if index % 64:
+                raise ValueError(f"{where}: index is {index}, and must be a multiple of 64.")
+        elif seed is not None or step is not None or index:
+            raise TypeError(f"{where}: {self.name} draws nothing; leave seed, step and index out.")
+        if hold is not None:
+            if not self.takes_hold:
+                raise TypeError(f"{where}: {self.name} takes no mask; leave `hold` out.")
+            mask = loans.enter_context(lend(hold, f"{where}: hold", BYTES))
+            if mask.length != (n + 7) // 8:
+                raise ValueError(f"{where}: hold has {mask.length} bytes, and {n} lanes take {(n + 7) // 8}.")
+            # NULL means no mask at all; a mask of no lanes is as good as none.
+            options.hold = mask.pointer if n else None
+        return options
+
+    def _wire(self, loans: "contextlib.ExitStack[Any]", where: str, x: Any, out: Any, n: int) -> Tuple[Lent, Any]:
+        if out is None:
+            out = new_bytes(self.wire_bytes(n), x)
+        wire = loans.enter_context(lend(out, f"{where}: out", BYTES, writable=True))
+        self._check_length(where, "out", wire, n)
+        return wire, out
+
+    def _check_length(self, where: str, what: str, wire: Lent, n: int) -> None:
+        expected = self.wire_bytes(n)
+        if wire.length != expected:
+            raise ValueError(f"{where}: {what} has {wire.length} bytes, and {n} floats take {expected}.")
+
+    def _accept(self, where: str, status: int, bad: int, x: Lent, error: Optional[Lent] = None) -> None:
+        if status == c.OK:
+            return
+        if status == c.BAD_WIRE:
+            raise BadWireError(f"{where}: no encoder writes such a wire: it was damaged, or written with other parameters than those of {self!r}.", status)
+        if status in (c.NOT_FINITE, c.DOES_NOT_FIT):
+            what, value = f"x[{bad}]", float_at(x, bad)
+            if error is not None and math.isfinite(value):  # each alone may well be a number that can be written
+                what, value = f"error[{bad}] + x[{bad}]", ctypes.c_float(float_at(error, bad) + value).value
+            if status == c.NOT_FINITE:
+                raise NotFiniteError(f"{where}: {what} is {value}: look for the step at which the loss or a gradient stopped being finite.", status, bad, value)
+            raise DoesNotFitError(f"{where}: {what} is {value}, which {self!r} cannot write.", status, bad, value)
+        raise CodecError(f"{where}: {c.sentence(status)}", status)
+
+
+def codec(name: str, **parameters: Any) -> Codec:
+    """
+    A codec by name, with what shapes its wire: bits, width, ranks, unscaled, levels, dimensions, block, segments (lengths), k, clip.
+    Each codec takes some of these and refuses the others; its README says which.
+    """
+    return Codec(name, parameters)
+
+
+def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
+    options = c.new_options()
+    for key, value in parameters.items():
+        if key in COUNTS:
+            if not is_whole(value, COUNTS[key]):
+                raise ValueError(f"{name}: {key} is {value!r}, and must be a whole number from 0 to {COUNTS[key] - 1}.")
+            setattr(options, key, operator.index(value))
+        elif key not in PARAMETERS:
+            raise TypeError(f"{name}: there is no parameter {key!r}{nearest(key, PARAMETERS)}; there is {', '.join(PARAMETERS)}.")
+    unscaled = parameters.get("unscaled", False)
+    if not isinstance(unscaled, (bool, int)) or unscaled not in (0, 1):
+        raise TypeError(f"{name}: unscaled is {unscaled!r}, and must be True or False.")
+    options.unscaled = int(unscaled)
+    levels = parameters.get("levels", "uniform")
+    if levels not in c.LEVELS:
+        raise ValueError(f"{name}: levels is {levels!r}, and must be {', '.join(map(repr, c.LEVELS))}.")
+    options.levels = c.LEVELS[levels]
+    clip = parameters.get("clip", 0.0)
+    if not isinstance(clip, (int, float)) or not 0 <= clip < math.inf:
+        raise ValueError(f"{name}: clip is {clip!r}, and must be a number, 0 or more.")
+    options.clip = clip
+    segments = parameters.get("segments")
+    if segments is None:
+        return options, None
+    ends = list(ends_of(name, segments))
+    # One more, so that no segments at all are an array too, and not NULL.
+    array = (ctypes.c_size_t * (len(ends) + 1))(*ends)
+    options.segments, options.segment_count = ctypes.cast(array, ctypes.POINTER(ctypes.c_size_t)), len(ends)
+    return options, array
+
+
+def ends_of(name: str, segments: Any) -> Iterator[int]:
+    end = 0
+    for i, length in enumerate(segments):
+        if not is_whole(length, 2**48):
+            raise ValueError(f"{name}: segments[{i}] is {length!r}, and must be a whole number of floats, 0 or more.")
+        end += operator.index(length)
+        yield end
+
+
+def float_at(floats: Lent, i: int) -> float:
+    return ctypes.c_float.from_address(floats.pointer + 4 * i).value
+
+
+def is_whole(value: Any, limit: int) -> bool:
+    """An int, or what stands for one, like NumPy's; but True is no number here."""
+    return not isinstance(value, bool) and hasattr(value, "__index__") and 0 <= operator.index(value) < limit
+
+
+def nearest(word: str, words: "List[str] | Tuple[str, ...]") -> str:
+    close = difflib.get_close_matches(word, words, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

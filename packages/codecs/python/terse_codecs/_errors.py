@@ -1,0 +1,33 @@
+"""What can go wrong, each with a sentence that says where and what to do."""
+from __future__ import annotations
+
+from typing import Optional
+
+
+class LibraryError(ImportError):
+    """libterse_codecs is missing, does not load, or is another version than this package."""
+
+
+class CodecError(ValueError):
+    """A call that the C library refused. `status` is its terse_codec_status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BadWireError(CodecError):
+    """No encoder writes such a wire: it was damaged, or written with other parameters. Nothing was added."""
+
+
+class DoesNotFitError(CodecError):
+    """A finite number that the codec cannot write; `index` is the first one's, counted through the flattened array."""
+
+    def __init__(self, message: str, status: int, index: int, value: Optional[float] = None) -> None:
+        super().__init__(message, status)
+        self.index = index
+        self.value = value
+
+
+class NotFiniteError(DoesNotFitError):
+    """A NaN or an infinity where only finite numbers make sense; `index` is the first one's."""

@@ -1,0 +1,160 @@
+import math
+import pickle
+import random
+import threading
+import unittest
+from array import array
+
+import terse_codecs
+from terse_codecs import BadWireError, CodecError, DoesNotFitError, NotFiniteError, codec, sign
+
+
+def floats(*values):
+    return array("f", values)
+
+
+class ACodec(unittest.TestCase):
+    def test_is_found_by_name_and_as_an_attribute(self):
+        self.assertEqual(sign, codec("sign"))
+        self.assertEqual((sign.name, sign.parameters, repr(sign)), ("sign", {}, "codec('sign')"))
+        self.assertIn(sign.implementation, terse_codecs.implementations())
+        self.assertIn("sign", dir(terse_codecs))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'sing'"):
+            terse_codecs.sing
+
+    def test_travels_to_other_processes(self):
+        self.assertEqual(pickle.loads(pickle.dumps(sign)), sign)
+        self.assertEqual(hash(codec("sign")), hash(sign))
+
+    def test_says_which_name_or_parameter_is_wrong(self):
+        for wrong, kind, words in [
+            (lambda: codec("sing"), ValueError, "no codec 'sing' .did you mean 'sign'."),
+            (lambda: codec("sign", bit=3), TypeError, "no parameter 'bit' .did you mean 'bits'."),
+            (lambda: codec("sign", bits=3), CodecError, "does not take"),
+            (lambda: codec("sign", bits=-1), ValueError, "bits is -1"),
+            (lambda: codec("sign", bits=True), ValueError, "bits is True"),
+            (lambda: codec("sign", block=1.5), ValueError, "block is 1.5"),
+            (lambda: codec("sign", segments=[3, -1]), ValueError, r"segments\[1\] is -1"),
+            (lambda: codec("sign", levels="many"), ValueError, "levels is 'many'"),
+            (lambda: codec("sign", clip=math.nan), ValueError, "clip is nan"),
+            (lambda: codec("sign", unscaled="yes"), TypeError, "unscaled is 'yes'"),
+            (lambda: sign.wire_bytes(-1), ValueError, "n is -1"),
+            (lambda: sign.wire_bytes(2.0), ValueError, "n is 2.0"),
+        ]:
+            with self.subTest(words=words), self.assertRaisesRegex(kind, words):
+                wrong()
+
+    def test_says_which_argument_of_a_call_is_wrong_and_writes_nothing(self):
+        x, wire = floats(1, -1, 1), bytearray(b"\xa5")
+        for wrong, kind, words in [
+            (lambda: sign.encode(x, out=wire), ValueError, "zero is None"),
+            (lambda: sign.encode(x, out=wire, zero="alternate"), ValueError, "sign_at"),
+            (lambda: sign.encode(x, out=bytearray(2), zero="plus"), ValueError, "out has 2 bytes, and 3 floats take 1"),
+            (lambda: sign.encode(x, out=wire, zero="plus", seed=1), TypeError, "draws nothing"),
+            (lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)), ValueError, "hold has 2 bytes, and 3 lanes take 1"),
+            (lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"), CodecError, "overlap"),
+            (lambda: sign.encode_with_feedback(x, floats(0, 0), out=wire, zero="plus"), ValueError, "error has 2 floats, and x has 3"),
+            (lambda: sign.decode_add(x, bytes(2)), ValueError, "wire has 2 bytes, and 3 floats take 1"),
+            (lambda: sign.decode_add(x, bytes(1), math.inf), ValueError, "scale is inf"),
+            (lambda: sign.decode_add(x, bytes(1), 1e39), ValueError, r"scale is 1e\+39, and must be finite in fp32"),
+            (lambda: sign.decode(bytes(1), -3), ValueError, "n is -3"),
+        ]:
+            with self.subTest(words=words), self.assertRaisesRegex(kind, words):
+                wrong()
+        self.assertEqual((list(x), bytes(wire)), ([1, -1, 1], b"\xa5"))
+
+    def test_names_the_first_number_that_is_not_finite(self):
+        for bad in [math.nan, math.inf, -math.inf]:
+            with self.assertRaises(NotFiniteError) as caught:
+                sign.encode(floats(1, 2, bad, math.nan), zero="plus")
+            self.assertEqual(caught.exception.index, 2)
+            self.assertEqual(str(caught.exception.value), str(bad))
+            self.assertIn(f"sign.encode: x[2] is {bad}", str(caught.exception))
+        self.assertTrue(issubclass(NotFiniteError, DoesNotFitError) and issubclass(BadWireError, ValueError))
+
+    def test_names_the_first_number_that_does_not_fit(self):
+        with self.assertRaises(DoesNotFitError) as caught:
+            codec("f16").encode(floats(1, 65504, -65520, 1e6))  # 65504 is the largest half
+        self.assertEqual((caught.exception.index, caught.exception.value), (2, -65520))
+        self.assertNotIsInstance(caught.exception, NotFiniteError)
+        self.assertIn("x[2] is -65520.0, which codec('f16') cannot write", str(caught.exception))
+
+    def test_adds_nothing_of_a_wire_that_no_encoder_writes(self):
+        sums = floats(1, 2)
+        with self.assertRaisesRegex(BadWireError, "f16.decode_add: no encoder writes such a wire"):
+            codec("f16").decode_add(sums, bytes.fromhex("003c007c"))  # 1, and an infinity
+        self.assertEqual(list(sums), [1, 2])
+
+    def test_has_segments_that_add_up(self):
+        halves = codec("scaled-sign", segments=[2, 1])
+        self.assertEqual(halves.wire_bytes(3), 2 * 4 + 1)
+        with self.assertRaisesRegex(CodecError, "the segments add up to 3, and there are 4 floats"):
+            halves.encode(floats(1, 2, 3, 4), zero="plus")
+        with self.assertRaisesRegex(CodecError, "Scales go by block, or by segments"):
+            codec("scaled-sign", segments=[2, 1], block=2)
+        self.assertEqual(codec("scaled-sign", segments=[]).wire_bytes(0), 0)
+
+    def test_keeps_in_error_what_it_could_not_send(self):
+        error = floats(0, 0, 0)
+        wires = [sign.encode_with_feedback(floats(0.25, -3, 1), error, zero="plus").hex() for _ in range(3)]
+        # The first lane goes 0.25 - 1, 0.25 - 0.75 + 1, 0.25 + 0.5 - 1: all of it exact.
+        self.assertEqual(wires, ["05", "04", "05"])
+        self.assertEqual(list(error), [-0.25, -6, 0])
+        before = list(error)
+        with self.assertRaises(NotFiniteError) as caught:
+            sign.encode_with_feedback(floats(1, math.inf, 1), error, zero="plus")
+        self.assertEqual((caught.exception.index, list(error)), (1, before))
+
+    def test_says_that_a_sum_with_error_is_what_left_the_range(self):
+        largest = 3.4028234663852886e38
+        error = floats(0, largest)
+        with self.assertRaisesRegex(NotFiniteError, r"error\[1\] \+ x\[1\] is inf") as caught:
+            sign.encode_with_feedback(floats(1, largest), error, zero="plus")
+        self.assertEqual(caught.exception.index, 1)
+
+    def test_gives_every_thread_its_own_bytes(self):
+        draw = random.Random(4)
+        n = 200_003
+        inputs = [floats(*(draw.uniform(-1, 1) for _ in range(n))) for _ in range(4)]
+        mask = bytes(draw.randrange(256) for _ in range((n + 7) // 8))
+        calls = [{"zero": "plus"}, {"zero": "minus"}, {"zero": "plus", "hold": mask}, {"zero": "minus", "hold": mask}]
+        alone = [bytes(sign.encode(x, **call)) for x, call in zip(inputs, calls)]
+        results = [[] for _ in inputs]
+        start = threading.Barrier(len(inputs))
+
+        def work(i):
+            start.wait()
+            for _ in range(20):
+                results[i].append(bytes(sign.encode(inputs[i], **calls[i])))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([[wire == expected for wire in wires] for wires, expected in zip(results, alone)], [[True] * 20] * 4)
+
+
+    def test_writes_the_same_bytes_with_several_threads(self):
+        draw = random.Random(5)
+        x = floats(*(draw.uniform(-1, 1) for _ in range(9973))) * 200
+        alone = sign.encode(x, zero="plus")
+        self.addCleanup(terse_codecs.use_threads, 1)
+        terse_codecs.use_threads(3)
+        self.assertEqual(sign.encode(x, zero="plus"), alone)
+        self.assertEqual(sign.decode(alone, len(x))[-3:].tolist(), [math.copysign(1, value) for value in x[-3:]])
+        for wrong in [0, -1, 1.5, True]:
+            with self.assertRaisesRegex(ValueError, f"threads is {wrong}"):
+                terse_codecs.use_threads(wrong)
+
+
+class Policies(unittest.TestCase):
+    def test_alternate_from_plus(self):
+        self.assertEqual([terse_codecs.sign_at("alternate", step) for step in range(4)], ["plus", "minus", "plus", "minus"])
+        self.assertEqual([terse_codecs.sign_at(policy, 7) for policy in ["plus", "minus"]], ["plus", "minus"])
+        with self.assertRaisesRegex(ValueError, "policy is 'hold'"):
+            terse_codecs.sign_at("hold", 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

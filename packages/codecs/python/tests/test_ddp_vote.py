@@ -1,0 +1,119 @@
+"""The DDP hook of examples/ddp_vote.py against plain floats, on two processes over Gloo."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from families import HAS_TORCH, NEEDS_TORCH
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../examples"))
+
+if __name__ == "__main__":  # a rank; the test itself has no use for PyTorch, and it takes seconds to import
+    import torch
+    import torch.distributed as dist
+
+RANKS = 2
+
+
+class Reference:
+    """The state of the reference: counts the lanes that tied, and the gradients that were exactly 0."""
+
+    def __init__(self, policy):
+        self.policy, self.step, self.ties, self.zeros = policy, 0, 0, 0
+
+
+def reference_hook(state, bucket):
+    """The same vote in floats: the sign of the sum of signs."""
+    gradient = bucket.buffer()
+    # Even steps plus, odd ones minus.
+    one = {"plus": 1.0, "minus": -1.0, "alternate": -1.0 if state.step % 2 else 1.0}[state.policy]
+    state.step += bucket.is_last()
+    state.zeros += int((gradient == 0).sum())
+    signs = torch.where(gradient == 0, torch.tensor(one), gradient.sign())
+
+    def elect(future):
+        total = future.value()[0]
+        state.ties += int((total == 0).sum())
+        return torch.where(total == 0, torch.tensor(one), total.sign())
+
+    return dist.all_reduce(signs, async_op=True).get_future().then(elect)
+
+
+def one_rank(store, policy, rank):
+    if not (dist.is_available() and dist.is_gloo_available()):
+        return print(json.dumps(None))
+    import ddp_vote
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
+    results = {}
+    for name, state, hook in [("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook), ("reference", Reference(policy), reference_hook)]:
+        gradients = []
+
+        def keep(state, bucket, hook=hook, gradients=gradients):
+            def kept(future):
+                gradients.append(future.value().clone())
+                return future.value()
+
+            return hook(state, bucket).then(kept)
+
+        model, losses = ddp_vote.train(state, keep)
+        results[name] = {
+            "losses": losses,
+            "parameters": bits(torch.nn.utils.parameters_to_vector(model.parameters())),
+            "gradients": [bits(gradient) for gradient in gradients],
+            "values": sorted({value for gradient in gradients for value in gradient.tolist()}),
+        }
+    results["ties"], results["zeros"] = state.ties, state.zeros
+    dist.destroy_process_group()
+    print(json.dumps(results))
+
+
+def bits(tensor):
+    return tensor.detach().view(torch.int32).tolist()
+
+
+def run_ranks(policy):
+    with tempfile.TemporaryDirectory() as folder:
+        # Gloo takes the interface that the host's name resolves to, and not every machine's does.
+        environment = {"GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0", **os.environ}
+        command = [sys.executable, os.path.abspath(__file__), os.path.join(folder, "store"), policy]
+        ranks = [
+            subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for rank in range(RANKS)
+        ]
+        try:
+            outcomes = [rank.communicate(timeout=300) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
+    for rank, (_, said) in zip(ranks, outcomes):
+        if rank.returncode:
+            raise RuntimeError(f"a rank ended with {rank.returncode}: {said}")
+    return [json.loads(printed.splitlines()[-1]) for printed, _ in outcomes]
+
+
+@unittest.skipUnless(HAS_TORCH, NEEDS_TORCH)
+class VotedGradients(unittest.TestCase):
+    def test_equal_the_sign_of_the_sum_of_signs_and_train_alike_on_every_rank(self):
+        first, second = run_ranks("alternate")
+        if first is None:
+            self.skipTest("this PyTorch has no Gloo")
+        for rank in [first, second]:
+            self.assertEqual(rank["vote"]["gradients"], rank["reference"]["gradients"])
+            self.assertEqual(rank["vote"]["parameters"], rank["reference"]["parameters"])
+            self.assertEqual(rank["vote"]["values"], [-1, 1])
+            losses = rank["vote"]["losses"]
+            self.assertLess(losses[-1], 0.7 * losses[0])
+        self.assertEqual(first["vote"]["parameters"], second["vote"]["parameters"])
+        # Without different data, ties and zeros a wrong vote could look right.
+        self.assertNotEqual(first["vote"]["losses"], second["vote"]["losses"])
+        self.assertGreater(first["ties"], 100)
+        self.assertGreater(first["zeros"], 0)
+
+
+if __name__ == "__main__":
+    one_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
