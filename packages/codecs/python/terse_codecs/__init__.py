@@ -51,9 +51,13 @@ def library_path() -> str:
 
 
 def __getattr__(name: str) -> Codec:
-    if name.replace("_", "-") in _library.names():
-        return codec(name.replace("_", "-"))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    known = name.replace("_", "-")
+    if known not in _library.names():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return codec(known)
+    except CodecError as error:  # hasattr and the like expect no other kind
+        raise AttributeError(f"{known} takes parameters: terse_codecs.codec({known!r}, …). {error}") from error
 
 
 def __dir__() -> List[str]:

@@ -21,6 +21,9 @@ class ACodec(unittest.TestCase):
         self.assertIn("sign", dir(terse_codecs))
         with self.assertRaisesRegex(AttributeError, "no attribute 'sing'"):
             terse_codecs.sing
+        self.assertEqual(terse_codecs.scaled_sign, codec("scaled-sign"))
+        with self.assertRaisesRegex(AttributeError, "qsgd takes parameters: terse_codecs.codec.'qsgd', …"):
+            terse_codecs.qsgd
 
     def test_travels_to_other_processes(self):
         self.assertEqual(pickle.loads(pickle.dumps(sign)), sign)
