@@ -139,6 +139,20 @@ static void four_bits_logarithmic(terse_codec_options *o, size_t n) { (void)n, o
 static void eight_bits_logarithmic_by_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 8, o->block = 1000, o->levels = TERSE_LEVELS_LOGARITHMIC; }
 static void two_bits_logarithmic_by_segments(terse_codec_options *o, size_t n) { o->bits = 2, o->levels = TERSE_LEVELS_LOGARITHMIC, by_segments(o, n); }
 
+// Numbers whose coefficients fit.
+static float random_moderate(void) { return random_float() * 0x1p-20f; }
+static void chunks_of_64(terse_codec_options *o, size_t n) { (void)n, o->block = 64, o->k = 8; }
+static void odd_chunks(terse_codec_options *o, size_t n) { o->block = 3 * (n % 50) + 7, o->k = 5; }
+static void long_chunks(terse_codec_options *o, size_t n) { (void)n, o->block = 768, o->k = 20, o->dimensions = 1; }
+static void longest_chunks(terse_codec_options *o, size_t n) {  // where the last one is no long odd one, which takes its square
+    o->block = o->k = n && n % 4096 == 0 ? 4096 : 640;
+}
+static void squares(terse_codec_options *o, size_t n) {  // the largest that n is a multiple of
+    o->block = 1, o->k = 1, o->dimensions = 2;
+    for (size_t side = 2; side <= 128; side++)
+        if (n % (side * side) == 0) o->block = side, o->k = side;
+}
+
 static const configuration configurations[] = {
     {"linf", five_bits, gradient, 0},
     {"linf", five_bits, NULL, 0},
@@ -191,6 +205,11 @@ static const configuration configurations[] = {
     {"terngrad", clipped_blocks_of_512, random_f16, 0},
     {"terngrad", blocks_of_37, NULL, 0},
     {"terngrad", by_segments, random_f16, 0},
+    {"dct-top-k", chunks_of_64, random_moderate, 0},
+    {"dct-top-k", odd_chunks, random_moderate, 0},
+    {"dct-top-k", long_chunks, random_moderate, 0},
+    {"dct-top-k", longest_chunks, random_moderate, 0},
+    {"dct-top-k", squares, random_moderate, 0},
     {"top-k", keep_one, NULL, 1},
     {"top-k", keep_some, NULL, 1},
     {"top-k", keep_all, NULL, 1},
@@ -312,8 +331,17 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     if (codec->takes & TERSE_TAKES_K) {
         o = good, o.k = 0;
         REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k of 0");
-        o.k = N + 1;
-        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k beyond n");
+        o.k = (size_t)1 << 40;
+        REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k beyond all there is");
+    }
+    if (codec->takes & TERSE_TAKES_DIMENSIONS) {
+        static const struct { uint32_t dimensions; size_t block; terse_codec_status status; } wrong[] = {
+            {1, 0, TERSE_CODEC_BAD_CHOICE}, {0, 4097, TERSE_CODEC_BAD_CHOICE}, {2, 129, TERSE_CODEC_BAD_CHOICE}, {3, 8, TERSE_CODEC_BAD_CHOICE}, {2, 9, TERSE_CODEC_BAD_REGIONS},
+        };
+        for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+            o = good, o.k = 1, o.dimensions = wrong[w].dimensions, o.block = wrong[w].block;
+            REFUSES(wrong[w].status, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "chunks that there are not");
+        }
     }
 #define NOT_TAKEN(flag, member, value)                                                                                     \
     if (!(codec->takes & (flag))) {                                                                                        \

@@ -37,6 +37,10 @@ static int has_f16c(void) {
     ON_X86(X, count, avx512, HAS_AVX512)       \
     ON_X86(X, count, avx2, HAS_AVX2)           \
     X(count, scalar, 1)                        \
+    ON_X86(X, dct_top_k, avx512, HAS_AVX512)   \
+    ON_X86(X, dct_top_k, avx2, HAS_AVX2)       \
+    ON_ARM(X, dct_top_k, neon, 1)              \
+    X(dct_top_k, scalar, 1)                    \
     ON_X86(X, f16, avx2, HAS_AVX2)             \
     ON_ARM(X, f16, neon, 1)                    \
     X(f16, scalar, 1)                          \

@@ -2,6 +2,7 @@ import type { Parameters } from "@terse/native-codecs";
 import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
 import { type CountParameters, count } from "./count/count.ts";
+import { dctTopK } from "./dct-top-k/dct-top-k.ts";
 import { f16 } from "./f16/f16.ts";
 import { int8 } from "./int8/int8.ts";
 import { type L1Parameters, l1 } from "./l1/l1.ts";
@@ -18,6 +19,7 @@ import { topK } from "./top-k/top-k.ts";
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
   count: (parameters) => count(parameters as CountParameters),
+  "dct-top-k": (parameters) => dctTopK(parameters as { block: number; k: number }),
   f16: (parameters) => plain(f16, parameters),
   int8,
   "scaled-sign": scaledSign,

@@ -10,6 +10,7 @@ export { bf16 } from "./bf16/bf16.ts";
 export { BadWireError, type Codec, type DecodeOptions, type Takes, type Zeros } from "./codec.ts";
 export { codecNamed, codecs } from "./codecs.ts";
 export { type CountParameters, count } from "./count/count.ts";
+export { dctTopK } from "./dct-top-k/dct-top-k.ts";
 export { f16 } from "./f16/f16.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { int8 } from "./int8/int8.ts";
