@@ -70,7 +70,11 @@ void terse_parallel(size_t n, size_t cut, void (*part)(void *context, size_t beg
 
     pthread_mutex_lock(&lock);
     pthread_t thread;
-    while (started + 1 < mine.parts && pthread_create(&thread, NULL, work, NULL) == 0) pthread_detach(thread), started++;
+    pthread_attr_t roomy;  // kernels keep their scratch on the stack; some libraries give a thread 128 KiB
+    pthread_attr_init(&roomy);
+    pthread_attr_setstacksize(&roomy, (size_t)1 << 20);
+    while (started + 1 < mine.parts && pthread_create(&thread, &roomy, work, NULL) == 0) pthread_detach(thread), started++;
+    pthread_attr_destroy(&roomy);
     current = mine, taken = 0, left = mine.parts;
     pthread_cond_broadcast(&wake);
     while (taken < mine.parts) {  // the caller works too, on all parts if no thread could be started

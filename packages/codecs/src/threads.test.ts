@@ -57,6 +57,22 @@ describe("several threads", () => {
     }
   });
 
+  it("name it where a chunk of a transform lies in two parts", () => {
+    useThreads(3);
+    const parts = x.subarray(0, 3 * 2 ** 18);
+    const codec = codecNamed("dct-top-k", { block: 100, k: 3 });
+    const wire = new Uint8Array(codec.wireBytes(parts.length));
+    for (const first of [2 ** 18 - 1, 2 ** 18, 2 ** 18 + 50]) {
+      const bad = parts.slice();
+      bad[first] = Number.NaN;
+      expect(() => codec.encode(wire, bad)).toThrow(`x[${first}] is NaN`);
+      bad[first] = 3e38;
+      expect(() => codec.encode(wire, bad)).not.toThrow();
+      bad.fill(3e38, 2 ** 18 - 40, 2 ** 18 + 50);
+      expect(() => codec.encode(wire, bad)).toThrow(`x[${2 ** 18 - 40}] is 3`);
+    }
+  });
+
   it("are refused where their number makes no sense", () => {
     for (const threads of [0, -1, 1.5, Number.NaN]) expect(() => useThreads(threads)).toThrow("threads is");
   });

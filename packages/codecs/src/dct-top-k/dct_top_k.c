@@ -81,8 +81,10 @@ int dct_wire_is_good(const uint8_t *wire, const dct_chunks *chunks) {
 size_t dct_refused(const float *x, const dct_chunks *chunks, size_t chunk, size_t end) {
     const size_t begin = chunk * chunks->length, length = dct_chunk_length(chunks, chunk);
     size_t largest = begin;
-    for (size_t i = begin; i < begin + length && i < end; i++)
-        if (fabsf(x[i]) > fabsf(x[largest])) largest = i;
+    for (size_t i = begin; i < begin + length; i++) {
+        if (x[i] - x[i] != 0.0f) return end;
+        if (fabsf(x[i]) > fabsf(x[largest]) && i < end) largest = i;
+    }
     return largest;
 }
 
@@ -94,6 +96,6 @@ typedef int32_t ints;
 #include "dct_top_k_lanes.h"
 
 const terse_codec terse_dct_top_k_scalar = {
-    .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES, .check = dct_top_k_check,
-    .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES, .decodes_whole = 1,
+    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .decode_add = decode_add,
 };

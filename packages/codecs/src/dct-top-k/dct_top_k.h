@@ -56,7 +56,8 @@ size_t dct_top_k_wire_bytes(size_t n, const terse_codec_options *options);
 // Are all chunks of the range good?
 int dct_wire_is_good(const uint8_t *wire, const dct_chunks *chunks);
 
-// The element to name where chunk's coefficients do not fit: the largest |x|, of those before `end`.
+// The element to name where a chunk's coefficients do not fit: the largest |x|, of those before `end`. `end` where the chunk has one
+// behind it that is not finite: whoever encodes that range names it.
 size_t dct_refused(const float *x, const dct_chunks *chunks, size_t chunk, size_t end);
 
 #endif

@@ -191,7 +191,11 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
         const size_t whole = length < chunks.length ? 1 : smaller(chunks.end, n / chunks.length) - chunk;
         const size_t wanted = square ? 1 : smaller(whole, lines_at_once(side));
         done = square ? (size_t)encode_square(to, from, &basis, &chunks) : encode_lines(to, from, &basis, &chunks, wanted);
-        if (done < wanted) return dct_refused(x, &chunks, chunk + done, end);
+        if (done < wanted) {
+            const size_t refused = dct_refused(x, &chunks, chunk + done, end);
+            if (refused < end) return refused;
+            done++;
+        }
     }
     return end;
 }
