@@ -2,12 +2,13 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { choose, OptionsError } from "@terse/options";
+import { codecs } from "./codecs/codecs.ts";
 import { convergence } from "./convergence/convergence.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
 
 /** A suite yields its measurements as it goes. */
-const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, convergence };
+const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, codecs, convergence };
 
 const usage = `usage: ./terse bench SUITE [--json FILE]     (- for standard output)
 suites: ${Object.keys(suites).join(", ")}

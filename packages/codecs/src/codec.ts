@@ -23,6 +23,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly takes: Takes;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
+  /** Every implementation that can run here, best first, the definition last: for tests and benchmarks. They trust their arguments. */
+  kernels(): readonly CodecKernel[];
   /** Bytes for n floats. */
   wireBytes(n: number): number;
   /**
@@ -99,6 +101,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
     get implementation() {
       return kernel().implementation;
     },
+    kernels: () => implementations(definition, nativeCodecs).kernels,
     wireBytes,
 
     encode(wire, x, call: EncodeCall = {}) {

@@ -1,0 +1,54 @@
+"""NumPy and torch doing what our codecs do, over N floats, one thread.
+
+Reads a line and answers it with the seconds of one run as JSON: packbits, unpackbits, vote (8 ranks of N bits each: unpack, sum,
+compare, pack), bf16, f16. Arguments: N LANES.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+import torch
+
+torch.set_num_threads(1)
+n, lanes = int(sys.argv[1]), int(sys.argv[2])
+rng = np.random.default_rng(1)
+x = np.resize(rng.standard_normal(65521).astype(np.float32), n)
+tensor = torch.from_numpy(x)
+bits = np.packbits(x >= 0, bitorder="little")
+sums = np.zeros(n, np.float32)
+halves = {kind: torch.zeros(n, dtype=kind) for kind in (torch.bfloat16, torch.float16)}  # touched before the clock starts
+votes = [np.packbits(rng.random(lanes) < 0.5, bitorder="little") for _ in range(8)]
+
+
+def unpackbits():
+    signs = np.unpackbits(bits, count=n, bitorder="little").view(np.int8)
+    signs *= 2
+    signs -= 1
+    np.add(sums, signs, out=sums)
+
+
+def vote():
+    count = np.unpackbits(votes[0], count=lanes, bitorder="little")
+    for packed in votes[1:]:
+        count += np.unpackbits(packed, count=lanes, bitorder="little")
+    return np.packbits(count >= 4, bitorder="little")
+
+
+work = {
+    "packbits": lambda: np.packbits(x >= 0, bitorder="little"),
+    "unpackbits": unpackbits,
+    "vote": vote,
+    "bf16": lambda: halves[torch.bfloat16].copy_(tensor),
+    "f16": lambda: halves[torch.float16].copy_(tensor),
+    "bf16 back": lambda: tensor.add_(halves[torch.bfloat16]),
+    "f16 back": lambda: tensor.add_(halves[torch.float16]),
+}
+
+print(json.dumps({"numpy": np.__version__, "torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    run = work[line.strip()]
+    begin = time.perf_counter()
+    run()
+    print(json.dumps({"seconds": time.perf_counter() - begin}), flush=True)

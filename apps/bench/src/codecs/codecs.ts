@@ -1,0 +1,195 @@
+/**
+ * What every codec costs, beside what this machine's memory can do in the same run, and beside NumPy and torch where they have the
+ * same.
+ *
+ *   streaming     cache lines filled a second by the best of two plain in-place sweeps, a ← s a and a ← a + s b. Not memcpy: what an
+ *                 in-place kernel writes back hides behind what it reads, and a copy cannot hide that (it counts half)
+ *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once
+ *   over_unpack   what unpacking, summing, comparing and packing again takes, over what the vote takes
+ *   over_numpy, over_torch   the peer's seconds over ours
+ *
+ * One thread unless the case says otherwise. Sides take turns, and ratios are taken within a round.
+ */
+import { availableParallelism } from "node:os";
+import { codecNamed, majority, useThreads, voteImplementation } from "@terse/codecs";
+import type { CodecKernel, EncodeCall, Parameters } from "@terse/native-codecs";
+import { votes as voteKernels } from "@terse/native-codecs";
+import { noGrad, ones, scope, setNumThreads } from "@terse/tensor";
+import { type Measurement, median } from "../measurement.ts";
+import { Peer } from "../peer.ts";
+import { localWork } from "../step/local-work.ts";
+
+const n = 64 * 2 ** 20;
+const small = 2 ** 20; // for implementations that no one waits 64 Mi floats for
+const lanes = 16 * 2 ** 20; // of a vote
+const rounds = 5;
+
+/** What is measured of each codec, by what the case says behind its name. */
+const configurations: readonly { name: string; how?: string; parameters?: (n: number) => Parameters }[] = [
+  { name: "sign" },
+  { name: "ternary" },
+  { name: "count", how: "8 bits, 8 ranks", parameters: () => ({ width: 8, ranks: 8 }) },
+  { name: "l1", how: "4 bits", parameters: () => ({ bits: 4 }) },
+  { name: "l1", how: "4 bits, blocks of 4096", parameters: () => ({ bits: 4, block: 4096 }) },
+  { name: "l1", how: "5 in 8 bits, unscaled", parameters: () => ({ bits: 5, width: 8, ranks: 8, unscaled: true }) },
+  { name: "linf", how: "4 bits, blocks of 4096", parameters: () => ({ bits: 4, block: 4096 }) },
+  { name: "qsgd", how: "4 bits, blocks of 512", parameters: () => ({ bits: 4, block: 512 }) },
+  { name: "scaled-sign" },
+  { name: "scaled-sign", how: "blocks of 4096", parameters: () => ({ block: 4096 }) },
+  { name: "terngrad", how: "blocks of 4096", parameters: () => ({ block: 4096 }) },
+  { name: "int8", how: "blocks of 256", parameters: () => ({ block: 256 }) },
+  { name: "bf16" },
+  { name: "f16" },
+  { name: "top-k", how: "1 of 1000", parameters: (length) => ({ k: Math.ceil(length / 1000) }) },
+  { name: "dct-top-k", how: "4 of 64", parameters: () => ({ block: 64, k: 4 }) },
+];
+
+const peersOf: Readonly<Record<string, { metric: string; encode: string; decode: string }>> = {
+  sign: { metric: "over_numpy", encode: "packbits", decode: "unpackbits" },
+  bf16: { metric: "over_torch", encode: "bf16", decode: "bf16 back" },
+  f16: { metric: "over_torch", encode: "f16", decode: "f16 back" },
+};
+
+export async function* codecs(): AsyncGenerator<Measurement> {
+  setNumThreads(1);
+  useThreads(1);
+  await using peer = await Peer.start("codecs.py", [String(n), String(lanes)], { OMP_NUM_THREADS: "1" });
+  const ask = async (what: string) => (await peer.ask<{ seconds: number }>(what)).seconds;
+  const x = gradients(n);
+  const sum = new Float32Array(n).fill(1);
+  const streaming = sweeps();
+  const streams: number[] = [];
+
+  for (const { name, how, parameters = () => ({}) } of configurations) {
+    const label = how ? `${name}, ${how}` : name;
+    const [best, ...plainer] = codecNamed(name, parameters(n)).kernels();
+    const theirs = peersOf[name];
+    const rows = [];
+    for (let round = -1; round < rounds; round++) {
+      const stream = streaming();
+      const row = { stream, ...run(best!, x, sum, parameters(n)), encodePeer: 0, decodePeer: 0 };
+      if (theirs) Object.assign(row, { encodePeer: await ask(theirs.encode), decodePeer: await ask(theirs.decode) });
+      if (round < 0) continue; // warm-up
+      rows.push(row);
+      streams.push(stream);
+    }
+    for (const what of ["encode", "decode"] as const) {
+      const measured = `${label} ${what}, ${best!.implementation}`;
+      const bytes = 4 * n + rows[0]!.wire;
+      yield speed(measured, bytes, median(rows.map((row) => row[what])));
+      yield {
+        case: measured,
+        metric: "over_stream",
+        value: median(rows.map((row) => bytes / row[what] / row.stream)),
+        unit: "ratio",
+      };
+      if (theirs) {
+        const against = rows.map((row) => row[`${what}Peer`] / row[what]);
+        yield { case: measured, metric: theirs.metric, value: median(against), unit: "ratio" };
+      }
+    }
+    for (const kernel of plainer) {
+      const length = kernel.implementation === "scalar" || kernel.implementation === "typescript" ? small : n;
+      const seconds = Array.from({ length: 3 }, () =>
+        run(kernel, x.subarray(0, length), sum.subarray(0, length), parameters(length)),
+      );
+      for (const what of ["encode", "decode"] as const) {
+        const fastest = Math.min(...seconds.map((row) => row[what]));
+        yield speed(`${label} ${what}, ${kernel.implementation}`, 4 * length + seconds[0]!.wire, fastest);
+      }
+    }
+  }
+  yield { case: "streaming, one thread", metric: "gb_per_second", value: median(streams) / 1e9, unit: "GB/s" };
+  yield* votes(ask);
+  yield* threads(x, sum);
+
+  const { local_over_lion } = localWork();
+  yield { case: "local work, 64 Mi parameters", metric: "local_over_lion", value: local_over_lion, unit: "ratio" };
+}
+
+async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Measurement> {
+  const wires = Array.from({ length: 8 }, (_, r) =>
+    new Uint8Array(lanes / 8).map((_, i) => (Math.imul(i + 1, 2654435761 + r) >>> 13) & 255),
+  );
+  const out = new Uint8Array(lanes / 8);
+  for (const kernel of voteKernels()) {
+    const ratios: number[] = [];
+    const seconds: number[] = [];
+    for (let round = -1; round < rounds; round++) {
+      const ours = clocked(() => kernel.majority(out, wires, lanes, { tie: "plus" }));
+      const theirs = await ask("vote");
+      if (round < 0) continue;
+      seconds.push(ours);
+      ratios.push(theirs / ours);
+    }
+    const measured = `vote of 8, ${kernel.implementation}`;
+    yield speed(measured, (9 * lanes) / 8, median(seconds));
+    yield { case: measured, metric: "over_unpack", value: median(ratios), unit: "ratio" };
+  }
+  const checked = clocked(() => majority(out, wires, lanes, { tie: "plus" }));
+  yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * lanes) / 8, checked);
+}
+
+/** The same work on every core there is. */
+function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
+  const cores = availableParallelism();
+  if (cores === 1) return;
+  for (const name of ["sign", "ternary", "bf16"]) {
+    const codec = codecNamed(name);
+    const kernel = codec.kernels()[0]!;
+    const rows = Array.from({ length: rounds }, () => {
+      useThreads(1);
+      const one = run(kernel, x, sum, {});
+      useThreads(cores);
+      const all = run(kernel, x, sum, {});
+      return { encode: one.encode / all.encode, decode: one.decode / all.decode };
+    });
+    for (const what of ["encode", "decode"] as const) {
+      const measured = `${name} ${what}, ${kernel.implementation}, ${cores} threads`;
+      yield { case: measured, metric: "over_one_thread", value: median(rows.map((row) => row[what])), unit: "ratio" };
+    }
+  }
+  useThreads(1);
+}
+
+/** Seconds to encode and to decode, and the bytes between. */
+function run(kernel: CodecKernel, x: Float32Array, sum: Float32Array, parameters: Parameters) {
+  const wire = new Uint8Array(kernel.wireBytes(x.length, parameters)).fill(1); // touched before the clock starts
+  const call: EncodeCall = { seed: 1, step: 1, index: 0, zero: "plus" };
+  const encode = clocked(() => kernel.encode(wire, x, parameters, call));
+  const decode = clocked(() => kernel.decodeAdd(sum, wire, parameters, { scale: 1e-9 }));
+  return { encode, decode, wire: wire.length };
+}
+
+/** Bytes filled a second by the better of two in-place sweeps, which torch does. */
+function sweeps(): () => number {
+  const [a, b] = scope(() => [ones([n]).keep(), ones([n]).keep()]);
+  return () =>
+    noGrad(() =>
+      scope(() => {
+        const scaled = (4 * n) / clocked(() => a!.mul_(1.0000001));
+        const added = (8 * n) / clocked(() => a!.add_(b!, { alpha: 1e-9 }));
+        return Math.max(scaled, added);
+      }),
+    );
+}
+
+function gradients(length: number): Float32Array {
+  const pattern = Float32Array.from({ length: 65_521 }, (_, i) => Math.sin(i * i + 1) ** 3 / 100);
+  const x = new Float32Array(length);
+  for (let at = 0; at < length; at += pattern.length) x.set(pattern.subarray(0, length - at), at);
+  return x;
+}
+
+function clocked(work: () => unknown): number {
+  const began = performance.now();
+  work();
+  return (performance.now() - began) / 1000;
+}
+
+const speed = (measured: string, bytes: number, seconds: number): Measurement => ({
+  case: measured,
+  metric: "gb_per_second",
+  value: bytes / seconds / 1e9,
+  unit: "GB/s",
+});
