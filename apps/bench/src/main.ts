@@ -1,16 +1,20 @@
 /** `./terse bench SUITE [--json FILE|-]`: measurements as one JSON object a line, and a table for people. */
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { choose, OptionsError } from "@terse/options";
+import { bars } from "./codecs/bars.ts";
 import { codecs } from "./codecs/codecs.ts";
 import { convergence } from "./convergence/convergence.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
 
+/** What a recorded run looks like. */
+const pictures: Record<string, (measurements: readonly Measurement[]) => string> = { codecs: bars };
+
 /** A suite yields its measurements as it goes. */
 const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, codecs, convergence };
 
-const usage = `usage: ./terse bench SUITE [--json FILE]     (- for standard output)
+const usage = `usage: ./terse bench SUITE [--json FILE] [--record]     (- for standard output; --record: into docs/results, with its picture)
 suites: ${Object.keys(suites).join(", ")}
 `;
 
@@ -25,15 +29,24 @@ async function main(argv: readonly string[]): Promise<void> {
   const suite = choose("suite", words[0]!, suites);
   const table = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openSync(json, "w");
+  const lines: string[] = [];
+  const measurements: Measurement[] = [];
   table.write(`${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}\n`);
   for await (const measurement of suite()) {
     const line = `${JSON.stringify({ bench: words[0], ...measurement })}\n`;
+    lines.push(line);
+    measurements.push(measurement);
     if (json === "-") process.stdout.write(line);
     else if (file !== undefined) writeSync(file, line);
     const { case: what, metric, value, unit } = measurement;
     table.write(`${what.padEnd(34)} ${metric.padEnd(24)} ${value.toPrecision(4).padStart(10)} ${unit}\n`);
   }
   if (file !== undefined) closeSync(file);
+  if (!argv.includes("--record")) return;
+  const recorded = (name: string) => new URL(`../../../docs/results/${name}`, import.meta.url);
+  writeFileSync(recorded(`${words[0]}.jsonl`), lines.join(""));
+  const picture = pictures[words[0]!];
+  if (picture) writeFileSync(recorded(`${words[0]}.svg`), picture(measurements));
 }
 
 function jsonTarget(argv: readonly string[]): string | undefined {
