@@ -122,6 +122,8 @@ static void six_bits_by_segments(terse_codec_options *o, size_t n) { o->bits = 6
 static void seven_bits(terse_codec_options *o, size_t n) { (void)n, o->bits = 7; }
 static void four_bits_in_wide_fields(terse_codec_options *o, size_t n) { (void)n, o->bits = 4, o->width = 8, o->unscaled = 1, o->ranks = 16; }
 static void two_bits_in_wider_fields(terse_codec_options *o, size_t n) { (void)n, o->bits = 2, o->width = 16, o->unscaled = 1, o->ranks = 21845, o->block = 100; }
+static void six_bits_in_16(terse_codec_options *o, size_t n) { (void)n, o->bits = 6, o->width = 16; }
+static void three_bits_in_8_by_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 3, o->width = 8, o->block = 320; }
 static void two_bits_in_nibbles(terse_codec_options *o, size_t n) { o->bits = 2, o->width = 4, o->unscaled = 1, o->ranks = 5, by_segments(o, n); }
 
 static float whole_from_minus_1_to_1(void) { return (float)((int)(random_word() % 3) - 1); }
@@ -188,6 +190,8 @@ static const configuration configurations[] = {
     {"l1", four_bits_in_wide_fields, gradient, 0},
     {"l1", two_bits_in_wider_fields, with_a_norm, 0},
     {"l1", two_bits_in_nibbles, gradient, 0},
+    {"l1", six_bits_in_16, gradient, 0},
+    {"l1", three_bits_in_8_by_blocks, gradient, 0},
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},

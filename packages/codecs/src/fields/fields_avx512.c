@@ -14,7 +14,7 @@ typedef struct adding {
 
 static inline __m512i fields_16(const adding *a, size_t i) {
     const uint8_t *at = a->fields + i / 8 * a->width;
-    if (a->width == 16) return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
+    if (a->width == 16) return _mm512_min_epu32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at)), a->most);
     const __m512i placed = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)at)), a->place);
     return _mm512_min_epu32(_mm512_and_si512(_mm512_srlv_epi32(placed, a->shift), a->mask), a->most);
 }

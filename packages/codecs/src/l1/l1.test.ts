@@ -41,6 +41,7 @@ describe("l1", () => {
       },
       "5 bits by blocks of whole rounds": { parameters: () => ({ bits: 5, block: 192 }), floats: gradients },
       "7 bits by segments": { parameters: (n) => ({ bits: 7, segments: thirds(n) }), floats: gradients },
+      "6 bits in fields of 16": { parameters: () => ({ bits: 6, width: 16, block: 130 }), floats: gradients },
       "8 bits": { parameters: () => ({ bits: 8 }), floats: gradients },
       "unscaled, with room for 16 ranks": {
         parameters: () => ({ bits: 4, width: 8, unscaled: true, ranks: 16 }),
