@@ -250,6 +250,15 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
     return list;
 }
 
+// x[i], for people: JavaScript cannot follow a pointer.
+Napi::Value float_at(const Napi::CallbackInfo& info) {
+    size_t n;
+    const float* x = floats_of(info[0], "x", n);
+    const size_t i = count_of(info[1], "i");
+    if (i >= n) throw Napi::RangeError::New(info.Env(), "i: expected less than " + std::to_string(n) + ", got " + std::to_string(i));
+    return Napi::Number::New(info.Env(), x[i]);
+}
+
 void use_threads(const Napi::CallbackInfo& info) {
     const uint32_t threads = small_of(info[0], "threads");
     if (threads == 0) throw Napi::RangeError::New(info.Env(), "threads: expected 1 or more");
@@ -281,6 +290,7 @@ Napi::Value votes(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_codecs_abi());
+    exports["floatAt"] = Napi::Function::New<float_at>(env, "floatAt");
     exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");
     exports["implementations"] = Napi::Function::New<implementations>(env, "implementations");
     exports["codecs"] = Napi::Function::New<codecs>(env, "codecs");

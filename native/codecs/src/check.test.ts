@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { abi, codecs, levels, type PointerMemory, votes } from "./index.ts";
+import { abi, codecs, floatAt, levels, type PointerMemory, votes } from "./index.ts";
 
 describe("the C codecs", () => {
   it("all do what the scalar ones do", () => {
@@ -57,6 +57,13 @@ describe.each(codecs().filter(({ name }) => name === "sign"))("the binding of $n
     const elsewhere: PointerMemory = { pointer: 4096n, length: 16, dtype: "f32", device: "cuda:0" };
     expect(() => encode(new Uint8Array(2), elsewhere, {}, plus)).toThrow("another device");
     expect(() => encode(new Uint8Array(x.buffer, 8, 2), x, {}, plus)).toThrow("overlap");
+  });
+
+  it("reads one float for people, and none outside", () => {
+    expect(floatAt(new Float32Array([1, 2.5]), 1)).toBe(2.5);
+    expect(() => floatAt(x, 16)).toThrow("i: expected less than 16, got 16");
+    expect(() => floatAt(x, -1)).toThrow("i: expected a whole number");
+    expect(() => floatAt(new Uint8Array(4) as never, 0)).toThrow("x: expected f32, got u8");
   });
 
   it("reads arrays over shared memory", () => {

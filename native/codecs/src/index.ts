@@ -72,6 +72,7 @@ export interface VoteKernel {
 interface CodecsAddon {
   abi: number;
   implementations(): string[];
+  floatAt(x: Floats, i: number): number;
   useThreads(threads: number): void;
   codecs(): CodecKernel[];
   votes(): VoteKernel[];
@@ -82,6 +83,9 @@ export const abi = (): number => open().abi;
 
 /** The instruction levels that this machine can run, best first; "scalar" is the last. Throws NativeMissingError without the addon. */
 export const levels = (): readonly string[] => open().implementations();
+
+/** x[i], also where x is memory behind a pointer. Throws NativeMissingError without the addon. */
+export const floatAt = (x: Floats, i: number): number => open().floatAt(x, i);
 
 /** How many threads share a long encode or decodeAdd, the caller's included; 1 at first. Throws NativeMissingError without the addon. */
 export const useThreads = (threads: number): void => open().useThreads(threads);

@@ -2,6 +2,7 @@ import {
   type CodecKernel,
   type EncodeCall,
   type Floats,
+  floatAt,
   NotFiniteError,
   codecs as nativeCodecs,
   levels as nativeLevels,
@@ -107,7 +108,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
     encode(wire, x, call: EncodeCall = {}) {
       const where = `${name}.encode`;
       checkEncoding(where, wire, x, call);
-      accept(where, "x", x, kernel().encode(wire, x, parameters, call));
+      accept(where, kernel().encode(wire, x, parameters, call), x);
     },
 
     encodeWithFeedback(wire, x, error, call: EncodeCall = {}) {
@@ -120,7 +121,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       const accepted = native.encodeWithFeedback
         ? native.encodeWithFeedback(wire, x, error, parameters, call)
         : withFeedback(native, wire, floats(x), floats(error), parameters, call);
-      accept(where, "x", x, accepted);
+      accept(where, accepted, x, error);
     },
 
     decodeAdd(sum, wire, { scale = 1, hold } = {}) {
@@ -174,13 +175,18 @@ export function checkBytes(where: string, what: string, bytes: Uint8Array, expec
   }
 }
 
-function accept(where: string, what: string, x: Floats, accepted: number): void {
+/** Says what was refused and where. With error feedback what is encoded is x + error; `error` holds what it held. */
+function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
   if (accepted === x.length) return;
-  const value = x instanceof Float32Array ? x[accepted] : undefined;
-  if (value !== undefined && Number.isFinite(value))
-    throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
-  throw new NotFiniteError(`${where}: ${what}`, accepted, value);
+  const given = valueAt(x, accepted);
+  if (!Number.isFinite(given)) throw new NotFiniteError(`${where}: x`, accepted, given);
+  const what = error ? `x[${accepted}] + error` : "x";
+  const value = error ? Math.fround(given + valueAt(error, accepted)) : given;
+  if (!Number.isFinite(value)) throw new NotFiniteError(`${where}: ${what}`, accepted, value);
+  throw new RangeError(`${where}: ${what}[${accepted}] is ${value}, which this codec cannot write.`);
 }
+
+const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
 
 function checkFloats(where: string, what: string, x: Floats): void {
   if (x instanceof Float32Array) return;

@@ -31,6 +31,20 @@ describe("f16", () => {
     );
   });
 
+  it("refuses a sum of error feedback that does not fit, and leaves the error as it was", () => {
+    const wire = new Uint8Array(4);
+    const error = new Float32Array([0, 65000]);
+    expect(() => f16.encodeWithFeedback(wire, new Float32Array([1, 1000]), error)).toThrow(
+      "f16.encodeWithFeedback: x[1] + error[1] is 66000, which this codec cannot write.",
+    );
+    expect([...error]).toEqual([0, 65000]);
+    const infinite = new Float32Array([1, Infinity]);
+    expect(() => f16.encodeWithFeedback(wire, infinite, error)).toThrow("f16.encodeWithFeedback: x[1] is Infinity: ");
+    error[1] = 3e38;
+    const large = new Float32Array([1, 3e38]);
+    expect(() => f16.encodeWithFeedback(wire, large, error)).toThrow("x[1] + error[1] is Infinity: ");
+  });
+
   it("keeps denormals, both ways", () => {
     const x = new Float32Array([2 ** -24, -(2 ** -24), 1023 * 2 ** -24, 2 ** -14, 2 ** -25, 3 * 2 ** -25]);
     const wire = new Uint8Array(f16.wireBytes(x.length));
