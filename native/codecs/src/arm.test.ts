@@ -31,7 +31,7 @@ describe.skipIf(toCompile)(`on ARM${toCompile}`, () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "terse-arm-"));
     compile(["-c", ...library.map((file) => join(native, file)), ...kernels.map((file) => join(codecs, file))]);
-  });
+  }, 600_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const flags = [
