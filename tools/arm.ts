@@ -48,7 +48,9 @@ export async function bringArm(progress: Progress): Promise<Arm> {
     const others = globSync("usr/bin/qemu-*", { cwd: partial }).filter((file) => basename(file) !== emulator);
     for (const file of [...others, "usr/share"]) rmSync(join(partial, file), { recursive: true, force: true });
     mkdirSync(join(partial, "bin"));
-    for (const name of [compiler, emulator].filter((name) => which(name) === undefined)) {
+    // CMake looks for the archiver beside the compiler.
+    const programs = [compiler, compiler.replace("gcc", "ar"), compiler.replace("gcc", "ranlib"), emulator];
+    for (const name of programs.filter((name) => which(name) === undefined)) {
       const path = join(partial, "bin", name);
       writeFileSync(path, start(name));
       chmodSync(path, 0o755);

@@ -1,0 +1,64 @@
+/** Golden vectors as `codecs_check --vectors` reads them; check_vectors.h describes the lines. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { EncodeCall, Parameters } from "./index.ts";
+
+export interface CodecCase {
+  parameters: Parameters;
+  call: Omit<EncodeCall, "hold"> & { hold?: string };
+  x: number[];
+  wire: string;
+  scale: number;
+  sum: number[];
+}
+
+export interface VoteCase {
+  n: number;
+  votes: (string | null)[];
+  majorityPlus: string;
+  majorityMinus: string;
+  plus: string;
+  nonzero: string;
+  planes: string[];
+}
+
+const source = `${import.meta.dirname}/../../../packages/codecs/src`;
+/** Every codec's vectors, and the vote's. */
+export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = readdirSync(source)
+  .filter((codec) => existsSync(`${source}/${codec}/vectors.json`))
+  .map((codec) => ({ codec, cases: JSON.parse(readFileSync(`${source}/${codec}/vectors.json`, "utf8")).cases }));
+const fp32 = (values: number[]): string => Buffer.from(new Float32Array(values).buffer).toString("hex");
+
+/** One case. */
+export function textOf(codec: string, vector: CodecCase | VoteCase): string {
+  const lines = "votes" in vector ? voteLines(vector) : codecLines(vector);
+  return `${[`codec ${codec}`, ...lines, "done"].join("\n")}\n`;
+}
+
+function codecLines({ parameters, call, x, wire, scale, sum }: CodecCase): string[] {
+  return Object.entries({ ...parameters, ...call })
+    .map(([name, value]) => `${name} ${written(name, value)}`)
+    .concat(`x ${fp32(x)}`, `wire ${wire}`, `scale ${fp32([scale])}`, `sum ${fp32(sum)}`);
+}
+
+function written(name: string, value: unknown): string {
+  if (name === "segments") {
+    let end = 0;
+    const ends = (value as number[]).map((length) => (end += length));
+    return [ends.length, ...ends].join(" ");
+  }
+  if (name === "levels") return String(["uniform", "without-zero", "logarithmic"].indexOf(value as string));
+  if (name === "clip") return String(new Uint32Array(new Float32Array([value as number]).buffer)[0]);
+  return String(typeof value === "boolean" ? Number(value) : value);
+}
+
+function voteLines({ n, votes, majorityPlus, majorityMinus, plus, nonzero, planes }: VoteCase): string[] {
+  return [
+    `n ${n}`,
+    ...votes.map((vote) => (vote === null ? "absent -" : `vote ${vote}`)),
+    ...planes.map((plane) => `plane ${plane}`),
+    `majority-plus ${majorityPlus}`,
+    `majority-minus ${majorityMinus}`,
+    `plus ${plus}`,
+    `nonzero ${nonzero}`,
+  ];
+}
