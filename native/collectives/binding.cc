@@ -8,8 +8,10 @@
 
 #include "beat.h"
 #include "communicator.h"
+#include "faulty/faulty.h"
 #include "gloo/gloo.h"
 #include "loopback/loopback.h"
+#include "paced/paced.h"
 #include "reduce.h"
 
 namespace terse::collectives {
@@ -49,6 +51,7 @@ const char* name_of(Reason reason) {
         case Reason::aborted: return "aborted";
         case Reason::argument: return "argument";
         case Reason::lost: return "lost";
+        case Reason::withdrawn: return "withdrawn";
     }
     return "transport";
 }
@@ -62,14 +65,14 @@ public:
     static Napi::Function define(Napi::Env env) {
         return DefineClass(env, "Communicator",
                            {InstanceMethod<&CommunicatorObject::operate>("operate"), InstanceMethod<&CommunicatorObject::connect>("connect"),
-                            InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::close>("close"),
+                            InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::cancel>("cancel"), InstanceMethod<&CommunicatorObject::close>("close"),
                             InstanceMethod<&CommunicatorObject::sent>("sent")});
     }
 
     explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
         if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback and gloo");
         auto* start = info[0].As<Napi::External<Start>>().Data();
-        gloo_ = dynamic_cast<GlooEngine*>(start->engine.get());
+        gloo_ = start->gloo;
         napi_value name = Napi::String::New(env_, "terse collectives");
         check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed, &completed_));
         check(napi_unref_threadsafe_function(env_, completed_));
@@ -97,6 +100,7 @@ public:
         std::unique_ptr<Engine> engine;
         Clock::duration timeout;
         bool connects;  // at once, because it knows everybody already
+        GlooEngine* gloo = nullptr;  // the engine, or what it is in front of
     };
 
     static Napi::Object make(Napi::Function constructor, Start start) {
@@ -107,6 +111,7 @@ private:
     struct Pending {
         Napi::Promise::Deferred promise;
         Napi::ObjectReference keeps;  // the arguments, and this object
+        Napi::ObjectReference given;  // the promise; a Deferred's own handle to it ends with the call
     };
 
     void check(napi_status status) {
@@ -210,7 +215,8 @@ private:
         keeps.Set(0u, info.This());
         for (uint32_t i = 0; i < info.Length(); i++) keeps.Set(i + 1, info[i]);
         if (pending_.empty()) napi_ref_threadsafe_function(env_, completed_);
-        pending_.emplace(++last_id_, Pending{Napi::Promise::Deferred::New(env_), Napi::Persistent(keeps.As<Napi::Object>())});
+        const auto promise = Napi::Promise::Deferred::New(env_);
+        pending_.emplace(++last_id_, Pending{promise, Napi::Persistent(keeps.As<Napi::Object>()), Napi::Persistent(promise.Promise().As<Napi::Object>())});
         return last_id_;
     }
 
@@ -248,6 +254,15 @@ private:
         return env_.Undefined();
     }
 
+    // cancel(the promise of an operation) → what became of it
+    Napi::Value cancel(const Napi::CallbackInfo& info) {
+        auto outcome = Cancelled::finished;
+        for (const auto& [id, pending] : pending_)
+            if (communicator_ && pending.given.Value().StrictEquals(info[0])) outcome = communicator_->cancel(id);
+        static const char* names[] = {"finished", "withdrawn", "bound"};
+        return Napi::String::New(env_, names[static_cast<int>(outcome)]);
+    }
+
     Napi::Value close(const Napi::CallbackInfo& info) {
         const uint64_t id = expect(info);
         const Napi::Value promise = pending_.at(id).promise.Promise();
@@ -278,7 +293,7 @@ public:
     CollectivesAddon(Napi::Env env, Napi::Object exports) {
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
         DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
-                              InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
+                              InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
                               InstanceMethod("addressOf", &CollectivesAddon::address_of),
                               InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
                               InstanceValue("inlineBytes", Napi::Number::New(env, inline_bytes)),
@@ -286,24 +301,43 @@ public:
     }
 
 private:
-    // loopback(size, timeoutSeconds, delaysMs, lostRank, lostAt)
+    // loopback(size, timeoutSeconds, faults, links)
     Napi::Value loopback(const Napi::CallbackInfo& info) {
         const int size = info[0].ToNumber().Int32Value();
         if (size < 1 || size > 4096) throw Napi::RangeError::New(info.Env(), "a loopback world has 1 to 4096 ranks");
-        LoopbackFaults faults;
-        const auto delays = info[2].As<Napi::Array>();
-        for (uint32_t i = 0; i < delays.Length(); i++) faults.delay_ms.push_back(delays.Get(i).ToNumber().DoubleValue());
-        if (!faults.delay_ms.empty() && faults.delay_ms.size() != static_cast<size_t>(size)) throw Napi::RangeError::New(info.Env(), "one delay per rank is needed");
-        faults.lost_rank = info[3].ToNumber().Int32Value();
-        faults.lost_at = info[4].ToNumber().Uint32Value();
-        auto engines = make_loopback(size, faults);
+        auto engines = make_loopback(size);
+        const auto links = info[3].As<Napi::Array>();
+        for (int rank = 0; rank < size; rank++) engines[rank] = behind(links.Get(rank), std::move(engines[rank]));
+        std::vector<std::vector<Fault>> faults(size);
+        const auto list_of_faults = info[2].As<Napi::Array>();
+        for (uint32_t i = 0; i < list_of_faults.Length(); i++) {
+            const auto fault = list_of_faults.Get(i).As<Napi::Object>();
+            const auto number = [&](const char* name) { return fault.Get(name).ToNumber(); };
+            faults.at(number("rank").Uint32Value()).push_back({static_cast<Fault::Kind>(number("kind").Uint32Value()), number("at").Uint32Value(),
+                                                               number("milliseconds").DoubleValue(), number("to").Int32Value()});
+        }
         auto list = Napi::Array::New(info.Env(), size);
-        for (int rank = 0; rank < size; rank++)
+        for (int rank = 0; rank < size; rank++) {
+            if (!faults[rank].empty()) engines[rank] = make_faulty(std::move(engines[rank]), faults[rank]);
             list.Set(rank, CommunicatorObject::make(constructor_.Value(), {std::move(engines[rank]), seconds(info[1]), true}));
+        }
         return list;
     }
 
-    // gloo(rank, size, address, timeoutSeconds, connectSeconds) → [communicator, addresses]
+    // link(bitsPerSecond, latencySeconds) → one rank's link, for all its groups
+    Napi::Value link(const Napi::CallbackInfo& info) {
+        const double bits = info[0].ToNumber(), latency = info[1].ToNumber();
+        if (!(bits >= 1) || !(latency >= 0 && latency <= 3600)) throw Napi::RangeError::New(info.Env(), "a link has 1 bit per second or more, and a latency of at most an hour");
+        return Napi::External<std::shared_ptr<Link>>::New(info.Env(), new std::shared_ptr<Link>(std::make_shared<Link>(bits, latency)),
+                                                          [](Napi::Env, std::shared_ptr<Link>* link) { delete link; });
+    }
+
+    static std::unique_ptr<Engine> behind(const Napi::Value& link, std::unique_ptr<Engine> engine) {
+        if (!link.IsExternal()) return engine;
+        return make_paced(std::move(engine), *link.As<Napi::External<std::shared_ptr<Link>>>().Data());
+    }
+
+    // gloo(rank, size, address, timeoutSeconds, connectSeconds, link) → [communicator, addresses]
     Napi::Value gloo(const Napi::CallbackInfo& info) {
         const Napi::Env env = info.Env();
         std::unique_ptr<GlooEngine> engine;
@@ -318,7 +352,8 @@ private:
         for (uint32_t peer = 0; peer < addresses.size(); peer++)
             list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
         auto result = Napi::Array::New(env, 2);
-        result.Set(0u, CommunicatorObject::make(constructor_.Value(), {std::move(engine), seconds(info[3]), false}));
+        GlooEngine* gloo = engine.get();
+        result.Set(0u, CommunicatorObject::make(constructor_.Value(), {behind(info[5], std::move(engine)), seconds(info[3]), false, gloo}));
         result.Set(1u, list);
         return result;
     }

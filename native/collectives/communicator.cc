@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "collectives.h"
 
 namespace terse::collectives {
@@ -25,10 +27,29 @@ void Communicator::submit(Operation operation) {
         return complete(operation.id, Failure(Reason::argument, -1, "the group is closed"));
     }
     Lane& lane = lane_of(operation);
-    if (operation.kind != Kind::connect) operation.sequence = ++lane.sequence;
     lane.queue.push_back(std::move(operation));
     if (!lane.thread.joinable()) lane.thread = std::thread([this, &lane] { run(lane, 1); });  // collective_ has one
     changed_.notify_all();
+}
+
+// A send begins when its thread takes it up, which tells the other side; a receive when that news arrives. A collective belongs to
+// all ranks from the moment that it is called.
+Cancelled Communicator::cancel(uint64_t id) {
+    std::lock_guard lock(mutex_);
+    const auto here = [&](Lane& lane, bool owner) -> std::optional<Cancelled> {
+        if (lane.running == id) return !owner && lane.wire->withdraw() ? Cancelled::withdrawn : Cancelled::bound;
+        const auto queued = std::ranges::find(lane.queue, id, &Operation::id);
+        if (queued == lane.queue.end()) return {};
+        if (owner) return Cancelled::bound;
+        lane.queue.erase(queued);
+        completions_.push_back({id, Failure(Reason::withdrawn, -1, "withdrawn"), {}});
+        if (completed_) completed_();
+        return Cancelled::withdrawn;
+    };
+    if (const auto found = here(collective_, true)) return *found;
+    for (auto& [peer, lane] : direct_)
+        if (const auto found = here(lane, false)) return *found;
+    return Cancelled::finished;
 }
 
 void Communicator::close(uint64_t id) {
@@ -87,7 +108,7 @@ void Communicator::connect(Wire& wire, const Operation& operation) {
 
 void Communicator::execute(Wire& wire, const Operation& operation) {
     wire.deadline = Clock::now() + timeout_;
-    if (operation.kind != Kind::connect) engine_->before(operation.sequence);
+    if (operation.kind != Kind::connect) engine_->before(operation.kind == Kind::send || operation.kind == Kind::recv ? 0 : operation.sequence);
     switch (operation.kind) {
         case Kind::connect: return connect(wire, operation);
         case Kind::all_reduce: return all_reduce(wire, operation);
@@ -112,6 +133,7 @@ std::optional<Failure> Communicator::attempt(Wire& wire, const Operation& operat
         execute(wire, operation);
         return {};
     } catch (const Failure& cause) {
+        if (cause.reason == Reason::withdrawn) return cause;
         return failed(cause.reason, cause.rank, cause.what());
     } catch (const std::exception& cause) {
         return failed(Reason::transport, -1, cause.what());
@@ -127,17 +149,23 @@ void Communicator::run(Lane& lane, uint32_t slots) {
         Wire wire(*engine_, counters_, slots);
         bool connected = true;
         std::unique_lock lock(mutex_);
+        lane.wire = &wire;
         for (;;) {
             const auto broken = [&] { return owner && connected && failure_; };
             changed_.wait(lock, [&] { return !lane.queue.empty() || broken() || closing_ || ending_; });
             if (!lane.queue.empty()) {
-                const Operation operation = std::move(lane.queue.front());
+                Operation operation = std::move(lane.queue.front());
                 lane.queue.pop_front();
+                if (operation.kind != Kind::connect) operation.sequence = ++lane.sequence;
                 std::optional<Failure> failure = failure_;
                 if (!failure) {
+                    lane.running = operation.id;
+                    wire.begin(operation.kind == Kind::recv);
                     lock.unlock();
                     failure = attempt(wire, operation);
                     lock.lock();
+                    lane.running = 0;
+                    if (failure && failure->reason == Reason::withdrawn) lane.sequence--;  // the next one takes its place
                 }
                 const bool heard = operation.kind == Kind::all_to_all && !failure;
                 completions_.push_back({operation.id, std::move(failure), heard ? wire.notes : std::vector<uint8_t>{}});

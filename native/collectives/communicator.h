@@ -25,6 +25,13 @@ struct Completion {
     std::vector<uint8_t> notes;  // all-to-all: of every rank
 };
 
+// What became of an operation that is no longer wanted.
+enum class Cancelled {
+    finished,   // it is over, or never was
+    withdrawn,  // as if never called; it completes with Reason::withdrawn
+    bound,      // other ranks count on it: only abort ends it
+};
+
 class Communicator {
 public:
     // `completed` is called on wire threads whenever take() has something new.
@@ -35,6 +42,7 @@ public:
 
     void submit(Operation operation);
     void abort(const std::string& why) { fail(Failure(Reason::aborted, -1, why)); }
+    Cancelled cancel(uint64_t id);
     void close(uint64_t id);  // completes as `id` when all before it are done and the connections are gone
     void stop();              // aborts and joins; `completed` is not called any more
     std::vector<Completion> take();
@@ -44,6 +52,8 @@ private:
     struct Lane {
         std::deque<Operation> queue;
         uint32_t sequence = 0;
+        uint64_t running = 0;  // id of the operation under way, or 0
+        Wire* wire = nullptr;  // its thread's
         std::thread thread;
     };
     void run(Lane& lane, uint32_t slots);

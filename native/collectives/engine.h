@@ -13,6 +13,11 @@
 
 namespace terse::collectives {
 
+// Slots: 0 and 1 are the collectives', 2 and 3 those of send and recv. Headers go on the even one, into room for the largest;
+// payload on the odd one, into exactly the room that it needs.
+inline bool is_exact(uint32_t slot) { return slot & 1; }
+inline bool is_direct(uint32_t slot) { return slot >= 2; }
+
 using Clock = std::chrono::steady_clock;
 
 enum class Reason {
@@ -22,6 +27,7 @@ enum class Reason {
     aborted,    // somebody called abort, here or elsewhere
     argument,   // cannot be done with these arguments; the communicator stays usable
     lost,       // `rank` is gone for certain
+    withdrawn,  // taken back before it began; the communicator stays usable
 };
 
 struct Failure : std::runtime_error {
@@ -35,6 +41,10 @@ class Transfer {
 public:
     virtual ~Transfer() = default;
     virtual void wait(Clock::time_point deadline) = 0;  // throws Failure
+
+    // From any thread, for the receive of a header: its wait, running or the next one, throws Reason::aborted unless it has
+    // arrived. It may be waited for again.
+    virtual void interrupt() noexcept {}
 };
 
 class Engine {
@@ -62,8 +72,9 @@ public:
     // The end: no transfer is left. Says goodbye and frees what the engine holds; only abort may follow.
     virtual void release() noexcept {}
 
-    // Called on the wire thread before its operation number `sequence`; where faults are injected.
-    virtual void before(uint32_t /*sequence*/) {}
+    // Called before every operation, with the number of a collective on the wire thread, and with 0 before a send or recv on
+    // theirs; where faults are injected.
+    virtual void before(uint32_t /*collective*/) {}
 };
 
 }  // namespace terse::collectives

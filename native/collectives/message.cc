@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace terse::collectives {
 namespace {
@@ -74,6 +75,49 @@ void Wire::listen() {
         if (peer != rank) listen(peer);
 }
 
+Wire::Frame& Wire::arrival(int peer) {
+    listen(peer);
+    Frame& frame = frames_[peer];
+    const auto check = [&] {
+        if (stage_ == withdrawn) throw Failure(Reason::withdrawn, peer, "withdrawn");
+    };
+    if (!frame.arrived) {
+        {
+            std::lock_guard lock(mutex_);
+            check();
+            awaited_ = frame.transfer.get();
+        }
+        std::exception_ptr failed;
+        try {
+            frame.transfer->wait(deadline);
+            frame.arrived = true;
+        } catch (...) {
+            failed = std::current_exception();
+        }
+        std::lock_guard lock(mutex_);
+        awaited_ = nullptr;
+        check();  // a header that has come all the same is the next receive's
+        if (failed) std::rethrow_exception(failed);
+    }
+    std::lock_guard lock(mutex_);
+    check();
+    stage_ = begun;
+    return frame;
+}
+
+void Wire::begin(bool withdrawable) {
+    std::lock_guard lock(mutex_);
+    stage_ = withdrawable ? may_withdraw : begun;
+}
+
+bool Wire::withdraw() {
+    std::lock_guard lock(mutex_);
+    if (stage_ == begun) return false;
+    stage_ = withdrawn;
+    if (awaited_) awaited_->interrupt();
+    return true;
+}
+
 uint8_t* Wire::scratch(size_t bytes) {
     if (bytes > scratch_bytes_) {
         scratch_ = std::make_unique_for_overwrite<uint8_t[]>(bytes);
@@ -114,9 +158,7 @@ void Outgoing::finish() {
 }
 
 Incoming::Incoming(Wire& wire, int peer, const Message& expected) : wire_(&wire), peer_(peer) {
-    wire.listen(peer);
-    auto& frame = wire.frames_[peer];
-    frame.transfer->wait(wire.deadline);
+    const auto& frame = wire.arrival(peer);
     Header got;
     std::memcpy(&got, frame.memory.data(), sizeof got);
     const Header want = header_of(expected);
@@ -135,6 +177,7 @@ Incoming::~Incoming() {
     if (!wire_) return;
     posted_.clear();
     wire_->frames_[peer_].transfer.reset();
+    wire_->frames_[peer_].arrived = false;
     wire_->listen(peer_);  // for this peer's next message
 }
 

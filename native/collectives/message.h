@@ -11,6 +11,7 @@
 #include <atomic>
 #include <bit>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine.h"
@@ -70,18 +71,28 @@ public:
     // Memory that lives as long as the wire: incoming segments that are still to be added.
     uint8_t* scratch(size_t bytes);
 
+    // A receive whose header has not arrived has not begun, and can be withdrawn: its wait then throws Reason::withdrawn.
+    void begin(bool withdrawable);
+    bool withdraw();  // from any thread
+
 private:
     friend class Outgoing;
     friend class Incoming;
     struct Frame {
         std::vector<uint8_t> memory;
+        bool arrived = false;
         std::unique_ptr<Transfer> transfer;  // destroyed before its memory
     };
+    Frame& arrival(int peer);  // waits for a header
     Counters& counters_;
     const uint32_t header_slot_, payload_slot_;
     std::vector<Frame> frames_;
     std::unique_ptr<uint8_t[]> scratch_;
     size_t scratch_bytes_ = 0;
+
+    std::mutex mutex_;
+    enum { may_withdraw, withdrawn, begun } stage_ = begun;
+    Transfer* awaited_ = nullptr;
 };
 
 // The header leaves at once; the payload is pushed in order and must stay as it is until finish.

@@ -4,6 +4,7 @@ import { availableParallelism, cpus } from "node:os";
 import { choose, OptionsError } from "@terse/options";
 import { bars } from "./codecs/bars.ts";
 import { codecs } from "./codecs/codecs.ts";
+import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
@@ -12,7 +13,7 @@ import { step } from "./step/step.ts";
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = { codecs: bars };
 
 /** A suite yields its measurements as it goes. */
-const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, codecs, convergence };
+const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, codecs, collectives, convergence };
 
 const usage = `usage: ./terse bench SUITE [--json FILE] [--record]     (- for standard output; --record: into docs/results, with its picture)
 suites: ${Object.keys(suites).join(", ")}

@@ -31,6 +31,13 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
   });
 
+  it("takes a link to emulate, and says how it is written", () => {
+    expect(readArguments(["train", "--emulate-link", "100mbit,1ms"]).emulateLink).toBe("100mbit,1ms");
+    expect(() => readArguments(["train", "--emulate-link=fast"])).toThrow(
+      '--emulate-link: a link is written like 100mbit or 100mbit,1ms (bit, kbit, mbit, gbit per second; us, ms, s), and this is "fast"',
+    );
+  });
+
   it("knows which flags belong to which command", () => {
     expect(() => readArguments(["train", "--prompt", "x"])).toThrow(/--prompt: unknown flag/);
     expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);

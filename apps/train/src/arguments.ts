@@ -1,3 +1,4 @@
+import { parseLink } from "@terse/collectives";
 import { nearest, OptionsError } from "@terse/options";
 
 /** What the command line says. In training, everything with an equals sign that is no flag overrides the recipe. */
@@ -8,6 +9,7 @@ export interface Arguments {
   processes: number; // ranks on this machine
   masterPort: number; // 0: any free port
   deadline: number; // seconds a rank may take to arrive
+  emulateLink?: string; // "100mbit,1ms"
   out?: string; // the run's folder
   resume?: string; // a run's folder
   overrides: string[]; // "optimizer.lr=3e-4"
@@ -30,6 +32,7 @@ train:
   --resume RUN          go on where that run was saved last, with its own recipe
   --master-port PORT    port of the rendezvous (any free one)
   --deadline SECONDS    how long a rank may take to arrive (60)
+  --emulate-link LINK   every rank's link as slow as 100mbit or 100mbit,1ms (not slowed down)
   --KEY=VALUE           any key of the recipe: --optimizer.lr=3e-4 --optimizer.name=lion --steps=100
 
 sample:
@@ -42,6 +45,7 @@ sample:
 interface Flag {
   key: keyof Arguments | "data";
   number?: { least: number; whole: boolean };
+  check?: (value: string) => unknown; // throws a sentence
 }
 
 const flags: Record<Arguments["command"], Record<string, Flag>> = {
@@ -52,6 +56,7 @@ const flags: Record<Arguments["command"], Record<string, Flag>> = {
     "--out": { key: "out" },
     "--resume": { key: "resume" },
     "--master-port": { key: "masterPort", number: { least: 0, whole: true } },
+    "--emulate-link": { key: "emulateLink", check: parseLink },
     "--deadline": { key: "deadline", number: { least: 1, whole: false } },
   },
   sample: {
@@ -89,6 +94,7 @@ export function readArguments(argv: readonly string[]): Arguments {
       if (!value || (equals < 0 && value.startsWith("--")))
         throw new OptionsError([`${name} needs a value; see ./terse ${args.command} --help`]);
       if (flag.key === "data") args.overrides.push(`data.path=${JSON.stringify(value)}`);
+      else if (flag.check) Object.assign(args, { [flag.key]: checked(name, value, flag.check) });
       else Object.assign(args, { [flag.key]: flag.number ? number(name, value, flag.number) : value });
     } else if (args.command === "train" && word.startsWith("--") && equals > 0) args.overrides.push(word.slice(2));
     else if (word.startsWith("-")) throw new OptionsError([unknownFlag(name, args.command)]);
@@ -113,6 +119,15 @@ function unknownFlag(name: string, command: Arguments["command"]): string {
   const meant = near ? `; did you mean ${near}?` : "";
   const overrides = command === "train" ? " Overrides of the recipe are written --KEY=VALUE." : "";
   return `${name}: unknown flag${meant} See ./terse ${command} --help.${overrides}`;
+}
+
+function checked(name: string, text: string, check: (value: string) => unknown): string {
+  try {
+    check(text);
+  } catch (error) {
+    throw new OptionsError([`${name}: ${(error as Error).message}`]);
+  }
+  return text;
 }
 
 function number(name: string, text: string, { least, whole }: { least: number; whole: boolean }): number {

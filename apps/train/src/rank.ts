@@ -7,7 +7,11 @@ import { train } from "./train.ts";
 
 export async function runRank(args: Arguments): Promise<number> {
   const recipe = recipeFor(args);
-  await using world = await joinWorld({ deadlineSeconds: args.deadline, config: JSON.stringify(recipe) });
+  await using world = await joinWorld({
+    deadlineSeconds: args.deadline,
+    emulateLink: args.emulateLink,
+    config: JSON.stringify(recipe),
+  });
   try {
     await train(recipe, world, args);
   } catch (error) {

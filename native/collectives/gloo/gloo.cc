@@ -44,6 +44,7 @@ public:
     GlooTransfer(Gloo& engine, int peer, uint32_t slot, void* data, size_t bytes, bool sends);
     ~GlooTransfer() override;
     void wait(Clock::time_point deadline) override;
+    void interrupt() noexcept override { buffer_->abortWaitRecv(); }
     void abort() {
         sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
     }

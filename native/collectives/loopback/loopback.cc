@@ -27,7 +27,6 @@ struct Hub {
     std::condition_variable changed;
     std::map<std::tuple<int, int, uint32_t>, Queue> queues;
     std::vector<char> aborted;
-    int lost = -1;
 };
 
 class LoopbackTransfer final : public Transfer {
@@ -44,12 +43,18 @@ public:
 
     void wait(Clock::time_point deadline) override {
         std::unique_lock lock(hub_->mutex);
-        const auto over = [&] { return post_->state == Post::done || hub_->aborted[rank_] || hub_->lost >= 0; };
+        const auto over = [&] { return post_->state == Post::done || hub_->aborted[rank_] || interrupted_; };
         if (!hub_->changed.wait_until(lock, deadline, over))
             throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
         if (post_->state == Post::done) return;
-        if (hub_->lost >= 0) throw Failure(Reason::lost, hub_->lost, "rank " + std::to_string(hub_->lost) + " is lost");
+        interrupted_ = false;
         throw Failure(Reason::aborted, -1, "aborted");
+    }
+
+    void interrupt() noexcept override {
+        std::lock_guard lock(hub_->mutex);
+        interrupted_ = true;
+        hub_->changed.notify_all();
     }
 
 private:
@@ -57,11 +62,12 @@ private:
     Queue& queue_;
     std::shared_ptr<Post> post_;
     int rank_, peer_;
+    bool interrupted_ = false;
 };
 
 class Loopback final : public Engine {
 public:
-    Loopback(std::shared_ptr<Hub> hub, LoopbackFaults faults, int rank, int size) : Engine(rank, size), hub_(std::move(hub)), faults_(std::move(faults)) {}
+    Loopback(std::shared_ptr<Hub> hub, int rank, int size) : Engine(rank, size), hub_(std::move(hub)) {}
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         return post({rank, peer, slot}, std::make_shared<Post>(Post{data, nullptr, bytes}), peer, true);
@@ -74,20 +80,6 @@ public:
         std::lock_guard lock(hub_->mutex);
         hub_->aborted[rank] = true;
         hub_->changed.notify_all();
-    }
-
-    void before(uint32_t sequence) override {
-        if (!faults_.delay_ms.empty()) {
-            std::unique_lock lock(hub_->mutex);
-            const auto delay = std::chrono::duration<double, std::milli>(faults_.delay_ms[rank]);
-            hub_->changed.wait_for(lock, delay, [&] { return hub_->aborted[rank]; });
-        }
-        if (rank == faults_.lost_rank && sequence == faults_.lost_at) {
-            std::lock_guard lock(hub_->mutex);
-            hub_->lost = rank;
-            hub_->changed.notify_all();
-            throw Failure(Reason::lost, rank, "this rank was told to vanish");
-        }
     }
 
 private:
@@ -114,16 +106,15 @@ private:
     }
 
     std::shared_ptr<Hub> hub_;
-    const LoopbackFaults faults_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Engine>> make_loopback(int size, LoopbackFaults faults) {
+std::vector<std::unique_ptr<Engine>> make_loopback(int size) {
     auto hub = std::make_shared<Hub>();
     hub->aborted.resize(size);
     std::vector<std::unique_ptr<Engine>> engines;
-    for (int rank = 0; rank < size; rank++) engines.push_back(std::make_unique<Loopback>(hub, faults, rank, size));
+    for (int rank = 0; rank < size; rank++) engines.push_back(std::make_unique<Loopback>(hub, rank, size));
     return engines;
 }
 

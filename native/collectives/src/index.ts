@@ -22,7 +22,7 @@ export const reductions = { sum: 0, prod: 1, min: 2, max: 3, mean: 4 } as const;
 
 /** What a rejected promise carries: why, and which other rank it speaks of (−1: none). */
 export interface NativeFailure extends Error {
-  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost";
+  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "withdrawn";
   readonly peer: number;
 }
 
@@ -39,9 +39,28 @@ export interface Communicator {
     incoming: readonly Memory[],
     note: number,
   ): Promise<number[] | undefined>;
+  /** `withdrawn`: as if never called, and its promise rejects; `bound`: other ranks count on it, and only `abort` ends it. */
+  cancel(operation: Promise<unknown>): "finished" | "withdrawn" | "bound";
   abort(why: string): void;
   close(): Promise<void>;
   sent(): { bytes: number; messages: number; headerBytes: number };
+}
+
+/** Numbers as in faulty.h. */
+export const faultKinds = { delay: 0, loss: 1, death: 2 } as const;
+
+/** See faulty.h. */
+export interface NativeFault {
+  readonly rank: number;
+  readonly kind: number;
+  readonly at: number;
+  readonly milliseconds: number;
+  readonly to: number;
+}
+
+/** One rank's emulated link, which all its groups share; opaque. */
+export interface NativeLink {
+  readonly "terse link": unique symbol;
 }
 
 interface Collectives {
@@ -51,9 +70,8 @@ interface Collectives {
   loopback(
     size: number,
     timeoutSeconds: number,
-    delaysMs: readonly number[],
-    lostRank: number,
-    lostAt: number,
+    faults: readonly NativeFault[],
+    links: readonly NativeLink[],
   ): Communicator[];
   gloo(
     rank: number,
@@ -61,7 +79,9 @@ interface Collectives {
     address: string,
     timeoutSeconds: number,
     connectSeconds: number,
+    link: NativeLink | undefined,
   ): [Communicator, Uint8Array[]];
+  link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
   /** Of the first element. The array must live as long as the address is used. */

@@ -564,6 +564,105 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
       }));
   });
 
+  describe.each([2, 3])(`${name}, %i ranks, one of which has a signal`, (n) => {
+    const reasonOf = async (call: Promise<unknown>) => {
+      const [outcome] = await Promise.allSettled([call]);
+      return outcome!.status === "rejected" ? (outcome!.reason as Error) : undefined;
+    };
+
+    it.each(["at once", "soon", "before"])(
+      "ends on every rank when it is aborted %s, and touches no memory any more",
+      async (when) => {
+        for (let round = 0; round < 4; round++)
+          await withWorld(n, async (groups) => {
+            const cancel = new AbortController();
+            let abort = () => {};
+            const aborted = new Promise<void>((resolve) => {
+              abort = resolve;
+            });
+            if (when === "before") cancel.abort("enough");
+            const xs = groups.map(() => new Float32Array(round < 2 ? 400_000 : 3_000_000).fill(1));
+            await everywhere(groups, (group) => group.barrier());
+            const errors = everywhere(groups, async (group, rank) => {
+              const options = rank === 1 ? { signal: cancel.signal } : {};
+              // Rank 0 comes only once before the signal, so that this cannot finish.
+              const first = group.allReduce(xs[rank]!, "sum", options);
+              if (rank === 0) await aborted;
+              const second = group.allReduce(xs[rank]!, "sum", options);
+              const error = (await Promise.all([first, second].map(reasonOf)))[1];
+              xs[rank]!.fill(7);
+              return error;
+            });
+            if (when === "soon") await new Promise((resolve) => setTimeout(resolve, 2 * round));
+            cancel.abort("enough");
+            abort();
+            for (const error of await errors) {
+              expect(error).toBeInstanceOf(CollectiveError);
+              expect(error!.message).toMatch(/^rank 1 cancelled all-reduce number [23]: enough$/);
+            }
+            await new Promise((resolve) => setTimeout(resolve, 10));
+            for (const x of xs) expect(x.every((each) => each === 7)).toBe(true);
+          });
+      },
+    );
+
+    it("takes back alone a receive whose message has not come, and the next one gets it", () =>
+      withWorld(n, async (groups) => {
+        const reason = new Error("no longer");
+        const x = new Float32Array(70_000);
+        for (const wait of [0, 5]) {
+          const cancel = new AbortController();
+          const options = { signal: cancel.signal };
+          const receives = [groups[1]!.recv(x, 0, options), groups[1]!.recv(x, 0, options)].map(reasonOf);
+          await new Promise((resolve) => setTimeout(resolve, wait));
+          cancel.abort(reason);
+          expect(await Promise.all(receives)).toEqual([reason, reason]);
+        }
+        expect(await reasonOf(groups[1]!.recv(x, 0, { signal: AbortSignal.abort(reason) }))).toBe(reason);
+        await Promise.all([groups[0]!.send(new Float32Array(70_000).fill(3), 1), groups[1]!.recv(x, 0)]);
+        expect(x.every((each) => each === 3)).toBe(true);
+        await everywhere(groups, (group) => group.barrier());
+      }));
+
+    it("takes back alone a send that waits for another, and the next one takes its place", () =>
+      withWorld(n, async (groups) => {
+        const cancel = new AbortController();
+        const send = (fill: number, signal?: AbortSignal) =>
+          groups[0]!.send(new Float32Array(70_000).fill(fill), 1, { signal });
+        const sends = [send(1), send(2, cancel.signal), send(3)].map(reasonOf);
+        cancel.abort(new Error("no longer"));
+        expect((await sends[1])!.message).toBe("no longer");
+        for (const want of [1, 3]) {
+          const x = new Float32Array(70_000);
+          await groups[1]!.recv(x, 0);
+          expect(x.every((each) => each === want)).toBe(true);
+        }
+        expect(await Promise.all(sends)).toEqual([undefined, expect.any(Error), undefined]);
+      }));
+
+    it("ends on every rank when what has begun is a send", () =>
+      withWorld(n, async (groups) => {
+        const cancel = new AbortController();
+        const before = groups[0]!.sent().messages;
+        const send = reasonOf(groups[0]!.send(new Float32Array(70_000), 1, { signal: cancel.signal }));
+        while (groups[0]!.sent().messages === before) await new Promise((resolve) => setTimeout(resolve, 1));
+        cancel.abort(new Error("too late"));
+        const errors = [await send, ...(await everywhere(groups, (group) => reasonOf(group.barrier())))];
+        for (const error of errors) expect(error!.message).toBe("rank 0 cancelled send number 1 to rank 1: too late");
+        expect(errors[0]!.cause).toBe(cancel.signal.reason);
+      }));
+
+    it("goes on when what it belongs to has finished, or could not be called", () =>
+      withWorld(n, async (groups) => {
+        const cancel = new AbortController();
+        const { signal } = cancel;
+        await everywhere(groups, (group) => group.barrier({ signal }));
+        cancel.abort();
+        await expect(groups[0]!.broadcast(new Float32Array(1), n, { signal })).rejects.toThrow(RangeError);
+        await everywhere(groups, (group) => group.barrier());
+      }));
+  });
+
   describe.each([2, 3, 5])(`${name}, %i ranks that do not agree`, (n) => {
     /** Runs calls that do not fit together, then barriers; every rank must fail, all with one sentence. */
     async function disagree(call: (group: Group, rank: number) => Promise<unknown>, sentence: RegExp): Promise<void> {

@@ -10,12 +10,23 @@ export interface Sent {
   readonly headerBytes: number;
 }
 
+export interface OperationOptions {
+  /**
+   * Aborting it ends the wait. A send that has not begun, and a receive whose message has not begun to arrive, are taken back
+   * alone: the promise rejects with the signal's reason, and the group goes on as if they had never been called. Everything else
+   * is what other ranks count on, whether it runs, waits its turn, or was called with a signal that had been aborted before: the
+   * group ends, as by `abort`, with an error on every rank that names this rank, the operation and the reason. An operation that
+   * has finished is left as it is.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * A rank's view of a group of ranks that exchange memory.
  *
  * Every rank calls the same collectives in the same order, with the same sizes; none needs to be awaited before the next is
  * called, and they run in the order of the calls. `send` and `recv` run beside them, in order per peer and direction. Memory
- * belongs to the operation until its promise settles. A result is the same on all ranks, bit for bit.
+ * belongs to the operation until its promise settles, and not a moment longer. A result is the same on all ranks, bit for bit.
  *
  * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only `close`
  * is left to call. It is a `RankLostError` when a rank is gone, else a `CollectiveError`. Arguments that cannot be right
@@ -26,25 +37,29 @@ export interface Group extends AsyncDisposable {
   readonly size: number;
   readonly engine: string;
   /** x ← x₀ ∘ x₁ ∘ …, in place. */
-  allReduce(x: Memory, op?: Reduction): Promise<void>;
+  allReduce(x: Memory, op?: Reduction, options?: OperationOptions): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */
-  reduceScatter(parts: readonly Memory[], op?: Reduction): Promise<void>;
+  reduceScatter(parts: readonly Memory[], op?: Reduction, options?: OperationOptions): Promise<void>;
   /** `parts[rank]` is this rank's, the others are filled. Lengths may differ by rank, and be 0. */
-  allGather(parts: readonly Memory[]): Promise<void>;
+  allGather(parts: readonly Memory[], options?: OperationOptions): Promise<void>;
   /**
    * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists must not overlap.
    * `note`, 0 to 127, is a word to every rank that rides in the messages' headers; the result is what each rank said.
    */
-  allToAll(outgoing: readonly Memory[], incoming: readonly Memory[], options?: { note?: number }): Promise<number[]>;
+  allToAll(
+    outgoing: readonly Memory[],
+    incoming: readonly Memory[],
+    options?: OperationOptions & { note?: number },
+  ): Promise<number[]>;
   /** The root's `x` replaces that of the others. */
-  broadcast(x: Memory, root: number): Promise<void>;
+  broadcast(x: Memory, root: number, options?: OperationOptions): Promise<void>;
   /** Every rank's `x` arrives at the root as `parts[r]`; the other ranks need none. Lengths may differ by rank, and be 0. */
-  gather(x: Memory, root: number, parts?: readonly Memory[]): Promise<void>;
+  gather(x: Memory, root: number, parts?: readonly Memory[], options?: OperationOptions): Promise<void>;
   /** The root's `parts[r]` arrives as rank r's `x`; the other ranks need no parts. Lengths may differ by rank, and be 0. */
-  scatter(x: Memory, root: number, parts?: readonly Memory[]): Promise<void>;
-  send(x: Memory, to: number): Promise<void>;
-  recv(x: Memory, from: number): Promise<void>;
-  barrier(): Promise<void>;
+  scatter(x: Memory, root: number, parts?: readonly Memory[], options?: OperationOptions): Promise<void>;
+  send(x: Memory, to: number, options?: OperationOptions): Promise<void>;
+  recv(x: Memory, from: number, options?: OperationOptions): Promise<void>;
+  barrier(options?: OperationOptions): Promise<void>;
   /** Ranks with the same color form a new group, ordered by key and then by rank. `undefined` joins none. All ranks call it. */
   split(color: number | undefined, key?: number): Promise<Group | undefined>;
   /** Ends the group with an error, here and on every other rank. */

@@ -1,8 +1,31 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import { joinWorld } from "./join-world.ts";
 import { serveRendezvous } from "./rendezvous/server.ts";
+
+/** `local address:port → remote address:port` of this process's IPv4 sockets. */
+function socketsOfThisProcess(): string[] {
+  const readable = (text: string) => {
+    const [address, port] = text.split(":") as [string, string];
+    return `${Buffer.from(address, "hex").reverse().join(".")}:${Number.parseInt(port, 16)}`;
+  };
+  const mine = new Set<string>();
+  for (const fd of readdirSync("/proc/self/fd")) {
+    try {
+      mine.add(readlinkSync(`/proc/self/fd/${fd}`));
+    } catch {
+      // Closed since it was listed.
+    }
+  }
+  return readFileSync("/proc/self/net/tcp", "utf8")
+    .split("\n")
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter((words) => mine.has(`socket:[${words[9]}]`))
+    .map((words) => `${readable(words[1]!)} → ${readable(words[2]!)}`);
+}
 
 describe("joining a world", () => {
   it("of one needs nothing", async () => {
@@ -39,6 +62,54 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
     expect(xs.every((x) => x.every((each) => each === 2))).toBe(true);
     await Promise.all(groups.map((group) => group.close()));
     await server.close();
+  });
+
+  it.each([
+    ["lo", "127.0.0.1"],
+    ["127.0.0.2", "127.0.0.2"],
+    ["localhost", "127.0.0.1"],
+  ])("connects ranks at the address of TERSE_ADDRESS: %s", async (wanted, want) => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const before = new Set(socketsOfThisProcess());
+    const groups = await Promise.all(
+      [0, 1].map((rank) => joinWorld({ env: { ...env(server, rank), TERSE_ADDRESS: wanted } })),
+    );
+    const xs = groups.map(() => new Float32Array(100_000).fill(1));
+    await Promise.all(groups.map((group, rank) => group.allReduce(xs[rank]!)));
+    expect(xs.every((x) => x.every((each) => each === 2))).toBe(true);
+    const port = `:${server.port}`;
+    const own = socketsOfThisProcess().filter((each) => !before.has(each) && !each.includes(port));
+    expect(own.length).toBeGreaterThan(0);
+    for (const socket of own) expect(socket).toContain(`${want}:`);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it("slows its connections down to an emulated link, in all its groups", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const groups = await Promise.all(
+      [0, 1].map((rank) =>
+        joinWorld({
+          env: { ...env(server, rank), TERSE_EMULATE_LINK: "10mbit,2ms" },
+          ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}), // an option goes first
+        }),
+      ),
+    );
+    const inner = await Promise.all(groups.map((group) => group.split(0)));
+    for (const [from, bitsPerSecond, latency] of [
+      [0, 10e6, 0.002],
+      [1, 50e6, 0.02],
+    ] as const) {
+      await Promise.all(inner.map((group) => group!.barrier()));
+      const [begin, bytes] = [performance.now(), 100_000];
+      await Promise.all([
+        inner[from]!.send(new Uint8Array(bytes), 1 - from),
+        inner[1 - from]!.recv(new Uint8Array(bytes), from),
+      ]);
+      const seconds = (performance.now() - begin) / 1000;
+      expect(seconds).toBeGreaterThanOrEqual((8 * (bytes + 32)) / bitsPerSecond + latency);
+    }
+    await Promise.all([...inner, ...groups].map((group) => group!.close()));
+    await expect(joinWorld({ env: env(server, 0), emulateLink: "fast" })).rejects.toThrow("a link is written like");
   });
 
   it("refuses an address that is not this machine's, on all ranks", async () => {

@@ -6,6 +6,7 @@ import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
+import { type Link, linkOf } from "./link.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
 import { protocolVersion } from "./rendezvous/protocol.ts";
@@ -21,6 +22,8 @@ export interface JoinOptions {
   timeoutSeconds?: number;
   /** Address, host name or interface of this machine that the other ranks reach. Default: the one that reaches the rendezvous. */
   address?: string;
+  /** Slows this rank's connections down to such a link, `100mbit,1ms`. Default: TERSE_EMULATE_LINK. */
+  emulateLink?: Link | string | undefined;
   /** Anything that must be the same on all ranks, for example the run's recipe; a rank that differs is refused. */
   config?: string;
 }
@@ -34,6 +37,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
   const { rank, size, rendezvous, token, epoch } = environment;
   const { engine = "gloo", deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
+  const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
   if (engine !== "gloo") throw new TypeError(`there is no engine ${engine}; there is gloo`);
   if (size === 1 && !rendezvous) return loopback(1, { timeoutSeconds })[0]!;
   if (!collectives().hasGloo)
@@ -63,7 +67,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     const beat = client.beat;
     stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
     const address = await chooseAddress(options.address ?? environment.address, client.localAddress);
-    world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds }, leave);
+    world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
     const members = Array.from({ length: size }, (_, each) => each);
     group = new NativeGroup(await world.open("world", members), world, "world", members);
     process.once("beforeExit", leaveAtEnd);

@@ -9,7 +9,7 @@ import {
   checkRooted,
 } from "./arguments.ts";
 import { CollectiveError, RankLostError } from "./errors.ts";
-import type { Group, Reduction, Sent } from "./group.ts";
+import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 import type { Meeting } from "./meeting.ts";
 
 /** What a group needs to know of the world it is part of. */
@@ -68,30 +68,30 @@ export class NativeGroup implements Group {
     return this.world.engine;
   }
 
-  async allReduce(x: Memory, op: Reduction = "sum"): Promise<void> {
-    await this.#operate("allReduce", [x], { op }, () => {
+  async allReduce(x: Memory, op: Reduction = "sum", options: OperationOptions = {}): Promise<void> {
+    await this.#operate("allReduce", [x], { ...options, op }, () => {
       checkMemory(x, "allReduce");
       checkReduction(x, op, "allReduce");
     });
   }
 
-  async reduceScatter(parts: readonly Memory[], op: Reduction = "sum"): Promise<void> {
-    await this.#operate("reduceScatter", parts, { op }, () => {
+  async reduceScatter(parts: readonly Memory[], op: Reduction = "sum", options: OperationOptions = {}): Promise<void> {
+    await this.#operate("reduceScatter", parts, { ...options, op }, () => {
       checkParts(parts, this.size, "reduceScatter");
       for (const part of parts) checkReduction(part, op, "reduceScatter");
     });
   }
 
-  async allGather(parts: readonly Memory[]): Promise<void> {
-    await this.#operate("allGather", parts, {}, () => checkParts(parts, this.size, "allGather"));
+  async allGather(parts: readonly Memory[], options: OperationOptions = {}): Promise<void> {
+    await this.#operate("allGather", parts, options, () => checkParts(parts, this.size, "allGather"));
   }
 
   async allToAll(
     outgoing: readonly Memory[],
     incoming: readonly Memory[],
-    { note = 0 }: { note?: number } = {},
+    { note = 0, signal }: OperationOptions & { note?: number } = {},
   ): Promise<number[]> {
-    const notes = await this.#operate("allToAll", outgoing, { incoming, note }, () => {
+    const notes = await this.#operate("allToAll", outgoing, { incoming, note, signal }, () => {
       checkNote(note);
       checkParts(outgoing, this.size, "allToAll", "outgoing");
       checkParts(incoming, this.size, "allToAll", "incoming");
@@ -100,43 +100,43 @@ export class NativeGroup implements Group {
     return notes!;
   }
 
-  async broadcast(x: Memory, root: number): Promise<void> {
-    await this.#operate("broadcast", [x], { peer: root }, () => {
+  async broadcast(x: Memory, root: number, options: OperationOptions = {}): Promise<void> {
+    await this.#operate("broadcast", [x], { ...options, peer: root }, () => {
       checkMemory(x, "broadcast");
       checkRank(root, this.size, "broadcast");
     });
   }
 
-  async gather(x: Memory, root: number, parts?: readonly Memory[]): Promise<void> {
+  async gather(x: Memory, root: number, parts?: readonly Memory[], options: OperationOptions = {}): Promise<void> {
     const arriving = root === this.rank ? (parts ?? []) : [];
-    await this.#operate("gather", [x], { peer: root, incoming: arriving }, () =>
+    await this.#operate("gather", [x], { ...options, peer: root, incoming: arriving }, () =>
       checkRooted(x, root, parts, this, "gather"),
     );
   }
 
-  async scatter(x: Memory, root: number, parts?: readonly Memory[]): Promise<void> {
+  async scatter(x: Memory, root: number, parts?: readonly Memory[], options: OperationOptions = {}): Promise<void> {
     const leaving = root === this.rank ? (parts ?? []) : [];
-    await this.#operate("scatter", leaving, { peer: root, incoming: [x] }, () =>
+    await this.#operate("scatter", leaving, { ...options, peer: root, incoming: [x] }, () =>
       checkRooted(x, root, parts, this, "scatter"),
     );
   }
 
-  async send(x: Memory, to: number): Promise<void> {
-    await this.#operate("send", [x], { peer: to }, () => {
+  async send(x: Memory, to: number, options: OperationOptions = {}): Promise<void> {
+    await this.#operate("send", [x], { ...options, peer: to }, () => {
       checkMemory(x, "send");
       checkRank(to, this.size, "send", this.rank);
     });
   }
 
-  async recv(x: Memory, from: number): Promise<void> {
-    await this.#operate("recv", [x], { peer: from }, () => {
+  async recv(x: Memory, from: number, options: OperationOptions = {}): Promise<void> {
+    await this.#operate("recv", [x], { ...options, peer: from }, () => {
       checkMemory(x, "recv");
       checkRank(from, this.size, "recv", this.rank);
     });
   }
 
-  async barrier(): Promise<void> {
-    await this.#operate("barrier", [], {}, () => {});
+  async barrier(options: OperationOptions = {}): Promise<void> {
+    await this.#operate("barrier", [], options, () => {});
   }
 
   async split(color: number | undefined, key = 0): Promise<Group | undefined> {
@@ -193,26 +193,57 @@ export class NativeGroup implements Group {
   async #operate(
     kind: keyof typeof kinds,
     parts: readonly Memory[],
-    options: { op?: Reduction; peer?: number; incoming?: readonly Memory[]; note?: number },
+    options: OperationOptions & { op?: Reduction; peer?: number; incoming?: readonly Memory[]; note?: number },
     check: () => void,
   ): Promise<number[] | undefined> {
     this.#throwIfOver();
     check();
-    const { op = "sum", peer = -1, incoming = [], note = 0 } = options;
-    if (kind === "send") this.#calls.sends[peer]!++;
-    else if (kind === "recv") this.#calls.recvs[peer]!++;
-    else this.#calls.collectives++;
+    const { op = "sum", peer = -1, incoming = [], note = 0, signal } = options;
+    const call = this.#count(kind, peer, 1);
+    if (signal?.aborted) {
+      if (kind === "send" || kind === "recv") {
+        this.#count(kind, peer, -1);
+        throw signal.reason;
+      }
+      this.#cancelled(call, signal);
+    }
     this.#checkFarewells();
     this.#throwIfOver();
     const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note);
     this.#pending.add(operation);
+    const cancel = () => {
+      if (this.#native.cancel(operation) === "bound") this.#cancelled(call, signal!);
+    };
+    signal?.addEventListener("abort", cancel);
     try {
       return await operation;
     } catch (error) {
-      throw await this.#explain(error as NativeFailure);
+      if ((error as NativeFailure).reason !== "withdrawn") throw await this.#explain(error as NativeFailure);
+      this.#count(kind, peer, -1);
+      throw signal!.reason;
     } finally {
+      signal?.removeEventListener("abort", cancel);
       this.#pending.delete(operation);
     }
+  }
+
+  /** Keeps the books of what was called; returns how errors name this call. */
+  #count(kind: keyof typeof kinds, peer: number, step: 1 | -1): string {
+    const calls = this.#calls;
+    if (kind === "send") calls.sends[peer]! += step;
+    else if (kind === "recv") calls.recvs[peer]! += step;
+    else calls.collectives += step;
+    if (kind === "send") return `send number ${calls.sends[peer]} to rank ${peer}`;
+    if (kind === "recv") return `receive number ${calls.recvs[peer]} from rank ${peer}`;
+    return `${kind.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} number ${calls.collectives}`;
+  }
+
+  #cancelled(call: string, { reason }: AbortSignal): void {
+    if (this.#failure) return;
+    const why = reason instanceof Error ? reason.message : String(reason);
+    const error = new CollectiveError("aborted", `${this.#who()} cancelled ${call}: ${why}`, { cause: reason });
+    this.fail(error);
+    void this.world.report(this, error, true);
   }
 
   #throwIfOver(): void {
@@ -248,7 +279,7 @@ export class NativeGroup implements Group {
           native.reason === "lost"
             ? new RankLostError(this.members[native.peer]!, native.message)
             : new CollectiveError(
-                native.reason === "argument" ? "closed" : native.reason,
+                native.reason === "argument" || native.reason === "withdrawn" ? "closed" : native.reason,
                 `${native.message}${this.#where()}`,
               );
         await this.world.report(this, error, native.reason !== "transport");

@@ -14,6 +14,7 @@ describe("the environment", () => {
       rendezvous: undefined,
       master: undefined,
       address: undefined,
+      emulateLink: undefined,
     });
   });
 
@@ -63,6 +64,7 @@ describe("the environment", () => {
     [{ TERSE_RENDEZVOUS: "node0" }, "TERSE_RENDEZVOUS must be host:port"],
     [{ TERSE_RENDEZVOUS: "fd00::2:4000" }, "TERSE_RENDEZVOUS must be host:port"],
     [{ TERSE_RENDEZVOUS: "node0:70000" }, "TERSE_RENDEZVOUS must be host:port"],
+    [{ TERSE_EMULATE_LINK: "fast" }, "TERSE_EMULATE_LINK: a link is written like 100mbit or 100mbit,1ms"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "x" }, "MASTER_PORT must be a number"],
   ])("is refused when it makes no sense: %j", (env, sentence) => {
     expect(() => readWorldEnvironment(env as NodeJS.ProcessEnv)).toThrow(RendezvousError);

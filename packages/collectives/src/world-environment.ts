@@ -1,5 +1,6 @@
 /** Which rank this process is, from what the launcher left in the environment. */
 import { RendezvousError } from "./errors.ts";
+import { type Link, parseLink } from "./link.ts";
 
 export interface WorldEnvironment {
   readonly rank: number;
@@ -13,6 +14,7 @@ export interface WorldEnvironment {
   /** Where rank 0 holds it otherwise. */
   readonly master: { host: string; port: number } | undefined;
   readonly address: string | undefined;
+  readonly emulateLink: Link | undefined;
 }
 
 // torchrun's names first; then Open MPI's, those of PMI (MPICH, Intel), and Slurm's.
@@ -53,7 +55,16 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     rendezvous: env["TERSE_RENDEZVOUS"] ? hostAndPort(env["TERSE_RENDEZVOUS"]) : undefined,
     master: masterHost && masterPort ? { host: masterHost, port: masterPort.value } : undefined,
     address: env["TERSE_ADDRESS"] || undefined,
+    emulateLink: env["TERSE_EMULATE_LINK"] ? emulatedLink(env["TERSE_EMULATE_LINK"]) : undefined,
   };
+}
+
+function emulatedLink(text: string): Link {
+  try {
+    return parseLink(text);
+  } catch (error) {
+    throw new RendezvousError(`TERSE_EMULATE_LINK: ${(error as Error).message}`);
+  }
 }
 
 function hostAndPort(text: string): { host: string; port: number } {

@@ -36,6 +36,18 @@ for (let round = 0; round < Number(rounds); round++) {
     const outcomes = await Promise.allSettled(pending);
     if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("sizes differ, and nobody noticed");
   }
+  if (manner === "cancel") {
+    const cancel = new AbortController();
+    const taken = groups[1]!.recv(new Float32Array(3), 0, { signal: cancel.signal });
+    const pending = groups.map((group) =>
+      group.rank === 1
+        ? group.barrier()
+        : group.allReduce(new Float32Array(3_000_000), "sum", { signal: group.rank === 0 ? cancel.signal : undefined }),
+    );
+    cancel.abort();
+    const outcomes = await Promise.allSettled([taken, ...pending]);
+    if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("cancelled, and nobody noticed");
+  }
   await Promise.all([...halves, ...groups].map((group) => group!.close()));
   await server.close();
   if (round % 5 === 4) {

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Communicator, collectives, type NativeFailure } from "@terse/native-collectives";
+import { type Communicator, collectives, type NativeFailure, type NativeLink } from "@terse/native-collectives";
 import { isLoopbackAddress } from "../address.ts";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
+import { type Link, openLink } from "../link.ts";
 import type { NativeGroup, World } from "../native-group.ts";
 import type { RendezvousClient } from "../rendezvous/client.ts";
 import type { Verdict } from "../rendezvous/protocol.ts";
@@ -14,6 +15,8 @@ export interface GlooOptions {
   timeoutSeconds: number;
   /** Ranks must be connected after so long. */
   deadlineSeconds: number;
+  /** This rank's link, where one is emulated. */
+  emulateLink: Link | undefined;
 }
 
 /** What a rank tells another one when they are about to connect. */
@@ -31,6 +34,7 @@ export class GlooWorld implements World {
   readonly meeting: RendezvousClient;
   readonly #options: GlooOptions;
   readonly #groups = new Set<NativeGroup>();
+  readonly #link: NativeLink | undefined;
   readonly #opening = new Map<Communicator, string>();
   readonly #leave: () => Promise<void>;
   #over: Error | undefined;
@@ -39,15 +43,23 @@ export class GlooWorld implements World {
   constructor(meeting: RendezvousClient, options: GlooOptions, leave: () => Promise<void>) {
     this.meeting = meeting;
     this.#options = options;
+    this.#link = options.emulateLink && openLink(options.emulateLink);
     this.#leave = leave;
   }
 
   async open(name: string, members: readonly number[]): Promise<Communicator> {
     if (this.#over) throw this.#over;
     const { address, timeoutSeconds, deadlineSeconds } = this.#options;
-    if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], -1, 0)[0]!;
+    if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], [])[0]!;
     const place = members.indexOf(this.meeting.rank);
-    const [native, blobs] = collectives().gloo(place, members.length, address, timeoutSeconds, deadlineSeconds);
+    const [native, blobs] = collectives().gloo(
+      place,
+      members.length,
+      address,
+      timeoutSeconds,
+      deadlineSeconds,
+      this.#link,
+    );
     this.#opening.set(native, name);
     try {
       const contacts = blobs.map((blob): Contact => {

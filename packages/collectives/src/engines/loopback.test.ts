@@ -1,9 +1,10 @@
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
 import { CollectiveError, RankLostError } from "../errors.ts";
-import { loopback } from "./loopback.ts";
+import { type Fault, loopback } from "./loopback.ts";
 
 engineContract("loopback", async (size) => loopback(size));
 
@@ -11,11 +12,19 @@ describe("a loopback world", () => {
   it("refuses a size that is no size", () => {
     expect(() => loopback(0)).toThrow("loopback: the size must be 1 or more, and is 0");
     expect(() => loopback(2.5)).toThrow(RangeError);
-    expect(() => loopback(2, { delays: [1] })).toThrow("delays must have one entry per rank");
+  });
+
+  it("refuses faults that make no sense", () => {
+    const refused = (fault: unknown) => expect(() => loopback(2, { faults: [fault as Fault] }));
+    refused({ kind: "delay", rank: 2, milliseconds: 1 }).toThrow("loopback: a fault happens among ranks 0 to 1");
+    refused({ kind: "loss", rank: 1, at: 1, to: 5 }).toThrow("loopback: a fault happens among ranks 0 to 1");
+    refused({ kind: "death", rank: 1 }).toThrow("a fault has the number of a collective as at");
+    refused({ kind: "fire", rank: 1, at: 1 }).toThrow("a fault is one of delay, loss, death");
+    refused({ kind: "delay", rank: 1, milliseconds: -1 }).toThrow("a fault delays by 0 milliseconds or more");
   });
 
   it("tells every rank which one vanished", async () => {
-    const groups = loopback(4, { lose: { rank: 2, at: 3 } });
+    const groups = loopback(4, { faults: [{ kind: "death", rank: 2, at: 3 }] });
     const errors = await Promise.all(
       groups.map(async (group) => {
         for (let k = 0; k < 5; k++) {
@@ -38,7 +47,12 @@ describe("a loopback world", () => {
   });
 
   it("gets the same results however late a rank comes", async () => {
-    const groups = loopback(3, { delays: [0, 20, 3] });
+    const groups = loopback(3, {
+      faults: [
+        { kind: "delay", rank: 1, milliseconds: 20 },
+        { kind: "delay", rank: 2, at: 2, milliseconds: 30 },
+      ],
+    });
     const xs = groups.map(({ rank }) => new Int32Array(10).fill(rank));
     await Promise.all(
       groups.flatMap((group, rank) => [group.allReduce(xs[rank]!), group.allReduce(xs[rank]!, "max"), group.barrier()]),
@@ -57,6 +71,55 @@ describe("a loopback world", () => {
     );
     await expect(groups[1]!.barrier()).rejects.toThrow("rank 1 did not come in time");
     for (const group of groups) await group.close();
+  });
+
+  it("loses a message without the sender's knowledge, and names the rank that it did not come from", async () => {
+    const groups = loopback(3, { timeoutSeconds: 0.2, faults: [{ kind: "loss", rank: 1, at: 2, to: 0 }] });
+    const outcomes = await Promise.allSettled(
+      groups.map(async (group) => {
+        await group.allReduce(new Float32Array(4));
+        const parts = Array.from({ length: 3 }, () => new Float32Array(4));
+        await group.allGather(parts);
+        await group.barrier();
+      }),
+    );
+    for (const outcome of outcomes) {
+      const error = (outcome as PromiseRejectedResult).reason as CollectiveError;
+      expect(error.reason).toBe("timeout");
+      expect(error.message).toBe("all-gather number 2 failed on rank 0: rank 1 did not come in time");
+    }
+    for (const group of groups) await group.close();
+  });
+
+  it("counts only collectives where faults are to happen", async () => {
+    const groups = loopback(2, { faults: [{ kind: "death", rank: 0, at: 2 }] });
+    for (let k = 0; k < 3; k++)
+      await Promise.all([groups[0]!.send(Int8Array.of(k), 1), groups[1]!.recv(new Int8Array(1), 0)]);
+    await Promise.all(groups.map((group) => group.barrier()));
+    await Promise.all(groups.map((group) => expect(group.barrier()).rejects.toThrow(RankLostError)));
+    for (const group of groups) await group.close();
+  });
+
+  it("leaves no thread and no file behind, however its worlds end", async () => {
+    const count = () => readdirSync("/proc/self/task").length + readdirSync("/proc/self/fd").length;
+    const round = async (k: number) => {
+      const groups = loopback(3, { emulateLink: "1gbit" });
+      const cancel = new AbortController();
+      const pending = groups.map((group, rank) =>
+        group.allReduce(new Float32Array(100_000), "sum", rank === 0 ? { signal: cancel.signal } : {}),
+      );
+      const receive = groups[0]!.recv(new Float32Array(3), 1).catch(() => {});
+      if (k % 2 === 0) await Promise.all(pending);
+      else cancel.abort();
+      groups[2]!.abort("enough");
+      await Promise.allSettled([...pending, receive]);
+      await Promise.all(groups.map((group) => group.close()));
+    };
+    for (let k = 0; k < 5; k++) await round(k);
+    const before = count();
+    for (let k = 0; k < 200; k++) await round(k);
+    // The threads of Node itself may still come and go.
+    expect(count()).toBeLessThanOrEqual(before + 8);
   });
 
   it("ends with its worker thread, whatever is pending", async () => {

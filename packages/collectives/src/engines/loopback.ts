@@ -1,28 +1,56 @@
-import { type Communicator, collectives } from "@terse/native-collectives";
+import {
+  type Communicator,
+  collectives,
+  faultKinds,
+  type NativeFault,
+  type NativeLink,
+} from "@terse/native-collectives";
 import { RankLostError } from "../errors.ts";
 import type { Group } from "../group.ts";
+import { type Link, linkOf, openLink } from "../link.ts";
 import type { Meeting } from "../meeting.ts";
 import { NativeGroup, type World } from "../native-group.ts";
 
 export interface LoopbackOptions {
-  /** An operation that has not finished after so long fails. */
+  /** An operation that has not finished after so long fails. Default 1800. */
   timeoutSeconds?: number;
-  /** Rank r waits so many milliseconds before each of its operations. */
-  delays?: readonly number[];
-  /** This rank vanishes when it begins its collective of this number, counted from 1. */
-  lose?: { rank: number; at: number };
+  /** What goes wrong, on purpose. */
+  faults?: readonly Fault[];
+  /** Every rank has such a link: `100mbit,1ms`. */
+  emulateLink?: Link | string | undefined;
 }
+
+/** `at` is the number of a collective that `rank` calls on the world's own group, counted from 1. */
+export type Fault =
+  /** Sleeps first; without `at` before every operation, those of send and recv too. */
+  | { kind: "delay"; rank: number; at?: number; milliseconds: number }
+  /** What it sends in this operation never comes, to rank `to` or to anybody; it does not notice. */
+  | { kind: "loss"; rank: number; at: number; to?: number }
+  /** Vanishes instead. */
+  | { kind: "death"; rank: number; at: number };
 
 /** A world of `size` ranks in this process, with a wire thread each: for tests, and for many workers on one machine. */
 export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
   if (!Number.isInteger(size) || size < 1) throw new RangeError(`loopback: the size must be 1 or more, and is ${size}`);
-  const { timeoutSeconds = 1800, delays = [], lose = { rank: -1, at: 0 } } = options;
-  if (delays.length > 0 && delays.length !== size)
-    throw new RangeError(`loopback: delays must have one entry per rank, so ${size}, and has ${delays.length}`);
-  const shared = new Shared(timeoutSeconds);
-  const natives = collectives().loopback(size, timeoutSeconds, delays, lose.rank, lose.at);
+  const { timeoutSeconds = 1800, faults = [], emulateLink } = options;
+  const link = emulateLink === undefined ? undefined : linkOf(emulateLink);
+  const links = link ? Array.from({ length: size }, () => openLink(link)) : [];
+  const native = faults.map((fault) => nativeFault(fault, size));
+  const shared = new Shared(timeoutSeconds, links);
+  const natives = collectives().loopback(size, timeoutSeconds, native, links);
   const members = natives.map((_, rank) => rank);
   return natives.map((native, rank) => new NativeGroup(native, shared.worldOf(rank), "world", members));
+}
+
+function nativeFault(fault: Fault, size: number): NativeFault {
+  const { kind, rank, at = 0, milliseconds = 0, to = -1 } = fault as Fault & { milliseconds?: number; to?: number };
+  const refuse = (why: string) => new RangeError(`loopback: a fault ${why}: ${JSON.stringify(fault)}`);
+  const isRank = (each: number) => Number.isInteger(each) && each >= 0 && each < size;
+  if (!Object.hasOwn(faultKinds, kind)) throw refuse(`is one of ${Object.keys(faultKinds).join(", ")}`);
+  if (!isRank(rank) || (to !== -1 && !isRank(to))) throw refuse(`happens among ranks 0 to ${size - 1}`);
+  if (!Number.isInteger(at) || at < (kind === "delay" ? 0 : 1)) throw refuse("has the number of a collective as at");
+  if (!(milliseconds >= 0)) throw refuse("delays by 0 milliseconds or more");
+  return { kind: faultKinds[kind], rank, at, milliseconds, to };
 }
 
 interface Gathering {
@@ -33,13 +61,15 @@ interface Gathering {
 /** What the ranks of one loopback world share. */
 class Shared {
   readonly #timeoutSeconds: number;
+  readonly #links: readonly NativeLink[]; // by rank, or none
   readonly #groups = new Set<NativeGroup>();
   readonly #gatherings = new Map<string, Gathering>();
   readonly #opened = new Map<string, { natives: Communicator[]; left: number }>();
   readonly #leaving = new Map<string, Map<number, (rank: number, value: unknown) => void>>();
 
-  constructor(timeoutSeconds: number) {
+  constructor(timeoutSeconds: number, links: readonly NativeLink[]) {
     this.#timeoutSeconds = timeoutSeconds;
+    this.#links = links;
   }
 
   worldOf(rank: number): World {
@@ -83,7 +113,8 @@ class Shared {
   #open(name: string, members: readonly number[], rank: number): Communicator {
     let opened = this.#opened.get(name);
     if (!opened) {
-      const natives = collectives().loopback(members.length, this.#timeoutSeconds, [], -1, 0);
+      const links = this.#links.length > 0 ? members.map((member) => this.#links[member]!) : [];
+      const natives = collectives().loopback(members.length, this.#timeoutSeconds, [], links);
       opened = { natives, left: members.length };
       this.#opened.set(name, opened);
     }

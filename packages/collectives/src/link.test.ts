@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { allReduceBytes, allToAllBytes } from "./bytes.ts";
+import { loopback } from "./engines/loopback.ts";
+import type { Group } from "./group.ts";
+import { parseLink } from "./link.ts";
+
+describe("a link", () => {
+  it.each([
+    ["100mbit", { bitsPerSecond: 1e8, latency: 0 }],
+    ["100mbit,1ms", { bitsPerSecond: 1e8, latency: 0.001 }],
+    ["2.5gbit,50us", { bitsPerSecond: 2.5e9, latency: 50e-6 }],
+    ["20Mbit,0.5s", { bitsPerSecond: 2e7, latency: 0.5 }],
+    ["512kbit", { bitsPerSecond: 512e3, latency: 0 }],
+    ["9600bit", { bitsPerSecond: 9600, latency: 0 }],
+  ])("is read from %s", (text, want) => {
+    const { bitsPerSecond, latency } = parseLink(text);
+    expect(bitsPerSecond).toBeCloseTo(want.bitsPerSecond);
+    expect(latency).toBeCloseTo(want.latency, 9);
+  });
+
+  it.each(["", "fast", "100", "100mbps", "100 mbit", "100mbit,1", "-1mbit", "100mbit,1ms,1ms", "1e3mbit"])(
+    'is not read from "%s"',
+    (text) => {
+      expect(() => parseLink(text)).toThrow("a link is written like 100mbit or 100mbit,1ms");
+    },
+  );
+
+  it("carries something, and not after an hour", () => {
+    expect(() => parseLink("0gbit")).toThrow("an emulated link carries 1 bit per second or more, and not 0");
+    expect(() => parseLink("1gbit,3601s")).toThrow("a latency of 0 to 3600 seconds");
+    expect(() => loopback(2, { emulateLink: { bitsPerSecond: Number.NaN, latency: 0 } })).toThrow(RangeError);
+  });
+});
+
+// Only from below: a link that is emulated is never faster than it says, and how much slower depends on the machine.
+describe("an emulated link", () => {
+  const bitsPerSecond = 100e6;
+  const latency = 0.005;
+
+  async function seconds(groups: readonly Group[], call: (group: Group) => Promise<unknown>): Promise<number> {
+    await Promise.all(groups.map((group) => group.barrier()));
+    const begin = performance.now();
+    await Promise.all(groups.map(call));
+    return (performance.now() - begin) / 1000;
+  }
+  async function withWorld(size: number, run: (groups: Group[]) => Promise<void>): Promise<void> {
+    const groups = loopback(size, { emulateLink: { bitsPerSecond, latency } });
+    await run(groups);
+    await Promise.all(groups.map((group) => group.close()));
+  }
+  /** What a rank's link takes for a volume: payload and headers. */
+  const onLink = ({ bytes, messages }: { bytes: number; messages: number }) =>
+    (8 * (bytes + 32 * messages)) / bitsPerSecond;
+
+  it.each([2, 3])("carries an all-reduce among %i ranks no faster than it can", (n) =>
+    withWorld(n, async (groups) => {
+      const length = 200_003;
+      const xs = groups.map(({ rank }) => new Float32Array(length).fill(rank + 1));
+      const took = await seconds(groups, (group) => group.allReduce(xs[group.rank]!));
+      // Every chunk goes round in 2 n − 2 steps.
+      expect(took).toBeGreaterThanOrEqual(onLink(allReduceBytes(length, 4, n, 0)));
+      expect(took).toBeGreaterThanOrEqual((2 * n - 2) * latency);
+      for (const x of xs) expect(x.every((each) => each === (n * (n + 1)) / 2)).toBe(true);
+    }),
+  );
+
+  it.each([2, 4])("carries an all-to-all among %i ranks no faster than it can", (n) =>
+    withWorld(n, async (groups) => {
+      const length = 300_000;
+      const parts = () => groups.map(() => new Uint8Array(length));
+      const took = await seconds(groups, (group) => group.allToAll(parts(), parts()));
+      expect(took).toBeGreaterThanOrEqual(
+        onLink(
+          allToAllBytes(
+            groups.map(() => length),
+            0,
+          ),
+        ) + latency,
+      );
+    }),
+  );
+
+  it("is shared by all that a rank sends: to all others, in both groups, beside each other", () =>
+    withWorld(3, async (groups) => {
+      const inner = await Promise.all(groups.map((group) => group.split(0)));
+      const length = 200_000;
+      const took = await seconds(groups, async ({ rank }) => {
+        if (rank !== 0) {
+          const receives = [
+            groups[rank]!.recv(new Uint8Array(length), 0),
+            inner[rank]!.recv(new Uint8Array(length), 0),
+          ];
+          return Promise.all(receives);
+        }
+        return Promise.all(
+          [1, 2].flatMap((to) => [
+            groups[0]!.send(new Uint8Array(length), to),
+            inner[0]!.send(new Uint8Array(length), to),
+          ]),
+        );
+      });
+      expect(took).toBeGreaterThanOrEqual(onLink({ bytes: 4 * length, messages: 4 }) + latency);
+      await Promise.all(inner.map((group) => group!.close()));
+    }));
+
+  it("is shared by all that a rank receives", () =>
+    withWorld(5, async (groups) => {
+      const length = 100_000;
+      const parts = groups.map(() => new Uint8Array(length));
+      const took = await seconds(groups, (group) => group.gather(new Uint8Array(length), 0, parts));
+      expect(took).toBeGreaterThanOrEqual((8 * 4 * length) / bitsPerSecond + latency);
+    }));
+
+  it("stops at once when its group is over, and gives the memory back", () =>
+    withWorld(2, async (groups) => {
+      const xs = groups.map(() => new Float32Array(64 << 20)); // 20 s
+      const pending = groups.map((group, rank) => group.allReduce(xs[rank]!));
+      groups[0]!.abort("enough");
+      for (const each of pending) await expect(each).rejects.toThrow("rank 0 aborted the group: enough");
+    }));
+
+  it("that is too slow for the deadline is a timeout", async () => {
+    const groups = loopback(2, { emulateLink: "8kbit", timeoutSeconds: 0.1 });
+    const outcomes = await Promise.allSettled(groups.map((group) => group.allReduce(new Float32Array(100_000))));
+    for (const outcome of outcomes)
+      expect((outcome as PromiseRejectedResult).reason.message).toMatch(/did not come in time|emulated link has not/);
+    for (const group of groups) await group.close();
+  });
+});

@@ -1,0 +1,44 @@
+/** A link that is emulated: how fast it is, and how long a byte is under way. */
+import { collectives, type NativeLink } from "@terse/native-collectives";
+
+/**
+ * Every rank's full-duplex link to all others: what it sends, headers included, leaves at this rate and arrives `latency` later; what
+ * all others send it comes in at this rate. The heartbeat and what the rendezvous says are not slowed down.
+ */
+export interface Link {
+  readonly bitsPerSecond: number;
+  /** Seconds, one way. */
+  readonly latency: number;
+}
+
+const rates: Record<string, number> = { bit: 1, kbit: 1e3, mbit: 1e6, gbit: 1e9 };
+const times: Record<string, number> = { us: 1e-6, ms: 1e-3, s: 1 };
+
+/** Reads `100mbit`, `2.5gbit,50us`, `20mbit,1ms`: bit, kbit, mbit or gbit per second, in powers of ten; and us, ms or s. */
+export function parseLink(text: string): Link {
+  const match = /^(\d+(?:\.\d+)?)([kmg]?bit)(?:,(\d+(?:\.\d+)?)(us|ms|s))?$/.exec(text.trim().toLowerCase());
+  if (!match)
+    throw new RangeError(
+      `a link is written like 100mbit or 100mbit,1ms (bit, kbit, mbit, gbit per second; us, ms, s), and this is "${text}"`,
+    );
+  const [, rate, unit, delay = "0", time = "s"] = match;
+  return checkLink({ bitsPerSecond: Number(rate) * rates[unit!]!, latency: Number(delay) * times[time]! });
+}
+
+/** A link from what an option holds. */
+export function linkOf(link: Link | string): Link {
+  return typeof link === "string" ? parseLink(link) : checkLink(link);
+}
+
+export function openLink({ bitsPerSecond, latency }: Link): NativeLink {
+  return collectives().link(bitsPerSecond, latency);
+}
+
+function checkLink(link: Link): Link {
+  const { bitsPerSecond, latency } = link;
+  if (!(bitsPerSecond >= 1 && Number.isFinite(bitsPerSecond)))
+    throw new RangeError(`an emulated link carries 1 bit per second or more, and not ${bitsPerSecond}`);
+  if (!(latency >= 0 && latency <= 3600))
+    throw new RangeError(`an emulated link has a latency of 0 to 3600 seconds, and not ${latency}`);
+  return link;
+}
