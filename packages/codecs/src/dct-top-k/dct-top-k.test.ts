@@ -24,9 +24,11 @@ describe("dct-top-k", () => {
 
   describe.each(kernels.map((kernel) => ({ by: kernel.implementation, kernel })))("$by", ({ kernel }) => {
     const encoded = (x: Float32Array, parameters: object) => {
-      const wire = new Uint8Array(kernel.wireBytes(x.length, parameters));
-      expect(kernel.encode(wire, x, parameters, {})).toBe(x.length);
-      return wire;
+      const bytes = kernel.wireBytes(x.length, parameters);
+      const room = new Uint8Array(bytes + 16).fill(0xa5);
+      expect(kernel.encode(room.subarray(8, 8 + bytes), x, parameters, {})).toBe(x.length);
+      expect([...room.subarray(0, 8), ...room.subarray(8 + bytes)]).toEqual(Array(16).fill(0xa5));
+      return room.slice(8, 8 + bytes);
     };
     const decoded = (wire: Uint8Array, n: number, parameters: object) => {
       const sum = new Float32Array(n);
@@ -100,6 +102,11 @@ describe("dct-top-k", () => {
         [0, 0],
         [1, 0],
         [2, 0],
+      ]);
+      // 8 (1/2, √2 cos(π/8)/2, 1/2, …): a larger one between two equals.
+      expect(readChosen(encoded(new Float32Array([8, 0, 0, 0]), { block: 4, k: 2 }), 2, 4)).toEqual([
+        [0, 4],
+        [1, Math.fround(4 * Math.SQRT2 * Math.cos(Math.PI / 8))],
       ]);
       // One float of a chunk of 2: both coefficients are ±x/√2.
       expect(readChosen(encoded(new Float32Array([0, 4]), { block: 2, k: 1 }), 1, 2)![0]![0]).toBe(0);
