@@ -8,6 +8,7 @@
 #ifndef TERSE_FIELDS_H
 #define TERSE_FIELDS_H
 #include "terse/codecs.h"
+#include "terse/walk.h"
 
 static inline unsigned terse_field_bits(const terse_codec_options *o) { return o->bits ? o->bits : 1; }
 static inline unsigned terse_field_width(const terse_codec_options *o) { return o->width ? o->width : terse_field_bits(o); }
@@ -40,9 +41,8 @@ static inline void terse_set_field(uint8_t *fields, size_t i, unsigned width, un
     if (shift + width > 8) fields[at + 1] = (uint8_t)(value >> (8 - shift));
 }
 
-// How far ahead floats are asked for where short runs follow each other: within one, a processor does not look past a page, and
-// terse_walk's four pages in flight need 4096 elements.
-static inline size_t terse_fields_ahead(size_t run) { return run < 4096 ? 2048 : 0; }
+// How far ahead floats are asked for. A processor does not look past a page on its own.
+static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 2048 : TERSE_WALK_GROUP; }
 
 // What fields stand for: (min(field, most) - offset) unit, in fp64, then rounded to fp32.
 typedef struct terse_field_meaning {

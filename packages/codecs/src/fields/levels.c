@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
     return (o->unscaled ? 0 : 4 * terse_region_count(n, o)) + terse_field_bytes(n, terse_field_width(o));
@@ -74,12 +75,23 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     return 1;
 }
 
+static double power_of_two(int exponent) {
+    const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
 // Levels are powers of two: q = +-k stands for +-scale 2^(k - s).
 static void add_logarithmic(float *sum, const uint8_t *fields, unsigned width, int s, double scale, float by, size_t from, size_t to) {
+    float values[255];
+    for (int q = -s; q <= s; q++) {
+        const double magnitude = q ? scale * power_of_two(abs(q) - s) : 0.0;
+        values[q + s] = (float)(q < 0 ? -magnitude : magnitude) * by;
+    }
     for (size_t i = from; i < to; i++) {
-        const int field = (int)terse_field(fields, i, width), q = (field < 2 * s ? field : 2 * s) - s;
-        const double magnitude = q ? ldexp(scale, abs(q) - s) : 0.0;
-        sum[i] += (float)(q < 0 ? -magnitude : magnitude) * by;
+        const int field = (int)terse_field(fields, i, width);
+        sum[i] += values[field < 2 * s ? field : 2 * s];
     }
 }
 

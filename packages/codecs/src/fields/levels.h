@@ -9,6 +9,7 @@
 #include "../measures/measures.h"
 #include "../regions.h"
 #include "fields.h"
+#include "terse/walk.h"
 
 typedef struct terse_levels_codec {
     double reach;
@@ -25,9 +26,10 @@ static inline unsigned terse_levels_a_side(const terse_codec_options *o) { retur
 // no scales are on the wire, there is no place to hand them over.
 static inline int terse_levels_measured_late(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_MEASURE_CHUNK); }
 
-// How far ahead of what it writes a quantiser asks for x, so that the next blocks are there when they are measured.
+// How far ahead of what it writes a quantiser asks for x. With small blocks, so that the next ones are there when they are measured.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
-    return !o->block || o->block > TERSE_MEASURE_CHUNK ? 0 : o->block < 2048 ? 2048 : o->block;
+    if (!o->block || o->block > TERSE_MEASURE_CHUNK) return TERSE_WALK_GROUP;
+    return o->block < 2048 ? 2048 : o->block;
 }
 
 static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_codec_options *o) {

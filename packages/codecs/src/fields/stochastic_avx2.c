@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) __m256i level_8(const drawing *d, s
 static inline __attribute__((always_inline)) void draw_round(const drawing *d, size_t i, const terse_levels levels) {
     __m256i words[8], half[2];
     terse_random_words_avx2(&d->random, d->index + i, words);
-    for (size_t line = 0; line < 64; line += 16) __builtin_prefetch(d->x + i + d->ahead + line);
+    terse_ask_ahead(d->x + i + d->ahead);
     for (size_t k = 0; k < 2; k++) {
         const size_t at = i + 32 * k;
         half[k] = _mm256_add_epi8(terse_bytes_avx2(level_8(d, at, words[4 * k], levels), level_8(d, at + 8, words[4 * k + 1], levels),

@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) __m128i level_16(const drawing *d, 
 static inline __attribute__((always_inline)) void draw_round(const drawing *d, size_t i, const terse_levels levels) {
     __m512i words[4];
     terse_random_words_avx512(&d->random, d->index + i, words);
-    for (size_t line = 0; line < 64; line += 16) __builtin_prefetch(d->x + i + d->ahead + line);
+    terse_ask_ahead(d->x + i + d->ahead);
     __m512i all = _mm512_castsi128_si512(level_16(d, i, words[0], levels));
     all = _mm512_inserti32x4(all, level_16(d, i + 16, words[1], levels), 1);
     all = _mm512_inserti32x4(all, level_16(d, i + 32, words[2], levels), 2);

@@ -26,7 +26,7 @@ static inline __m256i field_32(const quantising *q, const float *x) {
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     const quantising *q = context;
-    for (size_t line = 0; line < 64; line += 16) __builtin_prefetch(q->x + i + q->ahead + line);
+    terse_ask_ahead(q->x + i + q->ahead);
     terse_pack_64_avx2(&q->packing, q->fields, i, field_32(q, q->x + i), field_32(q, q->x + i + 32));
 }
 

@@ -23,7 +23,7 @@ static inline __m128i level_16(const quantising *q, const float *x) {
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     const quantising *q = context;
-    for (size_t line = 0; line < 64; line += 16) __builtin_prefetch(q->x + i + q->ahead + line);
+    terse_ask_ahead(q->x + i + q->ahead);
     __m512i levels = _mm512_castsi128_si512(level_16(q, q->x + i));
     levels = _mm512_inserti32x4(levels, level_16(q, q->x + i + 16), 1);
     levels = _mm512_inserti32x4(levels, level_16(q, q->x + i + 32), 2);

