@@ -25,6 +25,7 @@ const commands: Record<string, () => Promise<void>> = {
     const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "closing-line.ts")}`];
     becomeNode(environment, ["node_modules/vitest/vitest.mjs"], ["run", ...reporters, ...args]);
   },
+  netlab: async () => becomeNode(await setUp(steps, runs), ["tools/netlab/main.ts"], args),
   check: async () => {
     if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
   },

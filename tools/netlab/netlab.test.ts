@@ -1,0 +1,104 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { netlabObstacle, readLaboratory } from "./netlab.ts";
+
+const obstacle = netlabObstacle();
+const main = join(import.meta.dirname, "main.ts");
+
+function start(args: readonly string[]): { child: ChildProcess; ended: Promise<{ code: number | null; out: string }> } {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let out = "";
+  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (data) => (out += data));
+  return { child, ended: new Promise((done) => child.on("close", (code) => done({ code, out }))) };
+}
+
+const namespaces = (pid: number) =>
+  execFileSync("ip", ["netns", "list"], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.startsWith(`terse-${pid}-`));
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 400 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 25));
+  expect(holds()).toBe(true);
+}
+
+describe("./terse netlab", () => {
+  it("reads what it is asked for, and says what it cannot read", () => {
+    expect(readLaboratory(["--hosts", "3", "--rate=20mbit", "--", "sh", "-c", "x"])).toEqual({
+      hosts: 3,
+      rate: "20mbit",
+      command: ["sh", "-c", "x"],
+    });
+    expect(() => readLaboratory(["--hosts", "0", "--", "true"])).toThrow("--hosts is 0");
+    expect(() => readLaboratory(["--rate", "fast", "--", "true"])).toThrow("--rate is fast");
+    expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host is no option");
+    expect(() => readLaboratory(["--hosts", "2"])).toThrow("nothing to run");
+  });
+
+  describe.skipIf(obstacle)(`with namespaces${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {
+    it("runs the command on each host, which torchrun's names tell who it is", async () => {
+      const program = 'echo "$RANK of $WORLD_SIZE, $TERSE_ADDRESS, $MASTER_ADDR, $(ip -o -4 addr show eth0 | wc -l)"';
+      const { code, out } = await start(["--hosts", "3", "--", "sh", "-c", program]).ended;
+      expect(code).toBe(0);
+      expect(out.trim().split("\n").sort()).toEqual(
+        [0, 1, 2].map((rank) => `${rank} of 3, 10.77.0.${rank + 1}, 10.77.0.1, 1`),
+      );
+    });
+
+    it("lets no more through than the rate", async () => {
+      const bytes = 3e6;
+      const program = `
+        const net = require("node:net");
+        if (process.env.RANK === "0") {
+          net.createServer((socket) => {
+            let got = 0, began;
+            socket.on("data", (data) => {
+              began ??= performance.now();
+              got += data.length;
+              if (got === ${bytes}) { console.log((8 * got) / (performance.now() - began) / 1e3); process.exit(0); }
+            });
+          }).listen(4000);
+        } else {
+          const connect = () => {
+            const socket = net.connect(4000, process.env.MASTER_ADDR, () => socket.write(Buffer.alloc(${bytes}), () => socket.end()));
+            socket.on("error", () => setTimeout(connect, 50));
+            socket.on("close", (bad) => bad || process.exit(0));
+          };
+          connect();
+        }`;
+      const { code, out } = await start(["--hosts", "2", "--rate", "40mbit", "--", process.execPath, "-e", program])
+        .ended;
+      expect(code).toBe(0);
+      expect(Number(out)).toBeGreaterThan(0);
+      expect(Number(out)).toBeLessThan(44); // the first burst is free
+    });
+
+    it("ends the others with the first that fails, and has its exit code", async () => {
+      const program = '[ "$RANK" = 1 ] && exit 7; sleep 100';
+      const { child, ended } = start(["--hosts", "2", "--", "sh", "-c", program]);
+      expect((await ended).code).toBe(7);
+      expect(namespaces(child.pid!)).toEqual([]);
+    });
+
+    it.each(["SIGKILL", "SIGTERM"] as const)("leaves nothing behind when it is ended by %s", async (signal) => {
+      const marker = `${4000 + process.pid}.5`; // seconds of a sleep that nobody else sleeps
+      const { child } = start(["--hosts", "2", "--", "sleep", marker]);
+      await until(() => sleepers(marker) === 2);
+      expect(namespaces(child.pid!)).toHaveLength(3);
+      child.kill(signal);
+      await until(() => namespaces(child.pid!).length === 0 && sleepers(marker) === 0);
+    });
+
+    it("says what is wrong in one line", async () => {
+      const { code, out } = await start(["--hosts", "2", "--", "no-such-program"]).ended;
+      expect(code).toBeGreaterThan(0);
+      expect(out).toContain("no-such-program");
+    });
+  });
+});
+
+function sleepers(marker: string): number {
+  const lines = execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n");
+  return lines.filter((line) => line === `sleep ${marker}`).length;
+}
