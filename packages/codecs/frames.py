@@ -12,6 +12,7 @@ import sys
 
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
 HEADER = struct.Struct("<4s I 16s Q III III QQ f I Q")
+DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written as if they had not been said
 LEVELS = ["uniform", "without-zero", "logarithmic"]
 
 
@@ -65,7 +66,7 @@ def golden():
             continue
         ways = {}
         for case in json.load(open(path, encoding="utf-8"))["cases"]:
-            parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) != ("ranks", 1)}
+            parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) not in DEFAULTS}
             shape = {key: value if key not in ("segments", "block", "k", "ranks") else "some" for key, value in parameters.items()}
             frame = {"codec": codec, "n": len(case["x"]), "parameters": parameters, "wire": case["wire"]}
             if len(case["x"]) <= 40:

@@ -3,6 +3,7 @@
 //     codecs_mutate [MUTATIONS]       feeds so many (100000), and prints what became of them
 //     codecs_mutate --seeds FOLDER    writes the frames, one a file, for a fuzzer to begin with
 //     codecs_mutate --read            reads frames in hexadecimal, one a line, and prints what each is, to compare readers
+#include <signal.h>
 #include <string.h>
 
 #include "crc32c.h"
@@ -112,6 +113,15 @@ static size_t mutate(uint8_t *bytes, size_t size) {
 
 static long verdicts[STATUSES];
 
+// What an abort was about, in the form that --read takes.
+static const uint8_t *fed;
+static size_t fed_size;
+static void print_fed(int signal_number) {
+    (void)signal_number;
+    for (size_t i = 0; i < fed_size; i++) fprintf(stderr, "%02x", fed[i]);
+    fputc('\n', stderr);
+}
+
 static void feed(const sample *from, int mutations) {
     uint8_t *room = room_for(from->size + 64 * (size_t)mutations);
     memcpy(room, from->bytes, from->size);
@@ -120,8 +130,10 @@ static void feed(const sample *from, int mutations) {
     uint8_t *exact = room_for(size);  // so that a sanitizer sees a step too far
     memcpy(exact, room, size);
     if (random_below(4)) seal(exact, size);
+    fed = exact, fed_size = size;
     verdicts[fuzz_frame(exact, size)]++;
     if (random_below(8) == 0) fuzz_options(exact, size);
+    fed_size = 0;
     free(exact);
     free(room);
 }
@@ -183,6 +195,7 @@ int main(int count, char **words) {
             f->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         }
     }
+    signal(SIGABRT, print_fed);
     const long mutations = count == 2 ? atol(words[1]) : 100000;
     for (long i = 0; i < mutations; i++) feed(&frames[random_below(frame_count)], 1 + (int)random_below(3));
     for (int status = 0; status < STATUSES; status++)

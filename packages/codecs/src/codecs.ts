@@ -18,7 +18,7 @@ import { topK } from "./top-k/top-k.ts";
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
-  count: (parameters) => count(parameters as CountParameters),
+  count: (parameters) => count({ ranks: 1, ...parameters } as CountParameters),
   "dct-top-k": (parameters) => dctTopK(parameters as { block: number; k: number }),
   f16: (parameters) => plain(f16, parameters),
   int8,

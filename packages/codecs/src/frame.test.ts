@@ -66,7 +66,8 @@ describe("frames", () => {
     expect(toHex(writeFrame(codec, fromHex(vector.wire), vector.n))).toBe(vector.frame);
     const read = readFrame(fromHex(vector.frame));
     expect([read.codec.name, read.n, toHex(read.wire)]).toEqual([vector.codec, vector.n, vector.wire]);
-    expect(read.codec.parameters).toEqual(vector.parameters);
+    expect({ ...read.codec.parameters, ranks: undefined }).toEqual({ ...vector.parameters, ranks: undefined });
+    expect(read.codec.parameters.ranks ?? 1).toBe(vector.parameters.ranks ?? 1);
     expect(read.bytes).toBe(vector.frame.length / 2);
   });
 

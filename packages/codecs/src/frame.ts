@@ -75,22 +75,30 @@ export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Arra
   const where = "writeFrame";
   if (!Object.hasOwn(codecs, codec.name)) throw new RangeError(`${where}: no reader knows a codec "${codec.name}".`);
   if (!isCount(n)) throw new RangeError(`${where}: n is ${n}, and must be a whole number, 0 to 2^48.`);
-  const { parameters } = codec;
   const expected = codec.wireBytes(n);
   if (wire.length !== expected)
     throw new RangeError(`${where}: wire has ${wire.length} bytes, and ${n} floats take ${expected}.`);
   for (const what of ["block", "k"] as const) {
-    const value = parameters[what] ?? 0;
+    const value = codec.parameters[what] ?? 0;
     if (!isCount(value)) throw new RangeError(`${where}: ${what} is ${value}, and a frame has room for at most 2^48.`);
   }
+  const header = headerOf(codec, n, wire.length);
+  const end = header.length + wire.length;
+  const frame = new Uint8Array(end + checksumBytes);
+  frame.set(header);
+  frame.set(wire, header.length);
+  new DataView(frame.buffer).setUint32(end, crc32c(frame.subarray(0, end)), true);
+  return frame;
+}
 
+/** Everything before the wire. */
+function headerOf({ name, parameters }: Codec, n: number, wireBytes: number): Uint8Array {
   const segments = parameters.segments ?? [];
-  const wireAt = at.segments + 8 * segments.length;
-  const frame = new Uint8Array(wireAt + wire.length + checksumBytes);
-  const view = new DataView(frame.buffer);
-  frame.set(magic);
+  const header = new Uint8Array(at.segments + 8 * segments.length);
+  const view = new DataView(header.buffer);
+  header.set(magic);
   view.setUint32(at.version, version, true);
-  for (let i = 0; i < codec.name.length; i++) frame[at.name + i] = codec.name.charCodeAt(i);
+  for (let i = 0; i < name.length; i++) header[at.name + i] = name.charCodeAt(i);
   setUint64(view, at.n, n);
   for (const what of ["bits", "width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
   view.setUint32(at.ranks, parameters.ranks === 1 ? 0 : (parameters.ranks ?? 0), true); // one meaning, one frame
@@ -100,15 +108,13 @@ export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Arra
   setUint64(view, at.k, parameters.k ?? 0);
   view.setFloat32(at.clip, parameters.clip || 0, true); // −0 is no clipping either
   view.setUint32(at.segmentCount, segments.length, true);
-  setUint64(view, at.wireBytes, wire.length);
+  setUint64(view, at.wireBytes, wireBytes);
   let end = 0;
   segments.forEach((length, s) => {
     end += length;
     setUint64(view, at.segments + 8 * s, end);
   });
-  frame.set(wire, wireAt);
-  view.setUint32(wireAt + wire.length, crc32c(frame.subarray(0, wireAt + wire.length)), true);
-  return frame;
+  return header;
 }
 
 /** The frame at the beginning of `bytes`, any bytes whatever. BadFrameError where there is none that can be read. */
@@ -180,9 +186,10 @@ export function readFrame(bytes: Uint8Array): Frame {
   } catch (error) {
     return refused(error);
   }
-  // A factory that overlooked one would read the wire as another codec's.
-  const overlooked = Object.keys(parameters).find((key) => !(key in codec.parameters));
-  if (overlooked) refused(`it does not take ${overlooked}.`);
+  // A factory that overlooked a parameter, or chose one that was left out, would read the wire as another codec's.
+  const header = headerOf(codec, n, wireBytes);
+  if (header.length !== wireAt || header.some((byte, i) => byte !== bytes[i]))
+    refused(`they are not what ${JSON.stringify(codec.parameters)} is written as.`);
   if (expected !== wireBytes)
     refuse("wrong length", `the wire has ${wireBytes} bytes, and ${n} floats of ${name} take ${expected}.`);
   return { codec, n, wire: bytes.subarray(wireAt, end), bytes: end + checksumBytes };
@@ -199,7 +206,7 @@ function readName(bytes: Uint8Array): string | undefined {
 /** Ends as lengths. */
 function readSegments(view: DataView, count: number, n: number): number[] {
   let begin = 0;
-  return Array.from({ length: count }, (_, s) => {
+  const lengths = Array.from({ length: count }, (_, s) => {
     const end = getUint64(view, at.segments + 8 * s);
     if (end < begin || end > n)
       refuse("refused parameters", `segment ${s} ends at ${end}, before it begins or behind the ${n} floats.`);
@@ -207,6 +214,8 @@ function readSegments(view: DataView, count: number, n: number): number[] {
     begin = end;
     return length;
   });
+  if (begin !== n) refuse("refused parameters", `the segments end at ${begin}, and there are ${n} floats.`);
+  return lengths;
 }
 
 function refuse(reason: BadFrame, why: string): never {

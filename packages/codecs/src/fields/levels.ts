@@ -35,8 +35,10 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
     implementation: "typescript",
     takes,
 
-    wireBytes: (n, parameters) =>
-      (parameters.unscaled ? 0 : 4 * regionCount(n, parameters)) + fieldBytes(n, widthOf(parameters)),
+    wireBytes(n, parameters) {
+      const regions = regionCount(n, parameters); // which looks at the segments, scaled or not
+      return (parameters.unscaled ? 0 : 4 * regions) + fieldBytes(n, widthOf(parameters));
+    },
 
     encode(wire, x, parameters, call) {
       const values = floats(x);
