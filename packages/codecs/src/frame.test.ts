@@ -4,7 +4,7 @@ import type { Parameters } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
 import type { Codec } from "./codec.ts";
 import { fromHex, random, toHex } from "./codec-contract.ts";
-import { codecNamed } from "./codecs.ts";
+import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 import { type BadFrame, BadFrameError, readFrame, writeFrame } from "./frame.ts";
 
@@ -69,6 +69,13 @@ describe("frames", () => {
     expect({ ...read.codec.parameters, ranks: undefined }).toEqual({ ...vector.parameters, ranks: undefined });
     expect(read.codec.parameters.ranks ?? 1).toBe(vector.parameters.ranks ?? 1);
     expect(read.bytes).toBe(vector.frame.length / 2);
+  });
+
+  it("are golden for every codec (frames.py writes them), and docs/wire-formats.md has a row for each", () => {
+    expect([...new Set(golden.map(({ codec }) => codec))].sort()).toEqual(Object.keys(codecs).sort());
+    const docs = readFileSync(`${import.meta.dirname}/../../../docs/wire-formats.md`, "utf8");
+    const rows = [...docs.matchAll(/^\| \[`([\w-]+)`\]\(\.\.\/packages\/codecs\/src\/\1\/README\.md\)/gm)];
+    expect(rows.map(([, name]) => name).sort()).toEqual(Object.keys(codecs).sort());
   });
 
   it.skipIf(noPython)(`are what Python's struct reads in them${noPython}`, () => {
@@ -169,6 +176,13 @@ describe("a frame that is refused", () => {
       }
       for (let length = 0; length < frame.length; length++)
         expect(verdict(frame.subarray(0, length))).toBe(length < 4 ? "not a frame" : "cut short");
+    }
+  });
+
+  it("is one that claims 2^31 floats, or 2^48, and no memory is asked for them", () => {
+    for (const frame of frames) {
+      expect(verdict(sealed(changed(frame, 24, 0, 0, 0, 0x80, 0, 0, 0, 0)))).not.toBe("read");
+      expect(verdict(sealed(changed(frame, 24, 0, 0, 0, 0, 0, 0, 1, 0)))).not.toBe("read");
     }
   });
 

@@ -20,13 +20,16 @@ export const definition: Definition = {
   takes: {},
 
   wireBytes(n, parameters) {
-    const { block, dimensions } = parameters;
+    const { block, dimensions, k } = parameters;
     if (dimensions === 2 && n % (block! * block!) !== 0) {
       throw new RangeError(
         `dct-top-k: ${n} floats are no whole number of squares of ${block} × ${block}; in two dimensions n must be a multiple of ${block! * block!}.`,
       );
     }
-    return chunksOf(n, parameters).reduce((bytes, chunk) => bytes + chunk.bytes, 0);
+    // Not by way of chunksOf: whoever reads a frame asks this for any n that the frame says, and has no memory to give.
+    const length = chunkLength(parameters);
+    const rest = n % length;
+    return Math.floor(n / length) * chunkBytes(length, k!) + chunkBytes(rest, k!);
   },
 
   encode(wire, x, parameters) {
@@ -62,17 +65,26 @@ const fits = (values: readonly number[]): boolean =>
   values.reduce((sum, value) => sum + Math.abs(value), 0) <= 3.4028234663852886e38;
 
 /** Where each chunk's floats begin and how many they are; how many coefficients it keeps; where on the wire they lie. */
-function chunksOf(n: number, { block, k, dimensions }: Parameters) {
-  const whole = dimensions === 2 ? block! * block! : block!;
+function chunksOf(n: number, parameters: Parameters) {
+  const { k } = parameters;
+  const whole = chunkLength(parameters);
   let at = 0;
   return Array.from({ length: Math.ceil(n / whole) }, (_, chunk) => {
     const begin = chunk * whole;
     const length = Math.min(whole, n - begin);
     const kept = Math.min(k!, length);
-    const bytes = indexBytes(kept, length) + 4 * kept;
+    const bytes = chunkBytes(length, kept);
     at += bytes;
     return { begin, length, k: kept, at: at - bytes, bytes };
   });
+}
+
+const chunkLength = ({ block, dimensions }: Parameters): number => (dimensions === 2 ? block! * block! : block!);
+
+/** Of a chunk that keeps k, or all where it is shorter. */
+function chunkBytes(length: number, k: number): number {
+  const kept = Math.min(k, length);
+  return indexBytes(kept, length) + 4 * kept;
 }
 
 /** Rows first, then columns. */
