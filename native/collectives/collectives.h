@@ -25,9 +25,10 @@ void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chu
 // sums. `count` is what errors speak of: the elements that the caller gave.
 void direct(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, const Memory& into, uint64_t count);
 
-// root.cc: every rank tells the next one its root, and compares what the one before tells. Where roots differ, so do those of two
-// neighbours, and they notice although the payload that one of them waits for is never sent. Made before anything is waited for;
-// check() comes before the first wait for payload, and after what this rank can send without.
+// root.cc: on entering, every rank sends the next one a header with the root that it means, bare unless payload goes there at once
+// anyway, and the first that it waits for is the header of the rank before. Where roots differ, so do those of two neighbours, and
+// they notice although the payload that one of them waits for is never sent. Made before anything is waited for; check() comes
+// after what this rank can send without, and before any other wait.
 class Root {
 public:
     Root(Wire& wire, const Operation& operation, uint64_t count);
@@ -35,7 +36,9 @@ public:
 
 private:
     Wire& wire_;
-    Message message_;
+    const Message message_;
+    const int before_;
+    const bool hears_;
     std::optional<Outgoing> out_;
 };
 

@@ -23,7 +23,7 @@ void gather(Wire& wire, const Operation& operation) {
     std::vector<Incoming> in;
     in.reserve(n - 1);
     for (int distance = 1; distance < n; distance++) {
-        const int from = (rank + distance) % n;
+        const int from = (rank - distance + n) % n;  // the rank before comes first: see Root
         in.emplace_back(wire, from, message_of(operation, arriving[from].length, arriving[from].bytes(), agreement));
         in.back().post(arriving[from].data, arriving[from].bytes());
     }

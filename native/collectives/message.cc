@@ -25,17 +25,16 @@ void compare(const Header& got, const Header& want, int peer, int rank) {
     if (got.kind != want.kind || got.sequence != want.sequence)
         refuse(theirs + " is in " + call(got) + " while " + ours + " is in " + call(want) +
                "; every rank must call the same operations in the same order");
+    if (is_rooted(static_cast<Kind>(want.kind)) && got.agreement != want.agreement)
+        refuse("the root of this " + std::string(name_of(static_cast<Kind>(want.kind))) + " is rank " + std::to_string(got.agreement) + " on " + theirs + " and rank " +
+               std::to_string(want.agreement) + " on " + ours);
     if (got.count != want.count || got.dtype != want.dtype)
         refuse(theirs + " has " + elements(got.count, got.dtype) + " where " + ours + " has " + elements(want.count, want.dtype) +
                "; sizes and types must be the same on both");
     if (got.reduction != want.reduction)
         refuse(theirs + " asks for " + name_of(static_cast<Reduction>(got.reduction)) + " and " + ours + " for " +
                name_of(static_cast<Reduction>(want.reduction)));
-    if (got.agreement != want.agreement)
-        refuse(is_rooted(static_cast<Kind>(want.kind))
-                   ? "the root of this " + std::string(name_of(static_cast<Kind>(want.kind))) + " is rank " + std::to_string(got.agreement) + " on " + theirs +
-                         " and rank " + std::to_string(want.agreement) + " on " + ours
-                   : theirs + " and " + ours + " give different lengths of the parts");
+    if (got.agreement != want.agreement) refuse(theirs + " and " + ours + " give different lengths of the parts");
     if (got.bytes != want.bytes)
         refuse(theirs + " announces " + std::to_string(got.bytes) + " bytes where " + ours + " expects " + std::to_string(want.bytes));
 }

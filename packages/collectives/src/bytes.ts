@@ -9,7 +9,8 @@
  *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
  *   gather            c(r); the root 0        1 message; the root none
  *   scatter           0; the root S − c(r)    no message; the root n − 1
- *     and in these three 1 more, a bare header by which neighbours agree on the root
+ *     and in these three 1 more, a bare header by which neighbours agree on the root, of all but the one who sends the next
+ *     rank payload at once: the root, in a gather the rank before it
  *   barrier           0                       ⌈log₂ n⌉ messages
  */
 
@@ -56,23 +57,24 @@ export function allToAllBytes(outgoing: readonly number[], rank: number): Volume
 export function broadcastBytes(bytes: number, ranks: number, rank: number, root: number): Volume {
   const place = (rank - root + ranks) % ranks;
   const children = bytes > segmentBytes ? (place + 1 < ranks ? 1 : 0) : treeChildren(place, ranks);
-  return { bytes: children * bytes, messages: children + agreeing(ranks) };
+  return { bytes: children * bytes, messages: children + agreeing(ranks, rank === root) };
 }
 
 /** `parts[r]`: bytes of rank r. */
 export function gatherBytes(parts: readonly number[], rank: number, root: number): Volume {
   const sends = rank === root ? 0 : 1;
-  return { bytes: sends * parts[rank]!, messages: sends + agreeing(parts.length) };
+  const beforeRoot = (rank + 1) % parts.length === root;
+  return { bytes: sends * parts[rank]!, messages: sends + agreeing(parts.length, beforeRoot) };
 }
 
 /** `parts[r]`: bytes of rank r. */
 export function scatterBytes(parts: readonly number[], rank: number, root: number): Volume {
-  if (rank !== root) return { bytes: 0, messages: agreeing(parts.length) };
+  if (rank !== root) return { bytes: 0, messages: agreeing(parts.length, false) };
   const all = parts.reduce((sum, part) => sum + part, 0);
-  return { bytes: all - parts[rank]!, messages: parts.length - 1 + agreeing(parts.length) };
+  return { bytes: all - parts[rank]!, messages: parts.length - 1 };
 }
 
-const agreeing = (ranks: number) => (ranks > 1 ? 1 : 0);
+const agreeing = (ranks: number, byPayload: boolean) => (ranks > 1 && !byPayload ? 1 : 0);
 
 export function barrierBytes(ranks: number): Volume {
   return { bytes: 0, messages: Math.ceil(Math.log2(ranks)) };
