@@ -1,3 +1,4 @@
+import { codecs } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
 import {
   anyFloats,
@@ -10,6 +11,8 @@ import {
   vectorsBeside,
 } from "../codec-contract.ts";
 import { asksForTheSameDraws, isUnbiased } from "../fields/stochastic-contract.ts";
+import { implementations } from "../implementation.ts";
+import { philox } from "../random/random.ts";
 import { definition, type LinfParameters, linf } from "./linf.ts";
 
 const thirds = (n: number): number[] => [Math.floor(n / 3), 0, n - Math.floor(n / 3)];
@@ -91,6 +94,28 @@ describe("linf", () => {
       Array.from({ length: 60 }, (_, step) => decoded(parameters, encoded(parameters, [8, 1, 3, -5], step), 4)).flat(),
     );
     expect([...drawn].sort((a, b) => a - b)).toEqual([-8, -4, 0, 2, 4, 8]);
+  });
+
+  it("draws r < p, and not r ≤ p, in every implementation", () => {
+    // Numbers that are exactly the r of their element, where 24 bits hold it; under 2 bits and a scale of 1 they are their own p.
+    const [seed, step] = [9, 4];
+    const x = Float32Array.from({ length: 4096 }, (_, i) => {
+      const words = philox([16 * Math.floor(i / 64) + (i % 16), 0, step, 0], [seed, 0]);
+      const r = (words[Math.floor((i % 64) / 16)]! >>> 1) / 2 ** 31;
+      return Math.fround(r) === r ? r : 0;
+    });
+    x[0] = 1;
+    expect(x.filter((value) => value > 0).length).toBeGreaterThan(100);
+    for (const kernel of implementations(definition, codecs).kernels) {
+      const wire = new Uint8Array(kernel.wireBytes(x.length, { bits: 2 }));
+      const sum = new Float32Array(x.length);
+      kernel.encode(wire, x, { bits: 2 }, { seed, step });
+      kernel.decodeAdd(sum, wire, { bits: 2 }, { scale: 1 });
+      expect(
+        sum.findLastIndex((value) => value !== 0),
+        kernel.implementation,
+      ).toBe(0);
+    }
   });
 
   it("draws the same for the same seed, step and place, in one piece or in two", () => {
