@@ -465,6 +465,7 @@ static void check_measures(const terse_measures *m, const char *by) {
 // Vectorised words of 64 elements: compiled apart, with their instructions.
 void terse_check_words_avx2(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
 void terse_check_words_avx512(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
+void terse_check_words_neon(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
 
 static const struct {
     const char *implementation;
@@ -472,6 +473,8 @@ static const struct {
 } words_list[] = {
 #if defined(__x86_64__)
     {"avx512", terse_check_words_avx512}, {"avx2", terse_check_words_avx2},
+#elif defined(__aarch64__)
+    {"neon", terse_check_words_neon},
 #endif
     {"scalar", NULL},
 };

@@ -36,6 +36,7 @@ static int has_f16c(void) {
     X(bf16, scalar, 1)                         \
     ON_X86(X, count, avx512, HAS_AVX512)       \
     ON_X86(X, count, avx2, HAS_AVX2)           \
+    ON_ARM(X, count, neon, 1)                  \
     X(count, scalar, 1)                        \
     ON_X86(X, dct_top_k, avx512, HAS_AVX512)   \
     ON_X86(X, dct_top_k, avx2, HAS_AVX2)       \
@@ -50,12 +51,15 @@ static int has_f16c(void) {
     X(int8, scalar, 1)                         \
     ON_X86(X, l1, avx512, HAS_AVX512)          \
     ON_X86(X, l1, avx2, HAS_AVX2)              \
+    ON_ARM(X, l1, neon, 1)                     \
     X(l1, scalar, 1)                           \
     ON_X86(X, linf, avx512, HAS_AVX512)        \
     ON_X86(X, linf, avx2, HAS_AVX2)            \
+    ON_ARM(X, linf, neon, 1)                   \
     X(linf, scalar, 1)                         \
     ON_X86(X, qsgd, avx512, HAS_AVX512)        \
     ON_X86(X, qsgd, avx2, HAS_AVX2)            \
+    ON_ARM(X, qsgd, neon, 1)                   \
     X(qsgd, scalar, 1)                         \
     ON_X86(X, scaled_sign, avx512, HAS_AVX512) \
     ON_X86(X, scaled_sign, avx2, HAS_AVX2)     \
@@ -71,8 +75,10 @@ static int has_f16c(void) {
     X(ternary, scalar, 1)                      \
     ON_X86(X, terngrad, avx512, HAS_AVX512)    \
     ON_X86(X, terngrad, avx2, HAS_AVX2)        \
+    ON_ARM(X, terngrad, neon, 1)               \
     X(terngrad, scalar, 1)                     \
     ON_X86(X, top_k, avx2, HAS_AVX2)           \
+    ON_ARM(X, top_k, neon, 1)                  \
     X(top_k, scalar, 1)
 
 #define VOTES(X)                        \

@@ -6,7 +6,7 @@
 #define TERSE_COUNT_H
 #include "../fields/fields.h"
 
-extern const terse_codec terse_count_scalar, terse_count_avx2, terse_count_avx512;
+extern const terse_codec terse_count_scalar, terse_count_avx2, terse_count_avx512, terse_count_neon;
 
 enum { TERSE_COUNT_TAKES = TERSE_TAKES_ZERO | TERSE_TAKES_BITS | TERSE_TAKES_FIELDS };
 

@@ -7,6 +7,8 @@
 // the next as long as ranks * (2^bits - 1) <= 2^width - 1.
 #ifndef TERSE_FIELDS_H
 #define TERSE_FIELDS_H
+#include <string.h>
+
 #include "terse/codecs.h"
 #include "terse/walk.h"
 
@@ -41,6 +43,18 @@ static inline void terse_set_field(uint8_t *fields, size_t i, unsigned width, un
     if (shift + width > 8) fields[at + 1] = (uint8_t)(value >> (8 - shift));
 }
 
+// Eight groups of 8 * width bits, to one run of bytes. Inlined, width is a constant.
+static inline __attribute__((always_inline)) void terse_join_groups(uint8_t *to, const uint64_t groups[8], const unsigned width) {
+    uint64_t words[8] = {0};
+#pragma GCC unroll 8
+    for (unsigned g = 0; g < 8; g++) {
+        const unsigned word = g * width / 8, shift = g * width % 8 * 8;
+        words[word] |= groups[g] << shift;
+        if (shift + 8 * width > 64) words[word + 1] |= groups[g] >> (64 - shift);
+    }
+    memcpy(to, words, 8 * width);
+}
+
 // How far ahead floats are asked for. A processor does not look past a page on its own.
 static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 2048 : TERSE_WALK_GROUP; }
 
@@ -53,6 +67,6 @@ typedef struct terse_field_meaning {
 
 // sum[i] += scale * what field i stands for, i = from .. to - 1; of n fields in all, so that it is known how far one may read.
 typedef void terse_fields_add(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *meaning, float scale, size_t from, size_t to);
-terse_fields_add terse_fields_add_scalar, terse_fields_add_avx2, terse_fields_add_avx512;
+terse_fields_add terse_fields_add_scalar, terse_fields_add_avx2, terse_fields_add_avx512, terse_fields_add_neon;
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef TERSE_FIELDS_AVX2_H
 #define TERSE_FIELDS_AVX2_H
 #include <immintrin.h>
-#include <string.h>
 
 #include "fields.h"
 
@@ -19,18 +18,6 @@ static inline terse_packing_avx2 terse_packing_avx2_of(unsigned width) {
         width, _mm256_set1_epi16((short)(1 << (8 + narrow) | 1)), _mm256_set1_epi32(1 << (16 + 2 * narrow) | 1),
         _mm256_set1_epi64x(32 - 4 * narrow), _mm_cvtsi32_si128((int)(32 - 4 * narrow)),
     };
-}
-
-// Eight groups of 8 * width bits, to one run of bytes. Inlined, width is a constant.
-static inline __attribute__((always_inline)) void terse_join_groups(uint8_t *to, const uint64_t groups[8], const unsigned width) {
-    uint64_t words[8] = {0};
-#pragma GCC unroll 8
-    for (unsigned g = 0; g < 8; g++) {
-        const unsigned word = g * width / 8, shift = g * width % 8 * 8;
-        words[word] |= groups[g] << shift;
-        if (shift + 8 * width > 64) words[word + 1] |= groups[g] >> (64 - shift);
-    }
-    memcpy(to, words, 8 * width);
 }
 
 // a, b: 64 values, each less than 2^width; i, a multiple of 8, is the first one's index.

@@ -8,7 +8,7 @@
 #include "levels.h"
 
 typedef void terse_stochastic_quantise(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
-terse_stochastic_quantise terse_stochastic_scalar, terse_stochastic_avx2, terse_stochastic_avx512;
+terse_stochastic_quantise terse_stochastic_scalar, terse_stochastic_avx2, terse_stochastic_avx512, terse_stochastic_neon;
 
 // What |x| is multiplied with, and how large the product may be: rounding could lead above.
 static inline double terse_stochastic_most(const terse_codec_options *o) { return o->levels == TERSE_LEVELS_LOGARITHMIC ? 1 : terse_levels_a_side(o); }

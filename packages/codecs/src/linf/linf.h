@@ -5,7 +5,7 @@
 #define TERSE_LINF_H
 #include "../fields/stochastic.h"
 
-extern const terse_codec terse_linf_scalar, terse_linf_avx2, terse_linf_avx512;
+extern const terse_codec terse_linf_scalar, terse_linf_avx2, terse_linf_avx512, terse_linf_neon;
 
 enum { TERSE_LINF_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS | TERSE_TAKES_LEVELS | TERSE_TAKES_RANDOM };
 

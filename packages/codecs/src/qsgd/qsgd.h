@@ -5,7 +5,7 @@
 #define TERSE_QSGD_H
 #include "../fields/stochastic.h"
 
-extern const terse_codec terse_qsgd_scalar, terse_qsgd_avx2, terse_qsgd_avx512;
+extern const terse_codec terse_qsgd_scalar, terse_qsgd_avx2, terse_qsgd_avx512, terse_qsgd_neon;
 
 enum { TERSE_QSGD_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS | TERSE_TAKES_RANDOM };
 

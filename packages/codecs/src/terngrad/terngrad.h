@@ -10,7 +10,7 @@
 #include "../measures/measures.h"
 #include "../regions.h"
 
-extern const terse_codec terse_terngrad_scalar, terse_terngrad_avx2, terse_terngrad_avx512;
+extern const terse_codec terse_terngrad_scalar, terse_terngrad_avx2, terse_terngrad_avx512, terse_terngrad_neon;
 size_t terse_terngrad_wire_bytes(size_t n, const terse_codec_options *options);
 terse_codec_status terse_terngrad_check(size_t n, const terse_codec_options *options);
 size_t terse_terngrad_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
