@@ -37,6 +37,7 @@ public:
     void release() noexcept override { engine_->release(); }
 
     void before(uint32_t collective) override {
+        engine_->before(collective);
         if (collective) collective_ = collective;
         for (const Fault& fault : faults_) {
             if (fault.at != 0 && fault.at != collective) continue;

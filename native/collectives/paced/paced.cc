@@ -65,6 +65,7 @@ public:
         }
         engine_->abort();
     }
+    void before(uint32_t collective) override { engine_->before(collective); }
     void disconnect() noexcept override { engine_->disconnect(); }
     void release() noexcept override {
         stop();

@@ -211,13 +211,18 @@ export class NativeGroup implements Group {
     this.#throwIfOver();
     const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note);
     this.#pending.add(operation);
+    let bound = false;
     const cancel = () => {
-      if (this.#native.cancel(operation) === "bound") this.#cancelled(call, signal!);
+      bound = this.#native.cancel(operation) === "bound";
+      if (bound) this.#cancelled(call, signal!);
     };
     signal?.addEventListener("abort", cancel);
     try {
-      return await operation;
+      const notes = await operation;
+      if (bound) this.#throwIfOver(); // it was faster than the end that its own signal made
+      return notes;
     } catch (error) {
+      if (error === this.#failure) throw error;
       if ((error as NativeFailure).reason !== "withdrawn") throw await this.#explain(error as NativeFailure);
       this.#count(kind, peer, -1);
       throw signal!.reason;

@@ -98,6 +98,12 @@ describe("a loopback world", () => {
     await Promise.all(groups.map((group) => group.barrier()));
     await Promise.all(groups.map((group) => expect(group.barrier()).rejects.toThrow(RankLostError)));
     for (const group of groups) await group.close();
+
+    // Rank 0 sends nothing to rank 2 in a broadcast from rank 1, and then something beside the collectives.
+    const more = loopback(3, { timeoutSeconds: 5, faults: [{ kind: "loss", rank: 0, at: 1, to: 2 }] });
+    await Promise.all(more.map((group) => group.broadcast(new Int8Array(1), 1)));
+    await Promise.all([more[0]!.send(new Int8Array(1), 2), more[2]!.recv(new Int8Array(1), 0)]);
+    await Promise.all(more.map((group) => group.close()));
   });
 
   it("leaves no thread and no file behind, however its worlds end", async () => {
