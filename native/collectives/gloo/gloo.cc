@@ -27,7 +27,7 @@ namespace {
 constexpr uint64_t slot_prefix = 0x54ull << 56;  // Gloo's own collectives use 0x01 to 0x08
 
 std::chrono::milliseconds until(Clock::time_point deadline) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());  // not before it: that would not be a timeout
     return std::clamp(left, std::chrono::milliseconds(1), std::chrono::milliseconds(std::chrono::hours(24 * 30)));
 }
 
