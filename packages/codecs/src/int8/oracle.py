@@ -34,4 +34,4 @@ def cases():
         **{f"blocks of {block}": (short_decimals(70, block), {"block": block}) for block in [1, 3, 16, 64, 100]},
     }
     for name, (x, parameters) in named.items():
-        yield name, x, parameters, {}, -0.5 if "largest" in name else 0.3
+        yield name, x, parameters, {}, -0.5 if "largest" in name else -0.3 if "zeros" in name else 0.3

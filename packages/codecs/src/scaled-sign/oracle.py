@@ -39,4 +39,4 @@ def cases():
     for name, (x, parameters) in named.items():
         for zero, held in [("plus", False), ("minus", False), ("plus", True), ("minus", True)]:
             call = {"zero": zero, "hold": pack(rng.random(len(x)) < 0.3)} if held else {"zero": zero}
-            yield name, x, parameters, call, -0.5 if name == "the largest" else 0.3
+            yield name, x, parameters, call, -0.5 if name == "the largest" else -0.3 if "zeros" in name else 0.3

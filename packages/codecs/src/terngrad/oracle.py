@@ -1,5 +1,5 @@
 import numpy as np
-from packing import draw_below, regions, short_decimals
+from packing import draw_below, philox_words, regions, short_decimals
 
 
 def scale_of(part, clip):
@@ -28,6 +28,17 @@ def decode(wire, n, parameters):
     return (np.minimum(codes, 2) - 1).astype(np.float32) * np.repeat(scales, [end - begin for begin, end in parts])
 
 
+def as_likely_as_drawn(n, seed, step):
+    """Numbers that their own draw equals, so that one bit decides: drawn is what lies below. A 1 makes the scale."""
+    draws = philox_words(n, seed, step) >> np.uint32(1)
+    exact = draws % 128 == 0  # 24 bits, as fp32 has
+    above = np.nextafter(np.float32(draws / 2**31), np.float32(1))
+    x = np.where(exact, np.where(np.cumsum(exact) % 2 == 1, draws / 2**31, above), 0).astype(np.float32)
+    assert exact.sum() > 3
+    x[-1] = 1
+    return x
+
+
 def cases():
     denormal, largest = np.float32(1.4e-45), np.finfo(np.float32).max
     named = {
@@ -46,4 +57,5 @@ def cases():
     }
     for i, (name, (x, parameters)) in enumerate(named.items()):
         call = {"seed": 2**45 + i, "step": 2**33 + 7 * i, "index": 64 * (i % 3)}
-        yield name, x, parameters, call, -0.5 if "largest" in name else 0.3
+        yield name, x, parameters, call, -0.5 if "largest" in name else -0.3 if "zeros" in name else 0.3
+    yield "draws that equal the odds", as_likely_as_drawn(512, 7, 9), {}, {"seed": 7, "step": 9}, 0.3
