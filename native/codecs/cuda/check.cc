@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "check.h"
-#include "terse/codecs_cuda.h"
+#include "measures/measures.h"
+#include "regions.h"
 #include "vote/vote.h"
 
 namespace {
@@ -136,6 +137,8 @@ void by_segments(terse_codec_options &o, size_t n) {
     o.segments = ends.data(), o.segment_count = ends.size();
 }
 
+float whole_float() { return (float)((int)(random_word() % 15) - 7); }
+
 void block_of_7(terse_codec_options &o, size_t) { o.block = 7; }
 void block_of_512(terse_codec_options &o, size_t) { o.block = 512; }
 
@@ -152,6 +155,31 @@ const configuration configurations[] = {
     {"scaled-sign", "blocks of 7", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_MINUS, block_of_7(o, n); }, sparse_float},
     {"scaled-sign", "blocks of 512, some lanes held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, block_of_512(o, n), hold_some(o, n); }, nullptr},
     {"scaled-sign", "segments", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, by_segments(o, n); }, nullptr},
+    {"count", "one bit in fields of 2", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_MINUS, o.width = 2, o.ranks = 3; }, nullptr},
+    {"count", "4 bits in fields of 8", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS, o.bits = 4, o.width = 8, o.ranks = 17; }, whole_float},
+    {"count", "8 bits in fields of 16", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS, o.bits = 8, o.width = 16, o.ranks = 200; }, whole_float},
+    {"count", "2 bits in fields of 4, numbers that do not fit", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS, o.bits = 2, o.width = 4; }, whole_float},
+    {"l1", "4 bits", [](terse_codec_options &o, size_t) { o.bits = 4; }, small_float},
+    {"l1", "3 bits, blocks of 7, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 3, block_of_7(o, n); }, nullptr},
+    {"l1", "8 bits in fields of 16, segments", [](terse_codec_options &o, size_t n) { o.bits = 8, o.width = 16, by_segments(o, n); }, small_float},
+    {"l1", "2 bits in fields of 8, unscaled, blocks of 512", [](terse_codec_options &o, size_t n) { o.bits = 2, o.width = 8, o.ranks = 85, o.unscaled = 1, block_of_512(o, n); }, sparse_float},
+    {"linf", "4 bits", [](terse_codec_options &o, size_t) { o.bits = 4; }, nullptr},
+    {"linf", "5 bits, logarithmic, blocks of 7", [](terse_codec_options &o, size_t n) { o.bits = 5, o.levels = TERSE_LEVELS_LOGARITHMIC, block_of_7(o, n); }, sparse_float},
+    {"linf", "8 bits, logarithmic, any numbers", [](terse_codec_options &o, size_t) { o.bits = 8, o.levels = TERSE_LEVELS_LOGARITHMIC; }, nullptr},
+    {"linf", "2 bits, without zero, segments", [](terse_codec_options &o, size_t n) { o.bits = 2, o.levels = TERSE_LEVELS_WITHOUT_ZERO, by_segments(o, n); }, small_float},
+    {"linf", "6 bits in fields of 16, unscaled", [](terse_codec_options &o, size_t) { o.bits = 6, o.width = 16, o.ranks = 9, o.unscaled = 1; }, small_float},
+    {"qsgd", "4 bits, blocks of 512", [](terse_codec_options &o, size_t n) { o.bits = 4, block_of_512(o, n); }, small_float},
+    {"qsgd", "8 bits, any numbers", [](terse_codec_options &o, size_t) { o.bits = 8; }, nullptr},
+    {"qsgd", "7 bits, segments", [](terse_codec_options &o, size_t n) { o.bits = 7, by_segments(o, n); }, sparse_float},
+    {"int8", "one scale", [](terse_codec_options &, size_t) {}, nullptr},
+    {"int8", "blocks of 512", block_of_512, small_float},
+    {"int8", "blocks of 7", block_of_7, sparse_float},
+    {"int8", "segments", by_segments, nullptr},
+    {"terngrad", "one scale", [](terse_codec_options &, size_t) {}, nullptr},
+    {"terngrad", "clipped, blocks of 512", [](terse_codec_options &o, size_t n) { o.clip = 2.5f, block_of_512(o, n); }, small_float},
+    {"terngrad", "clipped, segments", [](terse_codec_options &o, size_t n) { o.clip = 1.0f, by_segments(o, n); }, small_float},
+    {"terngrad", "clipped, one scale", [](terse_codec_options &o, size_t) { o.clip = 0.5f; }, nullptr},
+    {"terngrad", "blocks of 7", block_of_7, sparse_float},
 };
 
 const size_t lengths[] = {0,  1,  2,  3,  7,  8,   9,   15,  16,  17,  31,  32,  33,  47,  63,  64,   65,   70,   127,  128,  129,  255,  256,  257,  511,
@@ -251,6 +279,36 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     expect(wire.margins_are_whole() && wire.get() == std::vector<uint8_t>(bytes, SENTINEL), name, N, "a refused call writes nothing");
 }
 
+// Sums in fp64, to the last bit; enough elements that a region has many chunks, and chunks many rounds.
+void check_measures() {
+    const struct {
+        size_t n, block;
+        bool segments;
+    } all[] = {{1, 0, false}, {70001, 0, false}, {((size_t)130 << 16) + 777, 0, false}, {700003, 70000, false}, {200000, 512, false}, {300001, 0, true}};
+    for (const auto &c : all) {
+        terse_codec_options o = TERSE_CODEC_OPTIONS;
+        o.block = c.block;
+        if (c.segments) by_segments(o, c.n);
+        const size_t count = terse_region_count(c.n, &o);
+        std::vector<float> x(c.n);
+        for (float &value : x) value = small_float();
+        device_bytes x_there(4 * c.n, 4), magnitudes(8 * count, 0), squares(8 * count, 0), most(4 * count, 0), workspace(workspace_for_check(c.n, &o), 0);
+        x_there.put(x.data());
+        expect(measure_for_check((double *)magnitudes.at, (double *)squares.at, (float *)most.at, (const float *)x_there.at, c.n, &o, workspace.at) == TERSE_CODEC_OK, "measures cuda", c.n, "status");
+        std::vector<uint8_t> expected[3] = {std::vector<uint8_t>(8 * count), std::vector<uint8_t>(8 * count), std::vector<uint8_t>(4 * count)};
+        for (size_t r = 0; r < count; r++) {
+            const size_t begin = terse_region_begin(r, c.n, &o), length = terse_region_begin(r + 1, c.n, &o) - begin;
+            const double sums[2] = {terse_measures_scalar.sum_of_magnitudes(x.data() + begin, length), terse_measures_scalar.sum_of_squares(x.data() + begin, length)};
+            const float largest = terse_measures_scalar.largest(x.data() + begin, length);
+            std::memcpy(&expected[0][8 * r], &sums[0], 8), std::memcpy(&expected[1][8 * r], &sums[1], 8), std::memcpy(&expected[2][4 * r], &largest, 4);
+        }
+        expect(magnitudes.get() == expected[0], "measures cuda", c.n, "sums of magnitudes");
+        expect(squares.get() == expected[1], "measures cuda", c.n, "sums of squares");
+        expect(most.get() == expected[2], "measures cuda", c.n, "largest magnitudes");
+        expect(workspace.margins_are_whole(), "measures cuda", c.n, "bytes outside the workspace");
+    }
+}
+
 void check_vote() {
     static const size_t all_ranks[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 64, 127, 128, 200, 1023, 1024};
     for (const size_t ranks : all_ranks)
@@ -337,6 +395,7 @@ int check_all() {
         std::fflush(stdout);
     }
     expect(terse_codec_cuda_find(&found, "no such codec") == TERSE_CODEC_UNKNOWN, "find", 0, "an unknown name");
+    check_measures();
     const long before = checks;
     check_vote();
     std::printf("vote cuda %ld checks\n", checks - before);

@@ -1,5 +1,13 @@
-// The checks that run both emulated and on a GPU; 0 where all is well.
+// The checks that run both emulated and on a GPU.
 #ifndef TERSE_CODECS_CUDA_CHECK_H
 #define TERSE_CODECS_CUDA_CHECK_H
+#include "terse/codecs_cuda.h"
+
+// 0 where all is well.
 int check_all();
+
+// The measures of all regions, in device memory.
+terse_codec_status measure_for_check(double *magnitudes, double *squares, float *most, const float *x, size_t n, const terse_codec_options *options, void *workspace);
+size_t workspace_for_check(size_t n, const terse_codec_options *options);
+
 #endif

@@ -93,6 +93,17 @@ int bench_all() {
     b.wire = (uint8_t *)other;
 
     bench_codec(b, "sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
+    bench_codec(b, "ternary", "", [](terse_codec_options &) {});
+    bench_codec(b, "bf16", "", [](terse_codec_options &) {});
+    bench_codec(b, "f16", "", [](terse_codec_options &) {});
+    bench_codec(b, "scaled-sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
+    bench_codec(b, "scaled-sign", " blocks of 512", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.block = 512; });
+    bench_codec(b, "count", " 1 bit of 4", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.width = 4; });
+    bench_codec(b, "l1", " 4 bits", [](terse_codec_options &o) { o.bits = 4; });
+    bench_codec(b, "linf", " 4 bits", [](terse_codec_options &o) { o.bits = 4; });
+    bench_codec(b, "qsgd", " 4 bits, blocks of 512", [](terse_codec_options &o) { o.bits = 4, o.block = 512; });
+    bench_codec(b, "int8", "", [](terse_codec_options &) {});
+    bench_codec(b, "terngrad", "", [](terse_codec_options &) {});
 
     const uint8_t *votes[8];
     for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);

@@ -9,7 +9,13 @@
     X(ternary)       \
     X(scaled_sign)   \
     X(bf16)          \
-    X(f16)
+    X(f16)           \
+    X(count)         \
+    X(l1)            \
+    X(linf)          \
+    X(qsgd)          \
+    X(int8)          \
+    X(terngrad)
 
 #define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
 #define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;
@@ -29,16 +35,7 @@ terse_codec_status terse_codec_cuda_find(const terse_codec_cuda **codec, const c
     return TERSE_CODEC_UNKNOWN;
 }
 
-static thread_local cudaError_t last_error = cudaSuccess;
-
-const char *terse_codecs_cuda_error(void) { return cudaGetErrorString(last_error); }
-
-terse_codec_status terse_cuda_status(cudaError_t error) {
-    if (error == cudaSuccess) return TERSE_CODEC_OK;
-    cudaGetLastError();  // it was reported here: the next call of anybody does not find it again
-    last_error = error;
-    return TERSE_CODEC_NOT_HERE;
-}
+const char *terse_codecs_cuda_error(void) { return cudaGetErrorString(last_cuda_error); }
 
 // Multiples of 8, so that tables of 64-bit numbers lie well.
 static size_t workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o) {

@@ -1,7 +1,7 @@
 // What all kernels share: how they are launched, and how they load, store and refuse.
 //
 // A kernel's unit of work is a piece of the vector that one warp (or one thread) does at a time; launches have a warp (thread) for
-// every unit up to MOST_BLOCKS, and stride over the rest. Vectors of 16 bytes need addresses that are multiples of 16: kernels take
+// every unit up to TERSE_MOST_BLOCKS, and stride over the rest. Vectors of 16 bytes need addresses that are multiples of 16: kernels take
 // them where all arrays of a call allow it, and the same elements one by one elsewhere and at the end.
 #ifndef TERSE_LAUNCH_CUH
 #define TERSE_LAUNCH_CUH
@@ -10,22 +10,30 @@
 #include "terse/codecs_cuda.h"
 
 constexpr unsigned WARP = 32, EVERY_LANE = 0xffffffffu;
-constexpr size_t MOST_BLOCKS = (size_t)1 << 20;
+#ifndef TERSE_MOST_BLOCKS
+#define TERSE_MOST_BLOCKS (1 << 20)  // the emulated checks take 2, so that kernels stride
+#endif
 
-// Keeps what CUDA said for terse_codecs_cuda_error.
-terse_codec_status terse_cuda_status(cudaError_t error);
+inline thread_local cudaError_t last_cuda_error = cudaSuccess;  // for terse_codecs_cuda_error
+
+inline terse_codec_status terse_cuda_status(cudaError_t error) {
+    if (error == cudaSuccess) return TERSE_CODEC_OK;
+    cudaGetLastError();  // it was reported here: the next call of anybody does not find it again
+    last_cuda_error = error;
+    return TERSE_CODEC_NOT_HERE;
+}
 
 template <class... Parameters, class... Arguments>
 terse_codec_status launch(void (*kernel)(Parameters...), size_t blocks, unsigned threads, void *stream, Arguments... arguments) {
     if (blocks == 0) return TERSE_CODEC_OK;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS));
+    config.gridDim = dim3((unsigned)(blocks < TERSE_MOST_BLOCKS ? blocks : TERSE_MOST_BLOCKS));
     config.blockDim = dim3(threads);
     config.stream = (cudaStream_t)stream;
     return terse_cuda_status(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-inline size_t divided_up(size_t n, size_t by) { return n / by + (n % by != 0); }
+__host__ __device__ inline size_t divided_up(size_t n, size_t by) { return n / by + (n % by != 0); }
 
 // True where all addresses are multiples of `bytes`.
 template <class... Pointers>

@@ -46,7 +46,7 @@ __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
 }
 
 // *bad = the first region whose scale no encoder writes: negative, not finite, or more than the largest float when times `reach`.
-static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
+[[maybe_unused]] static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
     for (size_t r = first_thread(); r < count; r += all_threads()) {
         const double scale = scale_on_wire(wire, r);
         if (!(scale >= 0 && scale * reach <= (double)0x1.fffffep127f)) refuse(bad, r);

@@ -15,8 +15,8 @@ struct slots {
     size_t chunk, count, of_block;  // of_block: slots of one block
 
     __device__ size_t of(size_t r) const { return in.ends ? in.begin(r) / chunk + r : r * of_block; }
-    // The elements [begin, end) of a slot; none where it is not used.
-    __device__ void span(size_t slot, size_t *begin, size_t *end) const {
+    // The elements [begin, end) of a slot; none where it is not used. Returns its region.
+    __device__ size_t span(size_t slot, size_t *begin, size_t *end) const {
         size_t r = 0;
         if (in.ends) {
             size_t high = in.count - 1;  // the last region that begins at this slot or before it
@@ -31,6 +31,7 @@ struct slots {
         const size_t region_end = in.begin(r + 1);
         *begin = in.begin(r) + (slot - of(r)) * chunk;
         *end = *begin + chunk < region_end ? *begin + chunk : region_end;
+        return r;
     }
 };
 
@@ -44,18 +45,22 @@ inline size_t slot_count(size_t n, const terse_codec_options *o, size_t chunk) {
     return slots_of({n, terse_region_count(n, o), o->block && o->block < n ? o->block : n, o->segments ? (const size_t *)ends_are_somewhere : nullptr}, chunk).count;
 }
 
-// Sixteen elements a lane are on their way at once. Held lanes count as 0.
-template <bool SQUARED>
-static __global__ void __launch_bounds__(256) sum_slots(double *partials, const float *x, const uint8_t *hold, slots s) {
+enum summed { PLAIN, MAGNITUDES, SQUARES };
+
+// Sixteen elements a lane are on their way at once. Held lanes count as 0. about: what is taken from the elements of each region; null: 0.
+template <summed TERM>
+static __global__ void __launch_bounds__(256) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
-    const auto term = [&](float element, size_t i) {
-        const double value = element;
-        if (!SQUARED) return fabs(value);
-        return hold ? value * value * (double)(~(hold[i / 8] >> i % 8) & 1) : value * value;
-    };
     for (size_t slot = first_thread() / 16; slot < s.count; slot += all_threads() / 16) {
         size_t begin, end;
-        s.span(slot, &begin, &end);
+        const size_t r = s.span(slot, &begin, &end);
+        const double taken = about ? about[r] : 0;
+        const auto term = [&](float element, size_t i) {
+            const double value = (double)element - taken;
+            if (TERM == PLAIN) return value;
+            if (TERM == MAGNITUDES) return fabs(value);
+            return hold ? value * value * (double)(~(hold[i / 8] >> i % 8) & 1) : value * value;
+        };
         double partial = 0;
         size_t i = begin + j;
         for (; i + 15 * 16 < end; i += 16 * 16) {
@@ -75,6 +80,49 @@ static __global__ void __launch_bounds__(256) sum_slots(double *partials, const 
     }
 }
 
+// The largest magnitude's bits of each slot; a warp a slot. Shorter chunks than those of sums: their order is nobody's business.
+constexpr size_t LARGEST_CHUNK = 8192;
+[[maybe_unused]] static __global__ void __launch_bounds__(256) largest_of_slots(unsigned *partials, const float *x, slots s) {
+    for (size_t slot = first_warp(); slot < s.count; slot += all_warps()) {
+        size_t begin, end;
+        s.span(slot, &begin, &end);
+        unsigned most = 0;
+        size_t i = begin + lane_of_warp();
+        for (; i + 7 * WARP < end; i += 8 * WARP) {
+            float v[8];
+#pragma unroll
+            for (unsigned k = 0; k < 8; k++) v[k] = x[i + k * WARP];
+#pragma unroll
+            for (unsigned k = 0; k < 8; k++) most = larger(most, magnitude_bits(v[k]));
+        }
+        for (; i < end; i += WARP) most = larger(most, magnitude_bits(x[i]));
+        most = __reduce_max_sync(EVERY_LANE, most);
+        if (lane_of_warp() == 0) partials[slot] = most;
+    }
+}
+
+__device__ inline float largest_of_region(const unsigned *partials, const slots &s, size_t r) {
+    const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r), count = length / s.chunk + (length % s.chunk != 0);
+    unsigned most = 0;
+    for (size_t at = lane_of_warp(); at < count; at += WARP) most = larger(most, partials[first + at]);
+    return __uint_as_float(__reduce_max_sync(EVERY_LANE, most));
+}
+
+// A region without a scale: *bad = its first element that is not finite, or, where all are, the first of its largest. A warp; rare.
+__device__ inline void refuse_region(uint64_t *bad, const float *x, size_t begin, size_t end) {
+    unsigned most = 0;
+    size_t where = end;
+    bool finite = true;
+    for (size_t i = begin + lane_of_warp(); i < end && finite; i += WARP) {
+        const unsigned bits = magnitude_bits(x[i]);
+        if (where == end || bits > most) most = bits, where = i;
+        finite = bits < INFINITE;
+    }
+    if (!finite) refuse(bad, where);
+    if (!__all_sync(EVERY_LANE, finite)) return;
+    if (__reduce_max_sync(EVERY_LANE, most) == most && where < end) refuse(bad, where);
+}
+
 // The sum of a region's slots, in order; the same in every lane of the warp that asks.
 __device__ inline double sum_of_region(const double *partials, const slots &s, size_t r) {
     const unsigned lane = lane_of_warp();
@@ -91,10 +139,14 @@ __device__ inline double sum_of_region(const double *partials, const slots &s, s
     return all;
 }
 
+inline terse_codec_status largest_all(unsigned *partials, const float *x, const slots &s, void *stream) {
+    return launch(largest_of_slots, divided_up(s.count, 8), 256, stream, partials, x, s);
+}
+
 // 256 threads are 16 chunks: enough blocks for every multiprocessor from 16 Mi elements on.
-template <bool SQUARED>
-inline terse_codec_status sum_all(double *partials, const float *x, const uint8_t *hold, const slots &s, void *stream) {
-    return launch(sum_slots<SQUARED>, divided_up(s.count, 16), 256, stream, partials, x, hold, s);
+template <summed TERM>
+inline terse_codec_status sum_all(double *partials, const float *x, const uint8_t *hold, const double *about, const slots &s, void *stream) {
+    return launch(sum_slots<TERM>, divided_up(s.count, 16), 256, stream, partials, x, hold, about, s);
 }
 
 #endif

@@ -62,7 +62,7 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
     const slots s = slots_of(in, TERSE_MEASURE_CHUNK);
     double *const partials = (double *)((uint8_t *)workspace + bytes_of_ends(o));
     uint8_t *const bits = wire + 4 * in.count;
-    if (status == TERSE_CODEC_OK) status = sum_all<true>(partials, x, o->hold, s, stream);
+    if (status == TERSE_CODEC_OK) status = sum_all<SQUARES>(partials, x, o->hold, nullptr, s, stream);
     if (status == TERSE_CODEC_OK) status = launch(scaled_sign_scales, divided_up(in.count, 8), 256, stream, wire, partials, s, o->hold);
     if (status == TERSE_CODEC_OK) status = terse_sign_cuda.encode(bits, x, n, o, nullptr, bad, stream);
     if (status == TERSE_CODEC_OK) status = launch(scaled_sign_clear, divided_up(n, 8 * 256), 256, stream, bits, wire, in);

@@ -1,0 +1,37 @@
+// stochastic.h on a GPU: between two neighbouring levels the upper one is drawn so often that the mean is x.
+#ifndef TERSE_STOCHASTIC_CUH
+#define TERSE_STOCHASTIC_CUH
+#include "levels.cuh"
+
+template <terse_levels LEVELS>
+struct stochastic_writing {
+    static constexpr bool DRAWS = true;
+    int s;
+
+    __device__ double most() const { return LEVELS == TERSE_LEVELS_LOGARITHMIC ? 1 : s; }
+    __device__ double factor(float scale) const { return most() / (double)scale; }
+    __device__ bool refuses(float) const { return false; }  // a region with such an element has no scale
+    __device__ unsigned zero() const { return (unsigned)s; }
+    __device__ unsigned field(float x, double factor, unsigned word) const {
+        double v = fabs((double)x) * factor;
+        if (v > most()) v = most();  // rounding could lead above
+        int magnitude;
+        double p;  // how far v is on the way to the level above
+        if (LEVELS == TERSE_LEVELS_LOGARITHMIC) {
+            int exponent;
+            const double mantissa = frexp(v, &exponent);  // v = mantissa 2^exponent, 1/2 <= mantissa < 1
+            const int k = v > 0 ? s + exponent - 1 : 0;
+            p = k < 1 ? ldexp(v, s - 1) : 2 * mantissa - 1;
+            magnitude = k < 1 ? 0 : k;
+        } else {
+            const double under = floor(v);
+            p = v - under;
+            magnitude = (int)under;
+        }
+        magnitude += below(word, p);
+        if (LEVELS == TERSE_LEVELS_WITHOUT_ZERO && magnitude == 0 && x != 0.0f) magnitude = 1;
+        return (unsigned)(x < 0 ? s - magnitude : s + magnitude);
+    }
+};
+
+#endif

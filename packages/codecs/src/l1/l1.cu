@@ -1,0 +1,29 @@
+// l1 on a GPU: scale = fp32(sum |x| / M), q = clamp(round half even(x s / (2 scale)), -s, s). x (n) -> scales (regions), fields (n).
+#include "fields/levels.cuh"
+#include "l1.h"
+
+struct l1_writing {
+    static constexpr bool DRAWS = false;
+    double s;
+
+    __device__ double factor(float scale) const { return s / (TERSE_L1_REACH * scale); }
+    __device__ bool refuses(float) const { return false; }
+    __device__ unsigned zero() const { return (unsigned)s; }
+    __device__ unsigned field(float x, double factor, unsigned) const {
+        const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
+        double level = x * factor;
+        level = level > s ? s : level < -s ? -s : level;
+        return (unsigned)((level + whole - whole) + s);
+    }
+};
+
+static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+    return encode_levels<MEAN_MAGNITUDE>(wire, x, n, o, TERSE_L1_REACH, l1_writing{(double)terse_levels_a_side(o)}, workspace, bad, stream);
+}
+
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
+    return decode_levels(sum, wire, n, o, TERSE_L1_REACH, workspace, bad, stream);
+}
+
+extern const terse_codec_cuda terse_l1_cuda;
+const terse_codec_cuda terse_l1_cuda = {&terse_l1_scalar, levels_workspace_bytes<MEAN_MAGNITUDE>, encode, decode_add};
