@@ -292,6 +292,20 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
                 x[second] = kept[1];
                 x[first] = kept[0];
             }
+
+            // What not every codec can write: a fraction, one beyond the levels of 2 to 8 bits, the largest of all.
+            for (int trial = 0; n && trial < 8; trial++) {
+                static const float odd[] = {0.5f, -0.25f, 2.0f, -128.0f, 1.5f, -127.5f, 0x1.fffffep127f, -0x1.fffffep127f};
+                const size_t at = random_word() % n;
+                const float kept = x[at];
+                x[at] = odd[trial];
+                bad = scalar_bad = n;
+                memset(wire_room, SENTINEL, sizeof wire_room);
+                const terse_codec_status status = terse_codec_encode(codec, wire, bytes, x, n, &options, &bad);
+                expect(status == terse_codec_encode(scalar, expected, bytes, x, n, &options, &scalar_bad) && bad == scalar_bad, name, by, n, "what does not fit");
+                expect(status != TERSE_CODEC_OK || !memcmp(wire_room[0], wire_room[1], sizeof *wire_room), name, by, n, "wire bytes beside an odd number");
+                x[at] = kept;
+            }
         }
     }
 }
