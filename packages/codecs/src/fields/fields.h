@@ -7,8 +7,6 @@
 // the next as long as ranks * (2^bits - 1) <= 2^width - 1.
 #ifndef TERSE_FIELDS_H
 #define TERSE_FIELDS_H
-#include <string.h>
-
 #include "terse/codecs.h"
 #include "terse/walk.h"
 
@@ -41,18 +39,6 @@ static inline void terse_set_field(uint8_t *fields, size_t i, unsigned width, un
     const unsigned shift = i * width % 8;
     fields[at] = (uint8_t)(shift ? fields[at] | value << shift : value);
     if (shift + width > 8) fields[at + 1] = (uint8_t)(value >> (8 - shift));
-}
-
-// Eight groups of 8 * width bits, to one run of bytes. Inlined, width is a constant.
-static inline __attribute__((always_inline)) void terse_join_groups(uint8_t *to, const uint64_t groups[8], const unsigned width) {
-    uint64_t words[8] = {0};
-#pragma GCC unroll 8
-    for (unsigned g = 0; g < 8; g++) {
-        const unsigned word = g * width / 8, shift = g * width % 8 * 8;
-        words[word] |= groups[g] << shift;
-        if (shift + 8 * width > 64) words[word + 1] |= groups[g] >> (64 - shift);
-    }
-    memcpy(to, words, 8 * width);
 }
 
 // How far ahead floats are asked for. A processor does not look past a page on its own.

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "fields.h"
+#include "groups.h"
 
 typedef struct terse_packing_avx2 {
     unsigned width;

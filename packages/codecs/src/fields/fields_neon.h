@@ -4,6 +4,7 @@
 #include <arm_neon.h>
 
 #include "fields.h"
+#include "groups.h"
 
 typedef struct terse_packing_neon {
     unsigned width;
