@@ -5,7 +5,8 @@
  *   streaming     cache lines filled a second by the best of two plain in-place sweeps, a ← s a and a ← a + s b. Not memcpy: what an
  *                 in-place kernel writes back hides behind what it reads, and a copy cannot hide that (it counts half)
  *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once
- *   over_unpack   what unpacking, summing, comparing and packing again takes, over what the vote takes
+ *   over_unpack   what unpacking, summing, comparing and packing again takes, in fp32 as DeepSpeed does it, over what the vote takes;
+ *                 over_unpack_bytes: the same as carefully as NumPy can, counting in bytes
  *   over_numpy, over_torch   the peer's seconds over ours
  *
  * One thread unless the case says otherwise. Sides take turns, and ratios are taken within a round.
@@ -123,17 +124,21 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
   const out = new Uint8Array(lanes / 8);
   for (const kernel of voteKernels()) {
     const ratios: number[] = [];
+    const inBytes: number[] = [];
     const seconds: number[] = [];
     for (let round = -1; round < rounds; round++) {
       const ours = clocked(() => kernel.majority(out, wires, lanes, { tie: "plus" }));
       const theirs = await ask("vote");
+      const careful = await ask("vote in bytes");
       if (round < 0) continue;
       seconds.push(ours);
       ratios.push(theirs / ours);
+      inBytes.push(careful / ours);
     }
     const measured = `vote of 8, ${kernel.implementation}`;
     yield speed(measured, (9 * lanes) / 8, median(seconds));
     yield { case: measured, metric: "over_unpack", value: median(ratios), unit: "ratio" };
+    yield { case: measured, metric: "over_unpack_bytes", value: median(inBytes), unit: "ratio" };
   }
   const checked = clocked(() => majority(out, wires, lanes, { tie: "plus" }));
   yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * lanes) / 8, checked);
