@@ -161,7 +161,7 @@ function build([middle, ...hosts]: readonly string[], rate: string): void {
   }
 }
 
-/** A process of its own session, which removes the namespaces when the pipe to it ends. Returns what ends it in good time. */
+/** A process that no signal to this one reaches, which removes the namespaces when the pipe to it ends. Returns what ends it in good time. */
 function startJanitor(machines: readonly string[]): () => Promise<void> {
   const program = `cat >/dev/null
 for machine in "$@"; do
