@@ -25,7 +25,12 @@ const commands: Record<string, () => Promise<void>> = {
     const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "closing-line.ts")}`];
     becomeNode(environment, ["node_modules/vitest/vitest.mjs"], ["run", ...reporters, ...args]);
   },
-  netlab: async () => becomeNode(await setUp(steps, runs), ["tools/netlab/main.ts"], args),
+  netlab: async () => {
+    await setUp(steps, runs);
+    // The environment as it came: a ./terse on a host finds what this one found, and builds nothing anew.
+    const argv = [process.execPath, join(root, "tools/netlab/main.ts"), ...args];
+    process.execve!(process.execPath, argv, process.env as Record<string, string>);
+  },
   check: async () => {
     if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
   },
