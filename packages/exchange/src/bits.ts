@@ -1,16 +1,21 @@
+import { type Scratch, unbooked } from "./scratch.ts";
+
 /**
  * One bit an element, packed LSB first, in whole 64-bit words: bit 1 = plus, pad bits 0.
- * The memory comes from a pool and goes back with `dispose`, so that training steps use the same memory again and again.
+ * The memory comes from the pool and goes back with `dispose`; `scratch` keeps the books of it.
  */
 export class Bits implements Disposable {
   readonly length: number; // elements
   readonly wire: Uint8Array; // 8 · ⌈length / 64⌉ bytes
   /** Index of the first element whose sign was asked of NaN or ±∞; the exchange tells every rank instead of sending it. */
   firstNonFinite: number | undefined;
+  readonly #scratch: Scratch;
+  #given = false;
 
-  constructor(length: number) {
+  constructor(length: number, scratch: Scratch = unbooked) {
     this.length = length;
-    this.wire = take(8 * wordsOf(length));
+    this.#scratch = scratch;
+    this.wire = scratch.take(bytesOf(length));
     this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
   }
 
@@ -20,13 +25,19 @@ export class Bits implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    give(this.wire);
+    if (!this.#given) this.#scratch.give(this.wire);
+    this.#given = true;
   }
 }
 
 /** Words of a vector of n signs. */
 export function wordsOf(n: number): number {
   return Math.ceil(n / 64);
+}
+
+/** Bytes of a vector of n signs. */
+export function bytesOf(n: number): number {
+  return 8 * wordsOf(n);
 }
 
 /** −1, 0 or +1 an element, as two bit planes. */
@@ -58,19 +69,4 @@ export class Tally implements Disposable {
   [Symbol.dispose](): void {
     for (const plane of this.planes) plane[Symbol.dispose]();
   }
-}
-
-// --- The pool: a few buffers of each size; what is beyond that is left to the collector ---
-
-const kept = 8;
-const pool = new Map<number, Uint8Array[]>();
-
-function take(bytes: number): Uint8Array {
-  return pool.get(bytes)?.pop() ?? new Uint8Array(bytes);
-}
-
-function give(wire: Uint8Array): void {
-  const same = pool.get(wire.length);
-  if (!same) pool.set(wire.length, [wire]);
-  else if (same.length < kept && !same.includes(wire)) same.push(wire);
 }

@@ -1,7 +1,9 @@
 export { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
+export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
 export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, type Tie } from "./exchange.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
-export { majority, majorityBytes } from "./schemes/majority.ts";
-export { majorityOrZero, majorityOrZeroBytes } from "./schemes/majority-or-zero.ts";
-export { mean, meanBytes } from "./schemes/mean.ts";
-export { tally, tallyBytes } from "./schemes/tally.ts";
+export { majority, majorityBytes, majorityCost } from "./schemes/majority.ts";
+export { majorityOrZero, majorityOrZeroBytes, majorityOrZeroCost } from "./schemes/majority-or-zero.ts";
+export { mean, meanBytes, meanCost } from "./schemes/mean.ts";
+export { tally, tallyBytes, tallyCost } from "./schemes/tally.ts";
+export { Loan, Scratch, scratchOf } from "./scratch.ts";

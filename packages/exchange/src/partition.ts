@@ -23,3 +23,8 @@ export function signsOf(chunk: Uint8Array, n: number): Uint8Array {
 export function elementsOf(n: number, starts: readonly number[], r: number): number {
   return Math.max(0, Math.min(n, 64 * starts[r + 1]!) - 64 * starts[r]!);
 }
+
+/** Bytes of each rank's words. */
+export function partBytes(starts: readonly number[]): number[] {
+  return starts.slice(1).map((end, r) => 8 * (end - starts[r]!));
+}

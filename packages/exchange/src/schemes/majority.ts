@@ -6,12 +6,15 @@
  *   3. all-gather    and gives the result to everybody
  *
  * Sent by a rank: 2 (P − 1) messages, 8 ((W − w) + (P − 1) w) bytes, for W = ⌈n / 64⌉ words of which it owns w ≈ W / P.
+ * Held beside u: 8 P w bytes, what the ranks sent for its words.
  */
 import { majority as vote } from "@terse/codecs";
-import type { Group } from "@terse/collectives";
-import { Bits, wordsOf } from "../bits.ts";
-import { elementsOf, partition, parts, signsOf } from "../partition.ts";
+import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import { Bits } from "../bits.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
+import { type Scratch, scratchOf } from "../scratch.ts";
 
 /**
  * u ← the majority of all ranks' u, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. `gather`: the group
@@ -31,7 +34,7 @@ export async function majority(
   const starts = partition(u.length, group.size);
   const mine = elementsOf(u.length, starts, group.rank);
   const chunks = parts(u.wire, starts);
-  using ballots = new Ballots(mine, group.size);
+  using ballots = new Ballots(mine, group.size, scratchOf(group));
 
   checkNotes(await group.allToAll(chunks, ballots.wires, { note }));
   vote(signsOf(chunks[group.rank]!, mine), ballots.signs, mine, { tie });
@@ -39,11 +42,15 @@ export async function majority(
   return u;
 }
 
+export function majorityCost(n: number, ranks: number, rank: number): Cost {
+  const sizes = partBytes(partition(n, ranks));
+  if (ranks === 1) return costOf([]);
+  return costOf([allToAllBytes(sizes, rank), allGatherBytes(sizes, rank)], ranks * sizes[rank]!);
+}
+
 /** Payload bytes that one rank sends. */
 export function majorityBytes(n: number, ranks: number, rank: number): number {
-  const starts = partition(n, ranks);
-  const own = starts[rank + 1]! - starts[rank]!;
-  return 8 * (wordsOf(n) - own + (ranks - 1) * own);
+  return majorityCost(n, ranks, rank).bytes;
 }
 
 /** What the ranks sent for the words of one owner: P vectors of `n` signs. */
@@ -52,8 +59,8 @@ export class Ballots implements Disposable {
   readonly signs: readonly Uint8Array[];
   readonly #memory: readonly Bits[];
 
-  constructor(n: number, ranks: number) {
-    this.#memory = Array.from({ length: ranks }, () => new Bits(n));
+  constructor(n: number, ranks: number, scratch: Scratch) {
+    this.#memory = Array.from({ length: ranks }, () => new Bits(n, scratch));
     this.wires = this.#memory.map(({ wire }) => wire);
     this.signs = this.#memory.map(({ signs }) => signs);
   }

@@ -6,13 +6,18 @@
  * while the vector has at most 8 KiB.
  */
 import { allReduceBytes, type Group, type Memory } from "@terse/collectives";
+import { type Cost, costOf } from "../cost.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. What is not finite on one rank is so on all afterwards. */
 export async function mean(group: Group, x: Memory): Promise<void> {
   await group.allReduce(x, "mean");
 }
 
+export function meanCost(n: number, ranks: number, rank: number): Cost {
+  return costOf([allReduceBytes(n, 4, ranks, rank)]);
+}
+
 /** Payload bytes that one rank sends for n elements of f32. */
 export function meanBytes(n: number, ranks: number, rank: number): number {
-  return allReduceBytes(n, 4, ranks, rank).bytes;
+  return meanCost(n, ranks, rank).bytes;
 }

@@ -2,12 +2,15 @@
  * The averaging vote: one bit up, the number of plus votes down. Liu et al. 2024, "Averaging": Δ = (1/P) Σ δ, https://arxiv.org/abs/2404.00438
  *
  * Sent by a rank: (1 + K)(P − 1) messages, 8 ((W − w) + K (P − 1) w) bytes, for K = ⌈log2(P + 1)⌉ bit planes of the count.
+ * Held beside u: 8 P w bytes of votes, and 8 (K − 1) W of the planes above the first.
  */
 import { tally as count, tallyPlanes } from "@terse/codecs";
-import type { Group } from "@terse/collectives";
-import { Bits, Tally, wordsOf } from "../bits.ts";
-import { elementsOf, partition, parts, signsOf } from "../partition.ts";
+import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import { Bits, bytesOf, Tally } from "../bits.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
+import { scratchOf } from "../scratch.ts";
 import { Ballots } from "./majority.ts";
 
 /** How many ranks voted plus, for every element; takes over u's memory. `note` and `gather` as in `majority`. */
@@ -18,9 +21,10 @@ export async function tally(group: Group, u: Bits, note = 0, gather: Group = gro
   }
   const starts = partition(u.length, group.size);
   const mine = elementsOf(u.length, starts, group.rank);
-  const planes = [u, ...Array.from({ length: tallyPlanes(group.size) - 1 }, () => new Bits(u.length))];
+  const scratch = scratchOf(group);
+  const planes = [u, ...Array.from({ length: tallyPlanes(group.size) - 1 }, () => new Bits(u.length, scratch))];
   const chunks = planes.map((plane) => parts(plane.wire, starts)); // [plane][rank]
-  using ballots = new Ballots(mine, group.size);
+  using ballots = new Ballots(mine, group.size, scratch);
 
   checkNotes(await group.allToAll(chunks[0]!, ballots.wires, { note }));
   count(
@@ -32,9 +36,14 @@ export async function tally(group: Group, u: Bits, note = 0, gather: Group = gro
   return new Tally(planes, group.size);
 }
 
+export function tallyCost(n: number, ranks: number, rank: number): Cost {
+  if (ranks === 1) return costOf([]);
+  const sizes = partBytes(partition(n, ranks));
+  const planes = Array.from({ length: tallyPlanes(ranks) }, () => allGatherBytes(sizes, rank));
+  return costOf([allToAllBytes(sizes, rank), ...planes], ranks * sizes[rank]! + (planes.length - 1) * bytesOf(n));
+}
+
 /** Payload bytes that one rank sends. */
 export function tallyBytes(n: number, ranks: number, rank: number): number {
-  const starts = partition(n, ranks);
-  const own = starts[rank + 1]! - starts[rank]!;
-  return ranks === 1 ? 0 : 8 * (wordsOf(n) - own + tallyPlanes(ranks) * (ranks - 1) * own);
+  return tallyCost(n, ranks, rank).bytes;
 }
