@@ -13,6 +13,7 @@
 #include "loopback/loopback.h"
 #include "paced/paced.h"
 #include "reduce.h"
+#include "wire_communicator.h"
 
 namespace terse::collectives {
 namespace {
@@ -78,8 +79,7 @@ public:
         check(napi_unref_threadsafe_function(env_, completed_));
         // Runs before the hook of the thread-safe function: no wire thread calls it after its end.
         check(napi_add_env_cleanup_hook(env_, leave, this));
-        communicator_ = std::make_shared<Communicator>(std::move(start->engine), start->timeout,
-                                                       [completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        communicator_ = start->make([completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
         if (start->connects) {
             Operation connect;
             connect.kind = Kind::connect;
@@ -97,11 +97,17 @@ public:
     }
 
     struct Start {
-        std::unique_ptr<Engine> engine;
-        Clock::duration timeout;
+        // Gets what the communicator calls whenever something has completed.
+        std::function<std::shared_ptr<Communicator>(std::function<void()>)> make;
         bool connects;  // at once, because it knows everybody already
         GlooEngine* gloo = nullptr;  // the engine, or what it is in front of
     };
+
+    static Start over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects, GlooEngine* gloo = nullptr) {
+        // A std::function can be copied, and an engine cannot.
+        auto held = std::make_shared<std::unique_ptr<Engine>>(std::move(engine));
+        return {[held, timeout](std::function<void()> completed) { return std::make_shared<WireCommunicator>(std::move(*held), timeout, std::move(completed)); }, connects, gloo};
+    }
 
     static Napi::Object make(Napi::Function constructor, Start start) {
         return constructor.New({Napi::External<Start>::New(constructor.Env(), &start)});
@@ -161,17 +167,13 @@ private:
         require(operation.kind > Kind::connect && operation.kind <= Kind::scatter, "unknown operation");
         require(operation.reduction <= Reduction::mean, "unknown reduction");
         for (const auto* list : {&parts, &operation.incoming})
-            for (const Memory& memory : *list) {
-                require(memory.on_cpu, "this engine moves memory of the CPU only");
-                require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
-            }
-        const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
+            for (const Memory& memory : *list) require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
         const bool lists = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all;
         const bool to_root = operation.kind == Kind::gather, from_root = operation.kind == Kind::scatter;
         const size_t root_list = operation.peer == communicator_->rank ? n : 0;
         require(parts.size() == (operation.kind == Kind::barrier ? 0 : from_root ? root_list : lists ? n : 1), "wrong number of parts");
         require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : to_root ? root_list : from_root ? 1 : 0), "wrong number of incoming parts");
-        require(!reduces || find_reduce(operation.reduction, parts[0].dtype), "this type cannot be reduced");
+        if (const char* why = communicator_->refusal(operation)) require(false, why);
         if (operation.kind == Kind::all_to_all) {
             const size_t me = communicator_->rank;
             require(parts[me].length == operation.incoming[me].length, "a rank's part for itself must be as long as the incoming one");
@@ -319,7 +321,7 @@ private:
         auto list = Napi::Array::New(info.Env(), size);
         for (int rank = 0; rank < size; rank++) {
             if (!faults[rank].empty()) engines[rank] = make_faulty(std::move(engines[rank]), faults[rank]);
-            list.Set(rank, CommunicatorObject::make(constructor_.Value(), {std::move(engines[rank]), seconds(info[1]), true}));
+            list.Set(rank, CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(std::move(engines[rank]), seconds(info[1]), true)));
         }
         return list;
     }
@@ -353,7 +355,7 @@ private:
             list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
         auto result = Napi::Array::New(env, 2);
         GlooEngine* gloo = engine.get();
-        result.Set(0u, CommunicatorObject::make(constructor_.Value(), {behind(info[5], std::move(engine)), seconds(info[3]), false, gloo}));
+        result.Set(0u, CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(behind(info[5], std::move(engine)), seconds(info[3]), false, gloo)));
         result.Set(1u, list);
         return result;
     }

@@ -1,16 +1,11 @@
-// A rank's place in a group: an engine, the threads that drive it, and the state ready → failed → closed.
+// A rank's place in a group, and the state ready → failed → closed. Two things implement it: wire_communicator.h runs our own
+// collectives over an engine that carries bytes; nccl/ hands them to NCCL, on a stream of its device.
 //
-// Collectives run in program order on one wire thread. Sends and receives run beside it, in program order per peer and direction,
-// on threads that are started when first needed. After the first error everything pending and later fails with that same error.
+// After the first error everything pending and later fails with that same error. Nothing here blocks but `stop`.
 #pragma once
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "engine.h"
@@ -34,49 +29,23 @@ enum class Cancelled {
 
 class Communicator {
 public:
-    // `completed` is called on wire threads whenever take() has something new.
-    Communicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed);
-    ~Communicator();  // stop()
+    Communicator(int rank, int size) : rank(rank), size(size) {}
+    virtual ~Communicator() = default;
 
     const int rank, size;
 
-    void submit(Operation operation);
-    void abort(const std::string& why) { fail(Failure(Reason::aborted, -1, why)); }
-    Cancelled cancel(uint64_t id);
-    void close(uint64_t id);  // completes as `id` when all before it are done and the connections are gone
-    void stop();              // aborts and joins; `completed` is not called any more
-    std::vector<Completion> take();
+    // Why these arguments cannot be served here, or nullptr. The shape of an operation has been checked already.
+    virtual const char* refusal(const Operation& operation) const = 0;
+    virtual void submit(Operation operation) = 0;
+    virtual void abort(const std::string& why) = 0;
+    virtual Cancelled cancel(uint64_t id) = 0;
+    virtual void close(uint64_t id) = 0;  // completes as `id` when all before it are done and the connections are gone
+    virtual void stop() = 0;              // aborts and joins; `completed` is not called any more
+    virtual std::vector<Completion> take() = 0;
     const Counters& sent() const { return counters_; }
 
-private:
-    struct Lane {
-        std::deque<Operation> queue;
-        uint32_t sequence = 0;
-        uint64_t running = 0;  // id of the operation under way, or 0
-        Wire* wire = nullptr;  // its thread's
-        std::thread thread;
-    };
-    void run(Lane& lane, uint32_t slots);
-    void connect(Wire& wire, const Operation& operation);
-    void execute(Wire& wire, const Operation& operation);
-    std::optional<Failure> attempt(Wire& wire, const Operation& operation);
-    Failure fail(const Failure& failure);  // the first one counts and is returned
-    void complete(uint64_t id, std::optional<Failure> failure);
-    Lane& lane_of(const Operation& operation);
-
-    std::unique_ptr<Engine> engine_;
-    const Clock::duration timeout_;
+protected:
     Counters counters_;
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::function<void()> completed_;
-    std::vector<Completion> completions_;
-    Lane collective_;
-    std::map<std::pair<int, bool>, Lane> direct_;  // (peer, receives)
-    std::optional<Failure> failure_;
-    std::optional<uint64_t> closing_;
-    bool ending_ = false;
 };
 
 }  // namespace terse::collectives

@@ -1,26 +1,35 @@
-#include "communicator.h"
+#include "wire_communicator.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 
 #include "collectives.h"
+#include "reduce.h"
 
 namespace terse::collectives {
 
-Communicator::Communicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed)
-    : rank(engine->rank), size(engine->size), engine_(std::move(engine)), timeout_(timeout), completed_(std::move(completed)) {
+WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed)
+    : Communicator(engine->rank, engine->size), engine_(std::move(engine)), timeout_(timeout), completed_(std::move(completed)) {
     collective_.thread = std::thread([this] { run(collective_, 0); });
 }
 
-Communicator::~Communicator() { stop(); }
+WireCommunicator::~WireCommunicator() { stop(); }
 
-Communicator::Lane& Communicator::lane_of(const Operation& operation) {
+const char* WireCommunicator::refusal(const Operation& operation) const {
+    for (const auto* list : {&operation.parts, &operation.incoming})
+        for (const Memory& memory : *list)
+            if (!memory.on_cpu) return "this engine moves memory of the CPU only";
+    const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
+    return reduces && !find_reduce(operation.reduction, operation.parts[0].dtype) ? "this type cannot be reduced" : nullptr;
+}
+
+WireCommunicator::Lane& WireCommunicator::lane_of(const Operation& operation) {
     if (operation.kind != Kind::send && operation.kind != Kind::recv) return collective_;
     return direct_[{operation.peer, operation.kind == Kind::recv}];
 }
 
-void Communicator::submit(Operation operation) {
+void WireCommunicator::submit(Operation operation) {
     std::unique_lock lock(mutex_);
     if (closing_ || ending_) {
         lock.unlock();
@@ -34,7 +43,7 @@ void Communicator::submit(Operation operation) {
 
 // A send begins when its thread takes it up, which tells the other side; a receive when that news arrives. A collective belongs to
 // all ranks from the moment that it is called.
-Cancelled Communicator::cancel(uint64_t id) {
+Cancelled WireCommunicator::cancel(uint64_t id) {
     std::lock_guard lock(mutex_);
     const auto here = [&](Lane& lane, bool owner) -> std::optional<Cancelled> {
         if (lane.running == id) return !owner && lane.wire->withdraw() ? Cancelled::withdrawn : Cancelled::bound;
@@ -52,7 +61,7 @@ Cancelled Communicator::cancel(uint64_t id) {
     return Cancelled::finished;
 }
 
-void Communicator::close(uint64_t id) {
+void WireCommunicator::close(uint64_t id) {
     std::unique_lock lock(mutex_);
     if (closing_ || ending_) {
         lock.unlock();
@@ -62,7 +71,7 @@ void Communicator::close(uint64_t id) {
     changed_.notify_all();
 }
 
-Failure Communicator::fail(const Failure& failure) {
+Failure WireCommunicator::fail(const Failure& failure) {
     std::optional<Failure> first;
     {
         std::lock_guard lock(mutex_);
@@ -74,18 +83,18 @@ Failure Communicator::fail(const Failure& failure) {
     return *first;
 }
 
-void Communicator::complete(uint64_t id, std::optional<Failure> failure) {
+void WireCommunicator::complete(uint64_t id, std::optional<Failure> failure) {
     std::lock_guard lock(mutex_);
     completions_.push_back({id, std::move(failure), {}});
     if (completed_) completed_();
 }
 
-std::vector<Completion> Communicator::take() {
+std::vector<Completion> WireCommunicator::take() {
     std::lock_guard lock(mutex_);
     return std::exchange(completions_, {});
 }
 
-void Communicator::stop() {
+void WireCommunicator::stop() {
     {
         std::lock_guard lock(mutex_);
         completed_ = nullptr;
@@ -97,7 +106,7 @@ void Communicator::stop() {
     if (collective_.thread.joinable()) collective_.thread.join();
 }
 
-void Communicator::connect(Wire& wire, const Operation& operation) {
+void WireCommunicator::connect(Wire& wire, const Operation& operation) {
     const bool together = engine_->connect(wire.deadline);
     wire.listen();
     if (!together) return;
@@ -106,7 +115,7 @@ void Communicator::connect(Wire& wire, const Operation& operation) {
     counters_.clear();  // that was not the caller's
 }
 
-void Communicator::execute(Wire& wire, const Operation& operation) {
+void WireCommunicator::execute(Wire& wire, const Operation& operation) {
     wire.deadline = Clock::now() + timeout_;
     if (operation.kind != Kind::connect) engine_->before(operation.kind == Kind::send || operation.kind == Kind::recv ? 0 : operation.sequence);
     switch (operation.kind) {
@@ -124,7 +133,7 @@ void Communicator::execute(Wire& wire, const Operation& operation) {
     }
 }
 
-std::optional<Failure> Communicator::attempt(Wire& wire, const Operation& operation) {
+std::optional<Failure> WireCommunicator::attempt(Wire& wire, const Operation& operation) {
     const auto failed = [&](Reason reason, int peer, const char* cause) {
         const std::string number = operation.sequence ? " number " + std::to_string(operation.sequence) : "";
         return fail(Failure(reason, peer, std::string(name_of(operation.kind)) + number + " failed on rank " + std::to_string(rank) + ": " + cause));
@@ -142,7 +151,7 @@ std::optional<Failure> Communicator::attempt(Wire& wire, const Operation& operat
 
 // Works until the group is closed or left. The collective lane also owns the engine: it breaks the connections after an error,
 // so that the other ranks notice, and gives everything back at the end.
-void Communicator::run(Lane& lane, uint32_t slots) {
+void WireCommunicator::run(Lane& lane, uint32_t slots) {
     const bool owner = &lane == &collective_;
     pthread_setname_np(pthread_self(), owner ? "terse-wire" : "terse-direct");
     {
