@@ -1,5 +1,5 @@
 /** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
-import type { Group } from "@terse/collectives";
+import { type Group, linkText } from "@terse/collectives";
 import { byteTokenizer, type TextData } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
@@ -21,6 +21,11 @@ function overlapText({ overlap }: Recipe, { obstacle }: Optimizer): string {
   return `messages leave after backward${overlap === "off" ? " (overlap is off)" : `: ${obstacle}`}`;
 }
 
+/** Times that were measured on an emulated link must not be taken for this network's own. */
+function emulation({ size, emulatedLink }: Group): string | undefined {
+  return size > 1 && emulatedLink ? linkText(emulatedLink) : undefined;
+}
+
 export class Journal implements AsyncDisposable {
   readonly #recipe: Recipe;
   readonly #group: Group;
@@ -39,10 +44,11 @@ export class Journal implements AsyncDisposable {
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
     const { model, data, optimizer, run } = parts;
+    const link = emulation(group);
     this.#terminal.line(
       `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
         `data ${data.source}, ${bytesText(data.trainBytes.length)} to train on, ${bytesText(data.validationBytes.length)} to validate; ` +
-        `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}`,
+        `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
     this.#terminal.line(
       `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent)} a step` +
@@ -68,6 +74,7 @@ export class Journal implements AsyncDisposable {
       const seconds = (performance.now() - this.#since.time) / 1000;
       const blockSize = data.blockSize ?? this.#parts.model.shape.context;
       const tokens = this.#since.steps * accumulate * data.batchSize * blockSize * this.#group.size;
+      const link = emulation(this.#group);
       const line = {
         step,
         "train/loss": mean[0]! / this.#group.size,
@@ -78,6 +85,7 @@ export class Journal implements AsyncDisposable {
         exposed_fraction: this.#since.exposed / seconds,
         sent_bytes: report.bytes,
         messages: report.messages,
+        ...(link !== undefined && { emulated_link: link }),
       };
       this.#since = { time: performance.now(), steps: 0, exposed: 0 };
       this.#parts.run.log(line);
@@ -136,7 +144,7 @@ export class Journal implements AsyncDisposable {
         this.#group.size === 1
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
-      time: durationText((performance.now() - this.#began) / 1000),
+      time: `${durationText((performance.now() - this.#began) / 1000)}${emulation(this.#group) ? ` on an emulated link, ${emulation(this.#group)}` : ""}`,
       run: run.folder,
       ...(text && { [`sample after ${JSON.stringify(prompt)}`]: printable(text) }),
     });

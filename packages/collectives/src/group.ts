@@ -1,4 +1,5 @@
 import type { Memory } from "@terse/native-collectives";
+import type { Link } from "./link.ts";
 
 /** How values of several ranks become one. Integers wrap; `f16` and `bf16` are added in f32 and rounded after every step. `mean` is the sum divided by the ranks, for floats. */
 export type Reduction = "sum" | "prod" | "min" | "max" | "mean";
@@ -36,6 +37,8 @@ export interface Group extends AsyncDisposable {
   readonly rank: number;
   readonly size: number;
   readonly engine: string;
+  /** The link that this group's connections are slowed down to, where one is emulated. */
+  readonly emulatedLink?: Link | undefined;
   /** x ← x₀ ∘ x₁ ∘ …, in place. */
   allReduce(x: Memory, op?: Reduction, options?: OperationOptions): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */

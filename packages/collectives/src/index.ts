@@ -4,7 +4,7 @@ export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.t
 export { CollectiveError, type FailureReason, RankLostError, RendezvousError } from "./errors.ts";
 export type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 export { type JoinOptions, joinWorld } from "./join-world.ts";
-export { type Link, parseLink } from "./link.ts";
+export { type Link, linkText, parseLink } from "./link.ts";
 export { type ClientOptions, RendezvousClient } from "./rendezvous/client.ts";
 export type { Verdict } from "./rendezvous/protocol.ts";
 export { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";

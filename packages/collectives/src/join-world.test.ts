@@ -95,6 +95,10 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
       ),
     );
     const inner = await Promise.all(groups.map((group) => group.split(0)));
+    expect(inner.map((group) => group!.emulatedLink)).toEqual([
+      { bitsPerSecond: 10e6, latency: 0.002 },
+      { bitsPerSecond: 50e6, latency: 0.02 },
+    ]);
     for (const [from, bitsPerSecond, latency] of [
       [0, 10e6, 0.002],
       [1, 50e6, 0.02],
@@ -162,6 +166,23 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
     );
     await Promise.all(groups.map((group) => group.barrier()));
     await Promise.all([...inner, ...groups].map((group) => group!.close()));
+  });
+
+  it("adds one listener to the process for all its worlds, and takes it back with the last", async () => {
+    const before = process.listenerCount("beforeExit");
+    const worlds = await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const server = await serveRendezvous({ size: 2, token: "t" });
+        const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+        return { server, groups };
+      }),
+    );
+    expect(process.listenerCount("beforeExit")).toBe(before + 1); // Node warns of a leak from the eleventh on
+    for (const { server, groups } of worlds) {
+      await Promise.all(groups.map((group) => group.close()));
+      await server.close();
+    }
+    expect(process.listenerCount("beforeExit")).toBe(before);
   });
 
   it("closes the groups within it when it is closed", async () => {

@@ -49,12 +49,11 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   let stopBeat = () => {};
   let client: RendezvousClient | undefined;
   const leave = async () => {
-    process.removeListener("beforeExit", leaveAtEnd);
+    if (group) forget(group);
     stopBeat();
     await client?.close();
     await endRendezvous(server);
   };
-  const leaveAtEnd = () => void group?.close(); // nothing is left to do in this process: the others hear a goodbye
   let group: NativeGroup | undefined;
   try {
     const all = createHash("sha256")
@@ -70,7 +69,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
     const members = Array.from({ length: size }, (_, each) => each);
     group = new NativeGroup(await world.open("world", members), world, "world", members);
-    process.once("beforeExit", leaveAtEnd);
+    remember(group);
     return group;
   } catch (error) {
     // The others must not wait for a rank that will not come.
@@ -78,6 +77,23 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     await leave();
     throw error instanceof CollectiveError ? new RendezvousError(error.message, [], { cause: error }) : error;
   }
+}
+
+// Worlds that are not closed yet. One listener for all of them: Node warns of a leak from the eleventh on.
+const unclosed = new Set<Group>();
+
+/** When nothing is left to do in this process, the others hear a goodbye. */
+function closeAll(): void {
+  for (const group of unclosed) void group.close();
+}
+
+function remember(group: Group): void {
+  if (unclosed.size === 0) process.on("beforeExit", closeAll);
+  unclosed.add(group);
+}
+
+function forget(group: Group): void {
+  if (unclosed.delete(group) && unclosed.size === 0) process.removeListener("beforeExit", closeAll);
 }
 
 /** Rank 0 without a launcher: the rendezvous lives in this process, and others than it wait for it to appear. */

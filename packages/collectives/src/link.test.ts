@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { allReduceBytes, allToAllBytes } from "./bytes.ts";
 import { loopback } from "./engines/loopback.ts";
 import type { Group } from "./group.ts";
-import { parseLink } from "./link.ts";
+import { linkText, parseLink } from "./link.ts";
 
 describe("a link", () => {
   it.each([
@@ -16,6 +16,24 @@ describe("a link", () => {
     const { bitsPerSecond, latency } = parseLink(text);
     expect(bitsPerSecond).toBeCloseTo(want.bitsPerSecond);
     expect(latency).toBeCloseTo(want.latency, 9);
+  });
+
+  it.each(["100mbit", "100mbit,1ms", "2.5gbit,50us", "20mbit,500ms", "512kbit,2s", "1bit,300us"])(
+    "is written as it is read: %s",
+    (text) => {
+      expect(linkText(parseLink(text))).toBe(text);
+    },
+  );
+
+  it("is known to the groups that it slows down, and to those within them", async () => {
+    const groups = loopback(2, { emulateLink: "100mbit,1ms" });
+    const inner = await Promise.all(groups.map((group) => group.split(0)));
+    for (const group of [...groups, ...inner])
+      expect(group!.emulatedLink).toEqual({ bitsPerSecond: 1e8, latency: 0.001 });
+    await Promise.all([...inner, ...groups].map((group) => group!.close()));
+    const [fast] = loopback(1);
+    expect(fast!.emulatedLink).toBeUndefined();
+    await fast!.close();
   });
 
   it.each(["", "fast", "100", "100mbps", "100 mbit", "100mbit,1", "-1mbit", "100mbit,1ms,1ms", "1e3mbit"])(

@@ -30,6 +30,14 @@ export function linkOf(link: Link | string): Link {
   return typeof link === "string" ? parseLink(link) : checkLink(link);
 }
 
+/** The link as `parseLink` reads it: `100mbit,1ms`. */
+export function linkText({ bitsPerSecond, latency }: Link): string {
+  const [unit, rate] = Object.entries(rates).findLast(([, each]) => bitsPerSecond >= each)!;
+  const [time, span] = Object.entries(times).findLast(([, each]) => latency >= each) ?? ["us", 1e-6];
+  const short = (value: number) => String(Number(value.toPrecision(12))); // 0.0003 s are 300 us, not 299.99999999999994
+  return `${short(bitsPerSecond / rate)}${unit}${latency > 0 ? `,${short(latency / span)}${time}` : ""}`;
+}
+
 export function openLink({ bitsPerSecond, latency }: Link): NativeLink {
   return collectives().link(bitsPerSecond, latency);
 }

@@ -10,11 +10,13 @@ import {
 } from "./arguments.ts";
 import { CollectiveError, RankLostError } from "./errors.ts";
 import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
+import type { Link } from "./link.ts";
 import type { Meeting } from "./meeting.ts";
 
 /** What a group needs to know of the world it is part of. */
 export interface World {
   readonly engine: string;
+  readonly emulatedLink: Link | undefined;
   readonly meeting: Meeting;
   /** This rank's end of a new group; `members` are world ranks. */
   open(name: string, members: readonly number[]): Promise<Communicator>;
@@ -66,6 +68,10 @@ export class NativeGroup implements Group {
 
   get engine(): string {
     return this.world.engine;
+  }
+
+  get emulatedLink(): Link | undefined {
+    return this.world.emulatedLink;
   }
 
   async allReduce(x: Memory, op: Reduction = "sum", options: OperationOptions = {}): Promise<void> {

@@ -31,6 +31,7 @@ const verdictPatience = 1000; // ms that a broken connection waits for the news 
 /** One rank's world over Gloo. The rendezvous carries addresses, and tells why a group is over. */
 export class GlooWorld implements World {
   readonly engine = "gloo";
+  readonly emulatedLink: Link | undefined;
   readonly meeting: RendezvousClient;
   readonly #options: GlooOptions;
   readonly #groups = new Set<NativeGroup>();
@@ -43,6 +44,7 @@ export class GlooWorld implements World {
   constructor(meeting: RendezvousClient, options: GlooOptions, leave: () => Promise<void>) {
     this.meeting = meeting;
     this.#options = options;
+    this.emulatedLink = options.emulateLink;
     this.#link = options.emulateLink && openLink(options.emulateLink);
     this.#leave = leave;
   }

@@ -36,7 +36,7 @@ export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
   const link = emulateLink === undefined ? undefined : linkOf(emulateLink);
   const links = link ? Array.from({ length: size }, () => openLink(link)) : [];
   const native = faults.map((fault) => nativeFault(fault, size));
-  const shared = new Shared(timeoutSeconds, links);
+  const shared = new Shared(timeoutSeconds, link, links);
   const natives = collectives().loopback(size, timeoutSeconds, native, links);
   const members = natives.map((_, rank) => rank);
   return natives.map((native, rank) => new NativeGroup(native, shared.worldOf(rank), "world", members));
@@ -61,14 +61,16 @@ interface Gathering {
 /** What the ranks of one loopback world share. */
 class Shared {
   readonly #timeoutSeconds: number;
+  readonly #link: Link | undefined;
   readonly #links: readonly NativeLink[]; // by rank, or none
   readonly #groups = new Set<NativeGroup>();
   readonly #gatherings = new Map<string, Gathering>();
   readonly #opened = new Map<string, { natives: Communicator[]; left: number }>();
   readonly #leaving = new Map<string, Map<number, (rank: number, value: unknown) => void>>();
 
-  constructor(timeoutSeconds: number, links: readonly NativeLink[]) {
+  constructor(timeoutSeconds: number, link: Link | undefined, links: readonly NativeLink[]) {
     this.#timeoutSeconds = timeoutSeconds;
+    this.#link = link;
     this.#links = links;
   }
 
@@ -94,6 +96,7 @@ class Shared {
     };
     return {
       engine: "loopback",
+      emulatedLink: this.#link,
       meeting,
       open: async (name, members) => this.#open(name, members, rank),
       opened: (group) => this.#groups.add(group),
