@@ -145,6 +145,18 @@ describe("./terse train", () => {
     expect(err).toMatch(/optimizer\.name: a resumed run keeps its own \("lion-cub"\)/);
   });
 
+  it("says of every number that its link was emulated", async () => {
+    const out = join(folder, "emulated");
+    const { code, out: said, err } = await terse(train("--steps=2", "--emulate-link=1gbit,100us", "--out", out));
+    expect(code, err).toBe(0);
+    expect(said).toContain("2 ranks over gloo; the link is emulated, 1gbit,100us");
+    expect(said).toMatch(/^time: .+ on an emulated link, 1gbit,100us$/m);
+    const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trim().split("\n");
+    const steps = metrics.map((line) => JSON.parse(line)).filter((line) => "step_seconds" in line);
+    expect(steps.map((line) => line.emulated_link)).toEqual(["1gbit,100us", "1gbit,100us"]);
+    expect(first.out).not.toContain("emulated");
+  });
+
   it.each([1, 3])("trains on %i processes, without anything held out", async (processes) => {
     const out = join(folder, `processes-${processes}`);
     const args = ["--steps=4", "--nproc-per-node", String(processes), "--data.validationFraction=0", "--out", out];
