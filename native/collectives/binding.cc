@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -296,7 +297,7 @@ public:
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
         DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
                               InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
-                              InstanceMethod("addressOf", &CollectivesAddon::address_of),
+                              InstanceMethod("copy", &CollectivesAddon::copy), InstanceMethod("addressOf", &CollectivesAddon::address_of),
                               InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
                               InstanceValue("inlineBytes", Napi::Number::New(env, inline_bytes)),
                               InstanceValue("segmentBytes", Napi::Number::New(env, segment_bytes))});
@@ -373,6 +374,15 @@ private:
         if (reduction > static_cast<uint32_t>(Reduction::max) || dtype >= static_cast<uint32_t>(DType::boolean) || into.bytes() != from.bytes())
             throw Napi::RangeError::New(info.Env(), "no such reduction");
         find_reduce(static_cast<Reduction>(reduction), static_cast<DType>(dtype))(into.data, from.data, into.bytes() / bytes_of(static_cast<DType>(dtype)));
+        return info.Env().Undefined();
+    }
+
+    // copy(into, from): the same number of bytes
+    Napi::Value copy(const Napi::CallbackInfo& info) {
+        const Memory into = memory_of(info[0], "into"), from = memory_of(info[1], "from");
+        if (into.bytes() != from.bytes())
+            throw Napi::RangeError::New(info.Env(), "copy: into has " + std::to_string(into.bytes()) + " bytes and from has " + std::to_string(from.bytes()));
+        if (into.bytes()) std::memmove(into.data, from.data, into.bytes());
         return info.Env().Undefined();
     }
 

@@ -84,6 +84,8 @@ interface Collectives {
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
+  /** into ← from, byte by byte; they may overlap. RangeError when one has more bytes. */
+  copy(into: Memory, from: Memory): void;
   /** Of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
   beat(host: string, port: number, hello: string, intervalMs: number): () => void;

@@ -1,5 +1,6 @@
 export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-collectives";
 export * from "./bytes.ts";
+export { copy } from "./copy.ts";
 export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.ts";
 export { CollectiveError, type FailureReason, RankLostError, RendezvousError } from "./errors.ts";
 export type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
