@@ -1,0 +1,83 @@
+import { expect, it } from "vitest";
+import { readArguments } from "./arguments.ts";
+import { picture } from "./picture.ts";
+import { project } from "./projection.ts";
+import { countText, secondsText, tableText } from "./text.ts";
+
+it("takes the paper's setting where nothing is said", () => {
+  const { networks, parameters, ranks } = readArguments([]);
+  expect(networks).toEqual([
+    { name: "200 Gbit/s, 2 µs", alpha: 2e-6, beta: 4e-11 },
+    { name: "49 Gbit/s, 50 µs", alpha: expect.closeTo(50e-6, 12), beta: 8 / 49e9 },
+  ]);
+  expect({ parameters, ranks }).toEqual({ parameters: [1e6, 774e6], ranks: 4096 });
+  // Its "Ethernet" is what Table A.1 measured: 756.3 ms for 774 M words of 32 bits on 4 GPUs.
+  const measured = project(readArguments([])).at(-1)!;
+  expect(measured.seconds["ring"]![1]).toBeCloseTo(0.7563, 2);
+});
+
+it("takes a network as a link or as α and β, and several of each", () => {
+  const args = readArguments(
+    "--link 100mbit,1ms --link=1gbit --alpha 1e-3 --beta 8e-8 --parameters 350k --parameters 7G --ranks 12".split(" "),
+  );
+  expect(args.networks.map(({ alpha, beta }) => [alpha, beta])).toEqual([
+    [1e-3, 8e-8],
+    [0, 8e-9],
+    [1e-3, 8e-8],
+  ]);
+  expect(args.parameters).toEqual([350e3, 7e9]);
+  expect(project(args).map(({ ranks }) => ranks)).toEqual(Array.from({ length: 6 }, () => [2, 4, 8, 12]));
+});
+
+it.each([
+  ["--lnk 1gbit", "--lnk: unknown flag; did you mean --link?"],
+  ["--link fast", "--link: a link is written like 100mbit or 100mbit,1ms"],
+  ["--link", "--link needs a value"],
+  ["--alpha 1e-6", "--alpha and --beta make one network together"],
+  ["--alpha 1e-6 --beta 0", "--beta: expected a number ≥"],
+  ["--ranks 1", "--ranks: expected a whole number ≥ 2"],
+  ["--parameters many", '--parameters: expected a count such as 774M, got "many"'],
+])("says what is wrong with %s", (words, sentence) => {
+  expect(() => readArguments(words.split(" "))).toThrow(sentence);
+});
+
+it("says which is the fastest, and from what size on", () => {
+  // P = 16 at 1 Gbit/s and 10 µs: the crossing of table-one.test.ts.
+  const lines = tableText(project(readArguments("--link 1gbit,10us --parameters 14k --ranks 16".split(" ")))[0]!);
+  expect(lines).toMatch(/14 k parameters, 1 Gbit\/s, 10 µs\nranks .* 16\n/);
+  expect(lines).toMatch(/direct all-reduce of counts .*\*2\d\d µs\n/);
+  expect(lines).toMatch(/direct beats compressed below .* 14\.8 k\n/);
+  const more = tableText(project(readArguments("--link 1gbit,10us --parameters 16k --ranks 16".split(" ")))[0]!);
+  expect(more).toMatch(/compressed: .*\*2\d\d µs\n/);
+});
+
+it("draws a line for each implementation in each panel, higher where it takes longer", () => {
+  const panels = project(readArguments("--link 10gbit,10us --parameters 1M --parameters 1G --ranks 8".split(" ")));
+  const svg = picture(panels, 1);
+  const ends = [...svg.matchAll(/<path d="M[^"]*L350\.0 ([\d.]+)" stroke="(#\w+)"/g)].map(([, y]) => Number(y));
+  expect(ends).toHaveLength(2 * 6);
+  const of = (panel: number) => Object.values(panels[panel]!.seconds).map((times) => times.at(-1)!);
+  for (const panel of [0, 1]) {
+    const byTime = of(panel).map((time, i) => [time, ends[6 * panel + i]!] as const);
+    byTime.sort(([a], [b]) => a - b);
+    for (const [i, [, y]] of byTime.entries()) if (i > 0) expect(y).toBeLessThanOrEqual(byTime[i - 1]![1]);
+  }
+});
+
+it("writes times and counts as one says them", () => {
+  expect([0.0000123, 0.00123, 0.9999, 1.5, 123.4].map(secondsText)).toEqual([
+    "12 µs",
+    "1.2 ms",
+    "1000 ms",
+    "1.5 s",
+    "123 s",
+  ]);
+  expect([999, 1000, 14_790, 999_600, 774e6, 7e9].map(countText)).toEqual([
+    "999",
+    "1 k",
+    "14.8 k",
+    "1 M",
+    "774 M",
+    "7 G",
+  ]);
+});

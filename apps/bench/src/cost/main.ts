@@ -1,0 +1,26 @@
+/** `./terse cost`: the Lion Cub paper's performance model for any network, as a table, a picture and JSON. */
+import { writeFileSync } from "node:fs";
+import { readArguments, usage } from "./arguments.ts";
+import { picture } from "./picture.ts";
+import { project } from "./projection.ts";
+import { tableText } from "./text.ts";
+
+function main(argv: readonly string[]): void {
+  const args = readArguments(argv);
+  if (args.help) return void process.stdout.write(usage);
+  const panels = project(args);
+  const table = args.json === "-" ? process.stderr : process.stdout;
+  table.write(`${panels.map(tableText).join("\n")}\n* the fastest\n`);
+  const { wordBits, valueBits } = args;
+  const json = `${JSON.stringify({ command: ["./terse cost", ...argv].join(" "), wordBits, valueBits, panels }, undefined, 1)}\n`;
+  if (args.json === "-") process.stdout.write(json);
+  else if (args.json !== undefined) writeFileSync(args.json, json);
+  if (args.svg !== undefined) writeFileSync(args.svg, picture(panels, Math.min(args.networks.length, 2)));
+}
+
+try {
+  main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,54 @@
+/** How `./terse cost` says numbers. */
+import { implementations, type Panel } from "./projection.ts";
+
+/** 0.00123 → "1.2 ms". */
+export function secondsText(seconds: number): string {
+  const units: [string, number][] = [
+    ["s", 1],
+    ["ms", 1e-3],
+    ["µs", 1e-6],
+  ];
+  const [unit, size] = units.find(([, size]) => seconds >= size) ?? units[2]!;
+  const value = seconds / size;
+  return `${value >= 99.5 ? value.toFixed(0) : value.toPrecision(2)} ${unit}`;
+}
+
+/** 774 000 000 → "774 M". */
+export function countText(count: number): string {
+  const units: [string, number][] = [
+    ["G", 1e9],
+    ["M", 1e6],
+    ["k", 1e3],
+  ];
+  const [unit, size] = units.find(([, size]) => count >= 0.9995 * size) ?? ["", 1];
+  return `${Number((count / size).toPrecision(3))}${unit && ` ${unit}`}`;
+}
+
+/** A panel as a table for people: at most six numbers of ranks. */
+export function tableText({ network, parameters, ranks, seconds, crossing }: Panel): string {
+  const stride = Math.ceil(ranks.length / 6);
+  const shown = ranks.map((_, i) => i).filter((i) => (ranks.length - 1 - i) % stride === 0);
+  const width = Math.max(...Object.values(implementations).map(({ title }) => title.length));
+  const row = (title: string, cells: readonly string[]) =>
+    `${title.padEnd(width + 1)}${cells.map((cell) => cell.padStart(9)).join("")}`;
+  const fastest = ranks.map((_, i) => Math.min(...Object.values(seconds).map((times) => times[i]!)));
+  const lines = Object.entries(implementations).map(([name, { title }]) =>
+    row(
+      title,
+      shown.map((i) => `${seconds[name]![i] === fastest[i] ? "*" : ""}${secondsText(seconds[name]![i]!)}`),
+    ),
+  );
+  return [
+    `${countText(parameters)} parameters, ${network.name}`,
+    row(
+      "ranks",
+      shown.map((i) => `${ranks[i]}`),
+    ),
+    ...lines,
+    row(
+      "direct beats compressed below",
+      shown.map((i) => (crossing[i] === null ? "–" : countText(crossing[i]!))),
+    ),
+    "",
+  ].join("\n");
+}
