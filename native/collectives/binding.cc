@@ -340,12 +340,12 @@ private:
         return make_paced(std::move(engine), *link.As<Napi::External<std::shared_ptr<Link>>>().Data());
     }
 
-    // gloo(rank, size, address, timeoutSeconds, connectSeconds, link) → [communicator, addresses]
+    // gloo(rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
     Napi::Value gloo(const Napi::CallbackInfo& info) {
         const Napi::Env env = info.Env();
         std::unique_ptr<GlooEngine> engine;
         try {
-            engine = make_gloo(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]));
+            engine = make_gloo(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]));
         } catch (const std::exception& error) {
             throw Napi::Error::New(env, "Gloo cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
         }

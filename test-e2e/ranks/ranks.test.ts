@@ -3,14 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { tour } from "./programs/tour.ts";
-import { freePort, type Outcome, startRanks } from "./start-ranks.ts";
+import { errorOf, freePort, type Outcome, startRanks } from "./start-ranks.ts";
 
-/** What a rank said in its error, if it had one. */
-function errorOf(
-  outcome: Outcome,
-): { name: string; message: string; rank?: number; missing?: number[]; reason?: string } | undefined {
-  return outcome.told.find((line) => "error" in line)?.["error"] as never;
-}
 const peaceful = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ code, signal }));
 const alright = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
 

@@ -20,6 +20,8 @@ export interface StartOptions {
   silenceSeconds?: number;
   /** These are not started. */
   absent?: readonly number[];
+  /** What starts this rank's command, for example in another network namespace. */
+  within?: (rank: number) => readonly string[];
 }
 
 /** How a rank ended. */
@@ -77,13 +79,9 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
         TERSE_TOKEN: token,
         ...options.env?.(rank),
       };
-      return follow(
-        rank,
-        spawn(process.execPath, ["--conditions=@terse/source", file, ...args], {
-          env,
-          stdio: ["ignore", "pipe", "pipe"],
-        }),
-      );
+      const within = options.within?.(rank) ?? [];
+      const [command, ...rest] = [...within, process.execPath, "--conditions=@terse/source", file, ...args];
+      return follow(rank, spawn(command!, rest, { env, stdio: ["ignore", "pipe", "pipe"] }));
     });
 
   const stop = async () => {
@@ -113,6 +111,13 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
     },
     [Symbol.asyncDispose]: stop,
   };
+}
+
+/** What a rank said in its error, if it had one. */
+export function errorOf(
+  outcome: Outcome,
+): { name: string; message: string; rank?: number; missing?: number[]; reason?: string } | undefined {
+  return outcome.told.find((line) => "error" in line)?.["error"] as never;
 }
 
 function follow(rank: number, child: ChildProcess): RankProcess {

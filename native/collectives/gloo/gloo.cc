@@ -1,7 +1,9 @@
 // Gloo's pairs and unbound buffers, and nothing above them: its own collectives abort the process when sizes differ.
 //
 // What this file answers for (Gloo of 2022-05, Debian 12):
-//  - a transfer that a dying peer leaves half done is woken by nobody; abort() wakes it (abortWaitSend, abortWaitRecv);
+//  - a transfer that is half done when its connection breaks is woken by nobody, only what has not begun: so a thread waits for
+//    receives that never begin, and wakes (abortWaitSend, abortWaitRecv) what was under way with the same peer;
+//  - a connection on which nothing arrives any more, not even the news of its end, is never given up: the kernel is asked to;
 //  - closing a pair does not wake its waiters either, so abort comes first;
 //  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does;
 //  - a connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that thread), so
@@ -13,18 +15,30 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 namespace terse::collectives {
 namespace {
 
 constexpr uint64_t slot_prefix = 0x54ull << 56;  // Gloo's own collectives use 0x01 to 0x08
+constexpr uint64_t watch_slot = slot_prefix | 0xff;  // nothing is ever sent there
+
+// What arrived before the connection broke is taken first; and a peer that died is named by the rendezvous meanwhile.
+constexpr auto grace = std::chrono::milliseconds(100);
 
 std::chrono::milliseconds until(Clock::time_point deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());  // not before it: that would not be a timeout
@@ -35,6 +49,33 @@ std::chrono::milliseconds until(Clock::time_point deadline) {
 std::string without_source_line(const std::string& what) {
     const size_t end = what.rfind('[', 0) == 0 ? what.find("] ") : std::string::npos;
     return end == std::string::npos ? what : what.substr(end + 2);
+}
+
+// A socket's end of a connection, or what Gloo's address bytes begin with; to be compared.
+std::string place_of(const sockaddr_storage& at) {
+    if (at.ss_family == AF_INET) {
+        const auto& in = reinterpret_cast<const sockaddr_in&>(at);
+        return std::string(reinterpret_cast<const char*>(&in.sin_addr), sizeof in.sin_addr) + std::to_string(in.sin_port);
+    }
+    const auto& in = reinterpret_cast<const sockaddr_in6&>(at);
+    return std::string(reinterpret_cast<const char*>(&in.sin6_addr), sizeof in.sin6_addr) + std::to_string(in.sin6_port);
+}
+std::string place_of(const std::string& address) {
+    sockaddr_storage at{};
+    std::memcpy(&at, address.data(), std::min(sizeof at, address.size()));
+    return place_of(at);
+}
+
+// The kernel ends a connection whose other side has acknowledged nothing for so long, whether this side sends or only waits. A
+// little earlier than the rendezvous would call that rank lost: all of it, with the question of who is to blame, takes no longer.
+void give_up_after(int fd, Clock::duration silence) {
+    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count() * 4 / 5;
+    const int milliseconds = static_cast<int>(std::clamp<int64_t>(most, 4000, 1 << 30));
+    const int on = 1, idle = milliseconds / 2000, interval = std::max(1, milliseconds / 10000);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
 
 class Gloo;
@@ -48,6 +89,7 @@ public:
     void abort() {
         sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
     }
+    int peer() const { return peer_; }
 
 private:
     Gloo& engine_;
@@ -59,7 +101,8 @@ private:
 
 class Gloo final : public GlooEngine {
 public:
-    Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout) : GlooEngine(rank, size) {
+    Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
+        : GlooEngine(rank, size), silence_(silence) {
         gloo::transport::tcp::attr attr;
         attr.hostname = address;
         device_ = gloo::transport::tcp::CreateDevice(attr);
@@ -95,12 +138,14 @@ public:
             if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
             if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + ")");
         }
+        ask_for_life();
         return true;
     }
 
     void established() override {
         std::lock_guard lock(mutex_);
         established_ = true;
+        if (!aborted_) watcher_ = std::thread([this] { watch(); });
     }
 
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
@@ -114,6 +159,8 @@ public:
         std::lock_guard lock(mutex_);
         aborted_ = true;
         for (GlooTransfer* transfer : transfers_) transfer->abort();
+        if (canary_) canary_->abortWaitRecv();
+        changed_.notify_all();
         if (connecting_ >= 0) wake(connecting_);
     }
 
@@ -125,6 +172,8 @@ public:
     }
 
     void release() noexcept override {
+        abort();
+        if (watcher_.joinable()) watcher_.join();
         std::lock_guard lock(mutex_);
         context_.reset();  // before the device, whose thread serves it
         device_.reset();
@@ -138,6 +187,68 @@ private:
     bool aborted() {
         std::lock_guard lock(mutex_);
         return aborted_;
+    }
+
+    // Why the connection to this peer is gone, or nothing.
+    std::string broken(int peer) {
+        std::lock_guard lock(mutex_);
+        const auto found = broken_.find(peer);
+        return found == broken_.end() ? std::string() : found->second;
+    }
+
+    // A receive that never begins is woken when its connection breaks, and posting one says which connection that was.
+    void watch() {
+        pthread_setname_np(pthread_self(), "terse-watch");
+        char nothing;
+        std::unique_lock lock(mutex_);
+        while (!aborted_) {
+            const auto canary = context_->createUnboundBuffer(&nothing, sizeof nothing);
+            std::vector<int> lost;
+            for (int peer = 0; peer < size; peer++) {
+                if (peer == rank || broken_.contains(peer)) continue;
+                try {
+                    canary->recv(peer, watch_slot, 0, sizeof nothing);
+                } catch (const std::exception& error) {
+                    broken_[peer] = without_source_line(error.what());
+                    lost.push_back(peer);
+                }
+            }
+            if (!lost.empty()) {
+                changed_.wait_for(lock, grace, [&] { return aborted_; });
+                for (GlooTransfer* transfer : transfers_)
+                    if (std::ranges::find(lost, transfer->peer()) != lost.end()) transfer->abort();
+                if (aborted_) return;
+            }
+            if (broken_.size() == static_cast<size_t>(size - 1)) return;
+            canary_ = canary.get();
+            lock.unlock();
+            try {
+                canary->waitRecv(std::chrono::hours(24 * 365));
+            } catch (const std::exception&) {
+                // Which connection it was, the next round finds out.
+            }
+            lock.lock();
+            canary_ = nullptr;
+        }
+    }
+
+    // Gloo does not tell its sockets; they are those between the addresses that the two sides told each other.
+    void ask_for_life() const noexcept {
+        std::set<std::string> here, there;
+        for (int peer = 0; peer < size; peer++) {
+            if (peer == rank) continue;
+            here.insert(place_of(addresses_[peer]));
+            there.insert(place_of(peers_[peer]));
+        }
+        std::error_code none;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none)) {
+            const int fd = std::atoi(entry.path().filename().c_str());
+            sockaddr_storage local{}, remote{};
+            socklen_t local_size = sizeof local, remote_size = sizeof remote;
+            if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size) != 0 || (local.ss_family != AF_INET && local.ss_family != AF_INET6)) continue;
+            if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_size) != 0) continue;
+            if (here.contains(place_of(local)) || there.contains(place_of(remote))) give_up_after(fd, silence_);
+        }
     }
 
     void close(int peer) noexcept {
@@ -160,8 +271,13 @@ private:
     }
 
     std::vector<std::string> addresses_, peers_;
+    const Clock::duration silence_;
     std::mutex mutex_;
+    std::condition_variable changed_;
     std::set<GlooTransfer*> transfers_;
+    std::map<int, std::string> broken_;  // peers whose connection is gone, and why
+    gloo::transport::UnboundBuffer* canary_ = nullptr;
+    std::thread watcher_;
     std::vector<int> woken_;
     int connecting_ = -1;
     bool aborted_ = false, established_ = false;
@@ -199,15 +315,16 @@ void GlooTransfer::wait(Clock::time_point deadline) {
         }
     }
     if (!aborted && cause.empty()) return;
-    if (aborted || engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
+    if (aborted && !engine_.aborted()) cause = engine_.broken(peer_);
+    if (cause.empty() || engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
     if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
     throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + cause + ")");
 }
 
 }  // namespace
 
-std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout) {
-    return std::make_unique<Gloo>(rank, size, address, connect_timeout);
+std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
+    return std::make_unique<Gloo>(rank, size, address, connect_timeout, silence);
 }
 
 }  // namespace terse::collectives

@@ -16,7 +16,8 @@ public:
     virtual void set_peers(std::vector<std::string> addresses) = 0;  // [peer]: where it listens for this rank; before connect
 };
 
-// Listens on `address` (numeric). nullptr in a build without Gloo.
-std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout);
+// Listens on `address` (numeric). A connection whose other side acknowledges nothing for `silence` is given up. nullptr in a build
+// without Gloo.
+std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence);
 
 }  // namespace terse::collectives

@@ -80,6 +80,7 @@ interface Collectives {
     timeoutSeconds: number,
     connectSeconds: number,
     link: NativeLink | undefined,
+    silenceSeconds: number,
   ): [Communicator, Uint8Array[]];
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */

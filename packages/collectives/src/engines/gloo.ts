@@ -61,6 +61,7 @@ export class GlooWorld implements World {
       timeoutSeconds,
       deadlineSeconds,
       this.#link,
+      this.meeting.silenceSeconds,
     );
     this.#opening.set(native, name);
     try {
@@ -95,8 +96,11 @@ export class GlooWorld implements World {
     };
     if (certain) tell();
     await this.#rootCause(() => group.failure);
+    if (certain || group.failure) return;
     // Nobody is lost: then the connection alone broke, and the others hear it from here.
-    if (!certain && !group.failure) tell();
+    error.message += "; both ranks still answer the rendezvous, so see to the network between their machines";
+    tell();
+    await this.#rootCause(() => group.failure); // both ends of it may tell, and what came first is everybody's error
   }
 
   async closed(group: NativeGroup): Promise<void> {

@@ -87,6 +87,11 @@ export class RendezvousClient implements Meeting {
     return this.#hello.rank;
   }
 
+  /** A rank that shows no sign of life for so long is lost. */
+  get silenceSeconds(): number {
+    return this.#silenceSeconds;
+  }
+
   /** This machine's address on the way to the server, which the other ranks can be expected to reach too. */
   get localAddress(): string {
     return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
