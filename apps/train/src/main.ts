@@ -1,8 +1,7 @@
 /** `./terse train` and `./terse sample`: which process this is, and what it says when something is wrong. */
+import { readWorldEnvironment } from "@terse/collectives";
 import { readArguments, usage } from "./arguments.ts";
 import { reportFailure } from "./failure.ts";
-
-const rankNames = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 // No orphans: a rank whose launcher is gone has nobody to train for.
 if (process.send) {
@@ -16,15 +15,10 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  // Loaded here, after the line above that ends orphans: libtorch takes a moment to open.
+  // A rank of a launcher's (ours, torchrun, mpirun, srun), or the only process. Loaded here, after the line above that ends orphans: libtorch takes a moment to open.
   if (args.command === "sample") return (await import("./sample.ts")).sample(args);
-  if (isRank(process.env)) return (await import("./rank.ts")).runRank(args);
+  if (readWorldEnvironment().launcher !== undefined) return (await import("./rank.ts")).runRank(args);
   return (await import("./launcher.ts")).launch(args);
-}
-
-/** Whether a launcher (ours, torchrun, mpirun, srun) has made this process one of several, or the only one. */
-function isRank(env: NodeJS.ProcessEnv): boolean {
-  return rankNames.some((name) => env[name] !== undefined);
 }
 
 try {

@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
-import { lookup } from "node:dns/promises";
 import { collectives } from "@terse/native-collectives";
-import { chooseAddress, isLoopbackAddress } from "./address.ts";
+import { chooseAddress } from "./address.ts";
 import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
+import { findMeetingPlace } from "./meeting-place.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
 import { protocolVersion } from "./rendezvous/protocol.ts";
-import { type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
-import { readWorldEnvironment, type WorldEnvironment } from "./world-environment.ts";
+import { readWorldEnvironment } from "./world-environment.ts";
 
 export interface JoinOptions {
   engine?: "gloo";
@@ -35,7 +34,7 @@ export interface JoinOptions {
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
-  const { rank, size, rendezvous, token, epoch } = environment;
+  const { rank, size, rendezvous, epoch } = environment;
   const { engine = "gloo", deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
   if (engine !== "gloo") throw new TypeError(`there is no engine ${engine}; there is gloo`);
@@ -43,16 +42,16 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   if (!collectives().hasGloo)
     throw new RendezvousError("this build has no Gloo, which several processes need; `./terse setup` brings it");
 
-  const server = rendezvous ? undefined : await holdRendezvous(environment, deadlineSeconds);
+  const wantedAddress = options.address ?? environment.address;
+  const { host, port, token, leave: leavePlace } = await findMeetingPlace(environment, wantedAddress, deadlineSeconds);
   let world: GlooWorld | undefined;
-  const { host, port } = rendezvous ?? environment.master!;
   let stopBeat = () => {};
   let client: RendezvousClient | undefined;
   const leave = async () => {
     if (group) forget(group);
     stopBeat();
     await client?.close();
-    await endRendezvous(server);
+    await leavePlace();
   };
   let group: NativeGroup | undefined;
   try {
@@ -65,7 +64,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     );
     const beat = client.beat;
     stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
-    const address = await chooseAddress(options.address ?? environment.address, client.localAddress);
+    const address = await chooseAddress(wantedAddress, client.localAddress);
     world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
     const members = Array.from({ length: size }, (_, each) => each);
     group = new NativeGroup(await world.open("world", members), world, "world", members);
@@ -94,42 +93,4 @@ function remember(group: Group): void {
 
 function forget(group: Group): void {
   if (unclosed.delete(group) && unclosed.size === 0) process.removeListener("beforeExit", closeAll);
-}
-
-/** Rank 0 without a launcher: the rendezvous lives in this process, and others than it wait for it to appear. */
-async function holdRendezvous(
-  { rank, size, token, epoch, master }: WorldEnvironment,
-  deadlineSeconds: number,
-): Promise<RendezvousServer | undefined> {
-  if (!master)
-    throw new RendezvousError(
-      `a world of ${size} ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher`,
-    );
-  if (rank !== 0) return undefined;
-  const server = await serveRendezvous({
-    size,
-    host: await listenAddress(master.host),
-    port: master.port,
-    token,
-    epoch,
-    deadlineSeconds,
-    holder: 0,
-  });
-  server.unref();
-  return server;
-}
-
-/** A host's own name often resolves to 127.0.1.1, where no other machine comes; then the rendezvous listens everywhere. */
-async function listenAddress(host: string): Promise<string> {
-  const { address } = await lookup(host).catch(() => ({ address: host }));
-  const meantForHere = host === "localhost" || isLoopbackAddress(host);
-  return isLoopbackAddress(address) && !meantForHere ? "::" : address;
-}
-
-/** The server goes last: the others still say goodbye to it. */
-async function endRendezvous(server: RendezvousServer | undefined): Promise<void> {
-  if (!server) return;
-  server.ref();
-  await Promise.race([server.finished, server.verdict]);
-  await server.close();
 }

@@ -5,6 +5,7 @@ import { readWorldEnvironment } from "./world-environment.ts";
 describe("the environment", () => {
   it("is a world of one when nothing is set", () => {
     expect(readWorldEnvironment({})).toEqual({
+      launcher: undefined,
       rank: 0,
       size: 1,
       localRank: 0,
@@ -13,6 +14,7 @@ describe("the environment", () => {
       epoch: "0",
       rendezvous: undefined,
       master: undefined,
+      storeKey: undefined,
       address: undefined,
       emulateLink: undefined,
     });
@@ -38,13 +40,96 @@ describe("the environment", () => {
     });
   });
 
+  const openMpi = {
+    OMPI_COMM_WORLD_RANK: "1",
+    OMPI_COMM_WORLD_SIZE: "4",
+    OMPI_COMM_WORLD_LOCAL_RANK: "1",
+    OMPI_COMM_WORLD_LOCAL_SIZE: "2",
+    PMIX_RANK: "1",
+    PMIX_NAMESPACE: "prterun-node0-4711@1",
+  };
+  const pmi = { PMI_RANK: "1", PMI_SIZE: "4", MPI_LOCALRANKID: "1", MPI_LOCALNRANKS: "2" };
+  const slurm = {
+    SLURM_JOB_ID: "4711",
+    SLURM_STEP_ID: "0",
+    SLURM_PROCID: "1",
+    SLURM_STEP_NUM_TASKS: "4",
+    SLURM_NTASKS: "4",
+    SLURM_LOCALID: "1",
+    SLURM_STEP_TASKS_PER_NODE: "2(x2)",
+    SLURM_JOB_NODELIST: "node[07-12]",
+    SLURM_STEP_NODELIST: "node[09-10]",
+  };
+
   it.each([
-    ["Open MPI", { OMPI_COMM_WORLD_RANK: "1", OMPI_COMM_WORLD_SIZE: "4", OMPI_COMM_WORLD_LOCAL_RANK: "1" }],
-    ["PMI", { PMI_RANK: "1", PMI_SIZE: "4", MPI_LOCALRANKID: "1" }],
-    ["Slurm", { SLURM_PROCID: "1", SLURM_NTASKS: "4", SLURM_LOCALID: "1" }],
-  ])("is read by the names of %s", (_, env) => {
-    expect(readWorldEnvironment(env)).toMatchObject({ rank: 1, size: 4, localRank: 1 });
-    expect(readWorldEnvironment({ ...env, RANK: "0", WORLD_SIZE: "2" })).toMatchObject({ rank: 0, size: 2 });
+    ["Open MPI", openMpi],
+    ["PMI", pmi],
+    ["Slurm", slurm],
+  ])("is read by the names of %s", (launcher, env) => {
+    expect(readWorldEnvironment(env)).toMatchObject({ launcher, rank: 1, size: 4, localRank: 1, localSize: 2 });
+  });
+
+  it("goes by the innermost launcher", () => {
+    const torchrun = { RANK: "0", WORLD_SIZE: "2", LOCAL_RANK: "0", LOCAL_WORLD_SIZE: "1" };
+    const all = { ...slurm, ...pmi, ...openMpi, ...torchrun };
+    expect(readWorldEnvironment(all)).toMatchObject({ launcher: "torchrun", rank: 0, size: 2, localRank: 0 });
+    const mine = { ...slurm, SLURM_PROCID: "0", SLURM_STEP_NUM_TASKS: "1" }; // one mpirun in a step of Slurm's
+    expect(readWorldEnvironment({ ...mine, ...openMpi })).toMatchObject({ launcher: "Open MPI", rank: 1, size: 4 });
+    expect(readWorldEnvironment({ ...mine, ...pmi })).toMatchObject({ launcher: "PMI", rank: 1, size: 4 });
+  });
+
+  it("takes rank and size from one launcher, and never mixes two", () => {
+    expect(() => readWorldEnvironment({ ...slurm, RANK: "0" })).toThrow(
+      "RANK is 0, and WORLD_SIZE is not set (Slurm has set SLURM_PROCID and SLURM_STEP_NUM_TASKS: unset RANK to go by those)",
+    );
+    expect(() => readWorldEnvironment({ OMPI_COMM_WORLD_SIZE: "2" })).toThrow(
+      "OMPI_COMM_WORLD_SIZE is 2, and OMPI_COMM_WORLD_RANK is not set",
+    );
+    expect(() => readWorldEnvironment({ PMIX_RANK: "3" })).toThrow("PMIX_RANK is 3, and WORLD_SIZE is not set");
+    expect(() => readWorldEnvironment({ SLURM_STEP_ID: "0", SLURM_PROCID: "3" })).toThrow(
+      "SLURM_PROCID is 3, and SLURM_STEP_NUM_TASKS is not set",
+    );
+    expect(readWorldEnvironment({ RANK: "0" })).toMatchObject({ rank: 0, size: 1 });
+  });
+
+  it("is no rank of Slurm's in the script of a batch job, which has a number too", () => {
+    const script = { SLURM_JOB_ID: "4711", SLURM_PROCID: "0", SLURM_LOCALID: "0", SLURM_NTASKS: "4" };
+    expect(readWorldEnvironment(script)).toMatchObject({ launcher: undefined, rank: 0, size: 1 });
+  });
+
+  it.each([
+    ["node[09-10]", "node09"],
+    ["node[3,7-9]-ib,login", "node3-ib"],
+    ["gpu1,gpu2", "gpu1"],
+    ["gpu1", "gpu1"],
+    ["rack-2-node[001-016,020]", "rack-2-node001"],
+  ])("meets on the first node of a Slurm step: %s", (list, host) => {
+    const { master } = readWorldEnvironment({ ...slurm, SLURM_STEP_NODELIST: list });
+    expect(master).toMatchObject({ host });
+    // All ranks of a step, and no others, have this port.
+    const other = (more: object) => readWorldEnvironment({ ...slurm, SLURM_PROCID: "3", ...more }).master!.port;
+    expect(other({})).toBe(master!.port);
+    expect(other({ SLURM_STEP_ID: "1" })).not.toBe(master!.port);
+    expect(other({ SLURM_JOB_ID: "4712" })).not.toBe(master!.port);
+    expect(master!.port).toBeGreaterThanOrEqual(10000);
+    expect(master!.port).toBeLessThan(30000);
+  });
+
+  it("meets on this machine where all ranks are on it", () => {
+    const here = { ...slurm, SLURM_STEP_TASKS_PER_NODE: "4" };
+    expect(readWorldEnvironment(here).master?.host).toBe("127.0.0.1");
+    expect(readWorldEnvironment({ ...here, MASTER_PORT: "4000" }).master).toEqual({ host: "127.0.0.1", port: 4000 });
+    const mpirun = { ...openMpi, OMPI_COMM_WORLD_LOCAL_SIZE: "4" };
+    expect(readWorldEnvironment(mpirun).master?.host).toBe("127.0.0.1");
+    expect(readWorldEnvironment(openMpi).master).toBeUndefined(); // on two machines, and which is the first is not said
+    expect(readWorldEnvironment({ ...pmi, MASTER_ADDR: "node0", MASTER_PORT: "1" }).master?.host).toBe("node0");
+  });
+
+  it("knows that torchrun's agent listens at MASTER_PORT itself", () => {
+    const env = { RANK: "0", WORLD_SIZE: "2", MASTER_ADDR: "node0", MASTER_PORT: "29500", TORCHELASTIC_RUN_ID: "7" };
+    expect(readWorldEnvironment(env).storeKey).toBeUndefined();
+    const agent = { ...env, TORCHELASTIC_USE_AGENT_STORE: "True", TORCHELASTIC_RESTART_COUNT: "2" };
+    expect(readWorldEnvironment(agent).storeKey).toBe("terse/7/attempt 2");
   });
 
   it.each([

@@ -1,8 +1,10 @@
-/** Which rank this process is, from what the launcher left in the environment. */
+/** Which rank this process is and where the ranks meet, from what the launcher left in the environment. */
 import { RendezvousError } from "./errors.ts";
 import { type Link, parseLink } from "./link.ts";
 
 export interface WorldEnvironment {
+  /** Who started the ranks; undefined for a world of one. */
+  readonly launcher: string | undefined;
   readonly rank: number;
   readonly size: number;
   readonly localRank: number;
@@ -13,50 +15,149 @@ export interface WorldEnvironment {
   readonly rendezvous: { host: string; port: number } | undefined;
   /** Where rank 0 holds it otherwise. */
   readonly master: { host: string; port: number } | undefined;
+  /** Torchrun's agent holds a store at `master`; rank 0 listens elsewhere and says where under this name. */
+  readonly storeKey: string | undefined;
   readonly address: string | undefined;
   readonly emulateLink: Link | undefined;
 }
 
-// torchrun's names first; then Open MPI's, those of PMI (MPICH, Intel), and Slurm's.
-const rankNames = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
-const sizeNames = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
-const localRankNames = ["LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"];
-const localSizeNames = ["LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+interface Launcher {
+  readonly name: string;
+  readonly rank: string;
+  readonly sizes: readonly string[]; // the first that is set counts
+  readonly localRank: string;
+  readonly localSize: string;
+  /** It leaves its names in other processes too: this tells that it started this one. */
+  readonly only?: string;
+}
+
+// The innermost first, so that what runs inside another launcher's job is asked before it: torchrun is started by srun, once per
+// node, and mpirun in a job of Slurm's. Names as in the launchers' manuals: torchrun, "Environment Variables"; Open MPI 5,
+// "Environment variables set for MPI applications"; MPICH's Hydra (and Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT
+// ENVIRONMENT VARIABLES". sbatch and salloc set SLURM_PROCID and SLURM_NTASKS as well, in a script that is no rank: only a step has a
+// SLURM_STEP_ID.
+const launchers: readonly Launcher[] = [
+  {
+    name: "torchrun",
+    rank: "RANK",
+    sizes: ["WORLD_SIZE"],
+    localRank: "LOCAL_RANK",
+    localSize: "LOCAL_WORLD_SIZE",
+  },
+  {
+    name: "Open MPI",
+    rank: "OMPI_COMM_WORLD_RANK",
+    sizes: ["OMPI_COMM_WORLD_SIZE"],
+    localRank: "OMPI_COMM_WORLD_LOCAL_RANK",
+    localSize: "OMPI_COMM_WORLD_LOCAL_SIZE",
+  },
+  {
+    name: "PMI",
+    rank: "PMI_RANK",
+    sizes: ["PMI_SIZE"],
+    localRank: "MPI_LOCALRANKID",
+    localSize: "MPI_LOCALNRANKS",
+  },
+  {
+    name: "Slurm",
+    rank: "SLURM_PROCID",
+    sizes: ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"],
+    localRank: "SLURM_LOCALID",
+    localSize: "SLURM_STEP_TASKS_PER_NODE",
+    only: "SLURM_STEP_ID",
+  },
+  // Of a PMIx runtime that is none of these, and that gives no size.
+  {
+    name: "PMIx",
+    rank: "PMIX_RANK",
+    sizes: ["WORLD_SIZE"],
+    localRank: "PMIX_LOCAL_RANK",
+    localSize: "PMIX_LOCAL_SIZE",
+  },
+];
 
 /** Throws RendezvousError when a variable is not a number that makes sense. Nothing set at all is a world of one rank. */
 export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): WorldEnvironment {
-  const number = (names: readonly string[]): { name: string; value: number } | undefined => {
-    const name = names.find((each) => env[each] !== undefined && env[each] !== "");
-    if (name === undefined) return undefined;
+  const isSet = (name: string) => env[name] !== undefined && env[name] !== "";
+  const number = (name: string | undefined): number | undefined => {
+    if (name === undefined || !isSet(name)) return undefined;
     if (!/^\d{1,9}$/.test(env[name]!))
       throw new RendezvousError(`${name} must be a number from 0 on, and is "${env[name]}"`);
-    return { name, value: Number(env[name]) };
+    return Number(env[name]);
   };
-  const rank = number(rankNames);
-  const size = number(sizeNames);
-  if (rank && !size && rank.value > 0)
-    throw new RendezvousError(`${rank.name} is ${rank.value}, and WORLD_SIZE is not set`);
-  if (size && size.value < 1) throw new RendezvousError(`${size.name} must be 1 or more, and is ${size.value}`);
-  if (size && !rank && size.value > 1) throw new RendezvousError(`${size.name} is ${size.value}, and RANK is not set`);
-  if (rank && size && rank.value >= size.value)
-    throw new RendezvousError(
-      `${rank.name} is ${rank.value} in a world of ${size.value}; it must be 0 to ${size.value - 1}`,
-    );
+  const sizeOf = ({ sizes }: Launcher) => sizes.find(isSet);
+  const speaks = launchers.filter(({ only }) => only === undefined || isSet(only));
+  const whole = speaks.find((each) => isSet(each.rank) && sizeOf(each) !== undefined);
+  const launcher = speaks.find((each) => isSet(each.rank) || sizeOf(each) !== undefined);
+  const rank = number(launcher?.rank);
+  const size = number(launcher && sizeOf(launcher));
+  if (launcher && launcher !== whole) {
+    // RANK=0 or WORLD_SIZE=1 alone says nothing wrong of a world of one.
+    const [have, lack] = rank === undefined ? [sizeOf(launcher)!, launcher.rank] : [launcher.rank, launcher.sizes[0]!];
+    const others = whole && ` (${whole.name} has set ${whole.rank} and ${sizeOf(whole)}: unset ${have} to go by those)`;
+    if (whole || (rank ?? 0) > 0 || (size ?? 1) > 1)
+      throw new RendezvousError(`${have} is ${env[have]}, and ${lack} is not set${others ?? ""}`);
+  }
+  if (size !== undefined && size < 1)
+    throw new RendezvousError(`${sizeOf(launcher!)} must be 1 or more, and is ${size}`);
+  if (rank !== undefined && size !== undefined && rank >= size)
+    throw new RendezvousError(`${launcher!.rank} is ${rank} in a world of ${size}; it must be 0 to ${size - 1}`);
 
-  const masterPort = number(["MASTER_PORT"]);
+  const epoch = env["TERSE_EPOCH"] ?? env["TORCHELASTIC_RESTART_COUNT"] ?? "0";
+  const masterPort = number("MASTER_PORT");
   const masterHost = env["MASTER_ADDR"];
+  // Slurm and Hydra count per node as 4(x2),3.
+  const localSize = launcher && /^\d{1,9}/.exec(env[launcher.localSize] ?? "")?.[0];
+  const here = { size: size ?? 1, localSize: localSize === undefined ? 1 : Number(localSize) };
+  const given = masterHost && masterPort !== undefined ? { host: masterHost, port: masterPort } : undefined;
   return {
-    rank: rank?.value ?? 0,
-    size: size?.value ?? 1,
-    localRank: number(localRankNames)?.value ?? 0,
-    localSize: number(localSizeNames)?.value ?? 1,
+    launcher: launcher?.name,
+    rank: rank ?? 0,
+    localRank: number(launcher?.localRank) ?? 0,
+    ...here,
     token: env["TERSE_TOKEN"] ?? "",
-    epoch: env["TERSE_EPOCH"] ?? env["TORCHELASTIC_RESTART_COUNT"] ?? "0",
+    epoch,
     rendezvous: env["TERSE_RENDEZVOUS"] ? hostAndPort(env["TERSE_RENDEZVOUS"]) : undefined,
-    master: masterHost && masterPort ? { host: masterHost, port: masterPort.value } : undefined,
+    master: given ?? (launcher && meetingPlace(launcher, here, env, masterHost, masterPort)),
+    storeKey:
+      given && env["TORCHELASTIC_USE_AGENT_STORE"] === "True"
+        ? `terse/${env["TORCHELASTIC_RUN_ID"] ?? ""}/attempt ${epoch}`
+        : undefined,
     address: env["TERSE_ADDRESS"] || undefined,
     emulateLink: env["TERSE_EMULATE_LINK"] ? emulatedLink(env["TERSE_EMULATE_LINK"]) : undefined,
   };
+}
+
+/**
+ * Where ranks meet that were told no MASTER_ADDR or no MASTER_PORT: on this machine when all are here, else on the first node of the
+ * Slurm step, where rank 0 is; at a port that the job's own name gives, below those that systems hand out.
+ */
+function meetingPlace(
+  { name }: Launcher,
+  { size, localSize }: { size: number; localSize: number },
+  env: NodeJS.ProcessEnv,
+  host: string | undefined,
+  port: number | undefined,
+): { host: string; port: number } | undefined {
+  const nodes = env["SLURM_STEP_NODELIST"] || env["SLURM_JOB_NODELIST"] || env["SLURM_NODELIST"];
+  const steps = name === "Slurm" ? [env["SLURM_JOB_ID"] || env["SLURM_JOBID"], env["SLURM_STEP_ID"]] : [];
+  const job = name === "Slurm" ? steps.join(".") : name === "Open MPI" ? env["PMIX_NAMESPACE"] : undefined;
+  const place = host || (localSize === size ? "127.0.0.1" : name === "Slurm" && nodes ? firstNode(nodes) : undefined);
+  const gate = port ?? (job ? portOf(job) : undefined);
+  return place !== undefined && gate !== undefined ? { host: place, port: gate } : undefined;
+}
+
+/** The first name of a list as Slurm writes it: `node[003-007,12],gpu1` → node003. */
+function firstNode(list: string): string {
+  const [, name, bracket, rest] = /^([^,[]*)(?:\[([^\]]*)\]([^,]*))?/.exec(list)!;
+  return `${name}${bracket?.split(/[,-]/)[0] ?? ""}${rest ?? ""}`;
+}
+
+/** 10000 to 29999, by FNV-1a of the name: two jobs on one machine rarely meet at the same. */
+function portOf(job: string): number {
+  let hash = 2166136261;
+  for (const byte of Buffer.from(job)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
+  return 10000 + (hash % 20000);
 }
 
 function emulatedLink(text: string): Link {

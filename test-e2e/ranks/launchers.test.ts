@@ -1,0 +1,104 @@
+/** Ranks started by others than us: their launchers for real where they are here, else by the names that they leave. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { hostname, networkInterfaces } from "node:os";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { freePort } from "./start-ranks.ts";
+
+const python = process.env["TERSE_PYTHON"] ?? "";
+const why = process.env["TERSE_PYTHON_MISSING"] ?? "TERSE_PYTHON is not set; ./terse test sets it";
+const node = [
+  process.execPath,
+  "--conditions=@terse/source",
+  fileURLToPath(new URL("programs/join.ts", import.meta.url)),
+];
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+});
+
+/** Nothing of a launcher that started the tests themselves. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const names = /^(RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|MPI_|SLURM_|TORCHELASTIC_|TERSE_(TOKEN|RENDEZVOUS|EPOCH))/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !names.test(name)));
+}
+
+async function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; said: string }> {
+  const [file, ...args] = command;
+  const child = spawn(file!, args, { env: { ...cleanEnvironment(), ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  started.push(child);
+  let said = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+  const code = await new Promise<number>((resolve) => child.on("close", (status) => resolve(status ?? -1)));
+  return { code, said };
+}
+
+const joined = (said: string) =>
+  [...said.matchAll(/\{"joined":(\d+),"of":(\d+)\}/g)].map(([, rank, size]) => `${rank} of ${size}`).sort();
+
+describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => {
+  const torchrun = (...options: string[]) => [python, "-m", "torch.distributed.run", "--no-python", ...options];
+
+  it("starts ranks that find each other by the store of its agent", async () => {
+    const { code, said } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...node]);
+    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+    expect(code).toBe(0);
+  });
+
+  it("starts programs one after the other, which do not meet each other's ranks", async () => {
+    const twice = ["sh", "-c", `"$@" && "$@"`, "sh", ...node];
+    const { code, said } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...twice]);
+    expect(joined(said), said).toEqual(["0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
+    expect(code).toBe(0);
+  });
+
+  it("has one agent a machine, whose ranks meet at the address that the agent was given", async (context) => {
+    const outside = Object.values(networkInterfaces())
+      .flat()
+      .find((each) => each?.family === "IPv4" && !each.internal)?.address;
+    if (!outside) return context.skip("this machine has no address but that of its loopback interface");
+    const endpoint = `--rdzv-endpoint=localhost:${await freePort()}`;
+    const place = ["--nnodes=2", "--rdzv-backend=c10d", endpoint, `--local-addr=${outside}`, "--nproc-per-node=1"];
+    const agent = () => run([...torchrun(...place), ...node], { TERSE_TOKEN: "a secret" });
+    const said = (await Promise.all([agent(), agent()])).map((each) => each.said).join("");
+    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+  });
+});
+
+describe("srun's names", () => {
+  // What srun(1) sets in a task of step 0 of job 4711, on one node.
+  const task = (rank: number, job: number): NodeJS.ProcessEnv => ({
+    SLURM_JOB_ID: `${job}`,
+    SLURM_JOBID: `${job}`,
+    SLURM_STEP_ID: "0",
+    SLURM_STEPID: "0",
+    SLURM_PROCID: `${rank}`,
+    SLURM_LOCALID: `${rank}`,
+    SLURM_NODEID: "0",
+    SLURM_NTASKS: "2",
+    SLURM_NPROCS: "2",
+    SLURM_STEP_NUM_TASKS: "2",
+    SLURM_STEP_TASKS_PER_NODE: "2",
+    SLURM_STEP_NUM_NODES: "1",
+    SLURM_NODELIST: hostname(),
+    SLURM_JOB_NODELIST: hostname(),
+    SLURM_STEP_NODELIST: hostname(),
+    SLURM_LAUNCH_NODE_IPADDR: "127.0.0.1",
+  });
+
+  it("let ranks find each other, without any other variable", async () => {
+    const outcomes = await Promise.all([0, 1].map((rank) => run(node, task(rank, process.pid))));
+    const said = outcomes.map((each) => each.said).join("");
+    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+  });
+
+  it("make rank 0 ask for a token where the step has several nodes", async () => {
+    const two = { SLURM_STEP_TASKS_PER_NODE: "1(x2)", SLURM_STEP_NODELIST: `${hostname()},elsewhere` };
+    const { code, said } = await run(node, { ...task(0, process.pid), ...two });
+    expect(said).toMatch(/would listen on \S+ without a token; set TERSE_TOKEN to the same secret for all ranks/);
+    expect(code).toBe(1);
+  });
+});
