@@ -15,8 +15,9 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  // A rank of a launcher's (ours, torchrun, mpirun, srun), or the only process. Loaded here, after the line above that ends orphans: libtorch takes a moment to open.
+  // Loaded here, after the line above that ends orphans: libtorch takes a moment to open.
   if (args.command === "sample") return (await import("./sample.ts")).sample(args);
+  // Some launcher (ours, torchrun, mpirun, srun) has made this process a rank.
   if (readWorldEnvironment().launcher !== undefined) return (await import("./rank.ts")).runRank(args);
   return (await import("./launcher.ts")).launch(args);
 }
