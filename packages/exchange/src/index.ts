@@ -1,4 +1,5 @@
 export { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
+export type { EncodeOptions } from "./chunks.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
 export {
   crossing,
@@ -12,8 +13,26 @@ export {
 } from "./cost-model/table-one.ts";
 export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, type Tie } from "./exchange.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
+export {
+  type LevelsOptions,
+  type SumOfLevelsOptions,
+  signOfLevels,
+  signOfLevelsCost,
+  sumOfLevels,
+  sumOfLevelsCost,
+  sumOfLevelsDirect,
+  sumOfLevelsDirectCost,
+} from "./schemes/levels.ts";
 export { majority, majorityBytes, majorityCost } from "./schemes/majority.ts";
 export { majorityOrZero, majorityOrZeroBytes, majorityOrZeroCost } from "./schemes/majority-or-zero.ts";
 export { mean, meanBytes, meanCost } from "./schemes/mean.ts";
+export {
+  type ErrorCompensation,
+  meanErrorCompensated,
+  meanErrorCompensatedCost,
+  ownedElements,
+} from "./schemes/mean-error-compensated.ts";
+export { type SparseOptions, sparse, sparseCost } from "./schemes/sparse.ts";
+export { type SumOptions, sum, sumCost } from "./schemes/sum.ts";
 export { tally, tallyBytes, tallyCost } from "./schemes/tally.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";

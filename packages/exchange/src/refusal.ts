@@ -4,10 +4,18 @@
  */
 import type { Group } from "@terse/collectives";
 
-export type RefusalReason = "the loss is not finite" | "the gradient is not finite";
+export type RefusalReason =
+  | "the loss is not finite"
+  | "the gradient is not finite"
+  | "a value is beyond what its codec can write";
 
 /** As notes: 0 says nothing. */
-const reasons = [undefined, "the loss is not finite", "the gradient is not finite"] as const;
+const reasons = [
+  undefined,
+  "the loss is not finite",
+  "the gradient is not finite",
+  "a value is beyond what its codec can write",
+] as const;
 
 export function noteOf(reason: RefusalReason): number {
   return reasons.indexOf(reason);

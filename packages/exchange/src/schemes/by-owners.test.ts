@@ -1,0 +1,104 @@
+import { type Codec, dctTopK, int8, l1, linf, scaledSign, terngrad, topK } from "@terse/codecs";
+import { type Group, loopback } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import {
+  type CostOf,
+  meanErrorCompensated,
+  meanErrorCompensatedCost,
+  ownedElements,
+  scratchOf,
+  signOfLevels,
+  signOfLevelsCost,
+  sparse,
+  sparseCost,
+  sum,
+  sumCost,
+  sumOfLevels,
+  sumOfLevelsCost,
+  sumOfLevelsDirect,
+  sumOfLevelsDirectCost,
+} from "../index.ts";
+
+interface Scheme {
+  run: (group: Group, x: Float32Array) => Promise<unknown>;
+  cost: CostOf;
+}
+
+const draws = { seed: 1, step: 2 };
+
+const levels = (codec: Codec): Record<string, Scheme> => ({
+  [`sum of levels, ${codec.name}`]: {
+    run: (group, x) => sumOfLevels(group, x, { codec, into: new Float32Array(x.length), ...draws }),
+    cost: (n, ranks, rank) => sumOfLevelsCost(n, ranks, rank, codec),
+  },
+  [`direct sum of levels, ${codec.name}`]: {
+    run: (group, x) => sumOfLevelsDirect(group, x, { codec, into: new Float32Array(x.length), ...draws }),
+    cost: (n, ranks, rank) => sumOfLevelsDirectCost(n, ranks, rank, codec),
+  },
+  [`sign of levels, ${codec.name}`]: {
+    run: (group, x) => signOfLevels(group, x, { codec, ...draws }),
+    cost: (n, ranks, rank) => signOfLevelsCost(n, ranks, rank, codec),
+  },
+});
+
+const summed = (what: string, codec: Codec): Record<string, Scheme> => ({
+  [`sum, ${what}`]: {
+    run: (group, x) => sum(group, x, { codec, into: new Float32Array(x.length), ...draws }),
+    cost: (n, ranks, rank) => sumCost(n, ranks, rank, codec),
+  },
+});
+
+const compensated = (what: string, codec: Codec): Record<string, Scheme> => ({
+  [`error-compensated mean, ${what}`]: {
+    run: (group, x) =>
+      meanErrorCompensated(group, x, {
+        codec,
+        into: new Float32Array(x.length),
+        workerError: new Float32Array(x.length),
+        serverError: new Float32Array(ownedElements(x.length, group.size, group.rank, codec)),
+        ...draws,
+      }),
+    cost: (n, ranks, rank) => meanErrorCompensatedCost(n, ranks, rank, codec),
+  },
+});
+
+const few = (what: string, codec: Codec): Record<string, Scheme> => ({
+  [`sparse, ${what}`]: {
+    run: (group, x) => sparse(group, x, { codec, into: new Float32Array(x.length) }),
+    cost: (n, ranks, rank) => sparseCost(n, ranks, rank, codec),
+  },
+});
+
+const schemes: Record<string, Scheme> = {
+  ...levels(l1({ bits: 3, unscaled: true })),
+  ...levels(linf({ bits: 8, unscaled: true, block: 40 })),
+  ...summed("int8", int8()),
+  ...summed("int8 in blocks", int8({ block: 100 })),
+  ...summed("l1", l1({ bits: 5, block: 64 })),
+  ...compensated("scaled sign", scaledSign() as Codec),
+  ...compensated("scaled sign in blocks", scaledSign({ block: 24 }) as Codec),
+  ...compensated("terngrad", terngrad() as Codec),
+  ...compensated("cosines", dctTopK({ block: 16, k: 3 })),
+  ...few("top-k", topK({ k: 1 })),
+  ...few("cosines", dctTopK({ block: 64, k: 8 })),
+};
+
+const lengths = [0, 1, 63, 64, 65, 1000];
+const long = 100_003;
+
+describe.each(Object.entries(schemes))("the closed forms of %s", (_, { run, cost }) => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9])("say what the counters of %i ranks say", async (ranks) => {
+    for (const n of ranks === 3 || ranks === 4 ? [...lengths, long] : lengths) {
+      const groups = loopback(ranks);
+      const results = await Promise.all(groups.map((group) => run(group, new Float32Array(n).fill(group.rank + 1))));
+      for (const group of groups) {
+        const { bytes, messages } = group.sent();
+        const counted = { bytes, messages, peakBytes: scratchOf(group).peak };
+        expect(counted, `n = ${n}, rank ${group.rank}`).toEqual(cost(n, ranks, group.rank));
+      }
+      for (const result of results) (result as Disposable | undefined)?.[Symbol.dispose]();
+      expect(groups.map((group) => scratchOf(group).live)).toEqual(groups.map(() => 0));
+      await Promise.all(groups.map((group) => group.close()));
+    }
+  });
+});

@@ -1,0 +1,205 @@
+/**
+ * Levels of several ranks, summed as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2 and §6,
+ * https://arxiv.org/abs/2411.16462
+ *
+ *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; every rank is measured by its own mean, so all count alike   (l1 or linf, unscaled)
+ *   Σ q_r                exactly; in Lion Cub the update is its sign, and 0 does not move
+ *
+ * Three ways, which give the same Σ q:
+ *
+ *   direct         the paper's: fields so wide that nothing carries, P (2^p − 1) ≤ 2^w − 1, in one summing all-reduce
+ *   owners         p bits up; each chunk's owner sums, and its whole numbers go down in the narrowest fields that hold P s
+ *   sign           p bits up; only the sign of the sum comes down, as two planes of bits
+ *
+ * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks of 5 bits: 16, 13, 7.
+ * Messages: direct 1 (P − 1 while small), the others 2 (P − 1). The direct sum has no headers for refusals: they ride behind the fields,
+ * one element a rank.
+ */
+import { type Codec, codecNamed, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
+import { allReduceBytes, type Group } from "@terse/collectives";
+import { Bits, bytesOf, Ternary } from "../bits.ts";
+import { type Chunks, checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { checkNotes } from "../refusal.ts";
+import { scratchOf } from "../scratch.ts";
+import { byOwners, byOwnersCost, type Delivery, noteOfFailure } from "./by-owners.ts";
+
+export interface LevelsOptions extends EncodeOptions {
+  /** l1 or linf with `unscaled`; what it says of ranks and width is set here. */
+  readonly codec: Codec;
+}
+
+export interface SumOfLevelsOptions extends LevelsOptions {
+  /** Σ q, times `scale`, is added to these n floats. */
+  readonly into: Floats;
+  readonly scale?: number | undefined;
+}
+
+/** into += scale · Σ q by a summing all-reduce. RangeError where no field has room for the sum of this many ranks. */
+export async function sumOfLevelsDirect(group: Group, x: Floats, options: SumOfLevelsOptions, note = 0): Promise<void> {
+  const { size, rank } = group;
+  const { into, scale = 1 } = options;
+  const codec = summable(options.codec, size);
+  checkOptions("levels", codec, x.length, options);
+  checkLength("sumOfLevelsDirect", "into", into, x.length, "as x has");
+  const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
+  using loan = scratchOf(group).loan(elementBytes * elements);
+  const wire = loan.bytes.fill(0);
+  const fields = wire.subarray(0, fieldBytes);
+  const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
+  const notes = summed.subarray(elements - size);
+
+  const chunks = chunksOf(codec, x.length, 1);
+  const failure = noteOfFailure(() => codec.encode(fields, x, chunks.call(options, rank)));
+  if (failure) fields.fill(0); // what is left of it could carry into the notes
+  notes[rank] = note || failure;
+  await group.allReduce(summed, "sum");
+  checkNotes([...notes]);
+  codec.decodeAdd(into, fields, { scale });
+}
+
+export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+  const { elementBytes, elements } = layout(summable(codec, ranks), n, ranks);
+  return costOf([allReduceBytes(elements, elementBytes, ranks, rank)], elementBytes * elements);
+}
+
+/** into += scale · Σ q by way of owners. RangeError where a down field, 8 bits or f16's whole numbers up to 2048, has no room for it. */
+export async function sumOfLevels(
+  group: Group,
+  x: Floats,
+  options: SumOfLevelsOptions,
+  note = 0,
+  gather: Group = group,
+): Promise<void> {
+  await byOwners(group, [levelsSummed(group, x, options)], note, gather);
+}
+
+/** One vector's part in a joint message. */
+export function levelsSummed(group: Group, x: Floats, options: SumOfLevelsOptions): Delivery {
+  const { into, scale = 1 } = options;
+  checkLength("sumOfLevels", "into", into, x.length, "as x has");
+  const { delivery, chunks, down } = levelsUp(group, x, options, wholeNumbers(options.codec, group.size));
+  return {
+    ...delivery,
+    finish(results) {
+      for (const [r, wire] of results.entries())
+        if (wire.length > 0) down.decodeAdd(sliceOf(into, chunks.starts[r]!, chunks.starts[r + 1]!), wire, { scale });
+    },
+  };
+}
+
+export function sumOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+  return levelsCost(n, ranks, rank, codec, wholeNumbers(codec, ranks));
+}
+
+/** sign(Σ q): −1, 0 or +1, the same bits on every rank, for any number of ranks. */
+export async function signOfLevels(
+  group: Group,
+  x: Floats,
+  options: LevelsOptions,
+  note = 0,
+  gather: Group = group,
+): Promise<Ternary> {
+  const part = levelsVoted(group, x, options);
+  await byOwners(group, [part.delivery], note, gather);
+  return part.result();
+}
+
+/** One vector's part in a joint message, and what came of it afterwards. */
+export function levelsVoted(group: Group, x: Floats, options: LevelsOptions) {
+  const { delivery, chunks } = levelsUp(group, x, options, ternary);
+  let voted: Ternary | undefined;
+  return {
+    delivery: {
+      ...delivery,
+      finish(results: readonly Uint8Array[]) {
+        const scratch = scratchOf(group);
+        voted = new Ternary(new Bits(x.length, scratch), new Bits(x.length, scratch));
+        for (const [r, wire] of results.entries()) {
+          const at = chunks.starts[r]! / 8;
+          voted.plus.wire.set(wire.subarray(0, wire.length / 2), at);
+          voted.nonzero.wire.set(wire.subarray(wire.length / 2), at);
+        }
+      },
+    },
+    result: (): Ternary => voted!,
+  };
+}
+
+export function signOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+  const cost = levelsCost(n, ranks, rank, codec, ternary);
+  const wires = 2 * Math.ceil(n / 8); // all that came down, while it becomes planes
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, wires + 2 * bytesOf(n)) };
+}
+
+/** Levels go up p bits wide; the owner writes Σ q with `down`. */
+function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) {
+  const { rank, size } = group;
+  checkOptions("levels", options.codec, x.length, options);
+  const chunks = chunksUp(options.codec, x.length, size);
+  const mine = chunks.lengthOf(rank);
+  const downBytes = (r: number) => (chunks.lengthOf(r) === 0 ? 0 : down.wireBytes(chunks.lengthOf(r)));
+  const delivery: Omit<Delivery, "finish"> = {
+    up: chunks.sizes,
+    down: Array.from({ length: size }, (_, r) => downBytes(r)),
+    write: (outgoing) =>
+      chunks.write(outgoing, scratchOf(group), (codec, wire, begin, end) =>
+        codec.encode(wire, sliceOf(x, begin, end), chunks.call(options, rank, begin, end)),
+      ),
+    reduce(incoming, result) {
+      if (mine === 0) return;
+      using loan = scratchOf(group).loan(4 * mine);
+      const Σq = loan.floats.fill(0); // whole numbers, exact in fp32
+      chunks.add(rank, incoming, Σq, {}, 1);
+      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // count asks what a zero is, and of more than one bit never uses it
+    },
+  };
+  return { delivery, chunks, down };
+}
+
+function levelsCost(n: number, ranks: number, rank: number, codec: Codec, down: Codec): Cost {
+  const chunks = chunksUp(codec, n, ranks);
+  const sizes = chunks.sizes.map((_, r) => (chunks.lengthOf(r) === 0 ? 0 : down.wireBytes(chunks.lengthOf(r))));
+  const memory = { writing: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
+  return byOwnersCost(chunks.sizes, sizes, rank, memory);
+}
+
+/** The levels as they go up: p bits wide, one rank's. */
+function chunksUp(codec: Codec, n: number, ranks: number): Chunks {
+  return chunksOf(summable(codec, 1), n, ranks);
+}
+
+/** The codec with room for the sum of so many ranks. */
+function summable(codec: Codec, ranks: number): Codec {
+  const { name, parameters } = codec;
+  if ((name !== "l1" && name !== "linf") || !parameters.unscaled)
+    throw new RangeError(
+      `levels: ${name} ${JSON.stringify(parameters)} cannot be summed as whole numbers; take l1 or linf with unscaled, or \`sum\`.`,
+    );
+  const known = withRoom.get(codec) ?? new Map<number, Codec>();
+  withRoom.set(codec, known);
+  const { width, ranks: given, ...own } = parameters;
+  const roomy = known.get(ranks) ?? codecNamed(name, { ...own, ranks });
+  known.set(ranks, roomy);
+  return roomy;
+}
+
+const withRoom = new WeakMap<Codec, Map<number, Codec>>();
+
+/** The narrowest codec that writes every whole number from −P s to P s. */
+function wholeNumbers(codec: Codec, ranks: number): Codec {
+  const { bits } = codec.parameters;
+  const most = ranks * (2 ** (bits! - 1) - 1);
+  for (let wide = bits!; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
+  if (most <= 2048) return f16;
+  throw new RangeError(
+    `sumOfLevels: ${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to 2048: take fewer bits, or the direct sum.`,
+  );
+}
+
+/** What the direct sum adds up: fields, and behind them one element a rank for refusals. */
+function layout(codec: Codec, n: number, ranks: number) {
+  const fieldBytes = codec.wireBytes(n);
+  const elementBytes = codec.parameters.width === 16 ? 2 : 1;
+  return { fieldBytes, elementBytes, elements: fieldBytes / elementBytes + ranks };
+}

@@ -1,0 +1,255 @@
+import { type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
+import { describe, expect, it } from "vitest";
+import { meanErrorCompensated, meanErrorCompensatedCost, ownedElements, StepRefusedError } from "../index.ts";
+import { onRanks } from "../testing.ts";
+
+/** Between −1 and 1, nowhere near 0, and none like another. */
+function value(rank: number, step: number, i: number): number {
+  const x = Math.sin(i * 12.9898 + rank * 78.233 + step * 37.719) * 43758.5453;
+  const fraction = x - Math.floor(x);
+  return Math.fround(fraction < 0.5 ? -1 + 1.8 * fraction : -0.8 + 1.8 * fraction);
+}
+
+const vector = (rank: number, step: number, n: number) =>
+  Float32Array.from({ length: n }, (_, i) => value(rank, step, i));
+const rms = (x: readonly number[]) => Math.sqrt(x.reduce((sum, v) => sum + v * v, 0) / x.length);
+const norm = (x: ArrayLike<number>) => Math.sqrt(Array.from(x).reduce((sum, v) => sum + v * v, 0));
+const signs = (x: ArrayLike<number>) => Array.from(x, (v) => (v < 0 ? "-" : "+")).join("");
+const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+const lengths = [0, 1, 63, 64, 65, 1000];
+
+describe("the error-compensated mean", () => {
+  it("gives DeepSpeed's scales, signs and errors for two steps on two ranks", async () => {
+    const results = await onRanks(2, async (group) => {
+      const x = Float32Array.from({ length: 16 }, (_, k) => Math.sin(k + 1 + 0.5 * group.rank));
+      const [workerError, serverError] = [new Float32Array(16), new Float32Array(8)];
+      const steps = [];
+      for (let step = 0; step < 2; step++) {
+        const into = new Float32Array(16);
+        await meanErrorCompensated(group, x, { into, workerError, serverError });
+        steps.push({ into, e: norm(workerError), f: norm(serverError) });
+      }
+      return steps;
+    });
+    const expected = [
+      {
+        scales: [0.61362696, 0.6627913],
+        signs: "++---+++----+++-",
+        e: [1.12984865, 1.33867742],
+        f: [0.89359049, 0.67028745],
+      },
+      {
+        scales: [0.86332479, 0.81533844],
+        signs: "+++---+++---+++-",
+        e: [1.84443197, 1.51279667],
+        f: [0.36248736, 1.51207044],
+      },
+    ];
+    for (const [rank, steps] of results.entries())
+      for (const [t, { into, e, f }] of steps.entries()) {
+        expect(signs(into)).toBe(expected[t]!.signs);
+        for (const [i, v] of into.entries()) expect(Math.abs(v)).toBeCloseTo(expected[t]!.scales[i >> 3]!, 6);
+        expect(e).toBeCloseTo(expected[t]!.e[rank]!, 6);
+        expect(f).toBeCloseTo(expected[t]!.f[rank]!, 6);
+      }
+  });
+
+  /** Algorithm 1 of 1-bit Adam in float64: what each rank keeps, what each owner keeps, and what all get. */
+  function oracle(x: number[][], e: number[][], f: number[], starts: readonly number[]) {
+    const P = x.length;
+    const sent = x.map((of, r) => {
+      const v = of.map((xi, i) => xi + e[r]![i]!);
+      const scale = rms(v);
+      return { v, a: v.map((vi) => (vi >= 0 ? scale : -scale)) };
+    });
+    if (P === 1) return { out: sent[0]!.a, e: [sent[0]!.v.map((vi, i) => vi - sent[0]!.a[i]!)], f };
+    const v = f.map((fi, i) => sent.reduce((sum, { a }) => sum + a[i]! / P, fi));
+    const out = v.slice();
+    for (let r = 0; r < P; r++) {
+      const chunk = v.slice(starts[r], starts[r + 1]);
+      const scale = rms(chunk);
+      for (let i = starts[r]!; i < starts[r + 1]!; i++) out[i] = v[i]! >= 0 ? scale : -scale;
+    }
+    return { out, e: sent.map(({ v, a }) => v.map((vi, i) => vi - a[i]!)), f: v.map((vi, i) => vi - out[i]!) };
+  }
+
+  it.each(worlds)("is Algorithm 1 of 1-bit Adam written in float64, on %i ranks", async (ranks) => {
+    for (const n of ranks === 3 ? [...lengths, 100_003] : lengths) {
+      const owned = Array.from({ length: ranks }, (_, r) => ownedElements(n, ranks, r));
+      const starts = [0, ...owned.map((_, r) => owned.slice(0, r + 1).reduce((a, b) => a + b, 0))];
+      // Errors so far apart from the ranks' ± scales that no sum comes near 0, where fp32 could take the other sign.
+      const before = Float32Array.from({ length: n }, (_, i) => 3 * value(77, 0, i) + Math.sign(value(77, 0, i)));
+      const got = await onRanks(ranks, async (group) => {
+        const into = new Float32Array(n);
+        const workerError = vector(group.rank, 5, n).map((v) => v / 16);
+        const serverError = before.slice(starts[group.rank]!, ranks === 1 ? 0 : starts[group.rank + 1]!);
+        await meanErrorCompensated(group, vector(group.rank, 0, n), { into, workerError, serverError });
+        return { into, workerError, serverError };
+      });
+      const all = (of: (r: number) => ArrayLike<number>) => Array.from({ length: ranks }, (_, r) => Array.from(of(r)));
+      const expected = oracle(
+        all((r) => vector(r, 0, n)),
+        all((r) => vector(r, 5, n).map((v) => v / 16)),
+        Array.from(before),
+        starts,
+      );
+      for (const [r, { into, workerError, serverError }] of got.entries()) {
+        expect(into).toEqual(got[0]!.into);
+        expect(worst(into, expected.out)).toBeLessThan(2e-6);
+        expect(worst(workerError, expected.e[r]!)).toBeLessThan(1e-6);
+        if (ranks > 1) expect(worst(serverError, expected.f.slice(starts[r], starts[r + 1]))).toBeLessThan(2e-6);
+      }
+    }
+  });
+
+  const codecs: Record<string, Codec> = {
+    "one scale": scaledSign() as Codec,
+    blocks: scaledSign({ block: 40 }) as Codec,
+    segments: scaledSign({ segments: [7, 0, 90, 203] }) as Codec,
+    "8 bits": int8({ block: 20 }),
+    "3 bits": l1({ bits: 3, segments: [150, 150] }),
+    "4 bits, drawn": linf({ bits: 4 }) as Codec,
+    qsgd: qsgd({ bits: 5, block: 30 }) as Codec,
+    halves: f16,
+    terngrad: terngrad() as Codec,
+    "top-k": topK({ k: 20 }),
+    cosines: dctTopK({ block: 10, k: 4 }),
+  };
+
+  it.each(Object.entries(codecs))(
+    "loses nothing in 40 steps: outputs and errors are the inputs, %s",
+    async (_, codec) => {
+      const n = 300;
+      const steps = 40;
+      for (const ranks of worlds) {
+        const results = await onRanks(ranks, async (group) => {
+          const into = new Float32Array(n);
+          const workerError = new Float32Array(n);
+          const serverError = new Float32Array(ownedElements(n, ranks, group.rank, codec));
+          for (let step = 0; step < steps; step++) {
+            const x = vector(group.rank, step, n);
+            await meanErrorCompensated(group, x, { into, workerError, serverError, codec, seed: 3, step });
+          }
+          return { into, workerError, serverError };
+        });
+        for (const { into } of results) expect(into).toEqual(results[0]!.into);
+        const f = results.flatMap(({ serverError }) => [...serverError]);
+        const errors = results[0]!.into.map((out, i) => {
+          const e = results.reduce((sum, { workerError }) => sum + workerError[i]!, 0) / ranks;
+          let inputs = 0;
+          for (let step = 0; step < steps; step++) for (let r = 0; r < ranks; r++) inputs += value(r, step, i) / ranks;
+          return Math.abs(out + e + (f[i] ?? 0) - inputs);
+        });
+        expect(Math.max(...errors)).toBeLessThan(1e-6 * steps);
+        expect(norm(results[0]!.workerError)).toBeGreaterThan(0);
+      }
+    },
+  );
+
+  it("draws otherwise on every rank and in every step, and the same again for the same seed", async () => {
+    const codec = terngrad() as Codec;
+    const run = (seed: number, step: number) =>
+      onRanks(2, async (group) => {
+        const n = 256;
+        const e = new Float32Array(n);
+        const serverError = new Float32Array(ownedElements(n, 2, group.rank, codec));
+        const x = Float32Array.from({ length: n }, (_, i) => (i % 128 === 0 ? 1 : 0.5));
+        await meanErrorCompensated(group, x, {
+          into: new Float32Array(n),
+          workerError: e,
+          serverError,
+          codec,
+          seed,
+          step,
+        });
+        return [...e];
+      });
+    const [first, second] = await run(1, 0);
+    expect(second).not.toEqual(first);
+    expect((await run(1, 1))[0]).not.toEqual(first);
+    expect((await run(2, 0))[0]).not.toEqual(first);
+    expect((await run(1, 0))[0]).toEqual(first);
+  });
+
+  it("keeps held lanes out of scales, errors and result", async () => {
+    const n = 70;
+    const hold = new Uint8Array(9);
+    for (const i of [0, 1, 8, 33, 69]) hold[i >> 3]! |= 1 << (i & 7);
+    const is = (i: number) => (hold[i >> 3]! >> (i & 7)) & 1;
+    const run = (at: number) =>
+      onRanks(3, async (group) => {
+        const x = vector(group.rank, 0, n).map((v, i) => (is(i) ? at : v));
+        const into = new Float32Array(n);
+        const serverError = new Float32Array(ownedElements(n, 3, group.rank));
+        await meanErrorCompensated(group, x, { into, workerError: new Float32Array(n), serverError, hold });
+        return [...into];
+      });
+    const [small] = await run(0);
+    const [large] = await run(1000);
+    expect(large).toEqual(small);
+    for (const [i, v] of small!.entries()) expect(v === 0).toBe(is(i) === 1);
+  });
+
+  it("lets all ranks stop together when one has a NaN, or a sum that its owner cannot write", async () => {
+    for (const ranks of [1, 2, 3]) {
+      const outcomes = await onRanks(ranks, async (group) => {
+        const x = vector(group.rank, 0, 100);
+        if (group.rank === ranks - 1) x[17] = Number.NaN;
+        const into = new Float32Array(100);
+        const serverError = new Float32Array(ownedElements(100, ranks, group.rank));
+        const error = await meanErrorCompensated(group, x, {
+          into,
+          workerError: new Float32Array(100),
+          serverError,
+        }).catch((error: unknown) => error);
+        return { error, into };
+      });
+      for (const { error, into } of outcomes) {
+        expect(error).toBeInstanceOf(StepRefusedError);
+        expect((error as Error).message).toContain(`rank ${ranks - 1} refuses the step: the gradient is not finite`);
+        expect(into).toEqual(new Float32Array(100));
+      }
+    }
+    const beyond = await onRanks(3, (group) => {
+      const x = new Float32Array(100).fill(3e38);
+      const serverError = new Float32Array(ownedElements(100, 3, group.rank)).fill(group.rank === 1 ? 3e38 : 0);
+      const options = { into: new Float32Array(100), workerError: new Float32Array(100), serverError };
+      return meanErrorCompensated(group, x, options).catch((error: Error) => error.message);
+    });
+    for (const message of beyond) expect(message).toContain("rank 1 refuses the step: the gradient is not finite");
+  });
+
+  it("says which length does not fit before anything is sent", async () => {
+    const messages = await onRanks(2, async (group) => {
+      const options = {
+        into: new Float32Array(10),
+        workerError: new Float32Array(10),
+        serverError: new Float32Array(10),
+      };
+      const error = await meanErrorCompensated(group, new Float32Array(10), options).catch(
+        (error: Error) => error.message,
+      );
+      const bare = terngrad() as Codec;
+      const drawn = await meanErrorCompensated(group, new Float32Array(10), { ...options, codec: bare }).catch(
+        (error: Error) => error.message,
+      );
+      return [error, drawn, group.sent().messages];
+    });
+    expect(messages[0]![0]).toBe(
+      "meanErrorCompensated: serverError has 10 floats, and must have 8, what rank 0 of 2 owns: ask ownedElements.",
+    );
+    expect(messages[1]![0]).toContain("serverError has 10 floats, and must have 2, what rank 1 of 2 owns");
+    expect(messages[0]![1]).toContain("seed is undefined, and terngrad draws");
+    expect(messages[0]![2]).toBe(0);
+  });
+
+  it("sends a 32nd of what a 32-bit mean sends", () => {
+    const n = 124_000_000;
+    expect((2 * 7 * 4 * n) / 8 / meanErrorCompensatedCost(n, 8, 0).bytes).toBeCloseTo(32, 3);
+  });
+});
+
+const worst = (got: ArrayLike<number>, expected: ArrayLike<number>) => {
+  expect(got.length).toBe(expected.length);
+  return Array.from(got).reduce((most, v, i) => Math.max(most, Math.abs(v - expected[i]!)), 0);
+};

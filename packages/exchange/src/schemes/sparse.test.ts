@@ -1,0 +1,140 @@
+import { type Codec, dctTopK, scaledSign, topK } from "@terse/codecs";
+import { describe, expect, it } from "vitest";
+import { StepRefusedError, sparse, sparseCost } from "../index.ts";
+import { onRanks } from "../testing.ts";
+
+const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+/** Multiples of 2520, which 1 to 9 ranks share exactly, and no two magnitudes alike. */
+const value = (rank: number, step: number, i: number) =>
+  2520 * (((i * 389 + rank * 101 + step * 57) % 1009) + 1) * ((i + rank + step) % 2 === 0 ? 1 : -1);
+
+const vector = (rank: number, step: number, n: number) =>
+  Float32Array.from({ length: n }, (_, i) => value(rank, step, i));
+
+/** The k largest magnitudes, the others 0. */
+function kept(x: readonly number[], k: number): number[] {
+  const least = [...x].map(Math.abs).sort((a, b) => b - a)[k - 1]!;
+  let left = k;
+  return x.map((v) => (Math.abs(v) >= least && left-- > 0 ? v : 0));
+}
+
+/** Orthonormal DCT-II, and back, from the definition. */
+const cosine = (L: number, k: number, i: number) =>
+  Math.sqrt((k === 0 ? 1 : 2) / L) * Math.cos((Math.PI * k * (2 * i + 1)) / (2 * L));
+const dct = (x: readonly number[]) => x.map((_, k) => x.reduce((sum, v, i) => sum + v * cosine(x.length, k, i), 0));
+const inverse = (X: readonly number[]) => X.map((_, i) => X.reduce((sum, v, k) => sum + v * cosine(X.length, k, i), 0));
+
+describe("the sparse mean", () => {
+  it.each(worlds)("is the mean of what was kept, exactly, on %i ranks", async (ranks) => {
+    for (const n of [1, 63, 64, 65, 1000])
+      for (const k of [1, Math.ceil(n / 10), n]) {
+        const got = await onRanks(ranks, async (group) => {
+          const into = new Float32Array(n).fill(1);
+          await sparse(group, vector(group.rank, 0, n), { codec: topK({ k }), into });
+          return [...into];
+        });
+        const sent = Array.from({ length: ranks }, (_, r) => kept([...vector(r, 0, n)], k));
+        for (const into of got)
+          for (const [i, v] of into.entries()) {
+            const mean = sent.reduce((sum, x) => sum + x[i]!, 0) / ranks;
+            expect(Math.abs(v - 1 - mean)).toBeLessThanOrEqual(1 + 3e-7 * Math.abs(mean));
+          }
+        for (const into of got) expect(into).toEqual(got[0]);
+        if (ranks === 2 || ranks === 4)
+          expect(got[0]).toEqual(
+            sent[0]!.map((_, i) => Math.fround(1 + 0) + sent.reduce((sum, x) => sum + x[i]!, 0) / ranks),
+          );
+      }
+  });
+
+  it.each(worlds)("keeps in the error what was not sent, on %i ranks: nothing is lost", async (ranks) => {
+    const [n, k, steps] = [200, 7, 12];
+    const got = await onRanks(ranks, async (group) => {
+      const [into, error] = [new Float32Array(n), new Float32Array(n)];
+      for (let step = 0; step < steps; step++)
+        await sparse(
+          group,
+          vector(group.rank, step, n).map((v) => v / 2520),
+          { codec: topK({ k }), into, error },
+        );
+      return { into, error };
+    });
+    for (let i = 0; i < n; i++) {
+      let inputs = 0;
+      for (let step = 0; step < steps; step++)
+        for (let r = 0; r < ranks; r++) inputs += value(r, step, i) / 2520 / ranks;
+      const waiting = got.reduce((sum, { error }) => sum + error[i]!, 0) / ranks;
+      expect(Math.abs(got[0]!.into[i]! + waiting - inputs)).toBeLessThan(0.01);
+    }
+    expect(Math.max(...got[0]!.error.map(Math.abs))).toBeGreaterThan(0);
+  });
+
+  it("is DeMo's: the mean of the largest cosines of every chunk", async () => {
+    const [n, block, k] = [96, 16, 3];
+    for (const ranks of [1, 2, 5]) {
+      const got = await onRanks(ranks, async (group) => {
+        const into = new Float32Array(n);
+        await sparse(
+          group,
+          vector(group.rank, 0, n).map((v) => v / 2520),
+          { codec: dctTopK({ block, k }), into },
+        );
+        return into;
+      });
+      const mean = new Array<number>(n).fill(0);
+      for (let r = 0; r < ranks; r++)
+        for (let at = 0; at < n; at += block) {
+          const chunk = [...vector(r, 0, n).subarray(at, at + block)].map((v) => v / 2520);
+          for (const [i, v] of inverse(kept(dct(chunk), k)).entries()) mean[at + i]! += v / ranks;
+        }
+      for (const into of got) expect(into).toEqual(got[0]);
+      expect(Math.max(...mean.map((v, i) => Math.abs(v - got[0]![i]!)))).toBeLessThan(1e-3);
+    }
+  });
+
+  it("decodes DeMo's golden chunk", async () => {
+    const [into] = await onRanks(1, async (group) => {
+      const into = new Float32Array(8);
+      await sparse(group, Float32Array.of(1, -2, 3, 0.5, -0.25, 4, -1, 2), {
+        codec: dctTopK({ block: 8, k: 2 }),
+        into,
+      });
+      return into;
+    });
+    const golden = [1.8908155, -1.4707012, 3.2832012, -0.07831556, -0.07831556, 3.2832012, -1.4707012, 1.8908155];
+    for (const [i, v] of golden.entries()) expect(into![i]).toBeCloseTo(v, 6);
+  });
+
+  it("takes a codec that asks what a zero is, and holds lanes", async () => {
+    const hold = Uint8Array.of(0b00000010);
+    const got = await onRanks(2, async (group) => {
+      const into = new Float32Array(4);
+      await sparse(group, Float32Array.of(1, 99, -1, 1), { codec: scaledSign() as Codec, into, hold });
+      return [...into];
+    });
+    for (const into of got) expect(into).toEqual([1, 0, -1, 1]);
+  });
+
+  it("lets all ranks stop together when one has a NaN, and keeps its error", async () => {
+    for (const ranks of [1, 3]) {
+      const outcomes = await onRanks(ranks, async (group) => {
+        const x = vector(group.rank, 0, 20);
+        if (group.rank === 0) x[3] = Number.NaN;
+        const [into, error] = [new Float32Array(20), new Float32Array(20).fill(5)];
+        const thrown: unknown = await sparse(group, x, { codec: topK({ k: 4 }), into, error }).catch((e: unknown) => e);
+        return { thrown, into, error };
+      });
+      for (const { thrown, into } of outcomes) {
+        expect(thrown).toBeInstanceOf(StepRefusedError);
+        expect((thrown as Error).message).toContain("rank 0 refuses the step: the gradient is not finite");
+        expect(into).toEqual(new Float32Array(20));
+      }
+      expect(outcomes[0]!.error).toEqual(new Float32Array(20).fill(5));
+    }
+  });
+
+  it("says what a k larger than the vector means", () => {
+    expect(() => sparseCost(10, 2, 0, topK({ k: 11 }))).toThrow("k is 11, and of 10 floats at most 10 can be kept");
+  });
+});

@@ -1,0 +1,80 @@
+/**
+ * The mean of vectors of which each rank sends a few elements only: everybody's wire to everybody.
+ * DeMo, Peng, Quesnelle and Kingma 2024, Algorithm 1, https://arxiv.org/abs/2411.19870; Deep Gradient Compression, Lin et al. 2018,
+ * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent", https://arxiv.org/abs/1704.05021
+ *
+ *   e ← e + x,  a = C(e),  e ← e − a        with an error; else a = C(x)         C: top-k, dct-top-k, or any codec
+ *   into += (1/P) Σ a                       on every rank, in rank order
+ *
+ * Sums of sparse vectors grow denser with every rank, so nothing is summed on the way. Worth it while (P − 1) wires are smaller than
+ * what a dense mean sends: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
+ *
+ * Sent by a rank: P − 1 messages, (P − 1) b bytes, b the bytes of a wire; as an all-to-all of the same to everybody, whose headers
+ * carry refusals. Held: P b bytes.
+ */
+import type { Codec, Floats } from "@terse/codecs";
+import { allGatherBytes, type Group } from "@terse/collectives";
+import { checkLength, checkOptions, chunksOf, type EncodeOptions } from "../chunks.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { checkNotes } from "../refusal.ts";
+import { scratchOf } from "../scratch.ts";
+import { noteOfFailure, reduceOrAbort, Wires } from "./by-owners.ts";
+
+export interface SparseOptions extends EncodeOptions {
+  /** The mean is added to these n floats. */
+  readonly into: Floats;
+  /** topK, dctTopK, or any other; the same on every rank. */
+  readonly codec: Codec;
+  /** n floats, 0 at first: what this rank has not sent yet. Without it what is not sent is lost, or kept by the caller. */
+  readonly error?: Floats | undefined;
+}
+
+/** into += the mean over ranks of what each sent of its x, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. */
+export async function sparse(group: Group, x: Floats, options: SparseOptions, note = 0): Promise<void> {
+  await sparseTogether(group, [{ x, options }], note);
+}
+
+/** Several vectors in one message. */
+export async function sparseTogether(
+  group: Group,
+  vectors: readonly { x: Floats; options: SparseOptions }[],
+  note = 0,
+): Promise<void> {
+  const { rank, size } = group;
+  for (const { x, options } of vectors) {
+    checkOptions("sparse", options.codec, x.length, options);
+    checkLength("sparse", "into", options.into, x.length, "as x has");
+    if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
+  }
+  const sizes = vectors.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
+  using wires = new Wires(scratchOf(group), size, sizes);
+  const unwritten = noteOfFailure(() => {
+    for (const [d, { x, options }] of vectors.entries()) write(options, x, wires.of(d)[rank]!, rank);
+  });
+  note ||= unwritten;
+  const own = wires.byRank[rank]!;
+  const toAll = wires.except(rank).map((_, r) => (r === rank ? own.subarray(0, 0) : own));
+  checkNotes(size === 1 ? [note] : await group.allToAll(toAll, wires.except(rank), { note }));
+  reduceOrAbort(group, () => {
+    for (const [d, { options }] of vectors.entries())
+      for (const wire of wires.of(d))
+        if (wire.length > 0) options.codec.decodeAdd(options.into, wire, { scale: 1 / size, ...held(options) });
+  });
+}
+
+export function sparseCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+  const bytes = wireBytes(codec, n);
+  return costOf([allGatherBytes(new Array<number>(ranks).fill(bytes), rank)], ranks * bytes);
+}
+
+const wireBytes = (codec: Codec, n: number): number => (n === 0 ? 0 : codec.wireBytes(n));
+
+const held = ({ codec, hold }: SparseOptions) => (hold && codec.takes.hold ? { hold } : {});
+
+function write(options: SparseOptions, x: Floats, wire: Uint8Array, rank: number): void {
+  if (x.length === 0) return;
+  const { codec, error } = options;
+  const call = chunksOf(codec, x.length, 1).call(options, rank);
+  if (error) codec.encodeWithFeedback(wire, x, error, call);
+  else codec.encode(wire, x, call);
+}

@@ -1,0 +1,68 @@
+/**
+ * The sum of a vector over the ranks, written by a codec on the way up and again on the way down: approximate, by a bounded error,
+ * and the same bits on every rank.
+ *
+ *   a = C(x)             every rank, of the whole vector
+ *   S = Σ a              each chunk's owner, in fp32, in rank order
+ *   into += scale · C(S)
+ *
+ * int8 errs by at most half a step, max |x| / 254, and enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254
+ * ≤ Σ_r max |x_r| / 127, maxima of what shares a scale, and the fp32 roundings of P additions. Nothing is carried over to the next
+ * exchange: for that see mean-error-compensated. With a codec that draws (linf, qsgd, terngrad) it is unbiased.
+ * Levels that are summed as whole numbers, so exactly: sum-of-levels.
+ *
+ * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P − 1)(4 + c) bytes.
+ * Paper: Dettmers 2015, "8-Bit Approximations for Parallelism in Deep Learning", https://arxiv.org/abs/1511.04561, for the idea
+ */
+import type { Codec, Floats } from "@terse/codecs";
+import type { Group } from "@terse/collectives";
+import { checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
+import type { Cost } from "../cost.ts";
+import { scratchOf } from "../scratch.ts";
+import { byOwners, byOwnersCost, type Delivery } from "./by-owners.ts";
+
+export interface SumOptions extends EncodeOptions {
+  /** The sum is added to these n floats. */
+  readonly into: Floats;
+  readonly codec: Codec;
+  /** What the sum is multiplied with before it is added: 1 unless given; 1/P makes it the mean. */
+  readonly scale?: number | undefined;
+}
+
+/** into += scale · Σ over ranks of x, twice through the codec. `note`: this rank's refusal, 0 if it has none; a NaN in x is one. */
+export async function sum(group: Group, x: Floats, options: SumOptions, note = 0, gather = group): Promise<void> {
+  await byOwners(group, [summed(group, x, options)], note, gather);
+}
+
+/** One vector's part in a joint message. */
+export function summed(group: Group, x: Floats, options: SumOptions): Delivery {
+  const { rank, size } = group;
+  const { into, codec, scale = 1 } = options;
+  const chunks = chunksOf(codec, x.length, size);
+  checkOptions("sum", codec, x.length, options);
+  checkLength("sum", "into", into, x.length, "as x has");
+  const mine = size === 1 ? 0 : chunks.lengthOf(rank);
+  return {
+    up: chunks.sizes,
+    down: chunks.sizes,
+    write: (outgoing) =>
+      chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) =>
+        of.encode(wire, sliceOf(x, begin, end), chunks.call(options, 2 * rank, begin, end)),
+      ),
+    reduce(incoming, result) {
+      if (mine === 0) return result.set(incoming[0]!); // one rank, or nothing
+      using loan = scratchOf(group).loan(4 * mine);
+      const S = loan.floats.fill(0);
+      chunks.add(rank, incoming, S, options, 1);
+      const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
+      chunks.codecs[rank]!.encode(result, S, chunks.call(options, 2 * rank + 1, begin, end));
+    },
+    finish: (results) => chunks.addAll(results, into, options, scale),
+  };
+}
+
+export function sumCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+  const chunks = chunksOf(codec, n, ranks);
+  const reducing = ranks === 1 ? 0 : 4 * chunks.lengthOf(rank);
+  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { writing: chunks.wholeBytes, reducing });
+}
