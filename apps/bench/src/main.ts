@@ -6,14 +6,25 @@ import { bars } from "./codecs/bars.ts";
 import { codecs } from "./codecs/codecs.ts";
 import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
+import { costModel } from "./cost-model/cost-model.ts";
+import { predictions } from "./cost-model/predictions.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
 
 /** What a recorded run looks like. */
-const pictures: Record<string, (measurements: readonly Measurement[]) => string> = { codecs: bars };
+const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
+  codecs: bars,
+  "cost-model": predictions,
+};
 
 /** A suite yields its measurements as it goes. */
-const suites: Record<string, () => AsyncGenerator<Measurement>> = { step, codecs, collectives, convergence };
+const suites: Record<string, () => AsyncGenerator<Measurement>> = {
+  step,
+  codecs,
+  collectives,
+  convergence,
+  "cost-model": costModel,
+};
 
 const usage = `usage: ./terse bench SUITE [--json FILE] [--record]     (- for standard output; --record: into docs/results, with its picture)
 suites: ${Object.keys(suites).join(", ")}

@@ -5,11 +5,11 @@ import { type Measurement, median } from "../measurement.ts";
 const mebibyte = 1 << 20;
 const slow = { text: "100mbit,1ms", bitsPerSecond: 100e6 };
 
-interface World extends AsyncDisposable {
+export interface World extends AsyncDisposable {
   readonly groups: readonly Group[];
 }
 
-const engines: Record<string, (size: number, emulateLink?: string) => Promise<World>> = {
+export const engines: Record<string, (size: number, emulateLink?: string) => Promise<World>> = {
   loopback: async (size, emulateLink) => worldOf(loopback(size, { emulateLink })),
   gloo: async (size, emulateLink) => {
     const server = await serveRendezvous({ size, token: "bench" });

@@ -1,0 +1,108 @@
+/**
+ * `bench cost-model`: α, β and the codecs' speed measured on a group, what `predict.ts` makes of them, and what exchanges then take.
+ * Links are emulated; at 1 Gbit/s two cores are as much in the way as the link.
+ */
+import type { Group } from "@terse/collectives";
+import {
+  Bits,
+  type Link,
+  type Measured,
+  majority,
+  mean,
+  measureLink,
+  type Prediction,
+  predictMean,
+  predictVote,
+} from "@terse/exchange";
+import { engines } from "../collectives/collectives.ts";
+import { type Measurement, median } from "../measurement.ts";
+
+/** Elements so that the slowest exchange takes a second, and the fastest many times the latency. */
+const settings = [
+  { link: "20mbit,1ms", n: 2 ** 19 },
+  { link: "100mbit,1ms", n: 2 ** 20 },
+  { link: "1gbit,100us", n: 2 ** 22 },
+];
+const small = 2 ** 14; // a vote that is all latency
+
+interface Exchange {
+  readonly name: string;
+  predict(n: number, ranks: number, measured: Measured): Prediction;
+  /** Makes what one exchange needs; what it returns runs it. */
+  prepare(group: Group, n: number): () => Promise<unknown>;
+}
+
+const exchanges: readonly Exchange[] = [
+  {
+    name: "mean f32",
+    predict: (n, ranks, measured) => predictMean("f32", { n, ranks }, measured),
+    prepare(group, n) {
+      const x = new Float32Array(n).fill(1);
+      return () => mean(group, x);
+    },
+  },
+  {
+    name: "vote all-to-all",
+    predict: (n, ranks, measured) => predictVote("all-to-all", { n, ranks }, measured),
+    prepare(group, n) {
+      const u = new Bits(n);
+      return () => majority(group, u, "plus");
+    },
+  },
+];
+
+export async function* costModel(): AsyncGenerator<Measurement> {
+  for (const engine of Object.keys(engines)) {
+    for (const { link, n } of settings) {
+      let worst = 0;
+      for (const ranks of [2, 4]) {
+        await using world = await engines[engine]!(ranks, link);
+        const where = `${engine} ${link} ×${ranks}`;
+        const begin = performance.now();
+        const [measured] = await Promise.all(world.groups.map(measureLink));
+        yield { case: where, metric: "measuring", value: (performance.now() - begin) / 1000, unit: "s" };
+        yield* linkOf(where, measured!.link);
+        const machine = shared(measured!, ranks);
+        for (const { name, predict, prepare } of exchanges) {
+          for (const length of name.startsWith("vote") ? [small, n] : [n]) {
+            const predicted = predict(length, ranks, machine).seconds;
+            const seconds = await measure(world.groups, (group) => prepare(group, length));
+            const error = predicted / seconds - 1;
+            const what = `${name} ${length} ${where}`;
+            yield { case: what, metric: "predicted", value: 1000 * predicted, unit: "ms" };
+            yield { case: what, metric: "measured", value: 1000 * seconds, unit: "ms" };
+            yield { case: what, metric: "error", value: error, unit: "ratio" };
+            if (length === n) worst = Math.max(worst, Math.abs(error));
+          }
+        }
+      }
+      yield { case: `${engine} ${link}`, metric: "worst_error", value: worst, unit: "ratio" };
+    }
+  }
+}
+
+function* linkOf(where: string, { alpha, alphaLong, perMessage, beta }: Link): Generator<Measurement> {
+  yield { case: where, metric: "alpha", value: 1e6 * alpha, unit: "µs" };
+  yield { case: where, metric: "alpha_long", value: 1e6 * alphaLong, unit: "µs" };
+  yield { case: where, metric: "per_message", value: 1e6 * perMessage, unit: "µs" };
+  yield { case: where, metric: "rate", value: 8e-6 / beta, unit: "Mbit/s" };
+}
+
+/** All ranks of this world compute on one thread, one after the other. */
+function shared({ link, codec }: Measured, ranks: number): Measured {
+  const slower = Object.entries(codec).map(([work, seconds]) => [work, ranks * seconds]);
+  return { link, codec: Object.fromEntries(slower) as Measured["codec"] };
+}
+
+/** From when all ranks have called it until the last one has the result; the median of several. */
+async function measure(groups: readonly Group[], prepare: (group: Group) => () => Promise<unknown>): Promise<number> {
+  const runs = groups.map(prepare);
+  const times: number[] = [];
+  for (let k = 0; k < 4; k++) {
+    await Promise.all(groups.map((group) => group.barrier()));
+    const begin = performance.now();
+    await Promise.all(runs.map((run) => run()));
+    times.push((performance.now() - begin) / 1000);
+  }
+  return median(times.slice(1)); // the first one touches new memory
+}

@@ -1,0 +1,83 @@
+import { type Group, loopback, type Memory } from "@terse/collectives";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { measureLink } from "./measure-link.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A network whose clock moves only when something is sent over it. */
+function network({ size = 4, alpha = 1e-3, room = 0, perMessage = 1e-4, beta = 8e-8, burst = 0 }): Group {
+  let clock = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => 1000 * clock);
+  const bytesOf = (parts: readonly Memory[]) => parts.reduce((sum, { length }) => sum + length, 0);
+  return {
+    rank: 0,
+    size,
+    barrier: async () => {
+      clock += Math.ceil(Math.log2(size)) * alpha;
+    },
+    allToAll: async (outgoing: readonly Memory[]) => {
+      const bytes = bytesOf(outgoing);
+      const paid = bytes > 8192 ? Math.max(0, bytes - burst) : 0; // a byte a part is not worth counting
+      clock += alpha + (bytes > 8192 ? room : 0) + (size - 2) * perMessage + paid * beta;
+      return [];
+    },
+    allReduce: async () => {},
+  } as unknown as Group;
+}
+
+describe("α and β of a network", () => {
+  it("are what messages and bytes cost", async () => {
+    const { link } = await measureLink(network({ room: 5e-4 }));
+    expect(link.alpha).toBeCloseTo(1e-3, 9);
+    expect(link.alphaLong).toBeCloseTo(1.5e-3, 9);
+    expect(link.perMessage).toBeCloseTo(1e-4, 9);
+    expect(link.beta).toBeCloseTo(8e-8, 15);
+  });
+
+  it.each([1e6, 20e6, 1e9, 50e9])("are right at %d bit/s", async (rate) => {
+    const { link } = await measureLink(network({ beta: 8 / rate }));
+    expect(link.beta * rate).toBeCloseTo(8, 6);
+    expect(link.alpha).toBeCloseTo(1e-3, 9);
+  });
+
+  it("do not count what a token bucket lets through at once", async () => {
+    const { link } = await measureLink(network({ beta: 8 / 20e6, burst: 40_000 }));
+    expect(link.beta * 20e6).toBeCloseTo(8, 6);
+    expect(link.alphaLong).toBe(link.alpha); // 16 KiB took less than their bytes do: no reason to call it less than α
+  });
+
+  it("are measured in less than a second of the network's time, and in 1.5 s at 1 Mbit/s", async () => {
+    for (const rate of [1e6, 20e6, 100e6, 1e9, 1e11]) {
+      await measureLink(network({ beta: 8 / rate }));
+      expect(performance.now()).toBeLessThan(rate > 1e6 ? 1000 : 1500);
+    }
+  });
+
+  it("between two ranks have no second message to tell the cost of", async () => {
+    const { link } = await measureLink(network({ size: 2 }));
+    expect(link.perMessage).toBe(0);
+    expect(link.alpha).toBeCloseTo(1e-3, 9);
+  });
+});
+
+describe("on a group", () => {
+  it.each([1, 2, 3, 5])("all of %i ranks have the same numbers, bit for bit", async (size) => {
+    const groups = loopback(size);
+    const measured = await Promise.all(groups.map(measureLink));
+    for (const each of measured) expect(each).toEqual(measured[0]);
+    const { link, codec } = measured[0]!;
+    for (const value of [...Object.values(link), ...Object.values(codec)]) expect(value).toBeGreaterThanOrEqual(0);
+    if (size > 1) for (const value of [link.alpha, link.alphaLong, link.beta]) expect(value).toBeGreaterThan(0);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it("a message takes at least as long as the link's latency and bytes say", async () => {
+    const groups = loopback(2, { emulateLink: "100mbit,2ms" });
+    const [{ link }] = (await Promise.all(groups.map(measureLink))) as [Awaited<ReturnType<typeof measureLink>>];
+    expect(link.alpha).toBeGreaterThanOrEqual(2e-3);
+    expect(link.alphaLong).toBeGreaterThanOrEqual(link.alpha);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+});

@@ -1,0 +1,150 @@
+/**
+ * α and β of the network that a group of ranks really has, in well under a second, and how fast this machine counts votes.
+ *
+ * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
+ * bit, and whatever they choose by them is the same everywhere.
+ */
+import { bf16, majority, sign } from "@terse/codecs";
+import type { Group } from "@terse/collectives";
+
+/** What a message costs. Seconds. */
+export interface Link {
+  /** α: from a rank's call to the last rank's answer, for a message that travels with its header (up to 8 KiB). */
+  readonly alpha: number;
+  /** The same for a longer message, without its bytes: the receiver makes room first. */
+  readonly alphaLong: number;
+  /** Every further message that a rank sends at the same time. */
+  readonly perMessage: number;
+  /** β: a byte. */
+  readonly beta: number;
+}
+
+/** What computing costs. Seconds, on the slowest rank. */
+export interface Codec {
+  /** A float to a sign, and back. */
+  readonly encode: number;
+  readonly decode: number;
+  /** A byte of packed votes, of all ranks. */
+  readonly vote: number;
+  /** A float to 16 bits, and back. */
+  readonly encodeHalf: number;
+  readonly decodeHalf: number;
+}
+
+export interface Measured {
+  readonly link: Link;
+  readonly codec: Codec;
+}
+
+const firstBytes = 16_384; // longer than what travels with a header
+const mostBytes = 1 << 23;
+const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
+const rounds = 9;
+
+/** All ranks call it at the same point; takes a third of a second, and on links below 1 Mbit/s a few transfers of 16 KiB. */
+export async function measureLink(group: Group): Promise<Measured> {
+  const codec = await measureCodec(group);
+  if (group.size === 1) return { link: { alpha: 0, alphaLong: 0, perMessage: 0, beta: 0 }, codec };
+  const small = await shortMessages(group);
+  return { link: { ...small, ...(await longMessages(group, small)) }, codec };
+}
+
+async function shortMessages(group: Group): Promise<{ alpha: number; perMessage: number }> {
+  const hops = Math.ceil(Math.log2(group.size));
+  const bytes = new Uint8Array(2 * group.size);
+  const part = (r: number) => bytes.subarray(r, r + 1);
+  const parts = Array.from({ length: 2 * group.size }, (_, r) => part(r));
+  const [outgoing, incoming] = [parts.slice(0, group.size), parts.slice(group.size)];
+  const times: [number, number][] = [];
+  for (let k = 0; k < rounds; k++) {
+    const barrier = await seconds(() => group.barrier());
+    times.push([barrier / hops, await seconds(() => group.allToAll(outgoing, incoming))]);
+  }
+  // A third of the rounds may have been disturbed.
+  const usual = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(rounds / 3)]!;
+  const [alpha, together] = await agree(group, [usual(times.map(([one]) => one)), usual(times.map(([, all]) => all))]);
+  return { alpha: alpha!, perMessage: group.size > 2 ? Math.max(0, together! - alpha!) / (group.size - 2) : 0 };
+}
+
+/** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
+async function longMessages(
+  group: Group,
+  { alpha, perMessage }: { alpha: number; perMessage: number },
+): Promise<{ alphaLong: number; beta: number }> {
+  const [out, into] = [new Uint8Array(mostBytes), new Uint8Array(mostBytes).fill(1)]; // touched: no page faults later
+  out.fill(1);
+  const { rank, size } = group;
+  const [next, before] = [(rank + 1) % size, (rank - 1 + size) % size];
+  const only = (memory: Uint8Array, to: number, bytes: number) =>
+    Array.from({ length: size }, (_, r) => memory.subarray(0, r === to ? bytes : 0));
+  /** Everybody sends to the next rank, so that all links are busy both ways. */
+  const transfer = async (bytes: number, times: number) => {
+    let fastest = Number.POSITIVE_INFINITY;
+    for (let k = 0; k < times; k++) {
+      await group.barrier();
+      const each = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
+      fastest = Math.min(fastest, each);
+    }
+    return (await agree(group, [fastest]))[0]!;
+  };
+
+  let bytes = firstBytes;
+  const first = await transfer(bytes, 3);
+  let [shorter, longer] = [first, first];
+  do {
+    bytes *= 2;
+    shorter = longer;
+    longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
+  } while (longer < enoughSeconds && bytes < mostBytes);
+  // The two that count, once more.
+  shorter = Math.min(shorter, await transfer(bytes / 2, 1));
+  longer = Math.min(longer, await transfer(bytes, 1));
+  // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
+  const beta = longer > shorter ? (longer - shorter) / (bytes / 2) : longer / bytes;
+  const headers = (size - 2) * perMessage;
+  return { beta, alphaLong: Math.max(alpha, first - headers - firstBytes * beta) };
+}
+
+/** Of the codecs: local work, but agreed on all the same. */
+async function measureCodec(group: Group): Promise<Codec> {
+  const n = 2 ** 18;
+  const floats = new Float32Array(n).map((_, i) => (i % 3) - 1);
+  const ballots = Array.from({ length: group.size }, () => new Uint8Array(n / 8));
+  const halves = new Uint8Array(2 * n);
+  const decided = new Uint8Array(n / 8);
+  const works: { [K in keyof Codec]: { of: number; work: () => void } } = {
+    encode: { of: n, work: () => sign.encode(ballots[0]!, floats, { zero: "plus" }) },
+    decode: { of: n, work: () => sign.decodeAdd(floats, decided) },
+    vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
+    encodeHalf: { of: n, work: () => bf16.encode(halves, floats) },
+    decodeHalf: { of: n, work: () => bf16.decodeAdd(floats, halves) },
+  };
+  const fastest = ({ of, work }: { of: number; work: () => void }) => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let k = 0; k < 3; k++) {
+      const begin = performance.now();
+      work();
+      least = Math.min(least, (performance.now() - begin) / 1000);
+    }
+    return least / of;
+  };
+  const names = Object.keys(works) as (keyof Codec)[];
+  const slowest = await agree(
+    group,
+    names.map((name) => fastest(works[name])),
+  );
+  return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as Codec;
+}
+
+/** The slowest rank's. */
+async function agree(group: Group, times: readonly number[]): Promise<number[]> {
+  const slowest = Float64Array.from(times);
+  await group.allReduce(slowest, "max");
+  return [...slowest];
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  await work();
+  return (performance.now() - begin) / 1000;
+}

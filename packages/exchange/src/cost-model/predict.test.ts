@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import type { Measured } from "./measure-link.ts";
+import { predictMean, predictVote } from "./predict.ts";
+
+// Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
+const measured: Measured = {
+  link: { alpha: 1, alphaLong: 2, perMessage: 0.01, beta: 1e-6 },
+  codec: { encode: 0, decode: 0, vote: 0, encodeHalf: 0, decodeHalf: 0 },
+};
+const kibi = 1024;
+const mebi = kibi * kibi;
+
+describe("a vote", () => {
+  it("of 4 ranks, all to all: a quarter to each of three, the outcome back to each of three", () => {
+    // 1 Mi signs are 128 KiB, a part 32 KiB: longer than what travels with a header.
+    const once = 2 + 2 * 0.01 + 3 * 32 * kibi * 1e-6;
+    expect(predictVote("all-to-all", { n: mebi, ranks: 4 }, measured).seconds).toBeCloseTo(2 * once, 9);
+    // Two planes come down where a tie is zero.
+    expect(predictVote("all-to-all", { n: mebi, ranks: 4, planes: 2 }, measured).seconds).toBeCloseTo(3 * once, 9);
+  });
+
+  it("of few elements takes two latencies", () => {
+    // 64 Ki signs are 8 KiB, a part 2 KiB.
+    const { seconds } = predictVote("all-to-all", { n: 64 * kibi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(2 * (1 + 2 * 0.01 + 3 * 2 * kibi * 1e-6), 9);
+  });
+
+  it("counts what the last chunk's votes take to count", () => {
+    const slow = { ...measured, codec: { ...measured.codec, vote: 1e-3 } };
+    const { wire, computing, seconds } = predictVote("all-to-all", { n: 8 * kibi, ranks: 2 }, slow);
+    expect(computing).toBeCloseTo(kibi * 1e-3, 9); // 512 bytes from each of 2
+    expect(seconds).toBe(wire + computing);
+  });
+
+  it("alone costs nothing", () => {
+    for (const scheme of ["all-to-all", "parameter-server", "parameter-server-efficient"] as const)
+      expect(predictVote(scheme, { n: mebi, ranks: 1 }, measured).seconds).toBe(0);
+  });
+});
+
+describe("a mean", () => {
+  it("of 4 ranks in f32 carries 2 · 3/4 of the vector in a ring, where its bytes take longer than its steps", () => {
+    const fast = { ...measured, link: { ...measured.link, alpha: 1e-3, alphaLong: 2e-3 } };
+    const { seconds } = predictMean("f32", { n: mebi, ranks: 4 }, fast);
+    expect(seconds).toBeCloseTo(2e-3 + 6 * mebi * 1e-6, 9); // 4 MiB · 3/2
+  });
+
+  it("waits for 2 · 3 steps of a segment where latency is what takes time", () => {
+    // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 64 KiB: the first one goes round, the other three follow the last step.
+    const { seconds } = predictMean("f32", { n: 256 * kibi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(6 * (1 + 64 * kibi * 1e-6) + 3 * 64 * kibi * 1e-6, 9);
+  });
+
+  it("of at most 8 KiB goes to everybody at once", () => {
+    const { seconds } = predictMean("f32", { n: 2 * kibi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(1 + 2 * 0.01 + 3 * 8 * kibi * 1e-6, 9);
+  });
+
+  it("in f32 takes 32 times as long as a vote, for vectors so long that only bytes count", () => {
+    for (const ranks of [2, 3, 8]) {
+      const question = { n: 2 ** 40, ranks };
+      const ratio =
+        predictMean("f32", question, measured).seconds / predictVote("all-to-all", question, measured).seconds;
+      expect(ratio).toBeCloseTo(32, 2);
+    }
+  });
+
+  it("in 16 bits takes half as long as in f32, for vectors so long that only bytes count", () => {
+    const question = { n: 2 ** 36, ranks: 4 };
+    const ratio = predictMean("f32", question, measured).seconds / predictMean("bf16", question, measured).seconds;
+    expect(ratio).toBeCloseTo(2, 3);
+  });
+});

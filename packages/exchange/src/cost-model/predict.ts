@@ -1,0 +1,149 @@
+/**
+ * How long an exchange takes on a network and a machine that were measured (`measure-link.ts`), from when all ranks call it until the
+ * last one has the result. Same counts of bytes as the schemes' closed forms; here also what waits for what.
+ *
+ *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome; α, β, o: a message, a byte, one more message
+ *   t(m, k, s) = α(s) + (k − 1) o + m β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
+ *
+ *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               an all-gather the same
+ *   ring (P, S)         the larger of 2 (P − 1)/P S β + α, which is all it sends, and 2 (P − 1) steps of a segment: see `allReduce`
+ *   server (P, S)       t((P − 1) S, P − 1, S)                     everybody to one, or one to everybody
+ *
+ * The paper's Table 1 counts α for every message of an all-to-all; on networks of today they are under way together, and each costs o.
+ */
+import { tallyPlanes } from "@terse/codecs";
+import { wordsOf } from "../bits.ts";
+import { partition } from "../partition.ts";
+import type { Codec, Link, Measured } from "./measure-link.ts";
+
+/** Seconds, by where they go. */
+export interface Prediction {
+  readonly seconds: number;
+  readonly wire: number;
+  readonly computing: number;
+}
+
+export interface Question {
+  /** Elements. */
+  readonly n: number;
+  readonly ranks: number;
+  /** Bits of the outcome, as d: 1 unless given. */
+  readonly planes?: number;
+}
+
+const inlineBytes = 8192; // what travels with its header
+const segmentBytes = 1 << 20;
+const smallSum = 65536; // bytes that a rank sends in a sum of one round
+
+/** Of `bytes` in `messages` from the busiest rank at once, the longest of `longest` bytes. */
+function together({ alpha, alphaLong, perMessage, beta }: Link, bytes: number, messages: number, longest: number) {
+  if (messages === 0) return 0;
+  return (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage + bytes * beta;
+}
+
+/** Everybody gives everybody a part of S bytes; or gets everybody's. */
+const allToAll = (link: Link, P: number, S: number) => together(link, (S * (P - 1)) / P, P - 1, S / P);
+
+/** Everybody's S bytes to one rank, or one rank's to everybody. */
+const server = (link: Link, P: number, S: number) => together(link, S * (P - 1), P - 1, S);
+
+/** The sum of S bytes, in a ring of segments, or in one round while it is small. */
+function allReduce(link: Link, P: number, S: number): number {
+  if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(link, S * (P - 1), P - 1, S);
+  const chunk = S / P;
+  const segment = Math.min(chunk, Math.min(segmentBytes, Math.max(65536, chunk / 4)));
+  const steps = 2 * (P - 1);
+  const carried = link.alphaLong + steps * chunk * link.beta;
+  const relayed = steps * (link.alpha + segment * link.beta) + (chunk - segment) * link.beta;
+  return Math.max(carried, relayed);
+}
+
+/** One rank gets everybody's S bytes up a binomial tree: what a rank has heard it sends on together. */
+function climb(link: Link, P: number, S: number): number {
+  const ready = (s: number): number => {
+    let free = 0; // when the way in is free again
+    for (let bit = 1; bit < s; bit *= 2) {
+      const below = Math.min(bit, s - bit);
+      const sent = ready(below) + together(link, below * S, 1, below * S);
+      free = Math.max(sent, free + below * S * link.beta);
+    }
+    return free;
+  };
+  return ready(P);
+}
+
+type Scheme = (question: Required<Question>, measured: Measured) => { wire: number; computing: number };
+
+const none = { wire: 0, computing: 0 };
+
+const counting = ({ vote }: Codec, bytes: number) => vote * bytes;
+
+/** Vote schemes by the names of the registry. */
+const votes = {
+  /** In chunks: while one is on the wire, the one before is counted. */
+  "all-to-all": ({ n, ranks: P, planes }, { link, codec }) => {
+    const chunks = [n];
+    let wire = 0;
+    let counted = 0; // what is counted while the next chunk is on the wire
+    for (const elements of chunks) {
+      const S = 8 * wordsOf(elements);
+      const each = allToAll(link, P, 8 * P * ownWords(elements, P));
+      wire += (1 + planes) * each;
+      counted = counting(codec, S);
+    }
+    return { wire, computing: counted };
+  },
+
+  "parameter-server": ({ n, ranks: P, planes }, { link, codec }) => {
+    const S = 8 * wordsOf(n);
+    return { wire: (1 + planes) * server(link, P, S), computing: counting(codec, P * S) };
+  },
+
+  "parameter-server-efficient": ({ n, ranks: P, planes }, { link, codec }) => {
+    const S = 8 * wordsOf(n);
+    const down = 2 * allToAll(link, P, 8 * P * ownWords(n, P)); // a scatter and an all-gather
+    return { wire: climb(link, P, S) + planes * down, computing: counting(codec, P * S) };
+  },
+} as const satisfies Record<string, Scheme>;
+
+/** Means by the type that travels. */
+const means = {
+  f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(link, P, 4 * n), computing: 0 }), // it adds while it waits
+  bf16: half,
+  f16: half,
+} as const satisfies Record<string, Scheme>;
+
+function half({ n, ranks: P }: Required<Question>, { link, codec }: Measured) {
+  return { wire: 2 * allToAll(link, P, 2 * n), computing: n * (codec.encodeHalf + 2 * codec.decodeHalf) };
+}
+
+export type PredictedVote = keyof typeof votes;
+
+export const predictedVotes = Object.keys(votes) as PredictedVote[];
+
+/** What a vote takes, from packed signs to the packed outcome. Throws a RangeError where so many ranks cannot vote that way. */
+export function predictVote(scheme: PredictedVote, question: Question, measured: Measured): Prediction {
+  return predicted(votes[scheme], question, measured);
+}
+
+/** What a mean of floats takes. */
+export function predictMean(type: keyof typeof means, question: Question, measured: Measured): Prediction {
+  return predicted(means[type], question, measured);
+}
+
+function predicted(scheme: Scheme, { n, ranks, planes = 1 }: Question, measured: Measured): Prediction {
+  const { wire, computing } = ranks === 1 ? none : scheme({ n, ranks, planes }, measured);
+  return { seconds: wire + computing, wire, computing };
+}
+
+/** Bits of an outcome that may be a tie of zero, or of a count of votes. */
+export function planesOfVote(kind: "majority" | "majority-or-zero" | "tally", ranks: number): number {
+  if (kind === "tally") return tallyPlanes(ranks);
+  return kind === "majority-or-zero" && ranks % 2 === 0 ? 2 : 1;
+}
+
+/** The most words that one rank owns. */
+function ownWords(n: number, ranks: number): number {
+  const starts = partition(n, ranks);
+  return Math.max(...starts.slice(1).map((end, r) => end - starts[r]!));
+}
