@@ -1,7 +1,7 @@
 export { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
 export type { EncodeOptions } from "./chunks.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
-export { type Codec, type Link, type Measured, measureLink } from "./cost-model/measure-link.ts";
+export { type CodecCost, type LinkCost, type Measured, measureLink } from "./cost-model/measure-link.ts";
 export {
   type PredictedVote,
   type Prediction,

@@ -5,7 +5,7 @@
 import type { Group } from "@terse/collectives";
 import {
   Bits,
-  type Link,
+  type LinkCost,
   type Measured,
   majority,
   mean,
@@ -81,7 +81,7 @@ export async function* costModel(): AsyncGenerator<Measurement> {
   }
 }
 
-function* linkOf(where: string, { alpha, alphaLong, perMessage, beta }: Link): Generator<Measurement> {
+function* linkOf(where: string, { alpha, alphaLong, perMessage, beta }: LinkCost): Generator<Measurement> {
   yield { case: where, metric: "alpha", value: 1e6 * alpha, unit: "µs" };
   yield { case: where, metric: "alpha_long", value: 1e6 * alphaLong, unit: "µs" };
   yield { case: where, metric: "per_message", value: 1e6 * perMessage, unit: "µs" };

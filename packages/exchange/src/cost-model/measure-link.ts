@@ -8,7 +8,7 @@ import { bf16, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 
 /** What a message costs. Seconds. */
-export interface Link {
+export interface LinkCost {
   /** α: from a rank's call to the last rank's answer, for a message that travels with its header (up to 8 KiB). */
   readonly alpha: number;
   /** The same for a longer message, without its bytes: the receiver makes room first. */
@@ -20,7 +20,7 @@ export interface Link {
 }
 
 /** What computing costs. Seconds, on the slowest rank. */
-export interface Codec {
+export interface CodecCost {
   /** A float to a sign, and back. */
   readonly encode: number;
   readonly decode: number;
@@ -32,8 +32,8 @@ export interface Codec {
 }
 
 export interface Measured {
-  readonly link: Link;
-  readonly codec: Codec;
+  readonly link: LinkCost;
+  readonly codec: CodecCost;
 }
 
 const firstBytes = 16_384; // longer than what travels with a header
@@ -106,13 +106,13 @@ async function longMessages(
 }
 
 /** Of the codecs: local work, but agreed on all the same. */
-async function measureCodec(group: Group): Promise<Codec> {
+async function measureCodec(group: Group): Promise<CodecCost> {
   const n = 2 ** 18;
   const floats = new Float32Array(n).map((_, i) => (i % 3) - 1);
   const ballots = Array.from({ length: group.size }, () => new Uint8Array(n / 8));
   const halves = new Uint8Array(2 * n);
   const decided = new Uint8Array(n / 8);
-  const works: { [K in keyof Codec]: { of: number; work: () => void } } = {
+  const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
     encode: { of: n, work: () => sign.encode(ballots[0]!, floats, { zero: "plus" }) },
     decode: { of: n, work: () => sign.decodeAdd(floats, decided) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
@@ -128,12 +128,12 @@ async function measureCodec(group: Group): Promise<Codec> {
     }
     return least / of;
   };
-  const names = Object.keys(works) as (keyof Codec)[];
+  const names = Object.keys(works) as (keyof CodecCost)[];
   const slowest = await agree(
     group,
     names.map((name) => fastest(works[name])),
   );
-  return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as Codec;
+  return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as CodecCost;
 }
 
 /** The slowest rank's. */

@@ -14,7 +14,7 @@
 import { tallyPlanes } from "@terse/codecs";
 import { wordsOf } from "../bits.ts";
 import { partition } from "../partition.ts";
-import type { Codec, Link, Measured } from "./measure-link.ts";
+import type { CodecCost, LinkCost, Measured } from "./measure-link.ts";
 
 /** Seconds, by where they go. */
 export interface Prediction {
@@ -36,19 +36,19 @@ const segmentBytes = 1 << 20;
 const smallSum = 65536; // bytes that a rank sends in a sum of one round
 
 /** Of `bytes` in `messages` from the busiest rank at once, the longest of `longest` bytes. */
-function together({ alpha, alphaLong, perMessage, beta }: Link, bytes: number, messages: number, longest: number) {
+function together({ alpha, alphaLong, perMessage, beta }: LinkCost, bytes: number, messages: number, longest: number) {
   if (messages === 0) return 0;
   return (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage + bytes * beta;
 }
 
 /** Everybody gives everybody a part of S bytes; or gets everybody's. */
-const allToAll = (link: Link, P: number, S: number) => together(link, (S * (P - 1)) / P, P - 1, S / P);
+const allToAll = (link: LinkCost, P: number, S: number) => together(link, (S * (P - 1)) / P, P - 1, S / P);
 
 /** Everybody's S bytes to one rank, or one rank's to everybody. */
-const server = (link: Link, P: number, S: number) => together(link, S * (P - 1), P - 1, S);
+const server = (link: LinkCost, P: number, S: number) => together(link, S * (P - 1), P - 1, S);
 
 /** The sum of S bytes, in a ring of segments, or in one round while it is small. */
-function allReduce(link: Link, P: number, S: number): number {
+function allReduce(link: LinkCost, P: number, S: number): number {
   if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(link, S * (P - 1), P - 1, S);
   const chunk = S / P;
   const segment = Math.min(chunk, Math.min(segmentBytes, Math.max(65536, chunk / 4)));
@@ -59,7 +59,7 @@ function allReduce(link: Link, P: number, S: number): number {
 }
 
 /** One rank gets everybody's S bytes up a binomial tree: what a rank has heard it sends on together. */
-function climb(link: Link, P: number, S: number): number {
+function climb(link: LinkCost, P: number, S: number): number {
   const ready = (s: number): number => {
     let free = 0; // when the way in is free again
     for (let bit = 1; bit < s; bit *= 2) {
@@ -76,7 +76,7 @@ type Scheme = (question: Required<Question>, measured: Measured) => { wire: numb
 
 const none = { wire: 0, computing: 0 };
 
-const counting = ({ vote }: Codec, bytes: number) => vote * bytes;
+const counting = ({ vote }: CodecCost, bytes: number) => vote * bytes;
 
 /** Vote schemes by the names of the registry. */
 const votes = {
