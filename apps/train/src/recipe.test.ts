@@ -28,10 +28,30 @@ describe("a recipe", () => {
     expect(recipe.steps).toBe(1000);
   });
 
+  it("says whose momenta are averaged", () => {
+    const of = (...overrides: string[]) => {
+      const { optimizer } = readRecipe(embedded, overrides);
+      return "momentumSync" in optimizer ? optimizer.momentumSync : undefined;
+    };
+    expect(of()).toEqual({ segments: "none", every: 10, late: false });
+    expect(of("optimizer.momentumSync.segments=first-and-last", "optimizer.momentumSync.late=true")).toEqual({
+      segments: "first-and-last",
+      every: 10,
+      late: true,
+    });
+    expect(of("optimizer.momentumSync.segments.role=head")).toMatchObject({ segments: { role: "head" } });
+    expect(of("optimizer.name=distributed-lion", 'optimizer.momentumSync.segments.match="^blocks"')).toMatchObject({
+      segments: { match: "^blocks" },
+    });
+  });
+
   it.each([
     ["optimizer.name=lion-cup", /lion-cup.*lion-cub/s],
     ["optimizer.beta11=0.9", /optimizer\.beta11.*did you mean beta1/],
     ["optimizer.lr=fast", /optimizer\.lr: expected a number > 0, got "fast"/],
+    ["optimizer.momentumSync.segments=fist-and-last", /momentumSync\.segments: .*first-and-last/],
+    ["optimizer.momentumSync.segments.rolle=head", /momentumSync\.segments.*role/],
+    ["optimizer.momentumSync.evry=3", /momentumSync\.evry.*did you mean every/],
     ["steps=0", /steps/],
     ["model.preset=smal", /small/],
     ["modle.preset=small", /modle.*model/],

@@ -1,6 +1,7 @@
 /** What one file of this folder defines. */
 import type { Exchange } from "@terse/exchange";
 import type { Tensor } from "@terse/tensor";
+import type { MomentumSyncOptions } from "./momentum-sync.ts";
 
 /** What a step is told besides its vectors. */
 export interface StepContext {
@@ -26,6 +27,8 @@ export interface Algorithm<S extends State = State> {
   readonly splits: "anywhere" | "at segments" | "nowhere";
   /** Whose gradient the step works on: its own (clipped by the context's gradientScale), or the mean (by `meanGradient`'s). */
   readonly gradient: "own" | "mean";
+  /** Of an algorithm whose state has an own m: which layers' are averaged, and when; the optimizer does it after the step. */
+  readonly momentumSync?: MomentumSyncOptions;
   init(θ: Tensor): S;
   /** Every await in here is a message on the wire, and nothing else is awaited. θ changes after the last one only. */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;

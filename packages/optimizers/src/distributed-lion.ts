@@ -18,6 +18,7 @@ import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/option
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
+import { momentumSyncOptions } from "./momentum-sync.ts";
 
 export const distributedLionOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁
@@ -26,16 +27,17 @@ export const distributedLionOptions = v.object({
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
   zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0)
+  momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when; the paper: nobody's
 });
 
 export type DistributedLionState = {
-  m: Tensor; // this rank's own, never synchronised
+  m: Tensor; // this rank's own, unless it is synchronised
 };
 
 export function distributedLion(
   options: v.InferInput<typeof distributedLionOptions> = {},
 ): Algorithm<DistributedLionState> {
-  const { beta1, beta2, weightDecay, vote, zero, tie } = parseOptions(
+  const { beta1, beta2, weightDecay, vote, zero, tie, momentumSync } = parseOptions(
     distributedLionOptions,
     options,
     "distributed-lion",
@@ -44,6 +46,7 @@ export function distributedLion(
     name: "distributed-lion",
     splits: "anywhere",
     gradient: "own",
+    momentumSync,
 
     init: (θ) => ({ m: zerosLike(θ) }),
 

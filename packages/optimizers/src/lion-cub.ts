@@ -8,6 +8,7 @@
  *
  * Shapes: θ, g, m (n)   u, v: n bits
  * Sent per step: 2 (P − 1) messages, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
 import { signAt } from "@terse/codecs";
 import { majorityBytes } from "@terse/exchange";
@@ -15,6 +16,7 @@ import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/option
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
+import { momentumSyncOptions } from "./momentum-sync.ts";
 
 export const lionCubOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
@@ -22,6 +24,7 @@ export const lionCubOptions = v.object({
   weightDecay: v.optional(nonNegative, 0), // λ
   zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what a rank votes where it has exactly 0
   tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what half the votes each way become
+  momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when (§5.1); nobody's
 });
 
 export type LionCubState = {
@@ -29,11 +32,12 @@ export type LionCubState = {
 };
 
 export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
-  const { beta1, beta2, weightDecay, zero, tie } = parseOptions(lionCubOptions, options, "lion-cub");
+  const { beta1, beta2, weightDecay, zero, tie, momentumSync } = parseOptions(lionCubOptions, options, "lion-cub");
   return {
     name: "lion-cub",
     splits: "anywhere", // no line above looks further than its own element, so buckets change nothing
     gradient: "own",
+    momentumSync,
 
     init: (θ) => ({ m: zerosLike(θ) }),
 

@@ -10,6 +10,7 @@ import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
 import { type Bucket, bucketsOf, obstacle, type Span } from "./buckets.ts";
 import { clipFactor, norm, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
+import { MomentumSync } from "./momentum-sync.ts";
 import { type Departure, StepUnderWay } from "./step-under-way.ts";
 
 export interface OptimizerOptions {
@@ -67,6 +68,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #spans: readonly Span[];
   readonly #buckets: readonly Bucket[];
   readonly #pads: readonly Tensor[];
+  readonly #syncs: readonly MomentumSync[];
   #gather: Promise<Group> | undefined; // the group that results go over, where several buckets are under way
   #underWay: (Opened & { stop: () => void }) | undefined;
 
@@ -79,6 +81,7 @@ export class Optimizer implements AsyncDisposable {
     const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
     this.#spans = spansOf(arena, of);
     this.#pads = padsOf(arena);
+    this.#syncs = syncsOf(this.#spans, arena);
     this.obstacle = obstacle([...new Set(this.#spans.map((span) => span.algorithm))], clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
     const { bucket = Math.max(leastBucket, Math.ceil(arena.parameters.length / mostBuckets)) } = options;
@@ -108,7 +111,7 @@ export class Optimizer implements AsyncDisposable {
     const underWay = this.#underWay ?? (await this.#open(lr, loss));
     this.#underWay?.stop();
     this.#underWay = undefined;
-    const exposedSeconds = await underWay.step.finish();
+    const exposedSeconds = (await underWay.step.finish()) + (await this.#synchronise());
 
     // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
@@ -124,12 +127,20 @@ export class Optimizer implements AsyncDisposable {
     };
   }
 
+  /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
+  async #synchronise(): Promise<number> {
+    const began = performance.now();
+    for (const sync of this.#syncs) await sync.synchronise(this.#group, this.steps);
+    return (performance.now() - began) / 1000;
+  }
+
   /** A step of which nothing has left. */
   async #open(lr: number, loss: number): Promise<Opened> {
     useThreads(numThreads());
     // A second group of the same ranks, so that what one bucket's vote decided and the next bucket's votes share the wire.
     this.#gather ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
     const gather = await this.#gather;
+    for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
     const norms: number[] = [];
     const step = new StepUnderWay(this.#buckets, (bucket) => this.#depart(bucket, { lr, loss, gather, norms }));
     return { step, norms, before: await this.#sent() };
@@ -180,24 +191,23 @@ export class Optimizer implements AsyncDisposable {
   async #sent(): Promise<Opened["before"]> {
     const gather = await this.#gather;
     const groups = gather && gather !== this.#group ? [this.#group, gather] : [this.#group];
-    return groups
-      .map((group) => group.sent())
-      .reduce(
-        (sum, { bytes, headerBytes, messages }) => ({
-          bytes: sum.bytes + bytes + headerBytes,
-          messages: sum.messages + messages,
-        }),
-        {
-          bytes: 0,
-          messages: 0,
-        },
-      );
+    return [...groups.map((group) => group.sent()), ...this.#syncs.map(({ sentBeside }) => sentBeside)].reduce(
+      (sum, { bytes, headerBytes, messages }) => ({
+        bytes: sum.bytes + bytes + headerBytes,
+        messages: sum.messages + messages,
+      }),
+      {
+        bytes: 0,
+        messages: 0,
+      },
+    );
   }
 
   /** Closes what the optimizer has opened; the group stays open. */
   async [Symbol.asyncDispose](): Promise<void> {
     const gather = await this.#gather;
     if (gather !== this.#group) await gather?.close();
+    for (const sync of this.#syncs) await sync.close();
   }
 
   /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
@@ -205,10 +215,14 @@ export class Optimizer implements AsyncDisposable {
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
   }
 
-  /** Payload bytes that this rank sends in a step, as closed form: votes leave as one message, neighbouring means too. */
+  /**
+   * Payload bytes that this rank sends in a step, as closed form: votes leave as one message, neighbouring means too. Where momenta are
+   * averaged every few steps, the mean of so many steps.
+   */
   get bytesSent(): number {
     const { size, rank } = this.#group;
-    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank), 0);
+    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
+    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank), synchronising);
   }
 
   /** What 32-bit data parallel would send instead. */
@@ -228,6 +242,16 @@ export class Optimizer implements AsyncDisposable {
           );
     return views;
   }
+}
+
+/** One for each algorithm that has it. */
+function syncsOf(spans: readonly Span[], { segments }: Arena): MomentumSync[] {
+  return [...new Set(spans.map(({ algorithm }) => algorithm))].flatMap((algorithm) => {
+    const { momentumSync } = algorithm;
+    if (!momentumSync || momentumSync.segments === "none") return [];
+    const own = spans.filter((span) => span.algorithm === algorithm);
+    return [new MomentumSync(momentumSync, own, segments)];
+  });
 }
 
 /** Payload bytes of spans that leave together: votes as one message, neighbouring means too. */

@@ -51,7 +51,6 @@ export async function sumOfLevelsDirect(group: Group, x: Floats, options: SumOfL
 
   const chunks = chunksOf(codec, x.length, 1);
   const failure = noteOfFailure(() => codec.encode(fields, x, chunks.call(options, rank)));
-  if (failure) fields.fill(0); // what is left of it could carry into the notes
   notes[rank] = note || failure;
   await group.allReduce(summed, "sum");
   checkNotes([...notes]);

@@ -171,7 +171,7 @@ describe("the error-compensated mean", () => {
     expect((await run(1, 0))[0]).toEqual(first);
   });
 
-  it("keeps held lanes out of scales, errors and result", async () => {
+  it("keeps held lanes out of scales, the owners' errors and the result", async () => {
     const n = 70;
     const hold = new Uint8Array(9);
     for (const i of [0, 1, 8, 33, 69]) hold[i >> 3]! |= 1 << (i & 7);
@@ -182,12 +182,12 @@ describe("the error-compensated mean", () => {
         const into = new Float32Array(n);
         const serverError = new Float32Array(ownedElements(n, 3, group.rank));
         await meanErrorCompensated(group, x, { into, workerError: new Float32Array(n), serverError, hold });
-        return [...into];
+        return { into: [...into], f: [...serverError] };
       });
-    const [small] = await run(0);
-    const [large] = await run(1000);
-    expect(large).toEqual(small);
-    for (const [i, v] of small!.entries()) expect(v === 0).toBe(is(i) === 1);
+    const small = await run(0);
+    expect(await run(1000)).toEqual(small);
+    for (const [i, v] of small[0]!.into.entries()) expect(v === 0).toBe(is(i) === 1);
+    for (const [i, v] of small.flatMap(({ f }) => f).entries()) expect(v === 0).toBe(is(i) === 1);
   });
 
   it("lets all ranks stop together when one has a NaN, or a sum that its owner cannot write", async () => {

@@ -1,0 +1,187 @@
+/**
+ * Momenta that ranks keep for themselves drift apart; here some layers' are averaged now and then. Ishikawa et al. 2024, "Lion Cub",
+ * §5.1, https://arxiv.org/abs/2411.16462: needed with one bit and β₂ = 0.95, not with 0.99; the first and the last layer are enough,
+ * every 10 steps.
+ *
+ *   m_t ← mean_ranks(m_t)                                       after the update of every k-th step t
+ *   late:  m_{t+1} ← m_{t+1} + (mean_ranks(m_t) − m_t)          the mean travels beside step t + 1, and is added after its update
+ *
+ * At once, all ranks hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to future work) their
+ * difference is not m's but only what one step's own gradients made of it, and nobody waits unless the mean takes longer than a step.
+ * A late mean is no state: who resumes after step t still has m_t, and begins it again.
+ *
+ * Sent every k steps: one mean of 4 bytes an element for each run of neighbouring layers, 2 (P − 1)/P · 4 n of its n elements.
+ * Held for a late mean: 8 bytes an element.
+ */
+import type { Group } from "@terse/collectives";
+import { mean, meanCost } from "@terse/exchange";
+import { flag, oneOf, positiveInteger, text, v } from "@terse/options";
+import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
+import type { Span } from "./buckets.ts";
+
+const role = oneOf(["matrix", "vector", "embedding", "head", "norm"]);
+
+const pattern = v.pipe(
+  text,
+  v.check((source) => {
+    try {
+      return new RegExp(source) !== undefined;
+    } catch {
+      return false;
+    }
+  }, "must be a regular expression over parameter names, such as ^blocks.0."),
+);
+
+export const momentumSyncOptions = v.object({
+  /** Which layers: by word, by the role of their parameters, or by name. */
+  segments: v.optional(
+    v.union([oneOf(["none", "all", "first-and-last"]), v.object({ role }), v.object({ match: pattern })]),
+    "none",
+  ),
+  every: v.optional(positiveInteger, 10), // k steps
+  late: v.optional(flag, false), // the mean of one step is applied in the next
+});
+
+export type MomentumSyncOptions = v.InferOutput<typeof momentumSyncOptions>;
+
+interface Late {
+  readonly step: number; // t
+  readonly before: Tensor[]; // m_t
+  readonly means: Tensor[]; // of it, once `arrived`
+  readonly arrived: Promise<unknown>;
+}
+
+/** The momenta of one algorithm's spans. */
+export class MomentumSync {
+  readonly #every: number;
+  readonly #late: boolean;
+  readonly #momenta: readonly Tensor[]; // m of each run of neighbouring segments
+  #beside: Promise<Group> | undefined; // the same ranks, so that a late mean and the next step's messages share the wire
+  #underWay: Late | undefined;
+  /** What has gone over the group beside: of means that have arrived, because the others' bytes are still being counted. */
+  sentBeside = { bytes: 0, headerBytes: 0, messages: 0 };
+
+  /** Error: no segment of the spans is meant. `all`: the whole model's, which is what the first and the last layer are of. */
+  constructor(options: MomentumSyncOptions, spans: readonly Span[], all: readonly Segment[]) {
+    this.#every = options.every;
+    this.#late = options.late;
+    const isChosen = chosenOf(options.segments, all);
+    this.#momenta = spans.flatMap((span) => runsOf(span, isChosen));
+    if (this.#momenta.length > 0) return;
+    const names = all.map(({ name, role }) => `${name} (${role})`).join(", ");
+    throw new Error(
+      `momentumSync: segments ${JSON.stringify(options.segments)} means no parameter of this optimizer; there is ${names}`,
+    );
+  }
+
+  /** Payload bytes that one rank sends in a step, on average. */
+  bytesSent(ranks: number, rank: number): number {
+    return this.#momenta.reduce((sum, m) => sum + meanCost(m.length, ranks, rank).bytes, 0) / this.#every;
+  }
+
+  /** Before step t changes any momentum: a late mean that should be under way and is not, as after a resume, begins. */
+  async prepare(group: Group, step: number): Promise<void> {
+    if (!this.#late || group.size === 1 || this.#underWay?.step === step - 1) return;
+    await this.#settle();
+    if (this.#isDue(step - 1)) await this.#begin(group, step - 1);
+  }
+
+  /** After the momenta of step t have been updated. */
+  async synchronise(group: Group, step: number): Promise<void> {
+    if (group.size === 1) return;
+    if (!this.#late) {
+      if (this.#isDue(step)) await all(this.#momenta.map((m) => mean(group, m)));
+      return;
+    }
+    const came = this.#underWay;
+    if (came) {
+      await came.arrived;
+      this.sentBeside = (await this.#beside!).sent();
+      scope(() =>
+        noGrad(() => {
+          for (const [i, m] of this.#momenta.entries()) m.add_(came.means[i]!.sub(came.before[i]!));
+        }),
+      );
+      this.#drop();
+    }
+    if (this.#isDue(step)) await this.#begin(group, step);
+  }
+
+  /** Waits for what is under way, and closes what was opened. */
+  async close(): Promise<void> {
+    await this.#settle();
+    await (await this.#beside)?.close();
+  }
+
+  #isDue(step: number): boolean {
+    return (step + 1) % this.#every === 0;
+  }
+
+  async #begin(group: Group, step: number): Promise<void> {
+    this.#beside ??= group.split(0).then((beside) => beside!);
+    const beside = await this.#beside;
+    const copies = () => scope(() => noGrad(() => this.#momenta.map((m) => keep(m.clone()))));
+    const [before, means] = [copies(), copies()];
+    const arrived = all(means.map((m) => mean(beside, m)));
+    arrived.catch(() => {}); // `synchronise` tells
+    this.#underWay = { step, before, means, arrived };
+  }
+
+  async #settle(): Promise<void> {
+    await this.#underWay?.arrived.catch(() => {}); // the group has failed, and tells whoever uses it
+    this.#drop();
+  }
+
+  #drop(): void {
+    for (const tensor of [...(this.#underWay?.before ?? []), ...(this.#underWay?.means ?? [])]) tensor.dispose();
+    this.#underWay = undefined;
+  }
+}
+
+/** None is left alone in its failure. */
+async function all(means: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(means);
+  await Promise.all(means);
+}
+
+type Chosen = (segment: Segment) => boolean;
+
+function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segment[]): Chosen {
+  if (segments === "none") return () => false;
+  if (segments === "all") return () => true;
+  if (segments === "first-and-last") return firstAndLast(all);
+  if ("role" in segments) return (segment) => segment.role === segments.role;
+  const pattern = new RegExp(segments.match);
+  return ({ name }) => pattern.test(name);
+}
+
+/**
+ * Where data comes in and predictions go out: embeddings and head. Without embeddings the first module that has a matrix, without a
+ * head the last one, unless the embedding is the head as well, tied. What else a module holds, its bias, goes with it.
+ */
+function firstAndLast(all: readonly Segment[]): Chosen {
+  const matrices = all.filter(({ shape }) => shape.length > 1);
+  const embeddings = all.filter(({ role }) => role === "embedding");
+  const heads = all.filter(({ role }) => role === "head");
+  const first = embeddings.length > 0 ? embeddings : matrices.slice(0, 1);
+  const last = heads.length > 0 || embeddings.length > 0 ? heads : matrices.slice(-1);
+  const modules = new Set([...first, ...last].map(moduleOf));
+  return (segment) => modules.has(moduleOf(segment));
+}
+
+/** A parameter of the model itself stands for itself. */
+const moduleOf = ({ name }: Segment): string => (name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : name);
+
+/** Views of m over neighbouring segments that are chosen, and the pads between them. */
+function runsOf({ segments, offset, state }: Span, isChosen: Chosen): Tensor[] {
+  const runs: Segment[][] = [];
+  for (const [i, segment] of segments.entries()) {
+    if (!isChosen(segment)) continue;
+    if (i > 0 && runs.at(-1)?.at(-1) === segments[i - 1]) runs.at(-1)!.push(segment);
+    else runs.push([segment]);
+  }
+  return runs.map((run) => {
+    const last = run.at(-1)!;
+    return keep(state.m!.narrow(0, run[0]!.offset - offset, last.offset + last.length - run[0]!.offset));
+  });
+}
