@@ -7,9 +7,12 @@
 //  - closing a pair does not wake its waiters either, so abort comes first;
 //  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does;
 //  - a connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that thread), so
-//    until every rank is connected nothing is closed hard, only with a FIN.
+//    until every rank is connected nothing is closed hard, only with a FIN;
+//  - bytes that no rank sends end the process too, and nothing can be done about it from here but to say so in a sentence.
 #include "gloo.h"
 
+#include <gloo/common/error.h>
+#include <gloo/common/logging.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/tcp/device.h>
@@ -25,6 +28,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -49,6 +53,28 @@ std::chrono::milliseconds until(Clock::time_point deadline) {
 std::string without_source_line(const std::string& what) {
     const size_t end = what.rfind('[', 0) == 0 ? what.find("] ") : std::string::npos;
     return end == std::string::npos ? what : what.substr(end + 2);
+}
+
+// Exceptions that nobody caught come from Gloo's own thread: ours catch all of theirs. It holds locks that the others would wait
+// for, so the process cannot go on, but it ends with a sentence and an exit code; the rendezvous names this rank to the others.
+std::terminate_handler terminate_otherwise;
+[[noreturn]] void terminate_with_sentence() {
+    const auto end = [](const char* cause) {
+        const std::string sentence = "terse: a data connection brought what no rank sends, or was reset before it began (" + without_source_line(cause) +
+                                     "), and Gloo cannot go on: this process ends. See whether another program reaches the ports of this rank (SECURITY.md).\n";
+        [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+        _exit(70);  // EX_SOFTWARE
+    };
+    try {
+        if (std::current_exception()) std::rethrow_exception(std::current_exception());
+    } catch (const gloo::EnforceNotMet& error) {
+        end(error.what());
+    } catch (const gloo::Exception& error) {
+        end(error.what());
+    } catch (...) {
+    }
+    if (terminate_otherwise) terminate_otherwise();
+    std::abort();
 }
 
 // A socket's end of a connection, or what Gloo's address bytes begin with; to be compared.
@@ -103,6 +129,8 @@ class Gloo final : public GlooEngine {
 public:
     Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
         : GlooEngine(rank, size), silence_(silence) {
+        static const bool once = (terminate_otherwise = std::set_terminate(terminate_with_sentence), true);
+        static_cast<void>(once);
         gloo::transport::tcp::attr attr;
         attr.hostname = address;
         device_ = gloo::transport::tcp::CreateDevice(attr);

@@ -5,12 +5,13 @@ import { CollectiveError, RendezvousError } from "./errors.ts";
 import { joinWorld } from "./join-world.ts";
 import { serveRendezvous } from "./rendezvous/server.ts";
 
+function readable(text: string): string {
+  const [address, port] = text.split(":") as [string, string];
+  return `${Buffer.from(address, "hex").reverse().join(".")}:${Number.parseInt(port, 16)}`;
+}
+
 /** `local address:port → remote address:port` of this process's IPv4 sockets. */
 function socketsOfThisProcess(): string[] {
-  const readable = (text: string) => {
-    const [address, port] = text.split(":") as [string, string];
-    return `${Buffer.from(address, "hex").reverse().join(".")}:${Number.parseInt(port, 16)}`;
-  };
   const mine = new Set<string>();
   for (const fd of readdirSync("/proc/self/fd")) {
     try {
@@ -166,6 +167,34 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
     );
     await Promise.all(groups.map((group) => group.barrier()));
     await Promise.all([...inner, ...groups].map((group) => group!.close()));
+  });
+
+  it("opens no port before all ranks are there, and none is left open when they are connected", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const before = new Set(socketsOfThisProcess());
+    const listening = () => socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
+    const first = joinWorld({ env: env(server, 0) });
+    await expect.poll(() => socketsOfThisProcess().length).toBeGreaterThan(before.size + 3); // it waits, and beats
+    expect(listening()).toEqual([]);
+    const groups = await Promise.all([first, joinWorld({ env: env(server, 1) })]);
+    expect(listening()).toEqual([]);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it("has the kernel ask for a sign of life on an idle connection", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const before = new Set(socketsOfThisProcess());
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+    const data = socketsOfThisProcess().filter((each) => !before.has(each) && !each.includes(`:${server.port}`));
+    expect(data.length).toBe(2);
+    const timers = () =>
+      readFileSync("/proc/self/net/tcp", "utf8")
+        .split("\n")
+        .map((line) => line.trim().split(/\s+/))
+        .filter(([, local, remote]) => data.includes(`${readable(local ?? ":")} → ${readable(remote ?? ":")}`))
+        .map((words) => words[5]!.slice(0, 2));
+    await expect.poll(timers).toEqual(["02", "02"]); // 01 would be one that sends again
+    await Promise.all(groups.map((group) => group.close()));
   });
 
   it("adds one listener to the process for all its worlds, and takes it back with the last", async () => {

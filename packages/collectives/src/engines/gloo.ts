@@ -53,6 +53,8 @@ export class GlooWorld implements World {
     if (this.#over) throw this.#over;
     const { address, timeoutSeconds, deadlineSeconds } = this.#options;
     if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], [])[0]!;
+    // Gloo takes whoever comes first for the rank that it listens for: its ports open only when all are here to take them.
+    if (name === "world") await this.meeting.gather(`${name}/here`, members, null);
     const place = members.indexOf(this.meeting.rank);
     const [native, blobs] = collectives().gloo(
       place,

@@ -61,6 +61,8 @@ interface Gathering {
   readonly timer: NodeJS.Timeout;
 }
 
+const strangerLimit = 256; // connections at a time that have not said who they are
+
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 const digest = (text: string) => createHash("sha256").update(text).digest();
 const list = (ranks: readonly number[]) => `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;
@@ -78,7 +80,6 @@ export async function serveRendezvous(options: RendezvousOptions): Promise<Rende
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 }, (socket) =>
     held.accept(socket),
   );
-  server.maxConnections = 2 * size + 64;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen({ host, port }, resolve);
@@ -111,6 +112,7 @@ class Held {
   readonly #options: Required<Omit<RendezvousOptions, "holder" | "host" | "port">> & { holder: number | undefined };
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
+  readonly #strangers = new Set<Socket>(); // have not said who they are; the oldest first
   readonly #values = new Map<string, unknown>();
   readonly #gets = new Map<string, { peer: Peer; id: number; timer: NodeJS.Timeout }[]>();
   readonly #gatherings = new Map<string, Gathering>();
@@ -182,6 +184,9 @@ class Held {
   accept(socket: Socket): void {
     if (this.#background) socket.unref();
     this.#sockets.add(socket);
+    this.#strangers.add(socket);
+    // A rank says who it is at once: whoever is silent makes room, however many they are, and no rank is turned away.
+    if (this.#strangers.size > strangerLimit) this.#strangers.values().next().value!.destroy();
     const introduction = setTimeout(() => refuse("nothing was said for 10 s"), 10_000);
     introduction.unref();
     let peer: Peer | undefined;
@@ -196,6 +201,7 @@ class Held {
     };
     const first = (line: object) => {
       clearTimeout(introduction);
+      this.#strangers.delete(socket);
       const hello = line as Hello;
       const why = this.#objection(hello);
       if (why !== undefined) return refuse(why);
@@ -217,6 +223,7 @@ class Held {
     socket.on("close", () => {
       clearTimeout(introduction);
       this.#sockets.delete(socket);
+      this.#strangers.delete(socket);
       if (peer && peer.socket === socket && !peer.gone)
         this.#lost(peer.hello.rank, "its process ended, or its connection broke, without a goodbye");
     });

@@ -1,0 +1,54 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { expect, it, vi } from "vitest";
+import { protocolVersion } from "./protocol.ts";
+import { serveRendezvous } from "./server.ts";
+
+vi.mock("node:crypto", async (original) => {
+  const crypto = await original<typeof import("node:crypto")>();
+  return { ...crypto, timingSafeEqual: vi.fn(crypto.timingSafeEqual) };
+});
+
+const digest = (text: string) => createHash("sha256").update(text).digest();
+
+async function ask(port: number, token: string): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  const hello = { terse: protocolVersion, token, epoch: "0", rank: 0, size: 1, config: "", pid: 1, host: "here" };
+  socket.end(`${JSON.stringify(hello)}\n`);
+  const [answer] = await once(socket.setEncoding("utf8"), "data");
+  socket.destroy();
+  return answer;
+}
+
+// How long a comparison takes must not tell how much of a guess is right, nor how long the secret is.
+it.each([
+  ["wrong from the first letter", "xpen sesame"],
+  ["right but for the last letter", "open sesamx"],
+  ["shorter", "open"],
+  ["longer", "open sesame, please"],
+  ["empty", ""],
+])("a token is compared in constant time, as digests of one length, when it is %s", async (_, guess) => {
+  await using server = await serveRendezvous({ size: 1, token: "open sesame" });
+  vi.mocked(timingSafeEqual).mockClear();
+  expect(await ask(server.port, guess)).toContain("the token is wrong");
+  expect(vi.mocked(timingSafeEqual).mock.calls).toEqual([[digest(guess), digest("open sesame")]]);
+  expect(await ask(server.port, "open sesame")).toContain("welcome");
+});
+
+it("the rendezvous listens on the address that it was given, and on no other", async () => {
+  await using server = await serveRendezvous({ size: 2, token: "t", host: "127.0.0.3" });
+  const port = server.port.toString(16).toUpperCase().padStart(4, "0");
+  const listening = ["tcp", "tcp6"].flatMap((family) =>
+    readFileSync(`/proc/self/net/${family}`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, local, , state]) => state === "0A" && local!.endsWith(`:${port}`))
+      .map(([, local]) => local),
+  );
+  expect(listening).toEqual([`0300007F:${port}`]);
+  const elsewhere = connect(server.port, "127.0.0.1");
+  const [error] = await once(elsewhere, "error");
+  expect(error.code).toBe("ECONNREFUSED");
+});

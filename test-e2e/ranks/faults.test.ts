@@ -1,0 +1,254 @@
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { serveRendezvous } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { openNetwork } from "./network.ts";
+import { random, seed } from "./seed.ts";
+import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
+
+const token = "the secret of this test";
+
+/** Ranks of a world whose rendezvous this test holds. */
+function startIn(server: { host: string; port: number }, options: StartOptions) {
+  return startRanks({
+    ...options,
+    env: (rank) => ({
+      TERSE_TOKEN: token,
+      TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
+      ...options.env?.(rank),
+    }),
+  });
+}
+const others = (rank: number, size: number) => Array.from({ length: size }, (_, r) => r).filter((r) => r !== rank);
+const exits = (outcomes: readonly Outcome[]) => outcomes.map(({ code, signal }) => signal ?? code);
+
+/** A stranger's connection; resolves when it is closed. */
+function strange(port: number, text: string | Uint8Array): { socket: Socket; closed: Promise<string> } {
+  const socket = connect(port, "127.0.0.1");
+  let heard = "";
+  socket.on("data", (data) => {
+    heard += data;
+  });
+  socket.on("error", () => {}); // a reset is an answer too
+  const closed = new Promise<string>((resolve) => socket.on("close", () => resolve(heard)));
+  socket.write(text);
+  return { socket, closed };
+}
+const noise = Uint8Array.from({ length: 5000 }, (_, i) => random(`noise ${i}`) * 256);
+/** Words of 64 bits, as Gloo's messages begin. */
+const preamble = (...words: bigint[]) => new Uint8Array(BigUint64Array.from(words).buffer);
+
+describe("ranks that ask for something else than the others", () => {
+  it.each([
+    [
+      "allReduce f32 10",
+      "allReduce f64 10",
+      "has 10 f64 where rank \\d has 10 f32|has 10 f32 where rank \\d has 10 f64",
+    ],
+    [
+      "allReduce f32 3000000",
+      "allReduce i32 3000000",
+      "has 3000000 i32 where rank \\d has 3000000 f32|f32 where .* i32",
+    ],
+    ["allReduce f32 10", "max f32 10", "asks for (max and rank \\d for sum|sum and rank \\d for max)"],
+    ["allReduce f32 3000000", "allGather f32 3000000", "is in all-(gather|reduce) number 1 while rank \\d is in all-"],
+    ["allToAll f32 10", "barrier f32 0", "is in (barrier|all-to-all) number 1 while rank \\d is in "],
+    [
+      "broadcast f32 3000000",
+      "broadcastFromRank2 f32 3000000",
+      "the root of this broadcast is rank 2 on rank 1 and rank 0 on rank \\d|rank 0 on rank \\d and rank 2 on rank 1",
+    ],
+  ])("all fail with one error that names rank 1 and what differs: %s, and %s", async (usual, odd, sentence) => {
+    await using run = await startRanks({ program: "disagree.ts", size: 3, args: [usual, odd] });
+    const outcomes = await run.end(10);
+    expect(exits(outcomes)).toEqual([0, 0, 0]);
+    const errors = outcomes.map(errorOf);
+    for (const error of errors) expect(error).toEqual(errors[0]);
+    expect(errors[0]).toMatchObject({ name: "CollectiveError", reason: "mismatch" });
+    expect(errors[0]!.message).toMatch(new RegExp(sentence));
+    expect(errors[0]!.message).toContain("rank 1");
+  });
+});
+
+describe("a rank that comes at another time than the others", () => {
+  it("joins when it comes before the deadline", async () => {
+    await using server = await serveRendezvous({ size: 3, token, deadlineSeconds: 20 });
+    await using early = await startIn(server, { program: "join.ts", size: 3, absent: [1] });
+    await sleep(1500);
+    await using late = await startIn(server, { program: "join.ts", size: 3, absent: [0, 2] });
+    expect(exits([...(await early.end(10)), ...(await late.end(10))])).toEqual([0, 0, 0]);
+  });
+
+  it("is told after the deadline that the others did not wait", async () => {
+    await using server = await serveRendezvous({ size: 3, token, deadlineSeconds: 2 });
+    await using early = await startIn(server, { program: "join.ts", size: 3, absent: [1] });
+    const outcomes = await early.end(10);
+    await using late = await startIn(server, { program: "join.ts", size: 3, absent: [0, 2] });
+    outcomes.push(...(await late.end(10)));
+    expect(exits(outcomes)).toEqual([1, 1, 1]);
+    for (const outcome of outcomes)
+      expect(errorOf(outcome)!.message).toMatch(/rank 1 of 3 did not arrive at the rendezvous within 2 s; see whether/);
+  });
+
+  it("is refused when another process has its number, and harms nobody", async () => {
+    await using server = await serveRendezvous({ size: 2, token });
+    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["1.5"] });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await using twin = await startIn(server, { program: "join.ts", size: 2, absent: others(1, 2) });
+    const [refused] = await twin.end(10);
+    expect(refused!.code).toBe(1);
+    const first = run.ranks[1]!.process.pid;
+    expect(errorOf(refused!)!.message).toMatch(
+      new RegExp(
+        `refused rank 1: rank 1 is already here \\(pid ${first} on .+\\); every process needs a RANK of its own`,
+      ),
+    );
+    const outcomes = await run.end(10);
+    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    expect(exits(outcomes)).toEqual([0, 0]);
+  });
+
+  it("is refused when it is left over from an earlier attempt, and the new one goes on", async () => {
+    const port = await freePort();
+    const before = await serveRendezvous({ size: 2, token, port, epoch: "0" });
+    await using first = await startIn(before, { program: "until-lost.ts", size: 2, env: () => ({ TERSE_EPOCH: "0" }) });
+    await Promise.all(first.ranks.map((rank) => rank.told("ready")));
+    first.ranks[0]!.process.kill("SIGKILL");
+    const [, survivor] = await first.end(10);
+    expect(errorOf(survivor!)).toMatchObject({ name: "RankLostError", rank: 0 });
+    // It tries again on its own, before there is a new rendezvous and while the new ranks come.
+    await using old = await startIn(before, {
+      program: "join.ts",
+      size: 2,
+      absent: [0],
+      env: () => ({ TERSE_EPOCH: "0" }),
+    });
+    await before.close();
+    await using server = await serveRendezvous({ size: 2, token, port, epoch: "1" });
+    const [refused] = await old.end(10);
+    expect(errorOf(refused!)!.message).toMatch(/this is attempt 1 of the run, and rank 1 \(pid \d+\) is of attempt 0/);
+    expect(refused!.code).toBe(1);
+    await using again = await startIn(server, { program: "join.ts", size: 2, env: () => ({ TERSE_EPOCH: "1" }) });
+    expect(exits(await again.end(10))).toEqual([0, 0]);
+  });
+
+  it("is refused when it is of an earlier run, whose secret was another", async () => {
+    await using server = await serveRendezvous({ size: 2, token, deadlineSeconds: 20 });
+    await using old = await startIn(server, {
+      program: "join.ts",
+      size: 2,
+      absent: [0],
+      env: () => ({ TERSE_TOKEN: "the last run's" }),
+    });
+    const [refused] = await old.end(10);
+    expect(errorOf(refused!)!.message).toMatch(/the token is wrong; TERSE_TOKEN must be the one that/);
+    await using run = await startIn(server, { program: "join.ts", size: 2 });
+    expect(exits(await run.end(10))).toEqual([0, 0]);
+  });
+});
+
+describe("strangers at the rendezvous", () => {
+  const hello = JSON.stringify({
+    terse: 1,
+    token: "guess",
+    epoch: "0",
+    rank: 1,
+    size: 2,
+    config: "",
+    pid: 1,
+    host: "",
+  });
+
+  it(`are refused in a sentence, whatever they say, and harm nobody who is there (seed ${seed})`, async () => {
+    await using server = await serveRendezvous({ size: 2, token });
+    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["2"] });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    const said = [
+      noise,
+      "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      `${hello}\n`,
+      `${"[".repeat(4000)}\n`,
+      `{"__proto__":{"terse":1}}\n`,
+      Buffer.concat([preamble(1n << 40n, 1n, 0x54n << 56n, 0n, 1n << 40n, 0n), Buffer.from("\n")]),
+      "x".repeat(100_000),
+    ];
+    for (const text of said) {
+      const heard = await strange(server.port, text).closed;
+      // What was not read yet when the server closed makes a reset, which may overtake the sentence.
+      if (heard !== "") expect(JSON.parse(heard)).toEqual({ refused: expect.stringMatching(/rendezvous|token/) });
+      expect(heard).not.toContain(token);
+    }
+    const half = strange(server.port, hello.slice(0, 40)); // and silence
+    const outcomes = await run.end(10);
+    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    expect(exits(outcomes)).toEqual([0, 0]);
+    half.socket.destroy();
+  });
+
+  it("keep nobody out who belongs there, though thousands of them come and say nothing", async () => {
+    await using server = await serveRendezvous({ size: 2, token });
+    const silent = new Set<Socket>();
+    let came = 0;
+    const flood = async (count: number) => {
+      for (let i = 0; i < count; i += 50) {
+        const some = Array.from({ length: 50 }, () => strange(server.port, hello.slice(0, 20)));
+        await Promise.all(
+          some.map(({ socket, closed }) => {
+            silent.add(socket);
+            void closed.then(() => silent.delete(socket));
+            came++;
+            return new Promise<void>((resolve) => socket.once("connect", resolve).once("close", () => resolve()));
+          }),
+        );
+      }
+    };
+    await flood(1000);
+    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["1"] });
+    let joined = false;
+    const all = Promise.all(run.ranks.map((rank) => rank.told("ready"))).finally(() => {
+      joined = true;
+    });
+    while (!joined) {
+      await flood(50);
+      await sleep(20); // the ranks need the processor too
+    }
+    await all;
+    await flood(500);
+    expect(came).toBeGreaterThanOrEqual(1500);
+    await expect.poll(() => silent.size).toBeLessThanOrEqual(256); // the rest was sent away
+    const outcomes = await run.end(10);
+    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    expect(exits(outcomes)).toEqual([0, 0]);
+    for (const socket of silent) socket.destroy();
+  });
+});
+
+describe("bytes on a data connection that no rank sends", () => {
+  // Gloo ends the process over them, on a thread of its own: nobody can catch that.
+  it.each([
+    ["a message of a terabyte", preamble(1n << 40n, 1n, 0x54n << 56n, 0n, 1n << 40n, 0n)],
+    ["a message that nobody waits for", preamble(148n, 1n, (0x54n << 56n) | 7n, 0n, 100n, 0n)],
+  ])("end the rank that reads them with a sentence and an exit code, and the others name it: %s", async (_, bytes) => {
+    await using server = await serveRendezvous({ size: 3, token });
+    await using network = await openNetwork(server);
+    await using run = await startIn(server, {
+      program: "until-lost.ts",
+      size: 3,
+      args: ["idle"],
+      env: () => ({ TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address }),
+    });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    const connection = network.carried[0]!;
+    const victim = connection.ranks[1];
+    connection.add(bytes);
+    for (const outcome of await run.end(10)) {
+      if (outcome.rank === victim) {
+        expect([outcome.code, outcome.signal]).toEqual([70, null]);
+        expect(outcome.stderr).toMatch(/^terse: a data connection brought what no rank sends.+this process ends/);
+      } else {
+        expect([outcome.code, outcome.signal]).toEqual([0, null]);
+        expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: victim });
+      }
+    }
+  });
+});
