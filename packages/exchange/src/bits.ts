@@ -10,13 +10,26 @@ export class Bits implements Disposable {
   /** Index of the first element whose sign was asked of NaN or ±∞; the exchange tells every rank instead of sending it. */
   firstNonFinite: number | undefined;
   readonly #scratch: Scratch;
+  readonly #encode: Encode | undefined;
+  #filled = 0; // elements that have been encoded
   #given = false;
 
-  constructor(length: number, scratch: Scratch = unbooked) {
+  /** With `encode` the signs are there once `fill` has asked for them; without, whoever made the bits writes them. */
+  constructor(length: number, scratch: Scratch = unbooked, encode?: Encode) {
     this.length = length;
     this.#scratch = scratch;
+    this.#encode = encode;
     this.wire = scratch.take(bytesOf(length));
     this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
+  }
+
+  /** Makes sure that the first `end` elements have been encoded, so that a scheme can send them while the others are. */
+  fill(end: number = this.length): void {
+    const from = this.#filled;
+    const to = Math.min(this.length, 64 * wordsOf(end));
+    if (to <= from) return;
+    this.#filled = to;
+    this.#encode?.(this, from, to);
   }
 
   /** The ⌈length / 8⌉ bytes that kernels and codecs read and write. */
@@ -29,6 +42,9 @@ export class Bits implements Disposable {
     this.#given = true;
   }
 }
+
+/** Writes the signs of elements from … to − 1 into bits.signs; `from` is a multiple of 64. */
+export type Encode = (bits: Bits, from: number, to: number) => void;
 
 /** Words of a vector of n signs. */
 export function wordsOf(n: number): number {

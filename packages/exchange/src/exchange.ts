@@ -4,12 +4,11 @@
  */
 import type { Group, Memory, PointerMemory } from "@terse/collectives";
 import type { Bits, Tally, Ternary } from "./bits.ts";
+import { type ChosenSchemes, standardSchemes } from "./chosen.ts";
 import { adjacent, join } from "./join.ts";
 import { noteOf, type RefusalReason, throwRefusal } from "./refusal.ts";
-import { majority } from "./schemes/majority.ts";
-import { majorityOrZero } from "./schemes/majority-or-zero.ts";
-import { mean } from "./schemes/mean.ts";
-import { tally } from "./schemes/tally.ts";
+import { takeTurn } from "./turns.ts";
+import type { Outcome, Result } from "./votes/outcome.ts";
 
 /** What a vote without a majority becomes. `alternate` is resolved to plus or minus by the step, before it comes here. */
 export type Tie = "plus" | "minus" | "zero";
@@ -45,7 +44,7 @@ export interface StepExchange extends Exchange {
 
 type Request =
   | { kind: "mean"; x: Memory; done(): void; failed(error: unknown): void }
-  | { kind: "vote"; scheme: string; u: Bits; done(result: Bits | Ternary | Tally): void; failed(error: unknown): void };
+  | { kind: "vote"; outcome: Outcome; u: Bits; done(result: Result): void; failed(error: unknown): void };
 
 export interface ExchangeOptions {
   /** Whether these means, the same on every rank, may be used; asked before anything of the turn is handed out. */
@@ -56,12 +55,13 @@ export interface ExchangeOptions {
   gather?: Group;
   /** Nothing is handed out before `release`: for parameters that must not change yet. */
   withheld?: boolean;
+  /** What carries votes and means; the standard schemes unless given. */
+  schemes?: Partial<ChosenSchemes>;
 }
 
-export function openExchange(
-  group: Group,
-  { accepts = () => true, region, gather = group, withheld = false }: ExchangeOptions = {},
-): StepExchange {
+export function openExchange(group: Group, options: ExchangeOptions = {}): StepExchange {
+  const { accepts = () => true, region, gather = group, withheld = false } = options;
+  const { votes, means } = { ...standardSchemes, ...options.schemes };
   let note = 0;
   const turns: Promise<void>[] = [];
   const held: (() => void)[] = []; // come, and not handed out
@@ -86,47 +86,50 @@ export function openExchange(
     const turn = waiting;
     waiting = [];
     const outcomes: (() => void)[] = [];
+    const mine = takeTurn(group);
     try {
+      // What would only stand in the queue gets its signs ready meanwhile.
+      if (!mine.free) for (const request of turn) if (request.kind === "vote") request.u.fill();
+      await mine.begins;
       // One scheme after the other: ranks must not depend on whose answer comes first.
-      for (const requests of byScheme(turn)) outcomes.push(...(await carry(requests)));
+      const kinds = byScheme(turn);
+      for (const [i, requests] of kinds.entries()) {
+        const sent = i + 1 === kinds.length ? mine.end : () => {};
+        outcomes.push(...(await carry(requests, sent)));
+      }
       if (withheld) held.push(...outcomes);
       else for (const outcome of outcomes) outcome();
     } catch (error) {
       for (const request of turn) request.failed(error);
       throw error;
     } finally {
+      mine.end();
       scheduled = false;
       if (waiting.length > 0) schedule();
     }
   }
 
-  async function carry(requests: readonly Request[]): Promise<(() => void)[]> {
+  async function carry(requests: readonly Request[], sent: () => void): Promise<(() => void)[]> {
     const [first] = requests;
     if (first!.kind === "mean") {
-      const means = requests.filter((request) => request.kind === "mean");
-      const vectors = means.map((request) => request.x);
-      await Promise.all(adjacent(vectors, region).map((x) => mean(group, x)));
+      const asked = requests.filter((request) => request.kind === "mean");
+      const vectors = asked.map((request) => request.x);
+      const under = adjacent(vectors, region).map((x) => means.mean(group, x, { note, gather }));
+      if (means.type === "f32" || gather !== group) sent();
+      await Promise.allSettled(under);
+      await Promise.all(under);
       if (!accepts(vectors)) await throwRefusal(gather, note);
-      return means.map((request) => request.done);
+      return asked.map((request) => request.done);
     }
-    const votes = requests.filter((request) => request.kind === "vote");
-    const bad = votes.find((request) => request.u.firstNonFinite !== undefined);
-    if (bad) note ||= noteOf("the gradient is not finite");
-    const joined = join(votes.map((request) => request.u));
-    const result = await schemes[first!.scheme]!(joined.bits);
+    const asked = requests.filter((request) => request.kind === "vote");
+    const joined = join(asked.map((request) => request.u));
+    const result = await votes.vote(group, joined.bits, { outcome: first!.outcome, note, gather, sent });
     const pieces = joined.split(result);
-    return votes.map((request, i) => () => request.done(pieces[i]!));
+    return asked.map((request, i) => () => request.done(pieces[i]!));
   }
 
-  const schemes: Record<string, (u: Bits) => Promise<Bits | Ternary | Tally>> = {
-    plus: (u) => majority(group, u, "plus", note, gather),
-    minus: (u) => majority(group, u, "minus", note, gather),
-    zero: (u) => majorityOrZero(group, u, note, gather),
-    tally: (u) => tally(group, u, note, gather),
-  };
-
-  const vote = <Result>(scheme: string, u: Bits): Promise<Result> =>
-    new Promise((done, failed) => ask({ kind: "vote", scheme, u, done: (result) => done(result as Result), failed }));
+  const vote = <R extends Result>(outcome: Outcome, u: Bits): Promise<R> =>
+    new Promise((done, failed) => ask({ kind: "vote", outcome, u, done: (result) => done(result as R), failed }));
 
   return {
     ranks: group.size,
@@ -140,7 +143,7 @@ export function openExchange(
       for (const outcome of held.splice(0)) outcome();
     },
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
-    majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote(tie, u),
+    majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote<never>(tie, u),
     tally: (u) => vote("tally", u),
   };
 }
@@ -149,7 +152,7 @@ export function openExchange(
 function byScheme(requests: readonly Request[]): Request[][] {
   const groups = new Map<string, Request[]>();
   for (const request of requests) {
-    const key = request.kind === "mean" ? "mean" : request.scheme;
+    const key = request.kind === "mean" ? "mean" : request.outcome;
     const group = groups.get(key);
     if (group) group.push(request);
     else groups.set(key, [request]);

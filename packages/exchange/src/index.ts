@@ -1,4 +1,13 @@
-export { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
+export { Bits, type Encode, Tally, Ternary, wordsOf } from "./bits.ts";
+export {
+  type BytesOf,
+  type ChosenSchemes,
+  majorityBytes,
+  majorityOrZeroBytes,
+  meanBytes,
+  standardSchemes,
+  tallyBytes,
+} from "./chosen.ts";
 export type { EncodeOptions } from "./chunks.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
 export { type CodecCost, type LinkCost, type Measured, measureLink } from "./cost-model/measure-link.ts";
@@ -23,6 +32,7 @@ export {
 } from "./cost-model/table-one.ts";
 export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, type Tie } from "./exchange.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
+export { type DenseScheme, type DenseType, dense } from "./schemes/dense.ts";
 export {
   type LevelsOptions,
   type SumOfLevelsOptions,
@@ -33,9 +43,7 @@ export {
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
 } from "./schemes/levels.ts";
-export { majority, majorityBytes, majorityCost } from "./schemes/majority.ts";
-export { majorityOrZero, majorityOrZeroBytes, majorityOrZeroCost } from "./schemes/majority-or-zero.ts";
-export { mean, meanBytes, meanCost } from "./schemes/mean.ts";
+export { mean, meanCost } from "./schemes/mean.ts";
 export {
   type ErrorCompensation,
   meanErrorCompensated,
@@ -44,5 +52,13 @@ export {
 } from "./schemes/mean-error-compensated.ts";
 export { type SparseOptions, sparse, sparseCost } from "./schemes/sparse.ts";
 export { type SumOptions, sum, sumCost } from "./schemes/sum.ts";
-export { tally, tallyBytes, tallyCost } from "./schemes/tally.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";
+export { type AllToAllOptions, allToAll } from "./votes/all-to-all.ts";
+export { type CountOptions, count } from "./votes/count.ts";
+export { type HierarchicalOptions, hierarchical } from "./votes/hierarchical.ts";
+export type { Outcome, Result } from "./votes/outcome.ts";
+export { parameterServer } from "./votes/parameter-server.ts";
+export { parameterServerEfficient } from "./votes/parameter-server-efficient.ts";
+export type { VoteOptions, VoteScheme } from "./votes/vote-scheme.ts";
+export { type VoteSchemeName, type VoteSchemeOptions, voteSchemes } from "./votes/vote-schemes.ts";
+export { majority, majorityCost, majorityOrZero, majorityOrZeroCost, tally, tallyCost } from "./votes/votes.ts";

@@ -14,6 +14,8 @@ export function join(vectors: readonly Bits[]): Joined {
   const bits = new Bits(64 * vectors.reduce((words, vector) => words + wordsOf(vector.length), 0));
   let at = 0;
   for (const vector of vectors) {
+    vector.fill();
+    bits.firstNonFinite ??= vector.firstNonFinite; // all that is asked is whether there is one
     bits.wire.set(vector.wire, at);
     at += vector.wire.length;
   }

@@ -4,11 +4,6 @@
  */
 import type { Group } from "@terse/collectives";
 
-export type RefusalReason =
-  | "the loss is not finite"
-  | "the gradient is not finite"
-  | "a value is beyond what its codec can write";
-
 /** As notes: 0 says nothing. */
 const reasons = [
   undefined,
@@ -16,6 +11,8 @@ const reasons = [
   "the gradient is not finite",
   "a value is beyond what its codec can write",
 ] as const;
+
+export type RefusalReason = Exclude<(typeof reasons)[number], undefined>;
 
 export function noteOf(reason: RefusalReason): number {
   return reasons.indexOf(reason);

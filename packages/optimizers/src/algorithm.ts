@@ -1,5 +1,5 @@
 /** What one file of this folder defines. */
-import type { Exchange } from "@terse/exchange";
+import type { BytesOf, Exchange } from "@terse/exchange";
 import type { Tensor } from "@terse/tensor";
 import type { MomentumSyncOptions } from "./momentum-sync.ts";
 
@@ -32,6 +32,6 @@ export interface Algorithm<S extends State = State> {
   init(θ: Tensor): S;
   /** Every await in here is a message on the wire, and nothing else is awaited. θ changes after the last one only. */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
-  /** Payload bytes that one rank sends in a step for n elements. */
-  bytesSent(n: number, ranks: number, rank: number): number;
+  /** Payload bytes that one rank sends in a step for n elements. Votes of spans with the same closed form leave as one. */
+  readonly bytesSent: BytesOf;
 }

@@ -1,23 +1,36 @@
 /** The fused kernels on tensors and packed signs. */
 import { Bits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
-import { NotFiniteError } from "@terse/native-optimizers";
+import { NotFiniteError, type PointerMemory } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
 
-/** u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. */
+/**
+ * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. The
+ * pass is made piece by piece when the exchange asks for the signs, so that the first are on their way while it goes on.
+ */
 export function lionVote(
   m: Tensor,
   g: Tensor,
   options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
 ): Bits {
-  const u = new Bits(m.length);
-  try {
-    native.lionVote(u.signs, m, g, options);
-  } catch (error) {
-    if (!(error instanceof NotFiniteError)) throw error;
-    u.firstNonFinite = error.index;
-  }
-  return u;
+  const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
+  return new Bits(m.length, undefined, (u, from, to) => {
+    try {
+      const signs = u.signs.subarray(from / 8, Math.ceil(to / 8));
+      native.lionVote(signs, slice(momentum, from, to), slice(gradient, from, to), options);
+    } catch (error) {
+      if (!(error instanceof NotFiniteError)) throw error;
+      u.firstNonFinite ??= from + error.index;
+    }
+  });
+}
+
+function memoryOf({ pointer, length, dtype, device }: Tensor): PointerMemory {
+  return { pointer, length, dtype, device };
+}
+
+function slice({ pointer, dtype, device }: PointerMemory, from: number, to: number): PointerMemory {
+  return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
 }
 
 /** θ ← keep θ + scale v, in one pass over θ; v is −1, 0, +1, or the mean of P signs. */

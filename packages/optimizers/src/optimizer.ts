@@ -3,7 +3,14 @@
  * What all algorithms share lives here once: groups, clipping, refusing a bad step, counting, comparing the ranks.
  */
 import type { Group } from "@terse/collectives";
-import { meanBytes, openExchange, type RefusalReason, type StepExchange } from "@terse/exchange";
+import {
+  type ChosenSchemes,
+  meanBytes,
+  openExchange,
+  type RefusalReason,
+  type StepExchange,
+  standardSchemes,
+} from "@terse/exchange";
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
@@ -28,6 +35,8 @@ export interface OptimizerOptions {
   overlap?: "auto" | "on" | "off";
   /** Least elements of a bucket; by default an eighth of the model, and at least 256 Ki. */
   bucket?: number;
+  /** What carries votes and means; the standard schemes unless given. Its groups are closed with the optimizer. */
+  schemes?: Partial<ChosenSchemes>;
   /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
   compareEvery?: number;
 }
@@ -63,6 +72,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #arena: Arena;
   readonly #group: Group;
   readonly #clip: number;
+  readonly #schemes: ChosenSchemes;
   readonly #overlaps: boolean;
   readonly #compareEvery: number;
   readonly #spans: readonly Span[];
@@ -77,6 +87,7 @@ export class Optimizer implements AsyncDisposable {
     this.#arena = arena;
     this.#group = group;
     this.#clip = clip;
+    this.#schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
     const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
     this.#spans = spansOf(arena, of);
@@ -161,6 +172,7 @@ export class Optimizer implements AsyncDisposable {
     let meanNorm = 0;
     const exchange = openExchange(this.#group, {
       gather,
+      schemes: this.#schemes,
       withheld: true,
       region: this.#arena.gradients,
       accepts: (means) => {
@@ -190,7 +202,8 @@ export class Optimizer implements AsyncDisposable {
 
   async #sent(): Promise<Opened["before"]> {
     const gather = await this.#gather;
-    const groups = gather && gather !== this.#group ? [this.#group, gather] : [this.#group];
+    const beside = await this.#schemes.votes.opened(this.#group);
+    const groups = gather && gather !== this.#group ? [this.#group, gather, ...beside] : [this.#group, ...beside];
     return [...groups.map((group) => group.sent()), ...this.#syncs.map(({ sentBeside }) => sentBeside)].reduce(
       (sum, { bytes, headerBytes, messages }) => ({
         bytes: sum.bytes + bytes + headerBytes,
@@ -208,6 +221,7 @@ export class Optimizer implements AsyncDisposable {
     const gather = await this.#gather;
     if (gather !== this.#group) await gather?.close();
     for (const sync of this.#syncs) await sync.close();
+    await this.#schemes.votes.close(this.#group);
   }
 
   /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
@@ -222,7 +236,7 @@ export class Optimizer implements AsyncDisposable {
   get bytesSent(): number {
     const { size, rank } = this.#group;
     const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
-    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank), synchronising);
+    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank, this.#schemes), synchronising);
   }
 
   /** What 32-bit data parallel would send instead. */
@@ -255,7 +269,7 @@ function syncsOf(spans: readonly Span[], { segments }: Arena): MomentumSync[] {
 }
 
 /** Payload bytes of spans that leave together: votes as one message, neighbouring means too. */
-function bytesOf(spans: readonly Span[], size: number, rank: number): number {
+function bytesOf(spans: readonly Span[], size: number, rank: number, schemes: ChosenSchemes): number {
   const votes = new Map<Algorithm["bytesSent"], number>();
   let bytes = 0;
   let run = 0; // elements of neighbouring means so far
@@ -264,10 +278,10 @@ function bytesOf(spans: readonly Span[], size: number, rank: number): number {
     if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
     else run += length;
     if (run === 0 || spans[i + 1]?.algorithm.gradient === "mean") continue;
-    bytes += meanBytes(run, size, rank);
+    bytes += meanBytes(run, size, rank, schemes);
     run = 0;
   }
-  for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank);
+  for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank, schemes);
   return bytes;
 }
 

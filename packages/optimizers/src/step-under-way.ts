@@ -44,7 +44,11 @@ export class StepUnderWay {
    */
   async finish(): Promise<number> {
     if (this.#failure) throw this.#failure.error;
-    while (this.#departures.length < this.#buckets.length) this.#leave();
+    while (this.#departures.length < this.#buckets.length) {
+      this.#leave();
+      // Its messages are handed to the wire in a turn of their own: from then on they travel while the next bucket gets ready.
+      await nextTurn();
+    }
     const began = performance.now();
     const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
     const seconds = (performance.now() - began) / 1000;
@@ -61,3 +65,5 @@ export class StepUnderWay {
     this.#departures.push(departure);
   }
 }
+
+const nextTurn = (): Promise<void> => new Promise((done) => setImmediate(done));

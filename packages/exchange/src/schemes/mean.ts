@@ -16,8 +16,3 @@ export async function mean(group: Group, x: Memory): Promise<void> {
 export function meanCost(n: number, ranks: number, rank: number): Cost {
   return costOf([allReduceBytes(n, 4, ranks, rank)]);
 }
-
-/** Payload bytes that one rank sends for n elements of f32. */
-export function meanBytes(n: number, ranks: number, rank: number): number {
-  return meanCost(n, ranks, rank).bytes;
-}

@@ -1,0 +1,93 @@
+/** Dense means: against a float64 oracle that rounds to 16 bits by search, as IEEE 754 defines it. */
+import { type Group, loopback } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { type DenseType, dense, openExchange, StepRefusedError, scratchOf } from "../index.ts";
+import { onRanks } from "../testing.ts";
+
+const lengths = [0, 1, 63, 64, 65, 1000, 100_003];
+const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+const formats = { bf16: { fraction: 7, least: -126 }, f16: { fraction: 10, least: -14 } } as const;
+
+/** To the nearest multiple of the unit in the last place, halves to even. */
+function rounded(x: number, { fraction, least }: { fraction: number; least: number }): number {
+  if (x === 0) return 0;
+  const unit = 2 ** (Math.max(Math.floor(Math.log2(Math.abs(x))), least) - fraction);
+  const q = x / unit;
+  const down = Math.floor(q);
+  const up = q - down > 0.5 || (q - down === 0.5 && down % 2 !== 0);
+  return (up ? down + 1 : down) * unit;
+}
+
+/** Of several sizes, most of them between two numbers of 16 bits. */
+const value = (rank: number, i: number) => Math.fround(Math.sin(i * 12.9898 + rank * 78.233) * 10 ** ((i % 7) - 3));
+
+describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
+  it.each(worlds)("rounds once up, adds in f32 and rounds once down, on %i ranks alike", async (ranks) => {
+    for (const n of lengths) {
+      const inverse = Math.fround(1 / ranks);
+      const expected = Float32Array.from({ length: n }, (_, i) => {
+        if (ranks === 1) return value(0, i);
+        let sum = 0;
+        for (let r = 0; r < ranks; r++)
+          sum = Math.fround(sum + Math.fround(rounded(value(r, i), formats[type]) * inverse));
+        return rounded(sum, formats[type]);
+      });
+      const got = await onRanks(ranks, async (group) => {
+        const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
+        await dense(type).mean(group, x);
+        return x;
+      });
+      for (const x of got) expect(x.every((v, i) => v === expected[i])).toBe(true);
+    }
+  });
+
+  it.each([
+    ["is not finite", Number.NaN, "the gradient is not finite"],
+    ["does not fit", type === "f16" ? 1e5 : 3.4e38, "a value is beyond what its codec can write"],
+  ])("is refused on every rank when a number %s, and keeps no memory", async (_, bad, reason) => {
+    const outcomes = await onRanks(3, async (group) => {
+      const x = new Float32Array(1000).fill(1);
+      if (group.rank === 1) x[700] = bad;
+      const error = await dense(type)
+        .mean(group, x)
+        .catch((error: unknown) => error);
+      return { error, live: scratchOf(group).live };
+    });
+    for (const { error, live } of outcomes) {
+      expect(error).toBeInstanceOf(StepRefusedError);
+      expect((error as Error).message).toContain(`rank 1 refuses the step: ${reason}`);
+      expect(live).toBe(0);
+    }
+  });
+
+  it("tells every rank why a step is refused", async () => {
+    const errors = await onRanks(3, async (group) => {
+      const exchange = openExchange(group, { schemes: { means: dense(type) } });
+      if (group.rank === 2) exchange.refuse("the loss is not finite");
+      const x = new Float32Array(100).fill(group.rank === 2 ? Number.NaN : 1);
+      return exchange.mean(x).catch((error: unknown) => error);
+    });
+    for (const error of errors)
+      expect((error as Error).message).toContain("rank 2 refuses the step: the loss is not finite");
+  });
+});
+
+describe.each(["f32", "bf16", "f16"] as const)("the closed form of a mean in %s", (type: DenseType) => {
+  it.each(worlds)("says what the counters of %i ranks say", async (ranks) => {
+    for (const n of lengths) {
+      const groups = loopback(ranks);
+      await Promise.all(groups.map((group: Group) => dense(type).mean(group, new Float32Array(n))));
+      for (const group of groups) {
+        const { bytes, messages } = group.sent();
+        const { peak: peakBytes, live } = scratchOf(group);
+        expect({ bytes, messages, peakBytes }, `n = ${n}`).toEqual(dense(type).cost(n, ranks, group.rank));
+        expect(live).toBe(0);
+      }
+      await Promise.all(groups.map((group) => group.close()));
+    }
+  });
+});
+
+it("names the type that does not exist", () => {
+  expect(() => dense("f8" as never)).toThrow("there is f32, bf16, f16");
+});

@@ -1,0 +1,109 @@
+/**
+ * Every rank counts a part. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce", https://arxiv.org/abs/2411.16462
+ *
+ *   1. all-to-all    every rank gets everybody's signs for the words it owns
+ *   2. vote          it counts them in the packed domain
+ *   3. all-gather    and gives the outcome to everybody
+ *
+ * Long vectors go in chunks, so that the four things that take time run side by side: while chunk k is on the wire, chunk k + 1 is
+ * encoded, and chunk k − 1 is counted and on its way back.
+ *
+ * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
+ * which it owns w ≈ W / P, and d planes of the outcome. Held: the votes of two chunks about its words, 8 (P − 1) w bytes each (P w
+ * where d > 1), and the outcome's planes above the first.
+ */
+import { allGatherBytes, allToAllBytes } from "@terse/collectives";
+import { costOf } from "../cost.ts";
+import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
+import { checkNotes } from "../refusal.ts";
+import { Ballots, ballotsHeld } from "./ballots.ts";
+import { decide, planesOf } from "./outcome.ts";
+import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+
+export interface AllToAllOptions {
+  /** Elements of a chunk, in whole words of 64; by default an eighth of the vector, and at least 1 Mi (128 KiB of signs). */
+  readonly chunk?: number;
+}
+
+export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
+  if (chunk !== undefined && !(Number.isSafeInteger(chunk) && chunk > 0 && chunk % 64 === 0))
+    throw new RangeError(
+      `all-to-all: a chunk is a multiple of 64 elements, and is ${chunk}; take ${nearestChunk(chunk)}.`,
+    );
+
+  return voteScheme({
+    name: "all-to-all",
+
+    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+      const [u] = planes;
+      const { rank, size } = group;
+
+      /** Encodes a chunk and puts it on the wire. */
+      const leave = ({ from, n }: Chunk) => {
+        u!.fill(from + n);
+        const starts = partition(n, size);
+        const chunks = planes.map(({ wire }) => parts(wire.subarray(from / 8, from / 8 + 8 * starts[size]!), starts)); // [plane][rank]
+        const mine = elementsOf(n, starts, rank);
+        const own = chunks[0]![rank]!;
+        const ballots = new Ballots(own, mine, group, planes.length, scratch);
+        const outgoing = ballots.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
+        const arrived = group.allToAll(outgoing, ballots.incoming, { note: note() });
+        arrived.catch(() => {}); // whoever gets to it tells
+        return { chunks, mine, ballots, arrived };
+      };
+
+      const chunks = chunksOf(u!.length, chunk);
+      const gathers: Promise<void>[] = [];
+      let next: ReturnType<typeof leave> | undefined = leave(chunks[0]!);
+      try {
+        for (let k = 0; k < chunks.length; k++) {
+          const { chunks: pieces, mine, ballots, arrived } = next!;
+          using _ = ballots;
+          next = k + 1 < chunks.length ? leave(chunks[k + 1]!) : undefined;
+          if (!next && gather !== group) sent();
+
+          checkNotes(await arrived);
+          const here = pieces.map((of) => signsOf(of[rank]!, mine));
+          decide(outcome, here, ballots.votes, mine);
+          gathers.push(...pieces.map((of) => gather.allGather(of)));
+          for (const gathered of gathers) gathered.catch(() => {});
+        }
+        await Promise.all(gathers);
+      } finally {
+        await Promise.allSettled([...gathers, next?.arrived]); // until then the memory is not ours
+        next?.ballots[Symbol.dispose]();
+      }
+    },
+
+    cost(n, ranks, rank, outcome) {
+      const planes = planesOf(outcome, ranks);
+      const chunks = chunksOf(n, chunk).map((of) => partBytes(partition(of.n, ranks)));
+      const operations = chunks.flatMap((sizes) => [
+        allToAllBytes(sizes, rank),
+        ...Array.from({ length: planes }, () => allGatherBytes(sizes, rank)),
+      ]);
+      const held = chunks.map((sizes) => ballotsHeld(ranks, planes) * sizes[rank]!);
+      return costOf(operations, Math.max(...held.map((bytes, k) => bytes + (held[k + 1] ?? 0))));
+    },
+  });
+}
+
+interface Chunk {
+  readonly from: number;
+  readonly n: number;
+}
+
+const leastChunk = 2 ** 20;
+const mostChunks = 8;
+
+/** One chunk at least, though it may be empty: the ranks still hear each other. */
+function chunksOf(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
+  return Array.from({ length: Math.max(1, Math.ceil(n / chunk)) }, (_, k) => ({
+    from: k * chunk,
+    n: Math.min(chunk, n - k * chunk),
+  }));
+}
+
+function nearestChunk(chunk: number): number {
+  return Number.isFinite(chunk) ? Math.max(64, 64 * Math.round(chunk / 64)) : leastChunk;
+}

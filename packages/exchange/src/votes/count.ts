@@ -1,0 +1,111 @@
+/**
+ * Everybody counts everything: the signs become numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and
+ * every rank compares the sums. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
+ *
+ * The fields are those of the codec `count`: b is 2, 4, 8 or 16, the narrowest with P ≤ 2^b − 1, so that no sum carries into the
+ * next field; a narrower one is refused. The paper has log2(P) + 1 bits, and "in practice" 8-bit words with packed entries.
+ *
+ * Sent by a rank: an all-reduce of F = ⌈b n / 8⌉ bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the notes.
+ * Held: F bytes, and the outcome's planes above the first.
+ */
+import { count as countCodec } from "@terse/codecs";
+import { allReduceBytes, allToAllBytes } from "@terse/collectives";
+import { costOf } from "../cost.ts";
+import { checkNotes } from "../refusal.ts";
+import { planesOfCount } from "./outcome.ts";
+import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+
+export interface CountOptions {
+  /** Bits of a field: 2, 4, 8 or 16. The narrowest with room unless given; one without room is a RangeError. */
+  readonly width?: number;
+}
+
+export function count({ width }: CountOptions = {}): VoteScheme {
+  /** The width, once it is known to hold the votes of so many ranks. */
+  const fieldsFor = (ranks: number) => {
+    const codec = countCodec({ ranks, width });
+    return { width: codec.parameters.width ?? 1, bytes: (n: number) => codec.wireBytes(n) };
+  };
+
+  return voteScheme({
+    name: "count",
+
+    async carry(group, planes, { outcome, scratch, sent, note }) {
+      const [u] = planes;
+      const fields = fieldsFor(group.size);
+      u!.fill();
+      using sums = scratch.loan(fields.bytes(u!.length));
+      const added = fields.width === 16 ? new Uint16Array(sums.bytes.buffer, 0, u!.length) : sums.bytes;
+      setFields(added, u!.signs, fields.width);
+
+      const nothing = Array.from({ length: group.size }, () => u!.wire.subarray(0, 0));
+      const noted = group.allToAll(nothing, nothing, { note: note() });
+      const reduced = group.allReduce(added, "sum");
+      sent();
+      const [notes] = await settled([noted, reduced]);
+      checkNotes(notes);
+
+      for (const [k, bit] of planesOfCount(outcome, group.size).entries())
+        compareFields(planes[k]!.signs, added, fields.width, bit, u!.length);
+    },
+
+    cost(n, ranks, rank) {
+      const fields = fieldsFor(ranks);
+      const bytes = fields.bytes(n);
+      const elementBytes = fields.width === 16 ? 2 : 1;
+      const notes = allToAllBytes(new Array<number>(ranks).fill(0), rank);
+      return costOf([notes, allReduceBytes(bytes / elementBytes, elementBytes, ranks, rank)], bytes);
+    },
+  });
+}
+
+/** Memory belongs to both operations until both have ended, however they end. */
+async function settled<A, B>(operations: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
+  await Promise.allSettled(operations);
+  return Promise.all(operations);
+}
+
+/** fields[i] ← 0 or 1. A byte of narrow fields holds 8 / width of them, which lie side by side in the signs too. */
+function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: number): void {
+  if (width === 16) {
+    for (let i = 0; i < fields.length; i++) fields[i] = (signs[i >> 3]! >> (i & 7)) & 1;
+    return;
+  }
+  const together = 8 / width;
+  const mask = (1 << together) - 1;
+  const spread = Uint8Array.from({ length: 1 << together }, (_, bits) => {
+    let byte = 0;
+    for (let j = 0; j < together; j++) byte |= ((bits >> j) & 1) << (j * width);
+    return byte;
+  });
+  for (let j = 0; j < fields.length; j++) {
+    const i = j * together;
+    fields[j] = spread[(signs[i >> 3]! >> (i & 7)) & mask]!;
+  }
+}
+
+/** signs[i] ← bit(fields[i]) for n fields; pad bits 0. */
+function compareFields(
+  signs: Uint8Array,
+  fields: Uint8Array | Uint16Array,
+  width: number,
+  bit: (count: number) => boolean,
+  n: number,
+): void {
+  signs.fill(0);
+  if (width === 16) {
+    for (let i = 0; i < n; i++) if (bit(fields[i]!)) signs[i >> 3]! |= 1 << (i & 7);
+    return;
+  }
+  const together = 8 / width;
+  const table = Uint8Array.from({ length: 256 }, (_, byte) => {
+    let bits = 0;
+    for (let j = 0; j < together; j++) if (bit((byte >> (j * width)) & ((1 << width) - 1))) bits |= 1 << j;
+    return bits;
+  });
+  for (let j = 0; j < fields.length; j++) {
+    const i = j * together;
+    signs[i >> 3]! |= table[fields[j]!]! << (i & 7);
+  }
+  if (n % 8 > 0) signs[signs.length - 1]! &= (1 << (n % 8)) - 1;
+}

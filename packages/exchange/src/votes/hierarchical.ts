@@ -1,0 +1,140 @@
+/**
+ * Hosts vote: inside a host all ranks' votes are counted, and between hosts each host has one vote, the majority of its ranks. So
+ * only one copy of the vector leaves a host, whatever the number of ranks on it.
+ *
+ *   h_k ← sign(Σ_{ranks of host k} u)      a tie is `tie`
+ *   v   ← sign(Σ_k h_k)                    a tie is `tie`
+ *
+ * That is not the majority of all ranks: hosts with many ranks count no more than others, and votes inside a host are forgotten.
+ * With one host, or with one rank on each, it is the majority. The arrangement is that of ZeRO++ (Wang et al. 2023,
+ * https://arxiv.org/abs/2306.10209): inside, between ranks of the same place in their hosts, inside.
+ *
+ *   1. all-to-all inside     owner l of a host gets its host's signs for part l of the vector; o owners, the smallest host's ranks
+ *   2. all-to-all between    the H owners of a part, one on each host, share it out again and vote on it
+ *   3. all-gather between
+ *   4. all-to-all inside     the part goes to the host's other ranks, with the notes
+ *
+ * Sent by a rank, W words of which it owns w (w = 0 and nothing between hosts for a rank that owns none), and within the part w' of
+ * those between hosts, L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1) messages,
+ * 8 ((w − w') + (H − 1) w') bytes between.
+ * Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes.
+ */
+import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import { costOf } from "../cost.ts";
+import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
+import { throwRefusal } from "../refusal.ts";
+import { Ballots } from "./ballots.ts";
+import { decide } from "./outcome.ts";
+import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+
+export interface HierarchicalOptions {
+  /** The host of every rank, as any whole number; or how many neighbouring ranks share a host (the last one may have fewer). */
+  readonly hosts: readonly number[] | number;
+}
+
+export function hierarchical({ hosts }: HierarchicalOptions): VoteScheme {
+  const beside = new WeakMap<Group, Promise<readonly Group[]>>();
+  return voteScheme({
+    name: "hierarchical",
+    outcomes: ["plus", "minus"],
+
+    async carry(group, [u], { outcome, scratch, note }) {
+      const { place, owners } = layoutOf(hosts, group.size, group.rank);
+      if (!beside.has(group)) beside.set(group, open(group, hosts));
+      const [inside, between] = (await beside.get(group)!) as readonly [Group, Group?];
+      u!.fill();
+      const n = u!.length;
+      const starts = ownedParts(n, owners, inside.size);
+      const chunks = parts(u!.wire, starts);
+      const mine = elementsOf(n, starts, place);
+      const own = chunks[place]!;
+      const nothing = own.subarray(0, 0);
+
+      let refused = false;
+      const heard = (notes: readonly number[]) => {
+        refused ||= notes.some((said) => said !== 0);
+      };
+      {
+        using ballots = new Ballots(own, mine, inside, 1, scratch);
+        heard(await inside.allToAll(chunks.with(place, nothing), ballots.incoming, { note: note() }));
+        decide(outcome, [signsOf(own, mine)], ballots.votes, mine);
+      }
+      if (between) {
+        const among = partition(mine, between.size);
+        const pieces = parts(own, among);
+        const piece = pieces[between.rank]!;
+        const elements = elementsOf(mine, among, between.rank);
+        using ballots = new Ballots(piece, elements, between, 1, scratch);
+        const outgoing = pieces.with(between.rank, nothing);
+        heard(await between.allToAll(outgoing, ballots.incoming, { note: Number(refused) }));
+        decide(outcome, [signsOf(piece, elements)], ballots.votes, elements);
+        await between.allGather(pieces);
+      }
+      const outgoing = chunks.map((_, r) => (r === place ? nothing : own));
+      heard(await inside.allToAll(outgoing, chunks.with(place, nothing), { note: Number(refused) }));
+      if (refused) await throwRefusal(group, note()); // all ranks know by now; one more message says whose it is
+    },
+
+    cost(n, ranks, rank) {
+      const { place, owners, ranksHere, hosts: H, host } = layoutOf(hosts, ranks, rank);
+      const sizes = partBytes(ownedParts(n, owners, ranksHere));
+      const inside = [
+        allToAllBytes(sizes, place),
+        allToAllBytes(
+          sizes.map(() => sizes[place]!),
+          place,
+        ),
+      ];
+      const held = (ranksHere - 1) * sizes[place]!;
+      if (place >= owners) return costOf(inside, held);
+      const starts = partition(n, owners);
+      const pieces = partBytes(partition(elementsOf(n, starts, place), H));
+      const between = [allToAllBytes(pieces, host), allGatherBytes(pieces, host)];
+      return costOf([...inside, ...between], Math.max(held, (H - 1) * pieces[host]!));
+    },
+
+    beside,
+  });
+}
+
+/** The ranks of this host, and, for a rank that owns a part, those that own it on the other hosts. */
+async function open(group: Group, hosts: HierarchicalOptions["hosts"]): Promise<readonly Group[]> {
+  const { place, owners, host } = layoutOf(hosts, group.size, group.rank);
+  const inside = await group.split(host);
+  const between = await group.split(place < owners ? place : undefined, host);
+  return between ? [inside!, between] : [inside!];
+}
+
+interface Layout {
+  readonly host: number; // of this rank, hosts counted in the order of their first ranks
+  readonly hosts: number;
+  readonly place: number; // of this rank among its host's
+  readonly ranksHere: number;
+  readonly owners: number; // places whose ranks own a part on every host
+}
+
+function layoutOf(hosts: HierarchicalOptions["hosts"], ranks: number, rank: number): Layout {
+  if (typeof hosts === "number" && !(Number.isSafeInteger(hosts) && hosts > 0))
+    throw new RangeError(`hierarchical: hosts is ${hosts}, and the number of ranks on a host is whole and 1 or more.`);
+  if (typeof hosts !== "number" && hosts.length !== ranks)
+    throw new RangeError(
+      `hierarchical: hosts names the hosts of ${hosts.length} ranks, and there are ${ranks}; give one number a rank.`,
+    );
+  const hostOf = typeof hosts === "number" ? (r: number) => Math.floor(r / hosts) : (r: number) => hosts[r]!;
+  const members = new Map<number, number[]>();
+  for (let r = 0; r < ranks; r++) members.set(hostOf(r), [...(members.get(hostOf(r)) ?? []), r]);
+  const here = members.get(hostOf(rank))!;
+  return {
+    host: [...members.keys()].indexOf(hostOf(rank)),
+    hosts: members.size,
+    place: here.indexOf(rank),
+    ranksHere: here.length,
+    owners: Math.min(...[...members.values()].map(({ length }) => length)),
+  };
+}
+
+/** Where the parts of the ranks of one host begin: owners share the vector, the others have none of it. */
+function ownedParts(n: number, owners: number, ranksHere: number): number[] {
+  const starts = partition(n, owners);
+  return [...starts, ...Array.from({ length: ranksHere - owners }, () => starts[owners]!)];
+}

@@ -1,0 +1,39 @@
+/**
+ * What the votes of all ranks become. Each outcome is a function of the number of plus votes c among P, and is given as one or
+ * more bits an element:
+ *
+ *   plus, minus   1 bit    the majority; an equal number of votes each way is that sign
+ *   zero          2 bits   c > P/2, and c ≠ P/2; an odd number of ranks cannot tie, and then it is 1 bit
+ *   tally         K bits   c itself, K = ⌈log2(P + 1)⌉
+ */
+import { majority, majorityOrZero, tally, tallyPlanes } from "@terse/codecs";
+import { type Bits, Tally, Ternary } from "../bits.ts";
+
+export type Outcome = "plus" | "minus" | "zero" | "tally";
+
+export type Result = Bits | Ternary | Tally;
+
+/** Bits an element of the outcome. */
+export function planesOf(outcome: Outcome, ranks: number): number {
+  if (outcome === "tally") return tallyPlanes(ranks);
+  return outcome === "zero" && ranks % 2 === 0 ? 2 : 1;
+}
+
+/** Counts packed votes of n elements and writes the outcome to planes. A single plane may be one of the votes. */
+export function decide(outcome: Outcome, planes: readonly Uint8Array[], votes: readonly Uint8Array[], n: number): void {
+  if (outcome === "tally") tally(planes, votes, n);
+  else if (planes.length === 2) majorityOrZero(planes[0]!, planes[1]!, votes, n);
+  else majority(planes[0]!, votes, n, { tie: outcome === "minus" ? "minus" : "plus" });
+}
+
+/** The same for somebody who has the counts: whether each plane's bit is set where c of the ranks voted plus. */
+export function planesOfCount(outcome: Outcome, ranks: number): ((c: number) => boolean)[] {
+  if (outcome === "tally") return Array.from({ length: tallyPlanes(ranks) }, (_, k) => (c) => ((c >> k) & 1) === 1);
+  const most = outcome === "plus" ? (c: number) => 2 * c >= ranks : (c: number) => 2 * c > ranks;
+  return planesOf(outcome, ranks) === 2 ? [most, (c) => 2 * c !== ranks] : [most];
+}
+
+export function resultOf(outcome: Outcome, planes: readonly Bits[], ranks: number): Result {
+  if (outcome === "tally") return new Tally(planes, ranks);
+  return planes.length === 2 ? new Ternary(planes[0]!, planes[1]!) : planes[0]!;
+}

@@ -1,0 +1,107 @@
+/**
+ * One rank counts, and the way to it and back is as short as trees make it: the votes climb a binomial tree in ⌈log2 P⌉ rounds,
+ * and the outcome comes down as a scatter and an all-gather, so that the server sends it about once instead of P − 1 times.
+ * Ishikawa et al. 2024, Table 1 "parameter server (efficient)", https://arxiv.org/abs/2411.16462: a gather and a long broadcast of
+ * Chan et al. 2007, doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N. Table 1 takes N as what is gathered; here
+ * P vectors of N bits reach one server, so its link carries (P − 1) N bits up whatever the tree. A server for each part of the
+ * vector would not: that is all-to-all.ts.
+ *
+ * The server is rank 0; s ranks are in the subtree of a rank (its lowest set bit, or what is left of P).
+ * Sent by a rank: up one message of 8 W s bytes, the server none; down d times a scatter from the server, 8 (W − w) bytes of it, and
+ * an all-to-all, P − 1 messages of 8 w bytes, which also carries the notes.
+ * Held: 8 W s bytes of votes where s > 1, the server 8 W (P − 1) (8 W P where d > 1); and the outcome's planes above the first.
+ */
+import { allToAllBytes, type Group, scatterBytes } from "@terse/collectives";
+import { type Bits, bytesOf } from "../bits.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { partBytes, partition, parts } from "../partition.ts";
+import { checkNotes } from "../refusal.ts";
+import type { Scratch } from "../scratch.ts";
+import { decide, planesOf } from "./outcome.ts";
+import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+
+const server = 0;
+
+export function parameterServerEfficient(): VoteScheme {
+  return voteScheme({
+    name: "parameter-server-efficient",
+
+    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+      const [u] = planes;
+      const { rank, size } = group;
+      u!.fill();
+      await climb(group, u!, planes.length, scratch, (votes) => {
+        const signs = planes.map((plane) => plane.signs);
+        decide(outcome, signs, votes, u!.length);
+      });
+      if (gather !== group) sent();
+
+      const starts = partition(u!.length, size);
+      const down = planes.flatMap(({ wire }) => {
+        const chunks = parts(wire, starts);
+        const own = chunks[rank]!;
+        const nothing = own.subarray(0, 0);
+        const outgoing = chunks.map((_, r) => (r === rank ? nothing : own));
+        const incoming = chunks.with(rank, nothing);
+        return [
+          gather.scatter(own, server, rank === server ? chunks : undefined).then(() => []),
+          gather.allToAll(outgoing, incoming, { note: note() }),
+        ];
+      });
+      await Promise.allSettled(down);
+      for (const notes of await Promise.all(down)) checkNotes(notes);
+    },
+
+    cost(n, ranks, rank, outcome): Cost {
+      const planes = planesOf(outcome, ranks);
+      const plane = bytesOf(n);
+      const sizes = partBytes(partition(n, ranks));
+      const s = subtree(rank, ranks);
+      const up = rank === server ? { bytes: 0, messages: 0 } : { bytes: s * plane, messages: 1 };
+      const outgoing = sizes.map(() => sizes[rank]!);
+      const down = [scatterBytes(sizes, rank, server), allToAllBytes(outgoing, rank)];
+      const held = rank === server ? (planes > 1 ? ranks : ranks - 1) : s > 1 ? s : 0;
+      return costOf([up, ...Array.from({ length: planes }, () => down).flat()], held * plane);
+    },
+  });
+}
+
+/** Ranks at and below a rank in the tree: it hangs under itself without its lowest set bit. */
+function subtree(rank: number, ranks: number): number {
+  return rank === server ? ranks : Math.min(rank & -rank, ranks - rank);
+}
+
+/** Brings every rank's votes to the server, where `count` gets them. */
+async function climb(
+  group: Group,
+  u: Bits,
+  planes: number,
+  scratch: Scratch,
+  count: (votes: Uint8Array[]) => void,
+): Promise<void> {
+  const { rank, size } = group;
+  const s = subtree(rank, size);
+  // The server's own votes stay where they are, unless the outcome is written over them while they are still needed.
+  const own = rank === server && planes === 1 ? 0 : 1;
+  if (s === 1) return group.send(u.wire, rank - (rank & -rank));
+
+  const plane = u.wire.length;
+  using bundle = scratch.loan(plane * (s - 1 + own));
+  if (own) bundle.bytes.set(u.wire);
+  const arriving: Promise<void>[] = [];
+  for (let bit = 1; bit < s; bit *= 2) {
+    const from = plane * (bit - 1 + own); // the subtree of rank + bit holds the ranks from there on
+    const length = plane * subtree(rank + bit, size);
+    arriving.push(group.recv(bundle.bytes.subarray(from, from + length), rank + bit));
+  }
+  await Promise.allSettled(arriving);
+  await Promise.all(arriving);
+  if (rank !== server) {
+    await group.send(bundle.bytes, rank - (rank & -rank)); // awaited here: the bundle is ours no longer than this block
+    return;
+  }
+
+  const ballots = Array.from({ length: s - 1 + own }, (_, r) => bundle.bytes.subarray(plane * r, plane * (r + 1)));
+  const votes = own ? ballots : [u.wire, ...ballots];
+  count(votes.map((wire) => wire.subarray(0, Math.ceil(u.length / 8))));
+}

@@ -1,0 +1,60 @@
+/**
+ * One rank counts: everybody sends it all its signs, and it sends everybody the outcome, one after the other. Liu et al. 2024,
+ * Algorithm 1, https://arxiv.org/abs/2404.00438; the naive server of Ishikawa et al. 2024, Table 1, https://arxiv.org/abs/2411.16462
+ *
+ * The server is rank 0. Sent by a rank: 8 W bytes up; the server d (P − 1) 8 W bytes down. Messages: P − 1 each, which carry the
+ * notes (all but the server's are empty), then (P − 1) d of the server, and d bare headers of the others (see scatter in bytes.ts).
+ * Through the server's link go (1 + d)(P − 1) 8 W bytes, which is why this does not scale.
+ * Held: by the server (P − 1) 8 W bytes of votes (P 8 W where d > 1); and the outcome's planes above the first.
+ */
+import { allToAllBytes, scatterBytes } from "@terse/collectives";
+import { bytesOf } from "../bits.ts";
+import { costOf } from "../cost.ts";
+import { checkNotes } from "../refusal.ts";
+import { Ballots, ballotsHeld } from "./ballots.ts";
+import { decide, planesOf } from "./outcome.ts";
+import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+
+const server = 0;
+
+export function parameterServer(): VoteScheme {
+  return voteScheme({
+    name: "parameter-server",
+
+    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+      const [u] = planes;
+      const { rank, size } = group;
+      u!.fill();
+      const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
+      if (rank === server) {
+        using ballots = new Ballots(u!.wire, u!.length, group, planes.length, scratch);
+        const outgoing = ballots.copied ? nothing.with(rank, u!.wire) : nothing;
+        const arrived = group.allToAll(outgoing, ballots.incoming, { note: note() });
+        if (gather !== group) sent();
+        checkNotes(await arrived);
+        const signs = planes.map((plane) => plane.signs);
+        decide(outcome, signs, ballots.votes, u!.length);
+      } else {
+        const arrived = group.allToAll(nothing.with(server, u!.wire), nothing, { note: note() });
+        if (gather !== group) sent();
+        checkNotes(await arrived);
+      }
+
+      const down = planes.map(({ wire }) => {
+        const parts = rank === server ? Array.from({ length: size }, () => wire) : undefined;
+        return gather.scatter(wire, server, parts);
+      });
+      await Promise.allSettled(down);
+      await Promise.all(down);
+    },
+
+    cost(n, ranks, rank, outcome) {
+      const planes = planesOf(outcome, ranks);
+      const plane = bytesOf(n);
+      const up = Array.from({ length: ranks }, (_, r) => (r === server && rank !== server ? plane : 0));
+      const down = scatterBytes(new Array<number>(ranks).fill(plane), rank, server);
+      const held = rank === server ? ballotsHeld(ranks, planes) * plane : 0;
+      return costOf([allToAllBytes(up, rank), ...Array.from({ length: planes }, () => down)], held);
+    },
+  });
+}

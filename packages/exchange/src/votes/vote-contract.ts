@@ -1,0 +1,241 @@
+/**
+ * What every way to count votes must do, on up to nine ranks of one process. The oracle counts plain numbers, and packs and unpacks
+ * for itself.
+ */
+import { type Group, loopback } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { Ternary } from "../bits.ts";
+import {
+  Bits,
+  type Outcome,
+  openExchange,
+  type Result,
+  Scratch,
+  StepRefusedError,
+  scratchOf,
+  Tally,
+} from "../index.ts";
+import type { VoteScheme } from "./vote-scheme.ts";
+
+export interface VoteContract {
+  /** A scheme for so many ranks. */
+  scheme: (ranks: number) => VoteScheme;
+  /** What the ranks' votes (±1, one a rank) about one element become: −1, 0 or 1, or the number of plus votes. */
+  oracle?: (votes: readonly number[], outcome: Outcome) => number;
+}
+
+const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+const lengths = [0, 1, 63, 64, 65, 1000, 100_003];
+
+export function voteContract(name: string, { scheme: schemeFor, oracle = outcomeOf }: VoteContract): void {
+  describe(`the contract of ${name}`, () => {
+    describe.each(worlds)("on %i ranks", (ranks) => {
+      const scheme = schemeFor(ranks);
+
+      it.each(scheme.outcomes)("gives what the counted votes say, on every rank alike, outcome %s", async (outcome) => {
+        // By pattern, one bit a rank: there are fewer of those than elements.
+        const outcomes = Array.from({ length: 2 ** ranks }, (_, pattern) =>
+          oracle(
+            Array.from({ length: ranks }, (_, r) => ((pattern >> r) & 1 ? 1 : -1)),
+            outcome,
+          ),
+        );
+        for (const n of lengths) {
+          const planes = await onRanks(ranks, scheme, async (group) => {
+            const guarded = new Guarded();
+            const result = await scheme.vote(group, packed(group.rank, n, guarded), { outcome });
+            expect(guarded.intact()).toBe(true);
+            if (group.rank === 0) {
+              const got = unpacked(result, n);
+              const wrong = patterns(ranks, n).findIndex((of, i) => outcomes[of] !== got[i]);
+              expect(wrong, `n = ${n}: the first element that is not the outcome`).toBe(-1);
+            }
+            for (const plane of planesIn(result)) expect(padOf(plane)).toBe(0);
+            return planesIn(result).map(({ wire }) => Buffer.from(wire));
+          });
+          for (const [k, plane] of planes[0]!.entries())
+            for (const of of planes) expect(of[k]!.equals(plane), `n = ${n}`).toBe(true);
+        }
+      });
+
+      it.each(scheme.outcomes)("sends and holds what its closed form says, outcome %s", async (outcome) => {
+        for (const n of lengths)
+          await onRanks(ranks, scheme, async (group) => {
+            const result = await scheme.vote(group, new Bits(n), { outcome });
+            const all = [group, ...(await scheme.opened(group))].map((of) => of.sent());
+            const counted = {
+              bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+              messages: all.reduce((sum, { messages }) => sum + messages, 0),
+              peakBytes: scratchOf(group).peak,
+            };
+            expect(counted, `n = ${n}, rank ${group.rank}`).toEqual(scheme.cost(n, ranks, group.rank, outcome));
+            result[Symbol.dispose]();
+            expect(scratchOf(group).live).toBe(0);
+          });
+      });
+
+      it("lets every rank's refusal reach every rank, and keeps no memory", async () => {
+        for (let refusing = 0; refusing < ranks; refusing++)
+          for (const how of ["said beforehand", "met while encoding"] as const) {
+            const errors = await onRanks(ranks, scheme, async (group) => {
+              const bad = group.rank === refusing;
+              const u = new Bits(1000, undefined, (bits, from, to) => {
+                if (bad && how === "met while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
+                bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
+              });
+              const note = bad && how === "said beforehand" ? 1 : 0;
+              const error = await scheme.vote(group, u, { outcome: "plus", note }).catch((error: unknown) => error);
+              return { error, live: scratchOf(group).live };
+            });
+            const reason = how === "said beforehand" ? "the loss is not finite" : "the gradient is not finite";
+            for (const { error, live } of errors) {
+              expect(error).toBeInstanceOf(StepRefusedError);
+              expect((error as StepRefusedError).message).toContain(`rank ${refusing} refuses the step: ${reason}`);
+              expect(live).toBe(0);
+            }
+          }
+      });
+
+      it("encodes every element once, in order, before it is sent", async () => {
+        await onRanks(ranks, scheme, async (group) => {
+          let next = 0;
+          const given = packed(group.rank, 1000);
+          const u = new Bits(1000, undefined, (bits, from, to) => {
+            expect(from).toBe(next);
+            expect(from % 64).toBe(0);
+            next = to;
+            bits.wire.set(given.signs.subarray(from / 8, Math.ceil(to / 8)), from / 8);
+          });
+          const lazy = await scheme.vote(group, u, { outcome: "minus" });
+          expect(next).toBe(1000);
+          const eager = await scheme.vote(group, packed(group.rank, 1000), { outcome: "minus" });
+          expect((lazy as Bits).wire).toEqual((eager as Bits).wire);
+        });
+      });
+
+      it("keeps apart what several steps under way ask for", async () => {
+        const tie = "plus";
+        const alone = await onRanks(ranks, scheme, async (group) => {
+          const wires: number[][] = [];
+          for (let k = 0; k < 4; k++) {
+            const v = await scheme.vote(group, packed(group.rank + k, 700 + k), { outcome: tie });
+            wires.push([...(v as Bits).wire]);
+          }
+          return wires;
+        });
+        const together = await onRanks(ranks, scheme, async (group) => {
+          const gather = (await group.split(0))!;
+          const asked = [0, 1, 2, 3].map(async (k) => {
+            // Ranks come to it at different times.
+            for (let i = 0; i < (group.rank * 7 + k) % 5; i++) await new Promise((done) => setImmediate(done));
+            return k;
+          });
+          const wires: number[][] = [];
+          const votes = [];
+          for (const coming of asked) {
+            const k = await coming;
+            votes.push(
+              openExchange(group, { gather, schemes: { votes: scheme } }).majority(packed(group.rank + k, 700 + k), {
+                tie,
+              }),
+            );
+          }
+          for (const v of await Promise.all(votes)) wires.push([...v.wire]);
+          await gather.close();
+          return wires;
+        });
+        expect(together).toEqual(alone);
+      });
+    });
+  });
+}
+
+const most = Math.max(...lengths);
+
+/** The sign that every rank gives every element: a hash, so that every pattern of votes occurs. */
+const ballots = Array.from({ length: Math.max(...worlds) + 3 }, (_, r) =>
+  Uint8Array.from({ length: most }, (_, i) => {
+    let h = Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(r + 1, 0x85ebca6b);
+    h = Math.imul(h ^ (h >>> 15), 0x2c1b3c6d);
+    return (h ^ (h >>> 12)) & 1;
+  }),
+);
+
+/** Who voted plus on each element, one bit a rank. */
+function patterns(ranks: number, n: number): Int32Array {
+  const of = new Int32Array(n);
+  for (let r = 0; r < ranks; r++) for (let i = 0; i < n; i++) of[i]! |= ballots[r]![i]! << r;
+  return of;
+}
+
+/** The definition of the outcomes. */
+export function outcomeOf(votes: readonly number[], outcome: Outcome): number {
+  const sum = votes.reduce((a, b) => a + b, 0);
+  if (outcome === "tally") return (sum + votes.length) / 2;
+  if (sum !== 0) return sum > 0 ? 1 : -1;
+  return outcome === "zero" ? 0 : outcome === "plus" ? 1 : -1;
+}
+
+export function packed(rank: number, n: number, scratch?: Scratch): Bits {
+  const u = new Bits(n, scratch);
+  u.wire.fill(0);
+  for (let i = 0; i < n; i++) if (ballots[rank]![i]) u.wire[i >> 3]! |= 1 << (i & 7);
+  return u;
+}
+
+const bitOf = ({ wire }: Bits, i: number) => (wire[i >> 3]! >> (i & 7)) & 1;
+
+function unpacked(result: Result, n: number): Int32Array {
+  const values = new Int32Array(n);
+  for (let i = 0; i < n; i++) {
+    if (result instanceof Tally) values[i] = result.planes.reduce((c, plane, k) => c + bitOf(plane, i) * 2 ** k, 0);
+    else if (result instanceof Ternary) values[i] = bitOf(result.nonzero, i) * (2 * bitOf(result.plus, i) - 1);
+    else values[i] = 2 * bitOf(result, i) - 1;
+  }
+  return values;
+}
+
+function planesIn(result: Result): readonly Bits[] {
+  if (result instanceof Tally) return result.planes;
+  return result instanceof Ternary ? [result.plus, result.nonzero] : [result];
+}
+
+/** The bits after the last element. */
+function padOf(plane: Bits): number {
+  let set = 0;
+  for (let i = plane.length; i < 8 * plane.wire.length; i++) set += bitOf(plane, i);
+  return set;
+}
+
+/** Memory that shows when somebody writes beside what was asked for. */
+class Guarded extends Scratch {
+  readonly #given: Uint8Array[] = [];
+
+  override take(bytes: number): Uint8Array {
+    const memory = new Uint8Array(bytes + 128).fill(0xa5);
+    this.#given.push(memory);
+    return memory.subarray(64, 64 + bytes);
+  }
+
+  override give(): void {}
+
+  intact(): boolean {
+    const untouched = (edge: Uint8Array) => edge.every((byte) => byte === 0xa5);
+    return this.#given.every((memory) => untouched(memory.subarray(0, 64)) && untouched(memory.subarray(-64)));
+  }
+}
+
+async function onRanks<T>(size: number, scheme: VoteScheme, task: (group: Group) => Promise<T>): Promise<T[]> {
+  const groups = loopback(size);
+  try {
+    return await Promise.all(
+      groups.map(async (group) => {
+        const result = await task(group);
+        await scheme.close(group);
+        return result;
+      }),
+    );
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}

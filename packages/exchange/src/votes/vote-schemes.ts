@@ -1,0 +1,23 @@
+import { type AllToAllOptions, allToAll } from "./all-to-all.ts";
+import { type CountOptions, count } from "./count.ts";
+import { type HierarchicalOptions, hierarchical } from "./hierarchical.ts";
+import { parameterServer } from "./parameter-server.ts";
+import { parameterServerEfficient } from "./parameter-server-efficient.ts";
+import type { VoteScheme } from "./vote-scheme.ts";
+
+export type VoteSchemeOptions = AllToAllOptions & CountOptions & Partial<HierarchicalOptions>;
+
+/** Every way to count votes, by the name that recipes use; each takes its own of the options and leaves the others alone. */
+export const voteSchemes = {
+  "all-to-all": allToAll,
+  count,
+  "parameter-server": parameterServer,
+  "parameter-server-efficient": parameterServerEfficient,
+  hierarchical: ({ hosts }: Partial<HierarchicalOptions>) => {
+    if (hosts === undefined)
+      throw new RangeError("hierarchical: hosts is missing; say how many ranks share a host, or each rank's host.");
+    return hierarchical({ hosts });
+  },
+} as const satisfies Record<string, (options: VoteSchemeOptions) => VoteScheme>;
+
+export type VoteSchemeName = keyof typeof voteSchemes;
