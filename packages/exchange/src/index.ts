@@ -10,11 +10,12 @@ export {
 } from "./chosen.ts";
 export type { EncodeOptions } from "./chunks.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
+export { type BucketQuestion, type Buckets, bestBuckets } from "./cost-model/bucket.ts";
+export { type Choice, chooseVote } from "./cost-model/choose-vote.ts";
 export { type CodecCost, type LinkCost, type Measured, measureLink } from "./cost-model/measure-link.ts";
 export {
   type PredictedVote,
   type Prediction,
-  planesOfVote,
   predictedVotes,
   predictMean,
   predictVote,
@@ -54,6 +55,7 @@ export { type SparseOptions, sparse, sparseCost } from "./schemes/sparse.ts";
 export { type SumOptions, sum, sumCost } from "./schemes/sum.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";
 export { type AllToAllOptions, allToAll } from "./votes/all-to-all.ts";
+export { type AutoOptions, type AutoVoteScheme, auto } from "./votes/auto.ts";
 export { type CountOptions, count } from "./votes/count.ts";
 export { type HierarchicalOptions, hierarchical } from "./votes/hierarchical.ts";
 export type { Outcome, Result } from "./votes/outcome.ts";

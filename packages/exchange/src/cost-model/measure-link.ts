@@ -4,8 +4,9 @@
  * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
  * bit, and whatever they choose by them is the same everywhere.
  */
-import { bf16, majority, sign } from "@terse/codecs";
+import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { compareFields, setFields } from "../votes/count.ts";
 
 /** What a message costs. Seconds. */
 export interface LinkCost {
@@ -26,6 +27,9 @@ export interface CodecCost {
   readonly decode: number;
   /** A byte of packed votes, of all ranks. */
   readonly vote: number;
+  /** A byte of count fields, as wide as so many ranks need: to set them, and to compare them. 0 where there are too many ranks. */
+  readonly setField: number;
+  readonly compareField: number;
   /** A float to 16 bits, and back. */
   readonly encodeHalf: number;
   readonly decodeHalf: number;
@@ -63,7 +67,9 @@ async function shortMessages(group: Group): Promise<{ alpha: number; perMessage:
   // A third of the rounds may have been disturbed.
   const usual = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(rounds / 3)]!;
   const [alpha, together] = await agree(group, [usual(times.map(([one]) => one)), usual(times.map(([, all]) => all))]);
-  return { alpha: alpha!, perMessage: group.size > 2 ? Math.max(0, together! - alpha!) / (group.size - 2) : 0 };
+  // Two ranks have one message each either way, and exchanges are made of all-to-alls.
+  if (group.size === 2) return { alpha: together!, perMessage: 0 };
+  return { alpha: alpha!, perMessage: Math.max(0, together! - alpha!) / (group.size - 2) };
 }
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
@@ -112,10 +118,16 @@ async function measureCodec(group: Group): Promise<CodecCost> {
   const ballots = Array.from({ length: group.size }, () => new Uint8Array(n / 8));
   const halves = new Uint8Array(2 * n);
   const decided = new Uint8Array(n / 8);
+  const fields = fieldsOf(group.size, n);
   const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
     encode: { of: n, work: () => sign.encode(ballots[0]!, floats, { zero: "plus" }) },
     decode: { of: n, work: () => sign.decodeAdd(floats, decided) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
+    setField: { of: fields.bytes, work: () => setFields(fields.memory, decided, fields.width) },
+    compareField: {
+      of: fields.bytes,
+      work: () => compareFields(decided, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
+    },
     encodeHalf: { of: n, work: () => bf16.encode(halves, floats) },
     decodeHalf: { of: n, work: () => bf16.decodeAdd(floats, halves) },
   };
@@ -126,7 +138,7 @@ async function measureCodec(group: Group): Promise<CodecCost> {
       work();
       least = Math.min(least, (performance.now() - begin) / 1000);
     }
-    return least / of;
+    return of === 0 ? 0 : least / of;
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
   const slowest = await agree(
@@ -134,6 +146,19 @@ async function measureCodec(group: Group): Promise<CodecCost> {
     names.map((name) => fastest(works[name])),
   );
   return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as CodecCost;
+}
+
+/** Memory for n fields in which so many ranks can be counted; none where there are too many. */
+function fieldsOf(ranks: number, n: number) {
+  try {
+    const codec = count({ ranks });
+    const bytes = codec.wireBytes(n);
+    const { width = 1 } = codec.parameters;
+    return { width, n, bytes, memory: width === 16 ? new Uint16Array(n) : new Uint8Array(bytes) };
+  } catch (error) {
+    if (error instanceof RangeError) return { width: 8, n: 0, bytes: 0, memory: new Uint8Array() };
+    throw error;
+  }
 }
 
 /** The slowest rank's. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Measured } from "./measure-link.ts";
-import { predictMean, predictVote } from "./predict.ts";
+import { predictedVotes, predictMean, predictVote } from "./predict.ts";
 
 // Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
 const measured: Measured = {
   link: { alpha: 1, alphaLong: 2, perMessage: 0.01, beta: 1e-6 },
-  codec: { encode: 0, decode: 0, vote: 0, encodeHalf: 0, decodeHalf: 0 },
+  codec: { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 },
 };
 const kibi = 1024;
 const mebi = kibi * kibi;
@@ -17,6 +17,34 @@ describe("a vote", () => {
     expect(predictVote("all-to-all", { n: mebi, ranks: 4 }, measured).seconds).toBeCloseTo(2 * once, 9);
     // Two planes come down where a tie is zero.
     expect(predictVote("all-to-all", { n: mebi, ranks: 4, planes: 2 }, measured).seconds).toBeCloseTo(3 * once, 9);
+  });
+
+  it("of 4 ranks in a million and a half elements goes in two chunks", () => {
+    // 1 Mi signs as above, then half a Mi: parts of 32 and of 16 KiB.
+    const of = (part: number) => 2 * (2 + 2 * 0.01 + 3 * part * kibi * 1e-6);
+    const { seconds } = predictVote("all-to-all", { n: 1.5 * mebi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(of(32) + of(16), 9);
+  });
+
+  it("of 4 ranks, at one server: three vectors to it, one after the other through its link, and three back", () => {
+    const { seconds } = predictVote("parameter-server", { n: mebi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(2 * (2 + 2 * 0.01 + 3 * 128 * kibi * 1e-6), 9);
+  });
+
+  it("of 4 ranks, at the top of a tree: two rounds up, the second with two vectors; parts down, and to each other", () => {
+    const vector = 128 * kibi * 1e-6;
+    const up = 2 + vector + (2 + 2 * vector);
+    const down = 2 * (2 + 2 * 0.01 + 0.75 * vector);
+    const { seconds } = predictVote("parameter-server-efficient", { n: mebi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(up + down, 9);
+  });
+
+  it("of 4 ranks, summed: empty messages with the notes, then 4-bit fields in a ring", () => {
+    const fast = { ...measured, link: { ...measured.link, alpha: 1e-3, alphaLong: 2e-3, perMessage: 0 } };
+    const { seconds } = predictVote("count", { n: mebi, ranks: 4 }, fast);
+    expect(seconds).toBeCloseTo(1e-3 + 2e-3 + 1.5 * 512 * kibi * 1e-6, 9);
+    const slow = { ...fast, codec: { ...fast.codec, setField: 1e-6, compareField: 2e-6 } };
+    expect(predictVote("count", { n: mebi, ranks: 4, planes: 2 }, slow).computing).toBeCloseTo(512 * kibi * 5e-6, 9);
   });
 
   it("of few elements takes two latencies", () => {
@@ -33,8 +61,7 @@ describe("a vote", () => {
   });
 
   it("alone costs nothing", () => {
-    for (const scheme of ["all-to-all", "parameter-server", "parameter-server-efficient"] as const)
-      expect(predictVote(scheme, { n: mebi, ranks: 1 }, measured).seconds).toBe(0);
+    for (const scheme of predictedVotes) expect(predictVote(scheme, { n: mebi, ranks: 1 }, measured).seconds).toBe(0);
   });
 });
 
@@ -58,7 +85,7 @@ describe("a mean", () => {
 
   it("in f32 takes 32 times as long as a vote, for vectors so long that only bytes count", () => {
     for (const ranks of [2, 3, 8]) {
-      const question = { n: 2 ** 40, ranks };
+      const question = { n: 2 ** 44, ranks };
       const ratio =
         predictMean("f32", question, measured).seconds / predictVote("all-to-all", question, measured).seconds;
       expect(ratio).toBeCloseTo(32, 2);

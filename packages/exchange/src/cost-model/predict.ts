@@ -11,9 +11,10 @@
  *
  * The paper's Table 1 counts α for every message of an all-to-all; on networks of today they are under way together, and each costs o.
  */
-import { tallyPlanes } from "@terse/codecs";
+import { count as countCodec } from "@terse/codecs";
 import { wordsOf } from "../bits.ts";
 import { partition } from "../partition.ts";
+import { chunksOf } from "../votes/all-to-all.ts";
 import type { CodecCost, LinkCost, Measured } from "./measure-link.ts";
 
 /** Seconds, by where they go. */
@@ -29,6 +30,8 @@ export interface Question {
   readonly ranks: number;
   /** Bits of the outcome, as d: 1 unless given. */
   readonly planes?: number;
+  /** Elements that a vote sends at once, as `AllToAllOptions` has it. */
+  readonly chunk?: number | undefined;
 }
 
 const inlineBytes = 8192; // what travels with its header
@@ -72,7 +75,8 @@ function climb(link: LinkCost, P: number, S: number): number {
   return ready(P);
 }
 
-type Scheme = (question: Required<Question>, measured: Measured) => { wire: number; computing: number };
+type Asked = Question & { readonly planes: number };
+type Scheme = (question: Asked, measured: Measured) => { wire: number; computing: number };
 
 const none = { wire: 0, computing: 0 };
 
@@ -81,17 +85,25 @@ const counting = ({ vote }: CodecCost, bytes: number) => vote * bytes;
 /** Vote schemes by the names of the registry. */
 const votes = {
   /** In chunks: while one is on the wire, the one before is counted. */
-  "all-to-all": ({ n, ranks: P, planes }, { link, codec }) => {
-    const chunks = [n];
+  "all-to-all": ({ n, ranks: P, planes, chunk }, { link, codec }) => {
+    const chunks = chunksOf(n, chunk);
     let wire = 0;
     let counted = 0; // what is counted while the next chunk is on the wire
-    for (const elements of chunks) {
+    for (const { n: elements } of chunks) {
       const S = 8 * wordsOf(elements);
       const each = allToAll(link, P, 8 * P * ownWords(elements, P));
       wire += (1 + planes) * each;
       counted = counting(codec, S);
     }
     return { wire, computing: counted };
+  },
+
+  count: ({ n, ranks: P, planes }, { link, codec }) => {
+    const bytes = countCodec({ ranks: P }).wireBytes(n);
+    return {
+      wire: together(link, 0, P - 1, 0) + allReduce(link, P, bytes),
+      computing: bytes * (codec.setField + planes * codec.compareField),
+    };
   },
 
   "parameter-server": ({ n, ranks: P, planes }, { link, codec }) => {
@@ -113,7 +125,7 @@ const means = {
   f16: half,
 } as const satisfies Record<string, Scheme>;
 
-function half({ n, ranks: P }: Required<Question>, { link, codec }: Measured) {
+function half({ n, ranks: P }: Asked, { link, codec }: Measured) {
   return { wire: 2 * allToAll(link, P, 2 * n), computing: n * (codec.encodeHalf + 2 * codec.decodeHalf) };
 }
 
@@ -131,15 +143,9 @@ export function predictMean(type: keyof typeof means, question: Question, measur
   return predicted(means[type], question, measured);
 }
 
-function predicted(scheme: Scheme, { n, ranks, planes = 1 }: Question, measured: Measured): Prediction {
-  const { wire, computing } = ranks === 1 ? none : scheme({ n, ranks, planes }, measured);
+function predicted(scheme: Scheme, question: Question, measured: Measured): Prediction {
+  const { wire, computing } = question.ranks === 1 ? none : scheme({ planes: 1, ...question }, measured);
   return { seconds: wire + computing, wire, computing };
-}
-
-/** Bits of an outcome that may be a tie of zero, or of a count of votes. */
-export function planesOfVote(kind: "majority" | "majority-or-zero" | "tally", ranks: number): number {
-  if (kind === "tally") return tallyPlanes(ranks);
-  return kind === "majority-or-zero" && ranks % 2 === 0 ? 2 : 1;
 }
 
 /** The most words that one rank owns. */

@@ -88,7 +88,7 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
   });
 }
 
-interface Chunk {
+export interface Chunk {
   readonly from: number;
   readonly n: number;
 }
@@ -97,7 +97,7 @@ const leastChunk = 2 ** 20;
 const mostChunks = 8;
 
 /** One chunk at least, though it may be empty: the ranks still hear each other. */
-function chunksOf(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
+export function chunksOf(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
   return Array.from({ length: Math.max(1, Math.ceil(n / chunk)) }, (_, k) => ({
     from: k * chunk,
     n: Math.min(chunk, n - k * chunk),

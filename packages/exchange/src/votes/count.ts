@@ -66,7 +66,7 @@ async function settled<A, B>(operations: readonly [Promise<A>, Promise<B>]): Pro
 }
 
 /** fields[i] ← 0 or 1. A byte of narrow fields holds 8 / width of them, which lie side by side in the signs too. */
-function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: number): void {
+export function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: number): void {
   if (width === 16) {
     for (let i = 0; i < fields.length; i++) fields[i] = (signs[i >> 3]! >> (i & 7)) & 1;
     return;
@@ -85,7 +85,7 @@ function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: n
 }
 
 /** signs[i] ← bit(fields[i]) for n fields; pad bits 0. */
-function compareFields(
+export function compareFields(
   signs: Uint8Array,
   fields: Uint8Array | Uint16Array,
   width: number,

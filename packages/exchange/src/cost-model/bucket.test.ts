@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import { bestBuckets } from "./bucket.ts";
+
+const elements = 1000;
+/** α + n β */
+const wire = (alpha: number, beta: number) => (n: number) => alpha + n * beta;
+
+it("sends everything at once where there is no backward to hide behind", () => {
+  const best = bestBuckets({ elements, backwardSeconds: 0, exchangeSeconds: wire(1, 0.01) });
+  expect(best).toEqual({ count: 1, elements: 1000, exposedSeconds: 11 });
+});
+
+it("takes as many buckets as there may be where a message costs nothing to begin", () => {
+  const best = bestBuckets({ elements, backwardSeconds: 100, exchangeSeconds: wire(0, 0.01), most: 10 });
+  expect(best).toEqual({ count: 10, elements: 100, exposedSeconds: 1 }); // the last bucket's
+});
+
+it("weighs latencies against what is hidden: B buckets leave α + N β / B where backward is the longer, and B is few", () => {
+  // α = 1, N β = 16, T = 100: B = 1 … each bucket (1 + 16 / B) fits into its share 100 / B while B ≤ 84.
+  const least = bestBuckets({ elements: 1024, backwardSeconds: 100, exchangeSeconds: wire(1, 1 / 64), most: 84 });
+  expect(least.exposedSeconds).toBeCloseTo(1 + least.elements / 64, 9);
+  // Where the wire is the longer one the first bucket's backward and all exchanges follow each other: T / B + B α + N β, least at √(T / α).
+  const slow = bestBuckets({ elements: 2 ** 20, backwardSeconds: 16, exchangeSeconds: wire(1, 17 / 2 ** 20) });
+  expect(slow.count).toBe(4);
+  expect(slow.exposedSeconds).toBeCloseTo(16 / 4 + 4 + 17 - 16, 9);
+});
+
+it("never has more buckets than elements", () => {
+  const best = bestBuckets({ elements: 3, backwardSeconds: 9, exchangeSeconds: wire(0, 1) });
+  expect(best).toEqual({ count: 3, elements: 1, exposedSeconds: 1 });
+  expect(bestBuckets({ elements: 0, backwardSeconds: 9, exchangeSeconds: wire(0, 1) }).count).toBe(1);
+});

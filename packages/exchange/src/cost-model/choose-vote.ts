@@ -1,0 +1,62 @@
+/** Which vote scheme is fastest here, and why: the same answer on every rank, because all have the same measurements. */
+import { count } from "@terse/codecs";
+import type { Measured } from "./measure-link.ts";
+import {
+  type PredictedVote,
+  type Prediction,
+  predictedVotes,
+  predictMean,
+  predictVote,
+  type Question,
+} from "./predict.ts";
+
+export interface Choice {
+  readonly scheme: PredictedVote;
+  /** Of the schemes that so many ranks can use, fastest first. */
+  readonly predictions: readonly { readonly scheme: PredictedVote; readonly prediction: Prediction }[];
+  /** One sentence, with the times of the others. */
+  readonly why: string;
+}
+
+export function chooseVote(question: Question, measured: Measured): Choice {
+  const predictions = predictedVotes
+    .flatMap((scheme) => {
+      const prediction = possible(() => predictVote(scheme, question, measured));
+      return prediction ? [{ scheme, prediction }] : [];
+    })
+    .sort((a, b) => a.prediction.seconds - b.prediction.seconds); // stable: of equal ones the first in the list
+  const [fastest, ...others] = predictions.map(({ scheme, prediction }) => {
+    const fields = scheme === "count" ? ` in ${count({ ranks: question.ranks }).parameters.width}-bit fields` : "";
+    return `${scheme}${fields} ${timeText(prediction.seconds)}`;
+  });
+  const { link } = measured;
+  const network =
+    question.ranks === 1
+      ? "alone"
+      : `among ${question.ranks} ranks (α ${timeText(link.alpha)}, ${rateText(link.beta)})`;
+  const dense = timeText(predictMean("f32", question, measured).seconds);
+  const why = `a vote of ${question.n} elements ${network} should take: ${fastest}; ${others.join(", ")}; a mean in f32 ${dense}`;
+  return { scheme: predictions[0]!.scheme, predictions, why };
+}
+
+/** Undefined where a scheme says that so many ranks are too many for it. */
+function possible<T>(predict: () => T): T | undefined {
+  try {
+    return predict();
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+const digits = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
+
+function timeText(seconds: number): string {
+  if (seconds >= 0.9995) return `${digits(seconds)} s`;
+  return seconds >= 0.9995e-3 ? `${digits(1e3 * seconds)} ms` : `${digits(1e6 * seconds)} µs`;
+}
+
+function rateText(beta: number): string {
+  const rate = 8 / beta;
+  return rate >= 0.9995e9 ? `${digits(rate / 1e9)} Gbit/s` : `${digits(rate / 1e6)} Mbit/s`;
+}

@@ -1,0 +1,74 @@
+import { sign } from "@terse/codecs";
+import { loopback } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { type Measured, measureLink } from "../cost-model/measure-link.ts";
+import { allToAll, Bits, voteSchemes } from "../index.ts";
+import { type AutoVoteScheme, auto } from "./auto.ts";
+import { voteContract } from "./vote-contract.ts";
+
+const noComputing = { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 };
+const network = (alpha: number, beta: number, perMessage = 0): Measured => ({
+  link: { alpha, alphaLong: alpha, perMessage, beta },
+  codec: noComputing,
+});
+
+voteContract("auto, where bytes cost most", { scheme: () => auto({ measured: network(1e-6, 1e-3) }) });
+voteContract("auto, where every message costs", { scheme: () => auto({ measured: network(1e-3, 1e-12, 1) }) });
+
+describe("auto", () => {
+  it("takes the scheme of fewest bytes where bytes cost most, and says what the others would take", () => {
+    // 2²⁰ signs are 128 KiB; at 8 µs a byte (1 Mbit/s) all-to-all carries 2 · 3/4 of them: 1.57 s. Fields of 4 bits: 6.3 s.
+    const { scheme, why } = auto({ measured: network(1e-3, 8e-6) }).choice(2 ** 20, 4);
+    expect(scheme).toBe("all-to-all");
+    expect(why).toBe(
+      "a vote of 1048576 elements among 4 ranks (α 1.0 ms, 1.0 Mbit/s) should take: all-to-all 1.6 s; parameter-server-efficient 4.7 s, parameter-server 6.3 s, count in 4-bit fields 6.3 s; a mean in f32 50 s",
+    );
+  });
+
+  it("takes another one where each message costs, until the bytes cost more", () => {
+    // 16 ranks, 10 ms a message. All-to-all goes in 8 chunks, each there and back: 240 messages, 2.4 s. Counts take 15 empty messages
+    // and one round the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB, 32 s, against 0.5 GB.
+    const of = auto({ measured: network(1e-3, 8e-9, 1e-2) });
+    expect([2 ** 26, 2 ** 31].map((n) => of.choice(n, 16).scheme)).toEqual(["count", "all-to-all"]);
+  });
+
+  it("costs what the chosen scheme costs", () => {
+    const measured = network(1e-3, 8e-6);
+    const { scheme } = auto({ measured }).choice(1e6, 5);
+    expect(scheme).toBe("all-to-all");
+    expect(auto({ measured }).cost(1e6, 5, 3)).toEqual(allToAll().cost(1e6, 5, 3));
+  });
+
+  it("leaves out what so many ranks cannot use", () => {
+    const { predictions } = auto({ measured: network(1e-3, 8e-6) }).choice(1e6, 70_000);
+    expect(predictions.map(({ scheme }) => scheme)).not.toContain("count"); // fields have at most 16 bits
+  });
+
+  it("chooses alike on all ranks, from what they measured together", async () => {
+    const groups = loopback(3);
+    const schemes = await Promise.all(groups.map(async (group) => auto({ measured: await measureLink(group) })));
+    const why = (scheme: AutoVoteScheme) => [10, 1e4, 1e7].map((n) => scheme.choice(n, 3, "zero").why);
+    for (const scheme of schemes) expect(why(scheme)).toEqual(why(schemes[0]!));
+
+    const votes = await Promise.all(
+      groups.map(async (group, r) => {
+        const u = new Bits(100);
+        sign.encode(
+          u.signs,
+          Float32Array.from({ length: 100 }, (_, i) => (i % 3 === r ? 1 : -1) * (i % 2 === 0 ? 1 : -1)),
+          { zero: "plus" },
+        );
+        return [...((await schemes[r]!.vote(group, u, { outcome: "plus" })) as Bits).signs];
+      }),
+    );
+    // Of three, one differs: an even element is minus.
+    expect(votes[0]).toEqual([...new Uint8Array(12).fill(0b10101010), 0b1010]);
+    expect(votes[1]).toEqual(votes[0]);
+    expect(votes[2]).toEqual(votes[0]);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it("asks for what was measured where that is missing", () => {
+    expect(() => voteSchemes.auto({})).toThrow("auto: measured is missing");
+  });
+});

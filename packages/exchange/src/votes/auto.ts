@@ -1,0 +1,58 @@
+/**
+ * Whichever way to count votes is fastest for a vector of that length, on the network and the machine that were measured. All ranks have
+ * the same measurements, bit for bit, so they choose alike without a word; and all ways give the same bits, so the choice changes no
+ * result. Hosts that vote (`hierarchical`) do not, and are never chosen.
+ *
+ * Sent by a rank, and held: what the chosen scheme sends and holds.
+ */
+import { type Choice, chooseVote } from "../cost-model/choose-vote.ts";
+import type { Measured } from "../cost-model/measure-link.ts";
+import type { PredictedVote } from "../cost-model/predict.ts";
+import { type AllToAllOptions, allToAll } from "./all-to-all.ts";
+import { count } from "./count.ts";
+import { type Outcome, planesOf } from "./outcome.ts";
+import { parameterServer } from "./parameter-server.ts";
+import { parameterServerEfficient } from "./parameter-server-efficient.ts";
+import type { VoteScheme } from "./vote-scheme.ts";
+
+export interface AutoOptions extends AllToAllOptions {
+  /** What `measureLink` found on the group that will vote. */
+  readonly measured: Measured;
+}
+
+export interface AutoVoteScheme extends VoteScheme {
+  /** What it takes for n elements, and why. */
+  choice(n: number, ranks: number, outcome?: Outcome): Choice;
+}
+
+export function auto({ measured, chunk }: AutoOptions): AutoVoteScheme {
+  const schemes: Record<PredictedVote, VoteScheme> = {
+    "all-to-all": allToAll({ chunk }),
+    count: count(),
+    "parameter-server": parameterServer(),
+    "parameter-server-efficient": parameterServerEfficient(),
+  };
+  const choices = new Map<string, Choice>();
+  const choice = (n: number, ranks: number, outcome: Outcome = "plus") => {
+    const planes = planesOf(outcome, ranks);
+    const key = `${n} ${ranks} ${planes}`;
+    let chosen = choices.get(key);
+    if (!chosen) {
+      chosen = chooseVote({ n, ranks, planes, chunk }, measured);
+      choices.set(key, chosen);
+    }
+    return chosen;
+  };
+  const all = Object.values(schemes);
+  return {
+    name: "auto",
+    outcomes: schemes["all-to-all"].outcomes,
+    choice,
+    vote: (group, u, options) => schemes[choice(u.length, group.size, options.outcome).scheme].vote(group, u, options),
+    cost: (n, ranks, rank, outcome) => schemes[choice(n, ranks, outcome).scheme].cost(n, ranks, rank, outcome),
+    opened: async (group) => (await Promise.all(all.map((scheme) => scheme.opened(group)))).flat(),
+    async close(group) {
+      for (const scheme of all) await scheme.close(group); // one after the other: all ranks close in the same order
+    },
+  };
+}
