@@ -7,13 +7,14 @@ import type { Bits, Tally, Ternary } from "./bits.ts";
 import { type ChosenSchemes, standardSchemes } from "./chosen.ts";
 import { adjacent, join } from "./join.ts";
 import { noteOf, type RefusalReason, throwRefusal } from "./refusal.ts";
+import { carrySums, type SumRequest, type Sums, sumsOf } from "./sums.ts";
 import { takeTurn } from "./turns.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
 
 /** What a vote without a majority becomes. `alternate` is resolved to plus or minus by the step, before it comes here. */
 export type Tie = "plus" | "minus" | "zero";
 
-export interface Exchange {
+export interface Exchange extends Sums {
   readonly ranks: number;
 
   /** x ← mean over ranks. */
@@ -43,6 +44,7 @@ export interface StepExchange extends Exchange {
 }
 
 type Request =
+  | SumRequest
   | { kind: "mean"; x: Memory; done(): void; failed(error: unknown): void }
   | { kind: "vote"; outcome: Outcome; u: Bits; done(result: Result): void; failed(error: unknown): void };
 
@@ -121,6 +123,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       if (!accepts(vectors)) await throwRefusal(gather, note);
       return asked.map((request) => request.done);
     }
+    if (first!.kind !== "vote") return carrySums(group, requests as SumRequest[], { note, gather, sent });
     const asked = requests.filter((request) => request.kind === "vote");
     const joined = join(asked.map((request) => request.u));
     const result = await votes.vote(group, joined.bits, { outcome: first!.outcome, note, gather, sent });
@@ -145,6 +148,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
     majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote<never>(tie, u),
     tally: (u) => vote("tally", u),
+    ...sumsOf(group, ask),
   };
 }
 
@@ -152,7 +156,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
 function byScheme(requests: readonly Request[]): Request[][] {
   const groups = new Map<string, Request[]>();
   for (const request of requests) {
-    const key = request.kind === "mean" ? "mean" : request.outcome;
+    const key = request.kind === "vote" ? request.outcome : request.kind;
     const group = groups.get(key);
     if (group) group.push(request);
     else groups.set(key, [request]);

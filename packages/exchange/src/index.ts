@@ -54,6 +54,7 @@ export {
 export { type SparseOptions, sparse, sparseCost } from "./schemes/sparse.ts";
 export { type SumOptions, sum, sumCost } from "./schemes/sum.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";
+export type { Sums } from "./sums.ts";
 export { type AllToAllOptions, allToAll } from "./votes/all-to-all.ts";
 export { type AutoOptions, type AutoVoteScheme, auto } from "./votes/auto.ts";
 export { type CountOptions, count } from "./votes/count.ts";

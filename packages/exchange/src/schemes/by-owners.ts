@@ -27,12 +27,16 @@ export interface Delivery {
   finish(results: readonly Uint8Array[]): void;
 }
 
-/** Carries vectors together. `note`: this rank's refusal, 0 if it has none. `gather`: the group that results go over. */
+/**
+ * Carries vectors together. `note`: this rank's refusal, 0 if it has none. `gather`: the group that results go over. `sent` is called
+ * when the last collective has been.
+ */
 export async function byOwners(
   group: Group,
   deliveries: readonly Delivery[],
   note = 0,
   gather: Group = group,
+  sent: () => void = () => {},
 ): Promise<void> {
   const { rank, size } = group;
   const scratch = scratchOf(group);
@@ -69,7 +73,9 @@ export async function byOwners(
   }
   const own = results.byRank[rank]!;
   const toAll = results.byRank.map((_, r) => (r === rank ? nothing : own));
-  checkNotes(size === 1 ? [note] : await gather.allToAll(toAll, results.except(rank), { note }));
+  const notes = size === 1 ? [note] : gather.allToAll(toAll, results.except(rank), { note });
+  sent();
+  checkNotes(await notes);
   for (const [d, delivery] of deliveries.entries()) delivery.finish(results.of(d));
 }
 

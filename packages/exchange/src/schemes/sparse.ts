@@ -34,18 +34,15 @@ export async function sparse(group: Group, x: Floats, options: SparseOptions, no
   await sparseTogether(group, [{ x, options }], note);
 }
 
-/** Several vectors in one message. */
+/** Several vectors in one message. `sent` is called when that has been asked for. */
 export async function sparseTogether(
   group: Group,
   vectors: readonly { x: Floats; options: SparseOptions }[],
   note = 0,
+  sent: () => void = () => {},
 ): Promise<void> {
   const { rank, size } = group;
-  for (const { x, options } of vectors) {
-    checkOptions("sparse", options.codec, x.length, options);
-    checkLength("sparse", "into", options.into, x.length, "as x has");
-    if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
-  }
+  for (const { x, options } of vectors) checkSparse(x, options);
   const sizes = vectors.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
   using wires = new Wires(scratchOf(group), size, sizes);
   const unwritten = noteOfFailure(() => {
@@ -54,12 +51,22 @@ export async function sparseTogether(
   note ||= unwritten;
   const own = wires.byRank[rank]!;
   const toAll = wires.except(rank).map((_, r) => (r === rank ? own.subarray(0, 0) : own));
-  checkNotes(size === 1 ? [note] : await group.allToAll(toAll, wires.except(rank), { note }));
+  const notes = size === 1 ? [note] : group.allToAll(toAll, wires.except(rank), { note });
+  sent();
+  checkNotes(await notes);
   reduceOrAbort(group, () => {
     for (const [d, { options }] of vectors.entries())
       for (const wire of wires.of(d))
         if (wire.length > 0) options.codec.decodeAdd(options.into, wire, { scale: 1 / size, ...held(options) });
   });
+}
+
+/** RangeError where x, its codec and the others do not fit. */
+export function checkSparse(x: Floats, options: SparseOptions): void {
+  checkOptions("sparse", options.codec, x.length, options);
+  checkLength("sparse", "into", options.into, x.length, "as x has");
+  if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
+  wireBytes(options.codec, x.length); // asks the codec whether so many can be kept
 }
 
 export function sparseCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
