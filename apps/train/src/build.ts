@@ -1,6 +1,7 @@
 /** From the words of a recipe to the things they name. */
 import type { Group } from "@terse/collectives";
 import { byteTokenizer, type TextData, textData } from "@terse/data";
+import { type ChosenSchemes, dense, voteSchemes } from "@terse/exchange";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
@@ -29,12 +30,28 @@ export function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Opti
   const { optimizer, overlap, bucket, compareEvery } = recipe;
   const { name, lr: _, clip, clipBy, ...options } = optimizer;
   const create = algorithms[name].create as (options: object) => Algorithm;
+  const schemes = schemesOf(recipe);
   try {
-    const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery };
+    const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery, schemes };
     return new Optimizer(arena, group, bucket === undefined ? settings : { ...settings, bucket });
   } catch (error) {
-    throw error instanceof OverlapError ? new OptionsError([error.message]) : error;
+    const wrong = error instanceof OverlapError || error instanceof RangeError;
+    throw wrong ? new OptionsError([error.message]) : error;
   }
+}
+
+/** What only one way to vote takes. */
+const ofVote = { ranksPerHost: "hierarchical", width: "count", chunk: "all-to-all" } as const;
+
+export function schemesOf({ exchange }: Pick<Recipe, "exchange">): ChosenSchemes {
+  const { vote, ranksPerHost: hosts, width, chunk } = exchange;
+  const problems = (Object.keys(ofVote) as (keyof typeof ofVote)[])
+    .filter((key) => exchange[key] !== undefined && ofVote[key] !== vote)
+    .map((key) => `exchange.${key}: only vote: ${ofVote[key]} has it, and vote is ${vote}`);
+  if (vote === "hierarchical" && hosts === undefined)
+    problems.push("exchange.ranksPerHost: a hierarchical vote needs to know how many ranks share a host");
+  if (problems.length > 0) throw new OptionsError(problems);
+  return { votes: voteSchemes[vote](without({ hosts, width, chunk }, undefined)), means: dense(exchange.dense) };
 }
 
 function without<T extends object>(options: T, absent: unknown): { [K in keyof T]: NonNullable<T[K]> } {

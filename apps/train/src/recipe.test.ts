@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { schemesOf } from "./build.ts";
 import { embedded, readRecipe } from "./recipe.ts";
 
 function file(text: string): string {
@@ -45,7 +46,22 @@ describe("a recipe", () => {
     });
   });
 
+  it("names what carries votes and means", () => {
+    const of = (...overrides: string[]) => {
+      const { votes, means } = schemesOf(readRecipe(embedded, overrides));
+      return [votes.name, means.type];
+    };
+    expect(of()).toEqual(["all-to-all", "f32"]);
+    expect(of("exchange.vote=count", "exchange.width=8", "exchange.dense=bf16")).toEqual(["count", "bf16"]);
+    expect(of("exchange.vote=hierarchical", "exchange.ranksPerHost=4")).toEqual(["hierarchical", "f32"]);
+    expect(() => of("exchange.vote=hierarchical")).toThrow(/exchange\.ranksPerHost: .*how many ranks share a host/);
+    expect(() => of("exchange.width=4")).toThrow(/exchange\.width: only vote: count has it, and vote is all-to-all/);
+    expect(() => of("exchange.chunk=100")).toThrow("a chunk is a multiple of 64 elements, and is 100; take 128");
+  });
+
   it.each([
+    ["exchange.vote=paramter-server", /exchange\.vote.*parameter-server/],
+    ["exchange.dense=f8", /exchange\.dense.*bf16/],
     ["optimizer.name=lion-cup", /lion-cup.*lion-cub/s],
     ["optimizer.beta11=0.9", /optimizer\.beta11.*did you mean beta1/],
     ["optimizer.lr=fast", /optimizer\.lr: expected a number > 0, got "fast"/],

@@ -1,5 +1,6 @@
 /** A run as data: the recipe file, what the command line changes in it, and what a recipe may say. */
 import { readFileSync } from "node:fs";
+import { type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { gptOptions, gptPresets } from "@terse/models";
 import { algorithms } from "@terse/optimizers";
 import {
@@ -54,12 +55,22 @@ const schedule = v.object({
   final: v.optional(nonNegative, 0.1), // of lr, at the last step
 });
 
+/** How means travel, and how votes are counted. */
+const exchange = v.object({
+  dense: v.optional(oneOf(["f32", "bf16", "f16"]), "f32"),
+  vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
+  ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
+  width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest with room if absent
+  chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
+});
+
 export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // messages leave while backward still runs
   bucket: v.optional(positiveInteger), // least parameters of a message
+  exchange: v.optional(exchange, {}),
   model,
   data,
   optimizer,

@@ -63,6 +63,15 @@ interface Opened {
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
+/** What all buckets of a step share. */
+interface Setting {
+  readonly lr: number;
+  readonly loss: number;
+  readonly gather: Group;
+  readonly norms: number[];
+  readonly wholeNorm: () => number; // of the whole gradient, once backward has ended
+}
+
 export class Optimizer implements AsyncDisposable {
   /** Steps taken. */
   steps = 0;
@@ -74,6 +83,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #clip: number;
   readonly #schemes: ChosenSchemes;
   readonly #overlaps: boolean;
+  readonly #clipsWhole: boolean; // one norm for several buckets
   readonly #compareEvery: number;
   readonly #spans: readonly Span[];
   readonly #buckets: readonly Bucket[];
@@ -93,11 +103,18 @@ export class Optimizer implements AsyncDisposable {
     this.#spans = spansOf(arena, of);
     this.#pads = padsOf(arena);
     this.#syncs = syncsOf(this.#spans, arena);
-    this.obstacle = obstacle([...new Set(this.#spans.map((span) => span.algorithm))], clip, clipBy);
+    const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
+    this.obstacle = obstacle(algorithms, clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
     const { bucket = Math.max(leastBucket, Math.ceil(arena.parameters.length / mostBuckets)) } = options;
-    this.#buckets = bucketsOf(this.#spans, this.obstacle === undefined ? bucket : Number.POSITIVE_INFINITY);
+    // When nothing leaves before backward has ended, the norm of all own gradients is known by then; that of a mean is not.
+    const cut = algorithms.every(({ gradient }) => gradient === "own")
+      ? obstacle(algorithms, 0, clipBy)
+      : this.obstacle;
+    this.#buckets = bucketsOf(this.#spans, cut === undefined ? bucket : Number.POSITIVE_INFINITY);
+    this.#clipsWhole = clip > 0 && clipBy === "global" && this.#buckets.length > 1;
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
+    void this.bytesSent; // schemes that cannot carry this say so now, and not in the first step
   }
 
   /**
@@ -153,22 +170,26 @@ export class Optimizer implements AsyncDisposable {
     const gather = await this.#gather;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
     const norms: number[] = [];
-    const step = new StepUnderWay(this.#buckets, (bucket) => this.#depart(bucket, { lr, loss, gather, norms }));
+    let whole: number | undefined;
+    const wholeNorm = () => {
+      whole ??= norm(this.#spans.map(({ g }) => g));
+      return whole;
+    };
+    const step = new StepUnderWay(this.#buckets, (bucket) =>
+      this.#depart(bucket, { lr, loss, gather, norms, wholeNorm }),
+    );
     return { step, norms, before: await this.#sent() };
   }
 
   /** Asks for a bucket's messages. */
-  #depart(
-    { spans }: Bucket,
-    { lr, loss, gather, norms }: { lr: number; loss: number; gather: Group; norms: number[] },
-  ): Departure {
+  #depart({ spans }: Bucket, { lr, loss, gather, norms, wholeNorm }: Setting): Departure {
     const gradients = (whose: Algorithm["gradient"]) =>
       spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
     const own = gradients("own");
     // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
     const looked = own.length > 0 ? [...own, ...gradients("mean")] : [];
-    const ownNorm = norm(own);
-    if (own.length > 0) norms.push(ownNorm);
+    const ownNorm = this.#clipsWhole ? wholeNorm() : norm(own);
+    if (own.length > 0 && !(this.#clipsWhole && norms.length > 0)) norms.push(ownNorm);
     let meanNorm = 0;
     const exchange = openExchange(this.#group, {
       gather,

@@ -159,6 +159,33 @@ describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
   });
 });
 
+describe("buckets of a gradient that is clipped by its global norm", () => {
+  const clipped = { clip: 0.05, clipBy: "global", overlap: "auto" } as const;
+
+  it.each(Object.entries(algorithms))("give the same bits as one message, for %s", async (_, algorithm) => {
+    for (const ranks of [2, 3]) {
+      const one = await train({ ...clipped, ranks, algorithm: algorithm(), bucket: 2 ** 20 });
+      const cut = await train({ ...clipped, ranks, algorithm: algorithm() });
+      const free = await train({ ranks, algorithm: algorithm(), bucket: 2 ** 20 });
+      for (const { θ } of cut) expect(θ).toEqual(one[0]!.θ);
+      expect(cut.map(({ report }) => report.gradientNorm)).toEqual(one.map(({ report }) => report.gradientNorm));
+      // It does clip. A vote does not feel it in the first step, but its momentum does afterwards.
+      expect(one[0]!.report.gradientNorm).toBeGreaterThan(0.05);
+      expect(free[0]!.θ).toHaveLength(one[0]!.θ.length);
+      const own = algorithm().gradient === "own";
+      expect(cut[0]!.report.messages > one[0]!.report.messages).toBe(own);
+      expect(cut[0]!.report.bytes - 32 * cut[0]!.report.messages).toBe(cut[0]!.bytesSent);
+    }
+  });
+
+  it("refuse a step together when one of them is not finite, and change nothing", async () => {
+    const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.POSITIVE_INFINITY : 1);
+    await expect(train({ ...clipped, ranks: 3, algorithm: lionCub(), poison })).rejects.toThrow(
+      /rank 1 refuses the step/,
+    );
+  });
+});
+
 describe("overlap", () => {
   it("lets buckets leave before backward has ended, the last layers first", async () => {
     const seen: string[] = [];

@@ -1,0 +1,161 @@
+/** The same training with every way to count votes and to send means: what must be equal, is so bit for bit. */
+import { type Group, loopback } from "@terse/collectives";
+import {
+  allToAll,
+  type ChosenSchemes,
+  count,
+  type DenseType,
+  dense,
+  hierarchical,
+  parameterServer,
+  parameterServerEfficient,
+  type VoteScheme,
+} from "@terse/exchange";
+import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { type Algorithm, adamw, distributedLion, lion, lionCub, Optimizer } from "./index.ts";
+
+const sizes = [70, 200, 64, 1, 333];
+
+class Vectors extends Module {
+  readonly parts: readonly Parameter[];
+  constructor() {
+    super();
+    this.parts = sizes.map(
+      (length, k) =>
+        new Parameter(fromTypedArray(Float32Array.from({ length }, (_, i) => Math.cos(i + k))), { role: "vector" }),
+    );
+    for (const [k, part] of this.parts.entries()) Object.assign(this, { [`part${k}`]: part });
+  }
+}
+
+interface Run {
+  algorithm: () => Algorithm;
+  ranks: number;
+  schemes: () => Partial<ChosenSchemes>;
+  gradient?: (rank: number, step: number, i: number) => number;
+}
+
+const waves = (rank: number, step: number, i: number) =>
+  i % 11 === 3 ? 0 : Math.sin(i * 12.9898 + step * 78.233 + rank * 3.1);
+
+async function train({ algorithm, ranks, schemes, gradient = waves }: Run) {
+  const groups = loopback(ranks);
+  const chosen = schemes(); // one for all ranks of the process, as long as each has its own group
+  try {
+    return await Promise.all(
+      groups.map(async (group: Group) => {
+        const arena = new Arena(new Vectors());
+        await using optimizer = new Optimizer(arena, group, {
+          algorithm: algorithm(),
+          bucket: 128,
+          compareEvery: 1,
+          schemes: chosen,
+        });
+        let sent = 0;
+        for (let step = 0; step < 6; step++) {
+          const values = Float32Array.from({ length: arena.gradients.length }, (_, i) => gradient(group.rank, step, i));
+          noGrad(() => arena.gradients.copy_(fromTypedArray(values)));
+          const { bytes, messages } = await optimizer.step({ lr: 0.01 });
+          sent = bytes - 32 * messages;
+        }
+        const θ = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+        return { θ, sent, closed: optimizer.bytesSent };
+      }),
+    );
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+const schemes: Record<string, (ranks: number) => VoteScheme> = {
+  "all-to-all in chunks": () => allToAll({ chunk: 64 }),
+  count: () => count(),
+  "count in fields of 16 bits": () => count({ width: 16 }),
+  "parameter-server": () => parameterServer(),
+  "parameter-server-efficient": () => parameterServerEfficient(),
+  "hierarchical with one host": (ranks) => hierarchical({ hosts: ranks }),
+  "hierarchical with a host for each rank": () => hierarchical({ hosts: 1 }),
+};
+
+const voters: Record<string, () => Algorithm> = {
+  "lion-cub": () => lionCub({ weightDecay: 0.1 }),
+  "distributed-lion": () => distributedLion({ weightDecay: 0.1 }),
+  "distributed-lion, average": () => distributedLion({ vote: "average" }),
+};
+
+describe.each(Object.entries(voters))("%s", (name, algorithm) => {
+  const able = Object.entries(schemes).filter(([scheme]) => name === "lion-cub" || !scheme.startsWith("hierarchical"));
+  it.each(able)("goes the same way when votes are counted by %s, and sends its closed form", async (_, scheme) => {
+    for (const ranks of [1, 2, 3, 4, 7]) {
+      const [expected] = await train({ algorithm, ranks, schemes: () => ({}) });
+      for (const { θ, sent, closed } of await train({ algorithm, ranks, schemes: () => ({ votes: scheme(ranks) }) })) {
+        expect(θ).toEqual(expected!.θ);
+        expect(sent).toBe(closed);
+      }
+    }
+  });
+});
+
+describe("lion-cub with hosts that vote", () => {
+  it("follows the hosts' majority: one host of three ranks counts no more than one of a single rank", async () => {
+    // Ranks 0, 1 and 2 share a host and ranks 3 and 4 have one each; the odd ones out pull the other way.
+    const gradient = (rank: number) => (rank < 3 ? 1 : -1);
+    const hosts = [9, 9, 9, 4, 7];
+    const algorithm = () => lionCub();
+    const flat = await train({ algorithm, ranks: 5, gradient, schemes: () => ({}) });
+    const byHost = await train({ algorithm, ranks: 5, gradient, schemes: () => ({ votes: hierarchical({ hosts }) }) });
+    for (const { θ } of flat) expect(θ[0]).toBeCloseTo(1 - 6 * 0.01, 6);
+    for (const { θ, sent, closed } of byHost) {
+      expect(θ[0]).toBeCloseTo(1 + 6 * 0.01, 6);
+      expect(θ).toEqual(byHost[0]!.θ);
+      expect(sent).toBe(closed);
+    }
+  });
+});
+
+describe.each(["bf16", "f16"] as const)("means in %s", (type: DenseType) => {
+  const means = () => ({ means: dense(type) });
+
+  it.each([
+    ["lion", () => lion({ weightDecay: 0.1 })],
+    ["adamw", () => adamw()],
+  ])(
+    "leave the same bits on all ranks of %s, near those of f32, and send their closed form",
+    async (name, algorithm) => {
+      for (const ranks of [2, 3, 4]) {
+        const [full] = await train({ algorithm, ranks, schemes: () => ({}) });
+        const half = await train({ algorithm, ranks, schemes: means });
+        for (const { θ, sent, closed } of half) {
+          expect(θ).toEqual(half[0]!.θ);
+          expect(sent).toBe(closed);
+        }
+        if (name === "adamw") expect(half[0]!.θ).not.toEqual(full!.θ); // Lion's signs mostly hide the rounding
+        const far = half[0]!.θ.map((x, i) => Math.abs(x - full!.θ[i]!)).sort((a, b) => a - b);
+        // Six steps of 0.01 reach 0.06; a sign near 0 may differ, and most do not.
+        expect(far[Math.floor(0.9 * far.length)]).toBeLessThan(5e-3);
+      }
+    },
+  );
+
+  it("follow a mean that 16 bits hold exactly as f32 does", async () => {
+    const gradient = (rank: number, step: number, i: number) => ((i * 7 + step * 5 + rank * 4) % 16) - 8;
+    const run = { algorithm: () => adamw(), ranks: 4, gradient };
+    const [full] = await train({ ...run, schemes: () => ({}) });
+    for (const { θ } of await train({ ...run, schemes: means })) expect(θ).toEqual(full!.θ);
+  });
+});
+
+describe("an optimizer", () => {
+  it("says when it is made that a scheme cannot carry its votes", () => {
+    const [group] = loopback(4);
+    const make = (algorithm: Algorithm, votes: VoteScheme) =>
+      new Optimizer(new Arena(new Vectors()), group!, { algorithm, schemes: { votes } });
+    expect(() => make(distributedLion(), hierarchical({ hosts: 2 }))).toThrow(
+      "hierarchical: it cannot give a tie of zero",
+    );
+    expect(() => make(lionCub(), count({ width: 2 }))).toThrow("take a width of 4");
+    expect(() => make(lionCub(), hierarchical({ hosts: [1, 2] }))).toThrow("the hosts of 2 ranks, and there are 4");
+    make(lionCub(), hierarchical({ hosts: 2 }));
+  });
+});
