@@ -8,6 +8,7 @@ import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { predictions } from "./cost-model/predictions.ts";
+import { report } from "./cost-model/report.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
 
@@ -15,6 +16,11 @@ import { step } from "./step/step.ts";
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
   codecs: bars,
   "cost-model": predictions,
+};
+
+/** What a recorded run says beside its picture. */
+const reports: Record<string, (measurements: readonly Measurement[], machine: string) => string> = {
+  "cost-model": report,
 };
 
 /** A suite yields its measurements as it goes. */
@@ -43,7 +49,8 @@ async function main(argv: readonly string[]): Promise<void> {
   const file = json === undefined || json === "-" ? undefined : openSync(json, "w");
   const lines: string[] = [];
   const measurements: Measurement[] = [];
-  table.write(`${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}\n`);
+  const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}`;
+  table.write(`${machine}\n`);
   for await (const measurement of suite()) {
     const line = `${JSON.stringify({ bench: words[0], ...measurement })}\n`;
     lines.push(line);
@@ -59,6 +66,8 @@ async function main(argv: readonly string[]): Promise<void> {
   writeFileSync(recorded(`${words[0]}.jsonl`), lines.join(""));
   const picture = pictures[words[0]!];
   if (picture) writeFileSync(recorded(`${words[0]}.svg`), picture(measurements));
+  const inWords = reports[words[0]!];
+  if (inWords) writeFileSync(recorded(`${words[0]}.md`), inWords(measurements, machine));
 }
 
 function jsonTarget(argv: readonly string[]): string | undefined {

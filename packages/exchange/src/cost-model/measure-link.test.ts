@@ -48,10 +48,10 @@ describe("α and β of a network", () => {
     expect(link.alphaLong).toBe(link.alpha); // 16 KiB took less than their bytes do: no reason to call it less than α
   });
 
-  it("are measured in less than a second of the network's time, and in 1.5 s at 1 Mbit/s", async () => {
+  it("are measured in less than a second of the network's time, and in 2 s at 1 Mbit/s", async () => {
     for (const rate of [1e6, 20e6, 100e6, 1e9, 1e11]) {
       await measureLink(network({ beta: 8 / rate }));
-      expect(performance.now()).toBeLessThan(rate > 1e6 ? 1000 : 1500);
+      expect(performance.now()).toBeLessThan(rate > 1e6 ? 1000 : 2000);
     }
   });
 

@@ -126,7 +126,7 @@ const means = {
 } as const satisfies Record<string, Scheme>;
 
 function half({ n, ranks: P }: Asked, { link, codec }: Measured) {
-  return { wire: 2 * allToAll(link, P, 2 * n), computing: n * (codec.encodeHalf + 2 * codec.decodeHalf) };
+  return { wire: 2 * allToAll(link, P, 2 * n), computing: n * ((1 + 1 / P) * codec.encodeHalf + 2 * codec.decodeHalf) };
 }
 
 export type PredictedVote = keyof typeof votes;

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { report } from "./report.ts";
+
+it("has a line for each exchange, each link and the worst of each", () => {
+  const where = "loopback 20mbit,1ms ×2";
+  const vote = `vote all-to-all 524288 ${where}`;
+  const text = report(
+    [
+      { case: where, metric: "measuring", value: 0.4567, unit: "s" },
+      { case: where, metric: "alpha", value: 1211.4, unit: "µs" },
+      { case: where, metric: "alpha_long", value: 1300, unit: "µs" },
+      { case: where, metric: "per_message", value: 0, unit: "µs" },
+      { case: where, metric: "rate", value: 19.98, unit: "Mbit/s" },
+      { case: vote, metric: "predicted", value: 28.78, unit: "ms" },
+      { case: vote, metric: "measured", value: 29.123, unit: "ms" },
+      { case: vote, metric: "error", value: -0.0118, unit: "ratio" },
+      { case: "loopback 20mbit,1ms", metric: "worst_error", value: 0.0118, unit: "ratio" },
+      { case: "loopback 20mbit,1ms", metric: "worst_error_small", value: 0.25, unit: "ratio" },
+    ],
+    "2 cores",
+  );
+  expect(text).toContain(`| ${where} | 1210 | 1300 | 0 | 20 | 0.457 |\n`);
+  expect(text).toContain(`| ${vote} | 28.8 | 29.1 | -1.2 % |\n`);
+  expect(text).toContain("| loopback 20mbit,1ms | 1.2 % | 25.0 % |\n");
+  expect(text).toContain("2 cores.");
+});

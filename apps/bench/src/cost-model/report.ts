@@ -1,0 +1,52 @@
+/** docs/results/cost-model.md: what was predicted beside what was measured. */
+import type { Measurement } from "../measurement.ts";
+
+export function report(measurements: readonly Measurement[], machine: string): string {
+  const cases = new Map<string, Record<string, number>>();
+  for (const { case: what, metric, value } of measurements) cases.set(what, { ...cases.get(what), [metric]: value });
+  const rows = [...cases];
+  const links = rows.filter(([, { rate }]) => rate !== undefined);
+  const worst = rows.filter(([, { worst_error }]) => worst_error !== undefined);
+  const exchanges = rows.filter(([, { predicted }]) => predicted !== undefined);
+  const number = (value: number | undefined) => String(Number((value ?? 0).toPrecision(3)));
+  const percent = (value: number | undefined) => `${(100 * (value ?? 0)).toFixed(1)} %`;
+  const table = (head: readonly string[], lines: readonly (readonly string[])[]) =>
+    [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  return `# What an exchange takes, predicted and measured
+
+Written by \`./terse bench cost-model --record\`. ${machine}. Ranks are in one process, over \`loopback\` and over Gloo, with a link each
+that is emulated; α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Times are medians.
+
+![Each exchange's time by what was predicted; nearly all lie on the diagonal.](cost-model.svg)
+
+How far the worst prediction is off; small votes have 16 Ki elements and are latency alone, a matter of threads waking up rather than of the link.
+At 1 Gbit/s the processor is as much in the way as the link.
+
+${table(
+  ["group, link", "exchanges", "small votes"],
+  worst.map(([what, { worst_error, worst_error_small }]) => [what, percent(worst_error), percent(worst_error_small)]),
+)}
+
+What was measured of the links:
+
+${table(
+  ["group, link, ranks", "α, µs", "α of more than 8 KiB, µs", "one more message, µs", "Mbit/s", "measuring, s"],
+  links.map(([what, { alpha, alpha_long, per_message, rate, measuring }]) => [
+    what,
+    ...[alpha, alpha_long, per_message, rate, measuring].map(number),
+  ]),
+)}
+
+Every exchange, by elements, group, link and ranks:
+
+${table(
+  ["exchange", "predicted, ms", "measured, ms", "off by"],
+  exchanges.map(([what, { predicted, measured, error }]) => [
+    what,
+    number(predicted),
+    number(measured),
+    percent(error),
+  ]),
+)}
+`;
+}
