@@ -12,6 +12,7 @@
 #include "faulty/faulty.h"
 #include "gloo/gloo.h"
 #include "loopback/loopback.h"
+#include "nccl/nccl_communicator.h"
 #include "paced/paced.h"
 #include "reduce.h"
 #include "wire_communicator.h"
@@ -68,19 +69,21 @@ public:
         return DefineClass(env, "Communicator",
                            {InstanceMethod<&CommunicatorObject::operate>("operate"), InstanceMethod<&CommunicatorObject::connect>("connect"),
                             InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::cancel>("cancel"), InstanceMethod<&CommunicatorObject::close>("close"),
-                            InstanceMethod<&CommunicatorObject::sent>("sent")});
+                            InstanceMethod<&CommunicatorObject::sent>("sent"), InstanceMethod<&CommunicatorObject::flush>("flush")});
     }
 
     explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
-        if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback and gloo");
+        if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback, gloo and nccl");
         auto* start = info[0].As<Napi::External<Start>>().Data();
         gloo_ = start->gloo;
+        has_to_connect_ = !start->connects;
         napi_value name = Napi::String::New(env_, "terse collectives");
         check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed, &completed_));
         check(napi_unref_threadsafe_function(env_, completed_));
         // Runs before the hook of the thread-safe function: no wire thread calls it after its end.
         check(napi_add_env_cleanup_hook(env_, leave, this));
         communicator_ = start->make([completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        nccl_ = std::dynamic_pointer_cast<nccl::NcclCommunicator>(communicator_);
         if (start->connects) {
             Operation connect;
             connect.kind = Kind::connect;
@@ -128,11 +131,13 @@ private:
     static void leave(void* self) {
         auto* that = static_cast<CommunicatorObject*>(self);
         that->communicator_->stop();
+        that->nccl_.reset();
         that->communicator_.reset();
         napi_release_threadsafe_function(that->completed_, napi_tsfn_abort);
     }
 
-    // operate(kind, reduction, peer, parts, incoming, note) → the notes of all ranks, for an all-to-all
+    // operate(kind, reduction, peer, parts, incoming, note, promises) → the notes of all ranks, for an all-to-all
+    // promises: 1, packed; 2, even; see operation.h
     Napi::Value operate(const Napi::CallbackInfo& info) {
         Operation operation;
         operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
@@ -140,6 +145,10 @@ private:
         operation.peer = info[2].ToNumber().Int32Value();
         operation.parts = memories(info[3], "parts");
         operation.incoming = memories(info[4], "incoming");
+        place(operation, {info[3], info[4]});
+        const uint32_t promises = info[6].IsNumber() ? info[6].ToNumber().Uint32Value() : 0;
+        operation.packed = promises & 1;
+        operation.even = promises & 2;
         const uint32_t note = info[5].IsNumber() ? info[5].ToNumber().Uint32Value() : 0;
         if (note > max_note) throw Napi::RangeError::New(env_, "a note is a number from 0 to 127");
         operation.note = static_cast<uint8_t>(note);
@@ -157,6 +166,37 @@ private:
         return memories;
     }
 
+    // On which device all of it lies, and which stream fills it.
+    void place(Operation& operation, std::initializer_list<Napi::Value> lists) {
+        bool first = true;
+        for (const Napi::Value& list : lists) {
+            const auto array = list.As<Napi::Array>();
+            for (uint32_t i = 0; i < array.Length(); i++) {
+                Napi::HandleScope scope(env_);
+                const Napi::Value value = array.Get(i);
+                int device = -1;
+                uint64_t stream = 0;
+                if (!value.IsTypedArray()) {
+                    const auto object = value.As<Napi::Object>();
+                    const Napi::Value where = object.Get("device"), handle = object.Get("stream");
+                    const std::string name = where.IsString() ? where.As<Napi::String>().Utf8Value() : "cpu";
+                    if (name == "cuda") device = 0;
+                    else if (name.rfind("cuda:", 0) == 0) device = std::atoi(name.c_str() + 5);
+                    else if (name != "cpu") throw Napi::TypeError::New(env_, "collectives move memory of cpu and of cuda, and not of " + name);
+                    bool lossless;
+                    if (handle.IsBigInt()) stream = handle.As<Napi::BigInt>().Uint64Value(&lossless);
+                }
+                // A copy goes from one to the other.
+                if (operation.kind == Kind::copy && device < 0) continue;
+                if (!first && (device != operation.device || stream != operation.stream))
+                    throw Napi::TypeError::New(env_, "all memory of an operation must be on one device, and on one stream");
+                first = false;
+                operation.device = device;
+                operation.stream = stream;
+            }
+        }
+    }
+
     // TypeScript has said this in better words; here nothing may get through that would touch foreign memory.
     void validate(const Operation& operation) {
         const size_t n = communicator_ ? communicator_->size : 0;
@@ -165,7 +205,7 @@ private:
         };
         const auto& parts = operation.parts;
         require(n > 0, "this environment is ending");
-        require(operation.kind > Kind::connect && operation.kind <= Kind::scatter, "unknown operation");
+        require(operation.kind > Kind::connect && operation.kind <= Kind::enroll, "unknown operation");
         require(operation.reduction <= Reduction::mean, "unknown reduction");
         for (const auto* list : {&parts, &operation.incoming})
             for (const Memory& memory : *list) require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
@@ -173,8 +213,12 @@ private:
         const bool to_root = operation.kind == Kind::gather, from_root = operation.kind == Kind::scatter;
         const size_t root_list = operation.peer == communicator_->rank ? n : 0;
         require(parts.size() == (operation.kind == Kind::barrier ? 0 : from_root ? root_list : lists ? n : 1), "wrong number of parts");
-        require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : to_root ? root_list : from_root ? 1 : 0), "wrong number of incoming parts");
+        require(operation.incoming.size() == (operation.kind == Kind::all_to_all ? n : to_root ? root_list : from_root || operation.kind == Kind::copy ? 1 : 0), "wrong number of incoming parts");
         if (const char* why = communicator_->refusal(operation)) require(false, why);
+        require(operation.kind != Kind::copy || parts[0].length == operation.incoming[0].length, "a copy is as long as what it is of");
+        if (operation.even && operation.kind == Kind::all_to_all)
+            for (const auto* list : {&parts, &operation.incoming})
+                for (const Memory& memory : *list) require(memory.length == parts[0].length, "parts that are called even must have one length");
         if (operation.kind == Kind::all_to_all) {
             const size_t me = communicator_->rank;
             require(parts[me].length == operation.incoming[me].length, "a rank's part for itself must be as long as the incoming one");
@@ -188,7 +232,10 @@ private:
     }
 
     Napi::Value connect(const Napi::CallbackInfo& info) {
-        if (!gloo_) throw Napi::Error::New(env_, "this engine is connected from the start");
+        if (!has_to_connect_) throw Napi::Error::New(env_, "this engine is connected from the start");
+        Operation operation;
+        operation.kind = Kind::connect;
+        if (!gloo_) return submit(info, std::move(operation));  // whom to meet is in the unique id
         const auto list = info[0].As<Napi::Array>();
         std::vector<std::string> addresses;
         for (uint32_t i = 0; i < list.Length(); i++) {
@@ -201,8 +248,6 @@ private:
             if (peer != communicator_->rank && addresses[peer].size() != mine[peer].size())
                 throw Napi::TypeError::New(env_, "the address of rank " + std::to_string(peer) + " is not one of this version of Gloo");
         gloo_->set_peers(std::move(addresses));
-        Operation operation;
-        operation.kind = Kind::connect;
         return submit(info, std::move(operation));
     }
 
@@ -283,10 +328,17 @@ private:
         return object;
     }
 
+    Napi::Value flush(const Napi::CallbackInfo&) {
+        if (nccl_) nccl_->flush();
+        return env_.Undefined();
+    }
+
     const Napi::Env env_;
+    bool has_to_connect_ = false;
     napi_threadsafe_function completed_ = nullptr;
     GlooEngine* gloo_ = nullptr;
     std::shared_ptr<Communicator> communicator_;
+    std::shared_ptr<nccl::NcclCommunicator> nccl_;  // the same, where it is one
     std::map<uint64_t, Pending> pending_;
     uint64_t last_id_ = 0;
 };
@@ -296,6 +348,9 @@ public:
     CollectivesAddon(Napi::Env env, Napi::Object exports) {
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
         DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
+                              InstanceMethod("ncclStatus", &CollectivesAddon::nccl_status), InstanceMethod("ncclDevice", &CollectivesAddon::nccl_device),
+                              InstanceMethod("ncclUniqueId", &CollectivesAddon::nccl_unique_id), InstanceMethod("nccl", &CollectivesAddon::nccl),
+                              InstanceMethod("ncclAllocate", &CollectivesAddon::nccl_allocate), InstanceMethod("ncclFree", &CollectivesAddon::nccl_free),
                               InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
                               InstanceMethod("copy", &CollectivesAddon::copy), InstanceMethod("addressOf", &CollectivesAddon::address_of),
                               InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
@@ -359,6 +414,100 @@ private:
         result.Set(0u, CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(behind(info[5], std::move(engine)), seconds(info[3]), false, gloo)));
         result.Set(1u, list);
         return result;
+    }
+
+    static std::string text(const Napi::Value& value) { return value.IsString() ? value.As<Napi::String>().Utf8Value() : ""; }
+
+    // ncclStatus(library, driver): what was found; nothing throws
+    Napi::Value nccl_status(const Napi::CallbackInfo& info) {
+        const Napi::Env env = info.Env();
+        const auto library = nccl::open_library(text(info[0]));
+        const auto driver = nccl::open_driver(text(info[1]));
+        auto status = Napi::Object::New(env);
+        status.Set("available", library.library && driver.library);
+        status.Set("reason", library.reason + (library.reason.empty() || driver.reason.empty() ? "" : "; ") + driver.reason);
+        if (library.library) {
+            status.Set("version", nccl::version_text(library.library->version));
+            status.Set("path", library.library->path);
+            auto absent = Napi::Array::New(env);
+            for (const std::string& symbol : library.library->absent) absent.Set(absent.Length(), symbol);
+            status.Set("absent", absent);
+        }
+        status.Set("devices", driver.library ? driver.library->devices : 0);
+        return status;
+    }
+
+    const nccl::Library& library_of(const Napi::CallbackInfo& info, size_t at) {
+        const auto library = nccl::open_library(text(info[at]));
+        if (!library.library) throw Napi::Error::New(info.Env(), library.reason);
+        return *library.library;
+    }
+
+    // ncclDevice(ordinal, library, driver) → what a rank's communicators on this device share
+    Napi::Value nccl_device(const Napi::CallbackInfo& info) {
+        const auto& library = library_of(info, 1);
+        const auto driver = nccl::open_driver(text(info[2]));
+        if (!driver.library) throw Napi::Error::New(info.Env(), driver.reason);
+        try {
+            auto issuer = std::make_unique<std::shared_ptr<nccl::Issuer>>(std::make_shared<nccl::Issuer>(library, *driver.library, info[0].ToNumber().Int32Value()));
+            return Napi::External<std::shared_ptr<nccl::Issuer>>::New(info.Env(), issuer.release(), [](Napi::Env, std::shared_ptr<nccl::Issuer>* issuer) { delete issuer; });
+        } catch (const std::exception& error) {
+            throw Napi::Error::New(info.Env(), error.what());
+        }
+    }
+
+    // ncclUniqueId(library) → 128 bytes, for one group
+    Napi::Value nccl_unique_id(const Napi::CallbackInfo& info) {
+        const auto& library = library_of(info, 0);
+        nccl::UniqueId id;
+        const nccl::Result result = library.GetUniqueId(&id);
+        if (result != nccl::success) throw Napi::Error::New(info.Env(), std::string("ncclGetUniqueId: ") + library.GetErrorString(result) + " (" + library.GetLastError(nullptr) + ")");
+        return Napi::Buffer<char>::Copy(info.Env(), id.internal, sizeof id.internal);
+    }
+
+    // ncclAllocate(device, bytes) → address; ncclFree(device, address)
+    Napi::Value nccl_allocate(const Napi::CallbackInfo& info) {
+        const auto& issuer = *info[0].As<Napi::External<std::shared_ptr<nccl::Issuer>>>().Data();
+        try {
+            return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(issuer->allocate(static_cast<size_t>(info[1].ToNumber().Int64Value())))));
+        } catch (const std::exception& error) {
+            throw Napi::Error::New(info.Env(), error.what());
+        }
+    }
+
+    Napi::Value nccl_free(const Napi::CallbackInfo& info) {
+        const auto& issuer = *info[0].As<Napi::External<std::shared_ptr<nccl::Issuer>>>().Data();
+        bool lossless;
+        try {
+            issuer->free(reinterpret_cast<void*>(static_cast<uintptr_t>(info[1].As<Napi::BigInt>().Uint64Value(&lossless))));
+        } catch (const std::exception& error) {
+            throw Napi::Error::New(info.Env(), error.what());
+        }
+        return info.Env().Undefined();
+    }
+
+    // nccl(device, rank, size, uniqueId, config, timeoutSeconds, connectSeconds) → communicator; connect() joins the others
+    Napi::Value nccl(const Napi::CallbackInfo& info) {
+        const Napi::Env env = info.Env();
+        const auto issuer = *info[0].As<Napi::External<std::shared_ptr<nccl::Issuer>>>().Data();
+        const int rank = info[1].ToNumber(), size = info[2].ToNumber();
+        const auto bytes = info[3].As<Napi::Uint8Array>();
+        nccl::UniqueId id;
+        if (bytes.ByteLength() != sizeof id.internal) throw Napi::RangeError::New(env, "a unique id has 128 bytes");
+        std::copy_n(reinterpret_cast<const char*>(bytes.Data()), sizeof id.internal, id.internal);
+        auto configuration = std::make_shared<std::unique_ptr<nccl::Configuration>>(std::make_unique<nccl::Configuration>(issuer->nccl.version));
+        const auto fields = info[4].As<Napi::Object>();
+        const auto names = fields.GetPropertyNames();
+        for (uint32_t i = 0; i < names.Length(); i++) {
+            const std::string name = names.Get(i).ToString();
+            const Napi::Value value = fields.Get(name);
+            const std::string why = (*configuration)->set(name, value.IsString() ? std::variant<int, std::string>(text(value)) : value.ToNumber().Int32Value());
+            if (!why.empty()) throw Napi::TypeError::New(env, why);
+        }
+        const auto timeout = seconds(info[5]), connect_timeout = seconds(info[6]);
+        return CommunicatorObject::make(constructor_.Value(), {[=](std::function<void()> completed) {
+            return std::make_shared<nccl::NcclCommunicator>(issuer, rank, size, id, std::move(*configuration), timeout, connect_timeout, std::move(completed));
+        }, false});
     }
 
     // beat(host, port, hello, intervalMs) → stop()

@@ -42,10 +42,7 @@ public:
     virtual void close(uint64_t id) = 0;  // completes as `id` when all before it are done and the connections are gone
     virtual void stop() = 0;              // aborts and joins; `completed` is not called any more
     virtual std::vector<Completion> take() = 0;
-    const Counters& sent() const { return counters_; }
-
-protected:
-    Counters counters_;
+    virtual const Counters& sent() const = 0;
 };
 
 }  // namespace terse::collectives

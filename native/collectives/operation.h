@@ -7,12 +7,14 @@
 
 namespace terse::collectives {
 
-enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, recv, barrier, gather, scatter };
+// The last two need no other rank, and are for engines that move memory of a device: parts[0] → incoming[0], one of them on the CPU;
+// and parts[0] made known to the network.
+enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, recv, barrier, gather, scatter, copy, enroll };
 enum class Reduction : uint8_t { sum, prod, min, max, mean };
 
 inline const char* name_of(Kind kind) {
-    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "send", "barrier", "gather", "scatter"};
-    return kind <= Kind::scatter ? names[static_cast<int>(kind)] : "an unknown operation";
+    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "send", "barrier", "gather", "scatter", "copy", "registration"};
+    return kind <= Kind::enroll ? names[static_cast<int>(kind)] : "an unknown operation";
 }
 
 inline const char* name_of(Reduction reduction) {
@@ -31,6 +33,10 @@ struct Operation {
     std::vector<Memory> parts;     // all-reduce, broadcast, send, recv: one; all-to-all, gather, scatter: what leaves
     std::vector<Memory> incoming;  // all-to-all, gather, scatter: what arrives
     uint8_t note = 0;              // all-to-all: the caller's word to every rank, 0 to max_note
+    int device = -1;               // where all of its memory lies; −1: the CPU
+    uintptr_t stream = 0;          // on a device: the caller's stream, which fills the memory; 0: the default one
+    bool packed = false;           // all-reduce of u8: fields that no sum leaves, so wider words have the same sums
+    bool even = false;             // all-to-all: every part of every rank has one length
     uint64_t id = 0;               // for whoever waits for it
     uint32_t sequence = 0;         // number among this lane's operations
 };

@@ -17,6 +17,7 @@ WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::durati
 WireCommunicator::~WireCommunicator() { stop(); }
 
 const char* WireCommunicator::refusal(const Operation& operation) const {
+    if (operation.kind > Kind::scatter) return "this engine has no device";
     for (const auto* list : {&operation.parts, &operation.incoming})
         for (const Memory& memory : *list)
             if (!memory.on_cpu) return "this engine moves memory of the CPU only";
@@ -130,6 +131,8 @@ void WireCommunicator::execute(Wire& wire, const Operation& operation) {
         case Kind::send: return send(wire, operation);
         case Kind::recv: return recv(wire, operation);
         case Kind::barrier: return barrier(wire, operation);
+        case Kind::copy:
+        case Kind::enroll: return;  // refused
     }
 }
 

@@ -29,6 +29,7 @@ public:
     void close(uint64_t id) override;
     void stop() override;
     std::vector<Completion> take() override;
+    const Counters& sent() const override { return counters_; }
 
 private:
     struct Lane {
@@ -48,6 +49,7 @@ private:
 
     std::unique_ptr<Engine> engine_;
     const Clock::duration timeout_;
+    Counters counters_;
 
     std::mutex mutex_;
     std::condition_variable changed_;

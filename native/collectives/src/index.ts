@@ -15,6 +15,8 @@ export const kinds = {
   barrier: 8,
   gather: 9,
   scatter: 10,
+  copy: 11,
+  enroll: 12,
 } as const;
 
 /** Numbers as in operation.h. */
@@ -38,12 +40,36 @@ export interface Communicator {
     parts: readonly Memory[],
     incoming: readonly Memory[],
     note: number,
+    promises?: number,
   ): Promise<number[] | undefined>;
+  /** NCCL: the sends and receives that were called so far begin together. */
+  flush(): void;
   /** `withdrawn`: as if never called, and its promise rejects; `bound`: other ranks count on it, and only `abort` ends it. */
   cancel(operation: Promise<unknown>): "finished" | "withdrawn" | "bound";
   abort(why: string): void;
   close(): Promise<void>;
   sent(): { bytes: number; messages: number; headerBytes: number };
+}
+
+/** What a caller promises about an operation's memory; bits of `operate`'s last argument, as in operation.h. */
+export const promises = { packed: 1, even: 2 } as const;
+
+/** What became of looking for NCCL and the NVIDIA driver. */
+export interface NcclStatus {
+  readonly available: boolean;
+  /** Why not; empty where it is. */
+  readonly reason: string;
+  readonly version?: string;
+  readonly path?: string;
+  /** Symbols that this version lacks and that the engine does without. */
+  readonly absent?: readonly string[];
+  /** GPUs that this process sees. */
+  readonly devices: number;
+}
+
+/** A rank's thread on its device, which all its groups share; opaque. */
+export interface NcclDevice {
+  readonly "terse nccl device": unique symbol;
 }
 
 /** Numbers as in faulty.h. */
@@ -82,6 +108,21 @@ interface Collectives {
     link: NativeLink | undefined,
     silenceSeconds: number,
   ): [Communicator, Uint8Array[]];
+  /** Looks as `TERSE_NCCL` and `TERSE_CUDA_DRIVER` say where no file is named. Never throws. */
+  ncclStatus(library?: string, driver?: string): NcclStatus;
+  ncclDevice(ordinal: number, library?: string, driver?: string): NcclDevice;
+  ncclAllocate(device: NcclDevice, bytes: number): bigint;
+  ncclFree(device: NcclDevice, pointer: bigint): void;
+  ncclUniqueId(library?: string): Uint8Array;
+  nccl(
+    device: NcclDevice,
+    rank: number,
+    size: number,
+    uniqueId: Uint8Array,
+    config: Readonly<Record<string, number | string>>,
+    timeoutSeconds: number,
+    connectSeconds: number,
+  ): Communicator;
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;

@@ -22,6 +22,8 @@ export interface PointerMemory {
   readonly length: number; // elements, contiguous
   readonly dtype: DType;
   readonly device: string; // "cpu", "cuda:0"
+  /** Handle of the CUDA stream whose work makes the contents; without it the default stream. */
+  readonly stream?: bigint;
 }
 
 /** What kernels, codecs and collectives read and write. */

@@ -19,10 +19,33 @@ function dtypeOf(x: Memory, what: string): DType {
   if (ArrayBuffer.isView(x)) {
     for (const [type, dtype] of dtypes) if (x instanceof (type as new () => Memory)) return dtype;
   } else if (typeof x === "object" && x !== null && typeof x.pointer === "bigint" && typeof x.length === "number") {
-    if (x.device !== "cpu") throw new TypeError(`${what} is on ${x.device}, and this engine moves memory of the CPU`);
     return x.dtype;
   }
   throw new TypeError(`${what} must be a typed array, or an object with pointer, length, dtype and device`);
+}
+
+/** All of an operation's memory is on the CPU, or all on the group's device. */
+export function checkPlace(memories: readonly Memory[], device: string | undefined, call: string): void {
+  const places = memories.map((x) => (ArrayBuffer.isView(x) ? "cpu" : x.device));
+  for (const place of places) {
+    if (place === "cpu" || place === device) continue;
+    const moves = device === undefined ? "this engine moves memory of the CPU" : `this rank's group on ${device}`;
+    throw new TypeError(`${call}: the memory is on ${place}, and ${moves}`);
+  }
+  const other = places.find((place) => place !== places[0]);
+  if (other !== undefined) throw new TypeError(`${call}: some memory is on ${places[0]} and some on ${other}`);
+}
+
+export function checkPacked(x: Memory, op: Reduction, call: string): void {
+  if (op !== "sum" || dtypeOf(x, call) !== "u8") throw new TypeError(`${call}: only a sum of u8 can be packed`);
+  if (!ArrayBuffer.isView(x) && x.pointer % 8n !== 0n)
+    throw new RangeError(`${call}: packed memory begins at a multiple of 8 bytes, and this at ${x.pointer}`);
+}
+
+export function checkEven(outgoing: readonly Memory[], incoming: readonly Memory[], call: string): void {
+  const { length } = outgoing[0]!;
+  const odd = [...outgoing, ...incoming].find((part) => part.length !== length);
+  if (odd) throw new RangeError(`${call}: parts that are even have one length, and these ${length} and ${odd.length}`);
 }
 
 export function checkMemory(x: Memory, call: string): void {

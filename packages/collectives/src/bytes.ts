@@ -18,6 +18,8 @@
 export interface Volume {
   readonly bytes: number;
   readonly messages: number;
+  /** Where messages have no header of 32 bytes each. */
+  readonly headerBytes?: number;
 }
 
 const inlineBytes = 8192; // payload that travels with its header

@@ -39,8 +39,12 @@ export interface Group extends AsyncDisposable {
   readonly engine: string;
   /** The link that this group's connections are slowed down to, where one is emulated. */
   readonly emulatedLink?: Link | undefined;
-  /** x ← x₀ ∘ x₁ ∘ …, in place. */
-  allReduce(x: Memory, op?: Reduction, options?: OperationOptions): Promise<void>;
+  /**
+   * x ← x₀ ∘ x₁ ∘ …, in place.
+   * `packed`, for sums of u8: the caller knows that no field of bits outgrows its place, so that words of any width have the same
+   * sum, and an engine may take the width that it adds fastest. Of any length; on a device it begins at a multiple of 8 bytes.
+   */
+  allReduce(x: Memory, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */
   reduceScatter(parts: readonly Memory[], op?: Reduction, options?: OperationOptions): Promise<void>;
   /** `parts[rank]` is this rank's, the others are filled. Lengths may differ by rank, and be 0. */
@@ -48,11 +52,12 @@ export interface Group extends AsyncDisposable {
   /**
    * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists must not overlap.
    * `note`, 0 to 127, is a word to every rank that rides in the messages' headers; the result is what each rank said.
+   * `even`, the same on all ranks: every part of every rank has one length, so that an engine may take its own all-to-all.
    */
   allToAll(
     outgoing: readonly Memory[],
     incoming: readonly Memory[],
-    options?: OperationOptions & { note?: number },
+    options?: OperationOptions & { note?: number; even?: boolean },
   ): Promise<number[]>;
   /** The root's `x` replaces that of the others. */
   broadcast(x: Memory, root: number, options?: OperationOptions): Promise<void>;

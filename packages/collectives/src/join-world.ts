@@ -3,6 +3,8 @@ import { collectives } from "@terse/native-collectives";
 import { chooseAddress } from "./address.ts";
 import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
+import { type NcclOptions, NcclWorld } from "./engines/nccl.ts";
+import type { RendezvousWorld, WorldMeeting } from "./engines/rendezvous-world.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
@@ -13,7 +15,10 @@ import { protocolVersion } from "./rendezvous/protocol.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
 export interface JoinOptions {
-  engine?: "gloo";
+  /** gloo moves memory of the CPU over TCP, nccl that of GPUs. Default gloo. */
+  engine?: "gloo" | "nccl";
+  /** For the engine nccl. */
+  nccl?: NcclOptions;
   env?: NodeJS.ProcessEnv;
   /** All ranks must be there after so long. Default 60. */
   deadlineSeconds?: number;
@@ -37,14 +42,23 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const { rank, size, rendezvous, epoch } = environment;
   const { engine = "gloo", deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
-  if (engine !== "gloo") throw new TypeError(`there is no engine ${engine}; there is gloo`);
+  if (engine !== "gloo" && engine !== "nccl")
+    throw new TypeError(`there is no engine ${engine}; there are gloo and nccl`);
+  const device = options.nccl?.device ?? environment.localRank;
+  const ncclOptions = { ...options.nccl, device, timeoutSeconds, deadlineSeconds };
+  if (engine === "nccl" && emulateLink)
+    throw new TypeError("a link can be emulated for the engine gloo; NCCL sends its bytes itself");
+  if (size === 1 && !rendezvous && engine === "nccl") {
+    const world = new NcclWorld(alone, ncclOptions, async () => {});
+    return new NativeGroup(await world.open("world", [0]), world, "world", [0]);
+  }
   if (size === 1 && !rendezvous) return loopback(1, { timeoutSeconds })[0]!;
-  if (!collectives().hasGloo)
+  if (engine === "gloo" && !collectives().hasGloo)
     throw new RendezvousError("this build has no Gloo, which several processes need; `./terse setup` brings it");
 
   const wantedAddress = options.address ?? environment.address;
   const { host, port, token, leave: leavePlace } = await findMeetingPlace(environment, wantedAddress, deadlineSeconds);
-  let world: GlooWorld | undefined;
+  let world: RendezvousWorld | undefined;
   let stopBeat = () => {};
   let client: RendezvousClient | undefined;
   const leave = async () => {
@@ -64,8 +78,12 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     );
     const beat = client.beat;
     stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
-    const address = await chooseAddress(wantedAddress, client.localAddress);
-    world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
+    if (engine === "nccl") {
+      world = new NcclWorld(client, ncclOptions, leave);
+    } else {
+      const address = await chooseAddress(wantedAddress, client.localAddress);
+      world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
+    }
     const members = Array.from({ length: size }, (_, each) => each);
     group = new NativeGroup(await world.open("world", members), world, "world", members);
     remember(group);
@@ -77,6 +95,17 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     throw error instanceof CollectiveError ? new RendezvousError(error.message, [], { cause: error }) : error;
   }
 }
+
+/** The meeting of a world of one. */
+const alone: WorldMeeting = {
+  silenceSeconds: 10,
+  rank: 0,
+  gather: async (_key, _members, value) => [value],
+  trade: async (_key, _members, values) => [...values],
+  leave: async () => {},
+  onLeave: () => {},
+  abort: () => {},
+};
 
 // Worlds that are not closed yet. One listener for all of them: Node warns of a leak from the eleventh on.
 const unclosed = new Set<Group>();

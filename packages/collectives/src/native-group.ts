@@ -1,9 +1,19 @@
-import { type Communicator, kinds, type Memory, type NativeFailure, reductions } from "@terse/native-collectives";
+import {
+  type Communicator,
+  kinds,
+  type Memory,
+  type NativeFailure,
+  promises,
+  reductions,
+} from "@terse/native-collectives";
 import {
   checkAllToAll,
+  checkEven,
   checkMemory,
   checkNote,
+  checkPacked,
   checkParts,
+  checkPlace,
   checkRank,
   checkReduction,
   checkRooted,
@@ -17,6 +27,8 @@ import type { Meeting } from "./meeting.ts";
 export interface World {
   readonly engine: string;
   readonly emulatedLink: Link | undefined;
+  /** Where memory may be besides the CPU: "cuda:0". */
+  readonly device?: string;
   readonly meeting: Meeting;
   /** This rank's end of a new group; `members` are world ranks. */
   open(name: string, members: readonly number[]): Promise<Communicator>;
@@ -50,6 +62,7 @@ export class NativeGroup implements Group {
   #calls: Calls;
   #farewells = new Map<number, Calls>(); // of the ranks that have left
   #splits = 0;
+  #flushing = false;
 
   constructor(native: Communicator, world: World, name: string, members: readonly number[]) {
     this.#native = native;
@@ -74,10 +87,15 @@ export class NativeGroup implements Group {
     return this.world.emulatedLink;
   }
 
-  async allReduce(x: Memory, op: Reduction = "sum", options: OperationOptions = {}): Promise<void> {
-    await this.#operate("allReduce", [x], { ...options, op }, () => {
+  async allReduce(
+    x: Memory,
+    op: Reduction = "sum",
+    { packed = false, signal }: OperationOptions & { packed?: boolean } = {},
+  ): Promise<void> {
+    await this.#operate("allReduce", [x], { op, promises: packed ? promises.packed : 0, signal }, () => {
       checkMemory(x, "allReduce");
       checkReduction(x, op, "allReduce");
+      if (packed) checkPacked(x, op, "allReduce");
     });
   }
 
@@ -95,13 +113,15 @@ export class NativeGroup implements Group {
   async allToAll(
     outgoing: readonly Memory[],
     incoming: readonly Memory[],
-    { note = 0, signal }: OperationOptions & { note?: number } = {},
+    { note = 0, even = false, signal }: OperationOptions & { note?: number; even?: boolean } = {},
   ): Promise<number[]> {
-    const notes = await this.#operate("allToAll", outgoing, { incoming, note, signal }, () => {
+    const promised = even ? promises.even : 0;
+    const notes = await this.#operate("allToAll", outgoing, { incoming, note, promises: promised, signal }, () => {
       checkNote(note);
       checkParts(outgoing, this.size, "allToAll", "outgoing");
       checkParts(incoming, this.size, "allToAll", "incoming");
       checkAllToAll(outgoing, incoming, this.rank);
+      if (even) checkEven(outgoing, incoming, "allToAll");
     });
     return notes!;
   }
@@ -199,12 +219,19 @@ export class NativeGroup implements Group {
   async #operate(
     kind: keyof typeof kinds,
     parts: readonly Memory[],
-    options: OperationOptions & { op?: Reduction; peer?: number; incoming?: readonly Memory[]; note?: number },
+    options: OperationOptions & {
+      op?: Reduction;
+      peer?: number;
+      incoming?: readonly Memory[];
+      note?: number;
+      promises?: number;
+    },
     check: () => void,
   ): Promise<number[] | undefined> {
     this.#throwIfOver();
     check();
-    const { op = "sum", peer = -1, incoming = [], note = 0, signal } = options;
+    const { op = "sum", peer = -1, incoming = [], note = 0, promises = 0, signal } = options;
+    checkPlace([...parts, ...incoming], this.world.device, kind);
     const call = this.#count(kind, peer, 1);
     if (signal?.aborted) {
       if (kind === "send" || kind === "recv") {
@@ -215,7 +242,8 @@ export class NativeGroup implements Group {
     }
     this.#checkFarewells();
     this.#throwIfOver();
-    const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note);
+    const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, promises);
+    if (kind === "send" || kind === "recv") this.#flushSoon();
     this.#pending.add(operation);
     let bound = false;
     const cancel = () => {
@@ -234,6 +262,30 @@ export class NativeGroup implements Group {
       throw signal!.reason;
     } finally {
       signal?.removeEventListener("abort", cancel);
+      this.#pending.delete(operation);
+    }
+  }
+
+  /** Where sends and receives are not lanes of their own, those of one turn of the event loop begin together. */
+  #flushSoon(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(() => {
+      this.#flushing = false;
+      this.#native.flush();
+    });
+  }
+
+  /** What needs no other rank: a copy between the CPU and this group's device, or making memory known to the network. */
+  async local(kind: "copy" | "enroll", from: Memory, to?: Memory): Promise<void> {
+    this.#throwIfOver();
+    const operation = this.#native.operate(kinds[kind], reductions.sum, -1, [from], to ? [to] : [], 0);
+    this.#pending.add(operation);
+    try {
+      await operation;
+    } catch (error) {
+      throw error === this.#failure ? error : await this.#explain(error as NativeFailure);
+    } finally {
       this.#pending.delete(operation);
     }
   }

@@ -1,0 +1,52 @@
+// What this engine uses of NCCL, declared here so that nothing of it is needed to build. As of 2.30.7; the numbers have been the
+// same since 2.18, and a call that is younger is in the second table and may be absent.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace terse::nccl {
+
+using Comm = struct ncclComm*;
+using Stream = struct CUstream_st*;  // the driver's and the runtime's are one
+
+struct UniqueId {
+    char internal[128];  // handed over by value
+};
+
+// The C side has enums of 32 bits, and may answer with a number that is not listed here.
+enum Result : uint32_t { success = 0, unhandled_cuda_error, system_error, internal_error, invalid_argument, invalid_usage, remote_error, in_progress };
+enum class Reduce : uint32_t { sum = 0, prod, max, min, avg };
+enum class Type : uint32_t { i8 = 0, u8, i32, u32, i64, u64, f16, f32, f64, bf16 };
+
+struct Config;  // config.h
+
+// X(name without "nccl", result, arguments…)
+#define TERSE_NCCL_REQUIRED(X)                                                             \
+    X(GetVersion, Result, int*)                                                            \
+    X(GetUniqueId, Result, UniqueId*)                                                      \
+    X(CommInitRankConfig, Result, Comm*, int, UniqueId, int, Config*)                      \
+    X(CommFinalize, Result, Comm)                                                          \
+    X(CommDestroy, Result, Comm)                                                           \
+    X(CommAbort, Result, Comm)                                                             \
+    X(CommGetAsyncError, Result, Comm, Result*)                                            \
+    X(CommCuDevice, Result, Comm, int*)                                                    \
+    X(GetErrorString, const char*, Result)                                                 \
+    X(GetLastError, const char*, Comm)                                                     \
+    X(GroupStart, Result)                                                                  \
+    X(GroupEnd, Result)                                                                    \
+    X(AllReduce, Result, const void*, void*, size_t, Type, Reduce, Comm, Stream)           \
+    X(ReduceScatter, Result, const void*, void*, size_t, Type, Reduce, Comm, Stream)       \
+    X(Reduce, Result, const void*, void*, size_t, Type, terse::nccl::Reduce, int, Comm, Stream) \
+    X(AllGather, Result, const void*, void*, size_t, Type, Comm, Stream)                   \
+    X(Broadcast, Result, const void*, void*, size_t, Type, int, Comm, Stream)              \
+    X(Send, Result, const void*, size_t, Type, int, Comm, Stream)                          \
+    X(Recv, Result, void*, size_t, Type, int, Comm, Stream)
+
+#define TERSE_NCCL_OPTIONAL(X)                                              \
+    X(AlltoAll, Result, const void*, void*, size_t, Type, Comm, Stream) /* 2.28 */ \
+    X(MemAlloc, Result, void**, size_t)                                 /* 2.19 */ \
+    X(MemFree, Result, void*)                                           /* 2.19 */ \
+    X(CommRegister, Result, Comm, void*, size_t, void**)                /* 2.19 */ \
+    X(CommDeregister, Result, Comm, void*)                              /* 2.19 */
+
+}  // namespace terse::nccl

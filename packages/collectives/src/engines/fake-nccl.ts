@@ -1,0 +1,45 @@
+/** Builds the stand-ins of `native/collectives/nccl/fake` for tests: an NCCL and a driver whose device is this process's memory. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const sources = fileURLToPath(new URL("../../../../native/collectives/nccl/fake", import.meta.url));
+const compiler = process.env["CXX"] || "c++";
+// No unique symbols: two libraries of one process must not share what is static.
+const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -fno-gnu-unique".split(" ");
+
+export interface FakeLibrary {
+  readonly library: string;
+  readonly driver: string;
+}
+
+export class FakeNccl implements Disposable {
+  readonly folder = mkdtempSync(join(tmpdir(), "terse-fake-nccl-"));
+  readonly driver = join(this.folder, "libcuda.so.1");
+  #variants = 0;
+
+  constructor() {
+    const shared = ["-shared", "-pthread", "-Wl,-soname,libcuda.so.1"];
+    execFileSync(compiler, [...flags, ...shared, "-o", this.driver, join(sources, "cuda.cc")]);
+    execFileSync(compiler, [...flags, "-c", "-o", join(this.folder, "nccl.o"), join(sources, "nccl.cc")]);
+  }
+
+  /** One of this version, without some symbols; each of its calls is in progress `progress` times before it is done. */
+  build({ version = 23007, progress = 1, without = [] as readonly string[] } = {}): FakeLibrary {
+    const folder = join(this.folder, `${this.#variants++}`);
+    mkdirSync(folder);
+    const [library, hidden] = [join(folder, "libnccl.so.2"), join(folder, "hidden")];
+    writeFileSync(hidden, `{ global: *; local: ${without.map((name) => `${name};`).join(" ")} none; };`);
+    writeFileSync(join(folder, "fake.conf"), `version=${version} progress=${progress}\n`);
+    const shared = ["-shared", "-pthread", "-Wl,-soname,libnccl.so.2", `-Wl,--version-script=${hidden}`];
+    const inputs = [join(this.folder, "nccl.o"), this.driver, "-Wl,-rpath,$ORIGIN/.."];
+    execFileSync(compiler, [...shared, "-o", library, ...inputs]);
+    return { library, driver: this.driver };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
