@@ -8,6 +8,7 @@ export interface StepContext {
   readonly step: number; // t, from 0
   readonly lr: number; // η of this step: schedules live outside
   readonly gradientScale: number; // what an own gradient is multiplied with (clipping): kernels do it in passing
+  readonly layers: readonly number[]; // lengths of the vector's segments and of the pad lanes behind each, in turn
 }
 
 /** The exchange as an optimizer sees it. */
@@ -32,6 +33,8 @@ export interface Algorithm<S extends State = State> {
   init(θ: Tensor): S;
   /** Every await in here is a message on the wire, and nothing else is awaited. θ changes after the last one only. */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
+  /** Votes of several vectors are cut into chunks together; sums each by itself, which their bytes depend on. Votes unless said. */
+  readonly sends?: "votes" | "sums";
   /** Payload bytes that one rank sends in a step for n elements. Votes of spans with the same closed form leave as one. */
   readonly bytesSent: BytesOf;
 }

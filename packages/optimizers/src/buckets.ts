@@ -8,9 +8,18 @@ export interface Span {
   readonly segments: readonly Segment[];
   readonly offset: number;
   readonly length: number;
+  readonly layers: readonly number[]; // lengths of the segments and of the pad lanes behind each, in turn
   readonly θ: Tensor;
   readonly g: Tensor;
   readonly state: State;
+}
+
+/** Lengths of segments and pads, in turn; together `length`. */
+export function layersOf(segments: readonly Segment[], offset: number, length: number): number[] {
+  return segments.flatMap((segment, i) => {
+    const end = segments[i + 1]?.offset ?? offset + length;
+    return [segment.length, end - segment.offset - segment.length];
+  });
 }
 
 /** What leaves together. */
@@ -58,5 +67,6 @@ function slice(span: Span, begin: number, end: number, segments: readonly Segmen
   const length = end - begin;
   const view = (tensor: Tensor) => keep(tensor.narrow(0, begin, length));
   const state = Object.fromEntries(Object.entries(span.state).map(([key, tensor]) => [key, view(tensor)]));
-  return { algorithm, segments, offset: offset + begin, length, θ: view(span.θ), g: view(span.g), state };
+  const layers = layersOf(segments, offset + begin, length);
+  return { algorithm, segments, offset: offset + begin, length, layers, θ: view(span.θ), g: view(span.g), state };
 }

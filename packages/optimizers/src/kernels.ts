@@ -2,7 +2,7 @@
 import { Bits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
 import { NotFiniteError, type PointerMemory } from "@terse/native-optimizers";
-import type { Tensor } from "@terse/tensor";
+import { keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
  * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. The
@@ -31,6 +31,22 @@ function memoryOf({ pointer, length, dtype, device }: Tensor): PointerMemory {
 
 function slice({ pointer, dtype, device }: PointerMemory, from: number, to: number): PointerMemory {
   return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
+}
+
+/** c = β₁ m + (1 − β₁) g, before its sign is taken, and m ← β₂ m + (1 − β₂) g; g is multiplied by gradientScale first. */
+export function lionMix(
+  m: Tensor,
+  g: Tensor,
+  { beta1, beta2, gradientScale }: { beta1: number; beta2: number; gradientScale: number },
+): Tensor {
+  return noGrad(() =>
+    scope(() => {
+      const scaled = gradientScale === 1 ? g : g.mul(gradientScale);
+      const c = m.mul(beta1).add_(scaled, { alpha: 1 - beta1 });
+      m.mul_(beta2).add_(scaled, { alpha: 1 - beta2 });
+      return keep(c);
+    }),
+  );
 }
 
 /** θ ← keep θ + scale v, in one pass over θ; v is −1, 0, +1, or the mean of P signs. */

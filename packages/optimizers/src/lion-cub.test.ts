@@ -1,7 +1,7 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { lion, lionCub } from "./index.ts";
-import { optimizerContract, votingOracle } from "./optimizer-contract.ts";
+import { type Oracle, optimizerContract, votingOracle } from "./optimizer-contract.ts";
 import { trajectory } from "./testing.ts";
 
 optimizerContract("lion-cub", {
@@ -10,7 +10,58 @@ optimizerContract("lion-cub", {
   oracle: votingOracle((sum, _, alternate) => Math.sign(sum) || alternate),
 });
 
+/** Q₁ of §4.2 for each parameter tensor of the contract, and Σ q of all ranks. */
+function levelsOracle(bits: number) {
+  const s = 2 ** (bits - 1) - 1;
+  const halfEven = (x: number) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x));
+  return (n: number, ranks: number): Oracle => {
+    const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
+    return (θ, g, { lr }) => {
+      const sum = new Array<number>(n).fill(0);
+      for (let r = 0; r < ranks; r++) {
+        const c = m[r]!.map((mi, i) => 0.5 * mi + 0.5 * g[r]![i]!);
+        for (const [from, to] of [
+          [0, 21],
+          [21, 85],
+          [85, n],
+        ] as const) {
+          const mean = Math.fround(c.slice(from, to).reduce((total, ci) => total + Math.abs(ci), 0) / (to - from));
+          for (let i = from; i < to; i++) sum[i]! += Math.max(-s, Math.min(s, halfEven(c[i]! * (s / (2 * mean)))));
+        }
+        m[r] = m[r]!.map((mi, i) => 0.75 * mi + 0.25 * g[r]![i]!);
+      }
+      for (let i = 0; i < n; i++) θ[i] = θ[i]! - lr * (Math.sign(sum[i]!) + 0.25 * θ[i]!);
+    };
+  };
+}
+
+for (const bits of [2, 5, 8])
+  optimizerContract(`lion-cub with ${bits} bits`, {
+    create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, bits }),
+    oracle: levelsOracle(bits),
+  });
+
 describe("lion-cub", () => {
+  it("with many bits goes where the sum of the ranks' updates points, which one bit does not", async () => {
+    // Two ranks want a little one way, one wants much the other way; what stands beside sets the scale.
+    const run = async (bits: number) => {
+      const groups = loopback(3);
+      const rows = [
+        [1, 10],
+        [1, 10],
+        [-8, 10],
+      ];
+      const all = groups.map((group) =>
+        trajectory(group, lionCub({ bits }), [rows[group.rank]!], { start: [0, 0], lr: 1 }),
+      );
+      const [first] = await Promise.all(all);
+      await Promise.all(groups.map((group) => group.close()));
+      return first![0];
+    };
+    expect(await run(1)).toEqual([-1, -1]);
+    expect(await run(5)).toEqual([1, -1]);
+  });
+
   it.each(["plus", "minus", "alternate"] as const)(
     "is Lion on one rank, bit for bit, when zeros are %s",
     async (zero) => {
@@ -25,6 +76,7 @@ describe("lion-cub", () => {
 
   it("names the option that is wrong", () => {
     expect(() => lionCub({ beta1: 1.5 })).toThrow(/lion-cub\.beta1/);
+    expect(() => lionCub({ bits: 9 })).toThrow(/lion-cub\.bits/);
     expect(() => lionCub({ zero: "hold" as never })).toThrow(/lion-cub\.zero.*plus.*minus.*alternate/);
   });
 });

@@ -6,24 +6,32 @@
  *   v ← majority_ranks(u)            one bit up, one bit down; a tie is + and − on alternate steps (§3.2)
  *   θ ← θ − η (v + λ θ)              Algorithm 1, line 6, prints this with a sign slip; this is the slides' form
  *
+ * With p bits, 2 to 8, in place of signs (§4.2 and §6; needs no synchronisation of momenta, §5.2):
+ *
+ *   c ← β₁ m + (1 − β₁) g
+ *   q ← Q₁(c)                        whole numbers from −s to s = 2^(p − 1) − 1, which stands for twice the mean |c| of the layer
+ *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
+ *
  * Shapes: θ, g, m (n)   u, v: n bits
  * Sent per step: 2 (P − 1) messages, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ * With p bits (p + 2)/2 as many.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
-import { signAt } from "@terse/codecs";
-import { majorityBytes } from "@terse/exchange";
-import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
+import { l1, signAt } from "@terse/codecs";
+import { majorityBytes, signOfLevelsCost } from "@terse/exchange";
+import { nonNegative, oneOf, parseOptions, positiveInteger, unitInterval, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
-import { applyVote, lionVote } from "./kernels.ts";
+import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import { momentumSyncOptions } from "./momentum-sync.ts";
 
 export const lionCubOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
   beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegative, 0), // λ
-  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what a rank votes where it has exactly 0
-  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what half the votes each way become
+  bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: of what a rank votes with
+  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what a rank votes where it has exactly 0; with one bit
+  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what half the votes each way become; with one bit
   momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when (§5.1); nobody's
 });
 
@@ -32,7 +40,12 @@ export type LionCubState = {
 };
 
 export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
-  const { beta1, beta2, weightDecay, zero, tie, momentumSync } = parseOptions(lionCubOptions, options, "lion-cub");
+  const { beta1, beta2, weightDecay, bits, zero, tie, momentumSync } = parseOptions(
+    lionCubOptions,
+    options,
+    "lion-cub",
+  );
+  if (bits > 1) return withLevels({ beta1, beta2, weightDecay, bits, momentumSync });
   return {
     name: "lion-cub",
     splits: "anywhere", // no line above looks further than its own element, so buckets change nothing
@@ -50,5 +63,42 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
     },
 
     bytesSent: majorityBytes,
+  };
+}
+
+/** With p bits. Scales go by layer; buckets are cut between layers, so they change nothing here either. */
+function withLevels({
+  beta1,
+  beta2,
+  weightDecay,
+  bits,
+  momentumSync,
+}: Pick<
+  v.InferOutput<typeof lionCubOptions>,
+  "beta1" | "beta2" | "weightDecay" | "bits" | "momentumSync"
+>): Algorithm<LionCubState> {
+  const Q1 = (segments?: readonly number[]) => l1({ bits, unscaled: true, ...(segments && { segments }) });
+  const byLayers = new WeakMap<readonly number[], ReturnType<typeof Q1>>(); // codecs are remembered with their chunks
+
+  return {
+    name: "lion-cub",
+    splits: "anywhere",
+    gradient: "own",
+    momentumSync,
+    sends: "sums",
+
+    init: (θ) => ({ m: zerosLike(θ) }),
+
+    async step(θ, g, { m }, exchange, { lr: η, gradientScale, layers }) {
+      using c = lionMix(m, g, { beta1, beta2, gradientScale });
+      const codec = byLayers.get(layers) ?? Q1(layers);
+      byLayers.set(layers, codec);
+
+      using v = await exchange.signOfLevels(c, { codec });
+
+      applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
+    },
+
+    bytesSent: (n, ranks, rank) => signOfLevelsCost(n, ranks, rank, Q1()).bytes,
   };
 }

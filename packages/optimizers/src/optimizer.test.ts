@@ -90,6 +90,17 @@ describe("algorithms side by side on one model", () => {
     for (const { got, closed } of sent) expect(got).toBe(closed);
   });
 
+  it.each([1, 2, 3, 4])("send the bytes of the joint closed form on %i ranks, levels among them", async (ranks) => {
+    const levels = lionCub({ bits: 3 });
+    const sent = await onRanks(ranks, mixed({ a: levels, c: levels, d: adamw() }), async (arena, optimizer, group) => {
+      setGradient(arena, (_, i) => i - 20);
+      const before = group.sent().bytes;
+      await optimizer.step({ lr: 0.1 });
+      return { got: group.sent().bytes - before, closed: optimizer.bytesSent };
+    });
+    for (const { got, closed } of sent) expect(got).toBe(closed);
+  });
+
   it("leave the lanes between segments at zero", async () => {
     const [first] = await onRanks(2, mixed(groups), async (arena, optimizer) => {
       setGradient(arena, (_, i) => i - 20);

@@ -14,7 +14,7 @@ import {
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
-import { type Bucket, bucketsOf, obstacle, type Span } from "./buckets.ts";
+import { type Bucket, bucketsOf, layersOf, obstacle, type Span } from "./buckets.ts";
 import { clipFactor, norm, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 import { MomentumSync } from "./momentum-sync.ts";
@@ -217,7 +217,9 @@ export class Optimizer implements AsyncDisposable {
       },
     });
     const context = { step: this.steps, lr, gradientScale };
-    const steps = spans.map(({ algorithm, θ, g, state }) => algorithm.step(θ, g, state, seen, context));
+    const steps = spans.map(({ algorithm, θ, g, state, layers }) =>
+      algorithm.step(θ, g, state, seen, { ...context, layers }),
+    );
     return { exchange, applied: Promise.all(steps) };
   }
 
@@ -295,8 +297,9 @@ function bytesOf(spans: readonly Span[], size: number, rank: number, schemes: Ch
   let bytes = 0;
   let run = 0; // elements of neighbouring means so far
   for (const [i, { algorithm, length }] of spans.entries()) {
-    const { bytesSent, gradient } = algorithm;
-    if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
+    const { bytesSent, gradient, sends } = algorithm;
+    if (sends === "sums") bytes += bytesSent(length, size, rank, schemes);
+    else if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
     else run += length;
     if (run === 0 || spans[i + 1]?.algorithm.gradient === "mean") continue;
     bytes += meanBytes(run, size, rank, schemes);
@@ -341,7 +344,8 @@ function spansOf(arena: Arena, algorithmOf: (segment: Segment) => Algorithm): Sp
     const length = whole ? mine[0]!.length : (next?.offset ?? parameters.length) - offset;
     const view = (flat: Tensor) => keep(flat.narrow(0, offset, length).view(whole ? mine[0]!.shape : [length]));
     const θ = view(parameters);
-    return { algorithm, segments: mine, offset, length, θ, g: view(gradients), state: kept(algorithm.init(θ)) };
+    const layers = layersOf(mine, offset, length);
+    return { algorithm, segments: mine, offset, length, layers, θ, g: view(gradients), state: kept(algorithm.init(θ)) };
   });
 }
 

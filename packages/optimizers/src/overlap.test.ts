@@ -97,6 +97,7 @@ const algorithms: Record<string, () => Algorithm> = {
   "distributed-lion": () => distributedLion({ weightDecay: 0.1 }),
   "distributed-lion, average": () => distributedLion({ vote: "average" }),
   "lion-cub": () => lionCub({ weightDecay: 0.1 }),
+  "lion-cub, 5 bits": () => lionCub({ weightDecay: 0.1, bits: 5 }),
 };
 
 const cases: Record<string, Omit<Run, "algorithm">> = {
