@@ -25,7 +25,14 @@ describe("doctor", () => {
 
   it("looks at a machine where nothing is set up, and leaves it so", () => {
     const toolchain = join(scratchFolder(), "toolchain");
-    const env = { ...process.env, TERSE_TOOLCHAIN: toolchain, LIBTORCH: "", TERSE_GLOO: "", TERSE_PYTHON: "" };
+    const env = {
+      ...process.env,
+      TERSE_TOOLCHAIN: toolchain,
+      LIBTORCH: "",
+      TERSE_GLOO: "",
+      TERSE_MPI: "",
+      TERSE_PYTHON: "",
+    };
     const answer = execFileSync(process.execPath, [join(root, "tools", "terse.ts"), "doctor", "--json"], {
       env,
       encoding: "utf8",
@@ -34,7 +41,7 @@ describe("doctor", () => {
     const states = Object.fromEntries(findings.map((finding) => [finding.name, finding.state]));
     expect(states).toMatchObject({ machine: "ok", pnpm: "later", "test Python": "later" });
     expect(Object.keys(states)).toEqual(
-      expect.arrayContaining(["Node", "libtorch", "Gloo", "NCCL", "CUDA", "compiler", "cmake"]),
+      expect.arrayContaining(["Node", "libtorch", "Gloo", "MPI", "NCCL", "CUDA", "compiler", "cmake"]),
     );
     expect(existsSync(toolchain)).toBe(false);
   });

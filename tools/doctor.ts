@@ -8,6 +8,7 @@ import type { Environment } from "./environment.ts";
 import { findGloo } from "./gloo.ts";
 import { findCuda, findNccl } from "./graphics.ts";
 import { findLibtorch } from "./libtorch.ts";
+import { findMpi, mpiRemedy } from "./mpi.ts";
 import { addons, buildState } from "./native.ts";
 import { packagesAreInstalled } from "./packages.ts";
 import { findPnpm, pnpmVersion } from "./pnpm.ts";
@@ -44,7 +45,7 @@ export async function doctor(asJson: boolean): Promise<void> {
 
 export async function examine(): Promise<Finding[]> {
   const environment: Environment = {};
-  const libraries = [await libtorch(environment), await gloo(environment)];
+  const libraries = [await libtorch(environment), await gloo(environment), mpi(environment)];
   const python = await findPython3();
   // Where pip's NVIDIA wheels can lie: beside a torch.
   const wheels = [environment.libtorch?.root, python?.torch]
@@ -139,6 +140,18 @@ async function gloo(environment: Environment): Promise<Finding> {
     return { name: "Gloo", state: "later", note: "or: sudo apt-get install libgloo-dev", remedy: setUp };
   } catch (error) {
     return wrong("Gloo", error);
+  }
+}
+
+function mpi(environment: Environment): Finding {
+  try {
+    const found = findMpi();
+    if (found !== undefined) environment.mpi = found;
+    if (found !== undefined) return { name: "MPI", state: "ok", path: found.path, note: `from ${found.source}` };
+    const note = `not here; only the engine mpi needs it; ${setUp} brings Open MPI, for tests`;
+    return { name: "MPI", state: "without", note, remedy: `${mpiRemedy}, or set TERSE_MPI` };
+  } catch (error) {
+    return wrong("MPI", error);
   }
 }
 

@@ -27,6 +27,16 @@ describe("environment", () => {
     expect(not).toMatchObject({ TERSE_BROWSER_MISSING: "no network", TERSE_ARM_MISSING: "no apt" });
   });
 
+  it("names the MPI that lies under a prefix, and leaves the system's to its compiler wrapper", () => {
+    const brought = variables({
+      mpi: { prefix: "/t/openmpi", path: "/t/openmpi/lib/libmpi.so.40", source: "toolchain" },
+    });
+    expect(brought).toHaveProperty("TERSE_MPI", "/t/openmpi");
+    const system = variables({ mpi: { prefix: undefined, path: "/usr/bin/mpicxx", source: "system" } });
+    expect(Object.keys(system)).not.toContain("TERSE_MPI");
+    expect(variables({ mpiMissing: "no network" })).toHaveProperty("TERSE_MPI_MISSING", "no network");
+  });
+
   it("says why there is no Python to compare with and no CUDA compiler, and names no library that was not found", () => {
     const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");

@@ -2,6 +2,7 @@ import { delimiter, dirname } from "node:path";
 import type { Arm } from "./arm.ts";
 import type { Gloo } from "./gloo.ts";
 import type { Libtorch } from "./libtorch.ts";
+import type { Mpi } from "./mpi.ts";
 import { toolchain } from "./toolchain.ts";
 import { which } from "./which.ts";
 
@@ -10,6 +11,8 @@ export interface Environment {
   pnpm?: string; // the folder with its command
   libtorch?: Libtorch;
   gloo?: Gloo;
+  mpi?: Mpi;
+  mpiMissing?: string; // why not
   python?: string;
   pythonMissing?: string; // why not
   browser?: string;
@@ -21,13 +24,27 @@ export interface Environment {
 
 /** The variables that builds, tests and runs read: computed here and nowhere else. */
 export function variables(environment: Environment): Record<string, string> {
-  const { pnpm, libtorch, gloo, python, pythonMissing, browser, browserMissing, arm, armMissing, nvccMissing } =
-    environment;
+  const {
+    pnpm,
+    libtorch,
+    gloo,
+    mpi,
+    mpiMissing,
+    python,
+    pythonMissing,
+    browser,
+    browserMissing,
+    arm,
+    armMissing,
+    nvccMissing,
+  } = environment;
   return {
     TERSE_TOOLCHAIN: toolchain,
     PATH: pathWith([which("node") === process.execPath ? undefined : dirname(process.execPath), pnpm]),
     ...(libtorch && { LIBTORCH: libtorch.root }),
     ...(gloo && { TERSE_GLOO: gloo.prefix }),
+    ...(mpi?.prefix && { TERSE_MPI: mpi.prefix }),
+    ...(mpiMissing && { TERSE_MPI_MISSING: mpiMissing }),
     ...(python && { TERSE_PYTHON: python }),
     ...(pythonMissing && { TERSE_PYTHON_MISSING: pythonMissing }),
     ...(browser && { TERSE_BROWSER: browser }),

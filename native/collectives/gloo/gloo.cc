@@ -125,10 +125,10 @@ private:
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
 };
 
-class Gloo final : public GlooEngine {
+class Gloo final : public MeetingEngine {
 public:
     Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
-        : GlooEngine(rank, size), silence_(silence) {
+        : MeetingEngine(rank, size), silence_(silence) {
         static const bool once = (terminate_otherwise = std::set_terminate(terminate_with_sentence), true);
         static_cast<void>(once);
         gloo::transport::tcp::attr attr;
@@ -351,7 +351,7 @@ void GlooTransfer::wait(Clock::time_point deadline) {
 
 }  // namespace
 
-std::unique_ptr<GlooEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
+std::unique_ptr<MeetingEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
     return std::make_unique<Gloo>(rank, size, address, connect_timeout, silence);
 }
 

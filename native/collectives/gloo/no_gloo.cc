@@ -2,6 +2,6 @@
 
 namespace terse::collectives {
 
-std::unique_ptr<GlooEngine> make_gloo(int, int, const std::string&, Clock::duration, Clock::duration) { return nullptr; }
+std::unique_ptr<MeetingEngine> make_gloo(int, int, const std::string&, Clock::duration, Clock::duration) { return nullptr; }
 
 }  // namespace terse::collectives

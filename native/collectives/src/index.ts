@@ -89,8 +89,17 @@ export interface NativeLink {
   readonly "terse link": unique symbol;
 }
 
+/** This process among those of its MPI job. */
+export interface MpiPlace {
+  readonly rank: number;
+  readonly size: number;
+  readonly library: string;
+}
+
 interface Collectives {
   readonly hasGloo: boolean;
+  /** The build found an MPI; whether it opens and starts, `startMpi` tells. */
+  readonly hasMpi: boolean;
   readonly inlineBytes: number;
   readonly segmentBytes: number;
   loopback(
@@ -123,6 +132,12 @@ interface Collectives {
     timeoutSeconds: number,
     connectSeconds: number,
   ): Communicator;
+  /** Starts MPI, once in a process; resolves when every process of the job has called it. */
+  startMpi(deadlineSeconds: number): Promise<MpiPlace>;
+  /** After `startMpi`. One rank's end of a group, and what it tells each other rank. */
+  mpi(rank: number, size: number, timeoutSeconds: number, link: NativeLink | undefined): [Communicator, Uint8Array[]];
+  /** After `startMpi`. All processes of the job, which need not hear of each other first; `round` counts from 0, alike in all. */
+  mpiMeeting(round: number, timeoutSeconds: number): Communicator;
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;

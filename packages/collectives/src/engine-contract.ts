@@ -664,7 +664,7 @@ export function engineContract(
             const x = new Uint8Array(1);
             const receive = reasonOf(groups[1]!.recv(x, 0, { signal: cancel.signal }));
             const send = reasonOf(groups[0]!.send(Uint8Array.of(k % 251), 1));
-            for (let spin = 0; spin < (k % 30) * 100; spin++) performance.now(); // some before, some after, some at once
+            for (let spin = 0; spin < (k % 30) * 400; spin++) performance.now(); // some before, some after, some at once
             cancel.abort(new Error("no longer"));
             const error = await receive;
             if (error instanceof CollectiveError) {

@@ -1,22 +1,23 @@
 import { createHash } from "node:crypto";
-import { collectives } from "@terse/native-collectives";
+import { collectives, type MpiPlace } from "@terse/native-collectives";
 import { chooseAddress } from "./address.ts";
 import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
+import { MpiWorld } from "./engines/mpi.ts";
 import { type NcclOptions, NcclWorld } from "./engines/nccl.ts";
 import type { RendezvousWorld, WorldMeeting } from "./engines/rendezvous-world.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
-import { findMeetingPlace } from "./meeting-place.ts";
+import { findMeetingPlace, meetByMpi } from "./meeting-place.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
 import { protocolVersion } from "./rendezvous/protocol.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
 export interface JoinOptions {
-  /** gloo moves memory of the CPU over TCP, nccl that of GPUs. Default gloo. */
-  engine?: "gloo" | "nccl";
+  /** gloo moves memory of the CPU over TCP, mpi by MPI's messages, nccl that of GPUs. Default: TERSE_ENGINE, else gloo. */
+  engine?: "gloo" | "mpi" | "nccl" | undefined;
   /** For the engine nccl. */
   nccl?: NcclOptions;
   env?: NodeJS.ProcessEnv;
@@ -39,15 +40,20 @@ export interface JoinOptions {
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
-  const { rank, size, rendezvous, epoch } = environment;
-  const { engine = "gloo", deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
+  const { rendezvous, epoch } = environment;
+  const { deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
+  const engine = options.engine ?? environment.engine ?? "gloo";
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
-  if (engine !== "gloo" && engine !== "nccl")
-    throw new TypeError(`there is no engine ${engine}; there are gloo and nccl`);
+  if (engine !== "gloo" && engine !== "mpi" && engine !== "nccl")
+    throw new TypeError(`there is no engine ${engine}; there are gloo, mpi and nccl`);
   const device = options.nccl?.device ?? environment.localRank;
   const ncclOptions = { ...options.nccl, device, timeoutSeconds, deadlineSeconds };
   if (engine === "nccl" && emulateLink)
-    throw new TypeError("a link can be emulated for the engine gloo; NCCL sends its bytes itself");
+    throw new TypeError("a link can be emulated for the engines gloo and mpi; NCCL sends its bytes itself");
+  const isAlone = environment.launcher !== undefined && environment.size === 1 && !rendezvous;
+  const mpi = engine === "mpi" && !isAlone ? await startMpi(deadlineSeconds) : undefined;
+  // An MPI job may have been started by something that leaves no names: MPI knows.
+  const { rank, size } = mpi && !environment.launcher ? mpi : environment;
   if (size === 1 && !rendezvous && engine === "nccl") {
     const world = new NcclWorld(alone, ncclOptions, async () => {});
     return new NativeGroup(await world.open("world", [0]), world, "world", [0]);
@@ -57,7 +63,14 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     throw new RendezvousError("this build has no Gloo, which several processes need; `./terse setup` brings it");
 
   const wantedAddress = options.address ?? environment.address;
-  const { host, port, token, leave: leavePlace } = await findMeetingPlace(environment, wantedAddress, deadlineSeconds);
+  const {
+    host,
+    port,
+    token,
+    leave: leavePlace,
+  } = mpi?.size === size && !rendezvous
+    ? await meetByMpi({ ...environment, rank, size }, mpi, wantedAddress, deadlineSeconds)
+    : await findMeetingPlace(environment, wantedAddress, deadlineSeconds);
   let world: RendezvousWorld | undefined;
   let stopBeat = () => {};
   let client: RendezvousClient | undefined;
@@ -80,6 +93,8 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
     if (engine === "nccl") {
       world = new NcclWorld(client, ncclOptions, leave);
+    } else if (mpi) {
+      world = new MpiWorld(client, { timeoutSeconds, emulateLink }, leave);
     } else {
       const address = await chooseAddress(wantedAddress, client.localAddress);
       world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
@@ -122,4 +137,16 @@ function remember(group: Group): void {
 
 function forget(group: Group): void {
   if (unclosed.delete(group) && unclosed.size === 0) process.removeListener("beforeExit", closeAll);
+}
+
+async function startMpi(deadlineSeconds: number): Promise<MpiPlace> {
+  if (!collectives().hasMpi)
+    throw new RendezvousError(
+      "this build has no MPI: put its compiler wrapper (mpicc) on the PATH, or name its prefix in TERSE_MPI, and build again with `./terse setup`",
+    );
+  try {
+    return await collectives().startMpi(deadlineSeconds);
+  } catch (error) {
+    throw new RendezvousError((error as Error).message, [], { cause: error });
+  }
 }

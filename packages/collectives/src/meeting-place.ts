@@ -1,5 +1,9 @@
 /** Where the ranks meet: the rendezvous that the launcher holds, or the one that rank 0 opens and the others find. */
+import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
+import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
+import { collectives, kinds, type MpiPlace, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress } from "./address.ts";
 import { RendezvousError } from "./errors.ts";
 import { type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
@@ -69,14 +73,89 @@ async function meetByStore(
   }
 }
 
+let rounds = 0; // meetings of this process by MPI
+
+/**
+ * The processes of an MPI job need nothing but MPI to meet: its first process holds the rendezvous and tells the others, by a
+ * broadcast, where, and the token: a random one where TERSE_TOKEN is not set.
+ */
+export async function meetByMpi(
+  environment: WorldEnvironment,
+  mpi: MpiPlace,
+  address: string | undefined,
+  deadlineSeconds: number,
+): Promise<MeetingPlace> {
+  const meeting = collectives().mpiMeeting(rounds++, deadlineSeconds);
+  let server: RendezvousServer | undefined;
+  try {
+    const note = new Uint8Array(4096);
+    const token = environment.token || randomBytes(16).toString("hex");
+    if (mpi.rank === 0) {
+      let told: { hosts: string[]; port: number; token: string } | { error: string };
+      try {
+        const near = environment.localSize === environment.size;
+        const only = address ? await chooseAddress(address, "127.0.0.1") : near ? "127.0.0.1" : undefined;
+        server = await hold({ ...environment, token }, only ?? "::", 0, deadlineSeconds, environment.rank);
+        told = { hosts: only ? [only] : addressesOfThisMachine(), port: server.port, token };
+      } catch (error) {
+        told = { error: (error as Error).message };
+      }
+      new TextEncoder().encodeInto(JSON.stringify(told), note);
+    }
+    await meeting.operate(kinds.broadcast, reductions.sum, 0, [note], [], 0);
+    const told = JSON.parse(new TextDecoder().decode(note).replaceAll("\0", ""));
+    if (told.error !== undefined) throw new RendezvousError(`MPI's first process holds no rendezvous: ${told.error}`);
+    const host = await firstReachable(told.hosts, told.port, deadlineSeconds);
+    const held = server;
+    return { host, port: told.port, token: told.token, leave: async () => held && endRendezvous(held) };
+  } catch (error) {
+    await server?.close();
+    if (error instanceof RendezvousError) throw error;
+    throw new RendezvousError(`the processes of this MPI job did not meet: ${(error as Error).message}`, [], {
+      cause: error,
+    });
+  } finally {
+    await meeting.close();
+  }
+}
+
+function addressesOfThisMachine(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const others = all.filter(({ internal, address }) => !internal && !address.startsWith("fe80:"));
+  return [...others.map(({ address }) => address), "127.0.0.1"].slice(0, 32);
+}
+
+/** The first of these addresses of one machine that answers. */
+async function firstReachable(hosts: readonly string[], port: number, deadlineSeconds: number): Promise<string> {
+  if (hosts.length === 1) return hosts[0]!;
+  const sockets = hosts.map((host) => connect({ host, port, timeout: deadlineSeconds * 1000 }));
+  try {
+    const answers = sockets.map(
+      (socket, i) =>
+        new Promise<string>((resolve, reject) => {
+          socket.once("connect", () => resolve(hosts[i]!)).once("error", reject);
+          socket.once("timeout", () => reject(new Error("no answer")));
+        }),
+    );
+    return await Promise.any(answers);
+  } catch {
+    throw new RendezvousError(
+      `no address of the machine that holds the rendezvous is reachable from here (${hosts.join(", ")}, port ${port}); give that process TERSE_ADDRESS, an address or an interface that the others see`,
+    );
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+}
+
 /** Rank 0 without a launcher: the rendezvous lives in this process, and others than it wait for it to appear. */
 async function hold(
   { size, token, epoch }: WorldEnvironment,
   host: string,
   port: number,
   deadlineSeconds: number,
+  holder = 0,
 ): Promise<RendezvousServer> {
-  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder: 0 });
+  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder });
   server.unref();
   return server;
 }

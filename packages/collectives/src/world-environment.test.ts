@@ -15,6 +15,7 @@ describe("the environment", () => {
       rendezvous: undefined,
       master: undefined,
       storeKey: undefined,
+      engine: undefined,
       address: undefined,
       emulateLink: undefined,
     });

@@ -17,6 +17,7 @@ export interface WorldEnvironment {
   readonly master: { host: string; port: number } | undefined;
   /** Torchrun's agent holds a store at `master`; rank 0 listens elsewhere and says where under this name. */
   readonly storeKey: string | undefined;
+  readonly engine: string | undefined;
   readonly address: string | undefined;
   readonly emulateLink: Link | undefined;
 }
@@ -123,6 +124,7 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
       given && env["TORCHELASTIC_USE_AGENT_STORE"] === "True"
         ? `terse/${env["TORCHELASTIC_RUN_ID"] ?? ""}/attempt ${epoch}`
         : undefined,
+    engine: env["TERSE_ENGINE"] || undefined,
     address: env["TERSE_ADDRESS"] || undefined,
     emulateLink: env["TERSE_EMULATE_LINK"] ? emulatedLink(env["TERSE_EMULATE_LINK"]) : undefined,
   };

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
-import { type Communicator, collectives, type NativeFailure, type NativeLink } from "@terse/native-collectives";
+import { type Communicator, collectives, type NativeLink } from "@terse/native-collectives";
 import { isLoopbackAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { type Link, openLink } from "../link.ts";
-import { RendezvousWorld, type WorldMeeting } from "./rendezvous-world.ts";
+import { type Contact, RendezvousWorld, type WorldMeeting } from "./rendezvous-world.ts";
 
 export interface GlooOptions {
   /** Numeric address of this machine that the other ranks reach. */
@@ -16,9 +16,7 @@ export interface GlooOptions {
   emulateLink: Link | undefined;
 }
 
-/** What a rank tells another one when they are about to connect. */
-interface Contact {
-  blob: string; // Gloo's address, base64
+interface GlooContact extends Contact {
   address: string;
   host: string;
 }
@@ -30,10 +28,11 @@ export class GlooWorld extends RendezvousWorld {
   readonly #options: GlooOptions;
   readonly #link: NativeLink | undefined;
 
+  /** `leave` is called once, when the world's group is closed. */
   constructor(meeting: WorldMeeting, options: GlooOptions, leave: () => Promise<void>) {
     super(meeting, leave);
-    this.#options = options;
     this.emulatedLink = options.emulateLink;
+    this.#options = options;
     this.#link = options.emulateLink && openLink(options.emulateLink);
   }
 
@@ -53,29 +52,14 @@ export class GlooWorld extends RendezvousWorld {
       this.#link,
       this.meeting.silenceSeconds,
     );
-    this.opening.set(native, name);
-    try {
-      const contacts = blobs.map((blob): Contact => {
-        return { blob: Buffer.from(blob).toString("base64"), address, host: hostname() };
-      });
-      const peers = (await this.meeting.trade(`${name}/addresses`, members, contacts)) as Contact[];
-      checkContacts(peers, place, members);
-      await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
-      // What goes wrong from here on is the group's error, on every rank, and no longer one of coming together.
-      await this.meeting.gather(`${name}/joined`, members, null);
-      return native;
-    } catch (error) {
-      await native.close();
-      const reason = (error as Partial<NativeFailure>).reason;
-      if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
-      throw this.over ?? error;
-    } finally {
-      this.opening.delete(native);
-    }
+    const contacts = blobs.map((blob): GlooContact => {
+      return { blob: Buffer.from(blob).toString("base64"), address, host: hostname() };
+    });
+    return this.connect(native, name, members, contacts, (peers) => checkContacts(peers, place, members));
   }
 }
 
-function checkContacts(peers: readonly Contact[], place: number, members: readonly number[]): void {
+function checkContacts(peers: readonly GlooContact[], place: number, members: readonly number[]): void {
   const mine = peers[place]!;
   peers.forEach((peer, at) => {
     const unreachable = isLoopbackAddress(peer.address) && peer.host !== mine.host;

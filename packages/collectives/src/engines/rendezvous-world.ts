@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Communicator } from "@terse/native-collectives";
+import type { Communicator, NativeFailure } from "@terse/native-collectives";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { Link } from "../link.ts";
 import type { Meeting } from "../meeting.ts";
@@ -12,6 +12,11 @@ export interface WorldMeeting extends Meeting {
   /** After so long without a sign of a rank it is lost. */
   readonly silenceSeconds: number;
   abort(group: string, reason: AbortReason, message: string): void;
+}
+
+/** What a rank tells another one when they are about to connect. */
+export interface Contact {
+  blob: string; // the engine's address, base64
 }
 
 const verdictPatience = 1000; // ms that a broken connection waits for the news of who is to blame
@@ -71,6 +76,32 @@ export abstract class RendezvousWorld implements World {
     if (inner === undefined) this.over ??= error;
     for (const group of this.#groups) if (inner === undefined || group.name === inner) group.fail(error);
     for (const [native, name] of this.opening) if (inner === undefined || name === inner) native.abort(error.message);
+  }
+
+  /** The ranks tell each other what `native` has for each of them, and connect. `contacts[i]` is for member i. */
+  protected async connect<T extends Contact>(
+    native: Communicator,
+    name: string,
+    members: readonly number[],
+    contacts: readonly T[],
+    check: (peers: readonly T[]) => void = () => {},
+  ): Promise<Communicator> {
+    this.opening.set(native, name);
+    try {
+      const peers = (await this.meeting.trade(`${name}/addresses`, members, contacts)) as T[];
+      check(peers);
+      await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
+      // What goes wrong from here on is the group's error, on every rank, and no longer one of coming together.
+      await this.meeting.gather(`${name}/joined`, members, null);
+      return native;
+    } catch (error) {
+      await native.close();
+      const reason = (error as Partial<NativeFailure>).reason;
+      if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
+      throw this.over ?? error;
+    } finally {
+      this.opening.delete(native);
+    }
   }
 
   /** Waits a little for what the rendezvous says. */

@@ -1,0 +1,48 @@
+// Opens the module beside the addon. RTLD_GLOBAL: Open MPI opens plugins that look for libmpi's symbols among the process's own, and
+// an addon's libraries are not there.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+
+#include "mpi.h"
+
+namespace terse::collectives {
+namespace {
+
+std::atomic<Mpi*> opened = nullptr;
+
+std::filesystem::path module_file() {
+    Dl_info info{};
+    dladdr(reinterpret_cast<void*>(&module_file), &info);
+    return std::filesystem::path(info.dli_fname).parent_path() / "collectives_mpi.so";
+}
+
+}  // namespace
+
+bool has_mpi() {
+    std::error_code ignored;
+    return std::filesystem::exists(module_file(), ignored);
+}
+
+Mpi* open_mpi(std::string& why) {
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    if (opened) return opened;
+    void* library = dlopen(module_file().c_str(), RTLD_NOW | RTLD_GLOBAL);
+    auto* entry = library ? reinterpret_cast<Mpi* (*)()>(dlsym(library, "terse_mpi")) : nullptr;
+    if (entry) {
+        opened = entry();
+    } else {
+        const char* cause = dlerror();
+        why = std::string("MPI does not open: ") + (cause ? cause : "its module is another one");
+    }
+    return opened;
+}
+
+void finish_mpi() noexcept {
+    if (Mpi* mpi = opened) mpi->finish();
+}
+
+}  // namespace terse::collectives
