@@ -659,12 +659,17 @@ export function engineContract(
       // Where the receive had begun the group ends, and another one goes on.
       for (let k = 0; k < 300; )
         await withWorld(n, async (groups) => {
+          const begin = performance.now();
+          for (let i = 0; i < 10; i++)
+            await Promise.all([groups[1]!.recv(new Uint8Array(1), 0), groups[0]!.send(Uint8Array.of(1), 1)]);
+          const usual = Math.min((performance.now() - begin) / 10, 2);
           for (; k < 300; k++) {
             const cancel = new AbortController();
             const x = new Uint8Array(1);
             const receive = reasonOf(groups[1]!.recv(x, 0, { signal: cancel.signal }));
             const send = reasonOf(groups[0]!.send(Uint8Array.of(k % 251), 1));
-            for (let spin = 0; spin < (k % 30) * 400; spin++) performance.now(); // some before, some after, some at once
+            const until = performance.now() + ((k % 30) / 10) * usual; // some before, some after, some at once
+            while (performance.now() < until);
             cancel.abort(new Error("no longer"));
             const error = await receive;
             if (error instanceof CollectiveError) {
