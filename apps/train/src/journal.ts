@@ -35,7 +35,7 @@ export class Journal implements AsyncDisposable {
   #since = { time: performance.now(), steps: 0, exposed: 0 };
   #firstLoss: number | undefined;
   #validation: number | undefined;
-  #lastReport: StepReport | undefined;
+  #sent = { steps: 0, bytes: 0 }; // by this process: steps in which momenta are averaged send more than others
 
   constructor(recipe: Recipe, group: Group, parts: Parts) {
     this.#recipe = recipe;
@@ -62,7 +62,8 @@ export class Journal implements AsyncDisposable {
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
     const { logEvery, steps, data, accumulate } = this.#recipe;
     return async ({ loss, lr, ...report }) => {
-      this.#lastReport = report;
+      this.#sent.steps++;
+      this.#sent.bytes += report.bytes;
       this.#since.steps++;
       this.#since.exposed += report.exposedSeconds;
       const last = step + 1 === steps;
@@ -134,7 +135,7 @@ export class Journal implements AsyncDisposable {
     const prompt = byteTokenizer.decode(heldOut.subarray(0, 24));
     const text =
       length > 0 ? await continueText(model, prompt, { bytes: length, temperature, seed: this.#recipe.seed }) : "";
-    const sent = this.#lastReport?.bytes ?? optimizer.bytesSent;
+    const sent = this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : optimizer.bytesSent;
     const dense = optimizer.denseBytes;
     this.#terminal.summary({
       ...(this.#validation !== undefined && {

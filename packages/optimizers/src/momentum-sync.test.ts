@@ -273,8 +273,10 @@ describe("momentum synchronisation", () => {
         const momentumSync = { segments: { match: "^(embedding|block.weight|head)$" }, every, late } as const;
         const ours = open(group, lionCub({ momentumSync }), new Model(), { compareEvery: 0 });
         const plain = open(group, lionCub(), new Model(), { compareEvery: 0 });
-        // Late, what began in step 3 arrives in step 4.
-        const reports = (await advance(ours, group.rank, every + 1)).slice(late ? 1 : 0).slice(0, every);
+        // Late, what began in step 3 arrives in step 4, and counts there; nothing is under way before step 1.
+        const all = await advance(ours, group.rank, every + 1);
+        const reports = all.slice(late ? 1 : 0).slice(0, every);
+        expect(all[0]!.bytes - 32 * all[0]!.messages).toBe(plain.optimizer.bytesSent);
         const seen = reports.reduce((sum, { bytes, messages }) => sum + bytes - 32 * messages, 0);
         await ours.optimizer[Symbol.asyncDispose]();
         return {

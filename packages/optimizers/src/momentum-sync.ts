@@ -114,7 +114,7 @@ export class MomentumSync {
   }
 
   #isDue(step: number): boolean {
-    return (step + 1) % this.#every === 0;
+    return step >= 0 && (step + 1) % this.#every === 0;
   }
 
   async #begin(group: Group, step: number): Promise<void> {
