@@ -19,7 +19,7 @@ if(TERSE_MPI)
     message(WARNING "TERSE_MPI is ${TERSE_MPI}, where there is no include/mpi.h with a lib/libmpi.so; building without MPI")
   endif()
 else()
-  set(MPI_CXX_SKIP_MPICXX TRUE)  # C's interface only
+  set(MPI_CXX_SKIP_MPICXX TRUE)
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     set(TERSE_MPI_INCLUDE ${MPI_CXX_INCLUDE_DIRS})

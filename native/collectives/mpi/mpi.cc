@@ -10,6 +10,9 @@
 //  - A rank that is gone is not noticed here: the rendezvous tells, and abort wakes whoever waits.
 #include "mpi.h"
 
+// C's interface only: the C++ one, which MPI has given up, asks for another library.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Opens the module beside the addon. RTLD_GLOBAL: Open MPI opens plugins that look for libmpi's symbols among the process's own, and
-// an addon's libraries are not there.
+// Opens the module beside the addon. RTLD_GLOBAL: the plugins of some builds of Open MPI look for
+// libmpi's symbols among the process's own, and an addon's libraries are not there.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -662,7 +662,7 @@ export function engineContract(
           const begin = performance.now();
           for (let i = 0; i < 10; i++)
             await Promise.all([groups[1]!.recv(new Uint8Array(1), 0), groups[0]!.send(Uint8Array.of(1), 1)]);
-          const usual = Math.min((performance.now() - begin) / 10, 2);
+          const usual = Math.min((performance.now() - begin) / 10, 10); // ms
           for (; k < 300; k++) {
             const cancel = new AbortController();
             const x = new Uint8Array(1);
@@ -670,6 +670,7 @@ export function engineContract(
             const send = reasonOf(groups[0]!.send(Uint8Array.of(k % 251), 1));
             const until = performance.now() + ((k % 30) / 10) * usual; // some before, some after, some at once
             while (performance.now() < until);
+            if (k % 30 === 29) await receive; // where every processor is busy, it comes only when this one rests
             cancel.abort(new Error("no longer"));
             const error = await receive;
             if (error instanceof CollectiveError) {
