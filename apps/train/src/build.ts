@@ -1,7 +1,7 @@
 /** From the words of a recipe to the things they name. */
 import type { Group } from "@terse/collectives";
 import { byteTokenizer, type TextData, textData } from "@terse/data";
-import { type ChosenSchemes, dense, voteSchemes } from "@terse/exchange";
+import { type ChosenSchemes, dense, type Measured, measureLink, voteSchemes } from "@terse/exchange";
 import { Gpt, type GptShape, gptPresets } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
@@ -26,32 +26,40 @@ export async function buildData({ data, seed }: Recipe, model: Gpt, { rank, size
   return textData({ blockSize: model.shape.context, ...without(options, undefined), seed, rank, ranks: size });
 }
 
-export function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Optimizer {
+export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<Optimizer> {
   const { optimizer, overlap, bucket, compareEvery } = recipe;
   const { name, lr: _, clip, clipBy, ...options } = optimizer;
   const create = algorithms[name].create as (options: object) => Algorithm;
-  const schemes = schemesOf(recipe);
+  const measured = measures(recipe) ? await measureLink(group) : undefined;
+  const schemes = schemesOf(recipe, measured);
   try {
     const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery, schemes };
-    return new Optimizer(arena, group, bucket === undefined ? settings : { ...settings, bucket });
+    return new Optimizer(arena, group, { ...settings, ...without({ bucket, measured }, undefined) });
   } catch (error) {
     const wrong = error instanceof OverlapError || error instanceof RangeError;
     throw wrong ? new OptionsError([error.message]) : error;
   }
 }
 
-/** What only one way to vote takes. */
-const ofVote = { ranksPerHost: "hierarchical", width: "count", chunk: "all-to-all" } as const;
+/** Whether something is chosen by what the network costs. */
+const measures = ({ exchange, bucket }: Recipe) => exchange.vote === "auto" || bucket === "auto";
 
-export function schemesOf({ exchange }: Pick<Recipe, "exchange">): ChosenSchemes {
+/** What only some ways to vote take. */
+const ofVote = { ranksPerHost: ["hierarchical"], width: ["count"], chunk: ["all-to-all", "auto"] } as const;
+
+/** `measured`: for `vote: auto`. */
+export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Measured): ChosenSchemes {
   const { vote, ranksPerHost: hosts, width, chunk } = exchange;
   const problems = (Object.keys(ofVote) as (keyof typeof ofVote)[])
-    .filter((key) => exchange[key] !== undefined && ofVote[key] !== vote)
-    .map((key) => `exchange.${key}: only vote: ${ofVote[key]} has it, and vote is ${vote}`);
+    .filter((key) => exchange[key] !== undefined && !(ofVote[key] as readonly string[]).includes(vote))
+    .map((key) => `exchange.${key}: only vote: ${ofVote[key].join(" and ")} has it, and vote is ${vote}`);
   if (vote === "hierarchical" && hosts === undefined)
     problems.push("exchange.ranksPerHost: a hierarchical vote needs to know how many ranks share a host");
   if (problems.length > 0) throw new OptionsError(problems);
-  return { votes: voteSchemes[vote](without({ hosts, width, chunk }, undefined)), means: dense(exchange.dense) };
+  return {
+    votes: voteSchemes[vote](without({ hosts, width, chunk, measured }, undefined)),
+    means: dense(exchange.dense),
+  };
 }
 
 function without<T extends object>(options: T, absent: unknown): { [K in keyof T]: NonNullable<T[K]> } {

@@ -1,6 +1,7 @@
 /** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
 import { type Group, linkText } from "@terse/collectives";
 import { byteTokenizer, type TextData } from "@terse/data";
+import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import type { Gpt } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { bytesText, durationText, printable } from "./format.ts";
@@ -26,6 +27,14 @@ function emulation({ size, emulatedLink }: Group): string | undefined {
   return size > 1 && emulatedLink ? linkText(emulatedLink) : undefined;
 }
 
+/** What was chosen by measuring, for the longest vote that goes each way. */
+function chosenVotes({ schemes: { votes } }: Optimizer): Choice[] {
+  const chosen = new Map<string, Choice>();
+  for (const choice of "choices" in votes ? (votes as AutoVoteScheme).choices() : [])
+    if (choice.question.n >= (chosen.get(choice.scheme)?.question.n ?? 0)) chosen.set(choice.scheme, choice);
+  return [...chosen.values()];
+}
+
 export class Journal implements AsyncDisposable {
   readonly #recipe: Recipe;
   readonly #group: Group;
@@ -36,6 +45,7 @@ export class Journal implements AsyncDisposable {
   #firstLoss: number | undefined;
   #validation: number | undefined;
   #sent = { steps: 0, bytes: 0 }; // by this process: steps in which momenta are averaged send more than others
+  #bucketing: string | undefined; // as it was said
 
   constructor(recipe: Recipe, group: Group, parts: Parts) {
     this.#recipe = recipe;
@@ -55,6 +65,10 @@ export class Journal implements AsyncDisposable {
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
+    for (const { scheme, why } of group.size > 1 ? chosenVotes(optimizer) : []) {
+      this.#terminal.line(`votes are counted by ${scheme}: ${why}`);
+      run.log({ step: run.step, "exchange/vote": scheme, "exchange/why": why });
+    }
     this.#terminal.line(`run ${run.folder}`);
   }
 
@@ -90,6 +104,7 @@ export class Journal implements AsyncDisposable {
       };
       this.#since = { time: performance.now(), steps: 0, exposed: 0 };
       this.#parts.run.log(line);
+      this.#sayBucketing(step);
       this.#terminal.progress(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
         lr: lr.toExponential(2),
@@ -100,6 +115,15 @@ export class Journal implements AsyncDisposable {
         left: durationText(line.step_seconds * (steps - step - 1)),
       });
     };
+  }
+
+  /** Once, when the optimizer has seen what its steps take. */
+  #sayBucketing(step: number): void {
+    const { bucketing } = this.#parts.optimizer;
+    if (bucketing === undefined || bucketing === this.#bucketing) return;
+    this.#bucketing = bucketing;
+    this.#terminal!.line(`from now on ${bucketing}`);
+    this.#parts.run.log({ step, bucketing });
   }
 
   /** Work that is no step: its time counts for no step. */

@@ -69,7 +69,7 @@ export const recipeSchema = v.object({
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // messages leave while backward still runs
-  bucket: v.optional(positiveInteger), // least parameters of a message
+  bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // least parameters of a message; auto: by what the first steps take
   exchange: v.optional(exchange, {}),
   model,
   data,

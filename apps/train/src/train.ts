@@ -18,7 +18,7 @@ export async function train(
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = await buildData(recipe, model, group);
-  await using optimizer = buildOptimizer(recipe, arena, group);
+  await using optimizer = await buildOptimizer(recipe, arena, group);
   const run = await openRun(recipe, group, { model, data, optimizer }, args);
   await using journal = new Journal(recipe, group, { model, data, optimizer, run });
 

@@ -62,6 +62,11 @@ export function bucketsOf(spans: readonly Span[], least: number): Bucket[] {
   });
 }
 
+/** Gives a bucket's views back; what they are views of stays. */
+export function dispose({ θ, g, state }: Span): void {
+  for (const view of [θ, g, ...Object.values(state)]) view.dispose();
+}
+
 function slice(span: Span, begin: number, end: number, segments: readonly Segment[]): Span {
   const { algorithm, offset } = span;
   const length = end - begin;

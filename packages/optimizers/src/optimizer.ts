@@ -5,6 +5,7 @@
 import type { Group } from "@terse/collectives";
 import {
   type ChosenSchemes,
+  type Measured,
   meanBytes,
   openExchange,
   type RefusalReason,
@@ -14,7 +15,8 @@ import {
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
-import { type Bucket, bucketsOf, layersOf, obstacle, type Span } from "./buckets.ts";
+import { BucketSize } from "./bucket-size.ts";
+import { type Bucket, bucketsOf, dispose, layersOf, obstacle, type Span } from "./buckets.ts";
 import { clipFactor, norm, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 import { MomentumSync } from "./momentum-sync.ts";
@@ -33,8 +35,14 @@ export interface OptimizerOptions {
    * not. "off" (the default) gives the same parameters bit for bit.
    */
   overlap?: "auto" | "on" | "off";
-  /** Least elements of a bucket; by default an eighth of the model, and at least 256 Ki. */
-  bucket?: number;
+  /**
+   * Least elements of a bucket; by default an eighth of the model, and at least 256 Ki. "auto": that to begin with, and after a few steps
+   * what leaves the least to wait for, by how long backward took and what the network costs (`bucketing` says it). What votes decide does
+   * not depend on it; means of three ranks and more are added in another order, which shows in their last bits.
+   */
+  bucket?: number | "auto";
+  /** What `measureLink` found on the group, for `bucket: "auto"`, which else measures for itself. */
+  measured?: Measured;
   /** What carries votes and means; the standard schemes unless given. Its groups are closed with the optimizer. */
   schemes?: Partial<ChosenSchemes>;
   /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
@@ -77,6 +85,8 @@ export class Optimizer implements AsyncDisposable {
   steps = 0;
   /** Why messages cannot leave while backward still runs, and what would let them; undefined where they can. */
   readonly obstacle: string | undefined;
+  /** How large buckets are and why, once `bucket: "auto"` has seen enough. */
+  bucketing: string | undefined;
 
   readonly #arena: Arena;
   readonly #group: Group;
@@ -86,7 +96,8 @@ export class Optimizer implements AsyncDisposable {
   readonly #clipsWhole: boolean; // one norm for several buckets
   readonly #compareEvery: number;
   readonly #spans: readonly Span[];
-  readonly #buckets: readonly Bucket[];
+  #buckets: readonly Bucket[];
+  #sizing: { readonly size: BucketSize; began: number } | undefined; // until buckets have the size that they keep
   readonly #pads: readonly Tensor[];
   readonly #syncs: readonly MomentumSync[];
   #gather: Promise<Group> | undefined; // the group that results go over, where several buckets are under way
@@ -106,7 +117,9 @@ export class Optimizer implements AsyncDisposable {
     const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
     this.obstacle = obstacle(algorithms, clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
-    const { bucket = Math.max(leastBucket, Math.ceil(arena.parameters.length / mostBuckets)) } = options;
+    const elements = arena.parameters.length;
+    const usual = Math.max(leastBucket, Math.ceil(elements / mostBuckets));
+    const bucket = options.bucket === undefined || options.bucket === "auto" ? usual : options.bucket;
     // When nothing leaves before backward has ended, the norm of all own gradients is known by then; that of a mean is not.
     const cut = algorithms.every(({ gradient }) => gradient === "own")
       ? obstacle(algorithms, 0, clipBy)
@@ -114,6 +127,14 @@ export class Optimizer implements AsyncDisposable {
     this.#buckets = bucketsOf(this.#spans, cut === undefined ? bucket : Number.POSITIVE_INFINITY);
     this.#clipsWhole = clip > 0 && clipBy === "global" && this.#buckets.length > 1;
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
+    if (options.bucket === "auto" && clip > 0 && clipBy === "bucket")
+      throw new OverlapError(
+        'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
+      );
+    if (options.bucket === "auto" && this.#overlaps) {
+      const each = bytesOf(this.#spans, group.size, 0, this.#schemes) / elements;
+      this.#sizing = { size: new BucketSize(group, elements, (n) => n * each, options.measured), began: 0 };
+    }
     void this.bytesSent; // schemes that cannot carry this say so now, and not in the first step
   }
 
@@ -125,6 +146,7 @@ export class Optimizer implements AsyncDisposable {
     if (!this.#overlaps) return;
     if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
     const opened = await this.#open(lr, loss);
+    if (this.#sizing) this.#sizing.began = performance.now();
     const { segments } = this.#arena;
     this.#underWay = { ...opened, stop: this.#arena.onReady((i) => opened.step.ready(segments[i]!.name)) };
   }
@@ -136,6 +158,7 @@ export class Optimizer implements AsyncDisposable {
    * those it was given.
    */
   async step({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<StepReport> {
+    const enough = this.#underWay && this.#sizing?.size.saw((performance.now() - this.#sizing.began) / 1000);
     const underWay = this.#underWay ?? (await this.#open(lr, loss));
     this.#underWay?.stop();
     this.#underWay = undefined;
@@ -147,12 +170,24 @@ export class Optimizer implements AsyncDisposable {
     this.steps++;
     const after = await this.#sent();
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
+    if (enough) await this.#resize(this.#sizing!.size);
     return {
       gradientNorm: Math.hypot(...underWay.norms),
       bytes: after.bytes - underWay.before.bytes,
       messages: after.messages - underWay.before.messages,
       exposedSeconds,
     };
+  }
+
+  /** Cuts the buckets anew, between two steps. */
+  async #resize(size: BucketSize): Promise<void> {
+    this.#sizing = undefined;
+    const { elements, why } = await size.choose();
+    const whole = new Set(this.#spans);
+    for (const span of this.#buckets.flatMap(({ spans }) => spans)) if (!whole.has(span)) dispose(span);
+    this.#buckets = bucketsOf(this.#spans, elements);
+    if (this.#buckets.length > 1 && (await this.#gather) === this.#group) this.#gather = undefined;
+    this.bucketing = why;
   }
 
   /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
@@ -237,6 +272,11 @@ export class Optimizer implements AsyncDisposable {
         messages: 0,
       },
     );
+  }
+
+  /** What carries its votes and means. */
+  get schemes(): ChosenSchemes {
+    return this.#schemes;
   }
 
   /** Closes what the optimizer has opened; the group stays open. */

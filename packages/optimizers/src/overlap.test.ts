@@ -1,6 +1,6 @@
 /** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
 import { type Group, loopback } from "@terse/collectives";
-import { StepRefusedError } from "@terse/exchange";
+import { type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, Module, ModuleList, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, adamw, distributedLion, lion, lionCub, Optimizer, type OptimizerOptions } from "./index.ts";
@@ -87,6 +87,7 @@ function train({
       θ: [...((await arena.parameters.toTypedArray()) as Float32Array)],
       report: report!,
       bytesSent: optimizer.bytesSent,
+      bucketing: optimizer.bucketing,
     };
   });
 }
@@ -224,6 +225,36 @@ describe("overlap", () => {
     expect(() => make({ algorithm: whole, overlap: "on" })).toThrow("whole works on the whole vector at once");
     expect(make({ algorithm: lionCub(), clip: 1, overlap: "auto" }).obstacle).toContain("global norm");
     expect(make({ algorithm: lionCub(), clip: 1, clipBy: "bucket", overlap: "on" }).obstacle).toBeUndefined();
+    await group!.close();
+  });
+
+  it.each([2, 3])("cuts buckets by what the first steps took, and gives the same bits, on %i ranks", async (ranks) => {
+    // A network so fast that every bucket more is worth it, and one so slow to begin a message that none is.
+    const link = (alphaLong: number, beta: number) => ({ link: { alphaLong, beta } }) as Measured;
+    const settings = { ranks, algorithm: lionCub({ weightDecay: 0.1 }), bucket: "auto", compareEvery: 0 } as const;
+    const off = await train({ ...settings, steps: 7, overlap: "off" });
+    const before = await train({ ...settings, steps: 4, overlap: "on", measured: link(0, 1e-15) });
+    const many = await train({ ...settings, steps: 7, overlap: "on", measured: link(0, 1e-15) });
+    const one = await train({ ...settings, steps: 7, overlap: "on", measured: link(1e6, 1e-15) });
+    for (const { θ } of [...many, ...one]) expect(θ).toEqual(off[0]!.θ);
+    const messages = 2 * (ranks - 1); // there and back
+    for (const { report } of [...before, ...one, ...off]) expect(report.messages).toBe(messages);
+    for (const { report, bytesSent, bucketing } of many) {
+      expect(report.messages).toBe(2 * layers * messages); // each layer has a weight and a bias
+      expect(report.bytes - 32 * report.messages).toBe(bytesSent);
+      expect(bucketing).toMatch(/^64 buckets of \d+ parameters: backward takes /);
+      expect(bucketing).toBe(many[0]!.bucketing);
+    }
+    expect(before[0]!.bucketing).toMatch(/^64 buckets/); // the fourth step was the last to be looked at
+    expect(off[0]!.bucketing).toBeUndefined();
+  });
+
+  it("does not let times decide what a gradient is clipped to", async () => {
+    const [group] = loopback(1);
+    const options = { algorithm: lionCub(), clip: 1, clipBy: "bucket", bucket: "auto" } as const;
+    expect(() => new Optimizer(new Arena(new Chain()), group!, options)).toThrow(
+      'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
+    );
     await group!.close();
   });
 

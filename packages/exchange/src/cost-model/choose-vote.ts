@@ -11,6 +11,7 @@ import {
 } from "./predict.ts";
 
 export interface Choice {
+  readonly question: Question;
   readonly scheme: PredictedVote;
   /** Of the schemes that so many ranks can use, fastest first. */
   readonly predictions: readonly { readonly scheme: PredictedVote; readonly prediction: Prediction }[];
@@ -36,7 +37,7 @@ export function chooseVote(question: Question, measured: Measured): Choice {
       : `among ${question.ranks} ranks (α ${timeText(link.alpha)}, ${rateText(link.beta)})`;
   const dense = timeText(predictMean("f32", question, measured).seconds);
   const why = `a vote of ${question.n} elements ${network} should take: ${fastest}; ${others.join(", ")}; a mean in f32 ${dense}`;
-  return { scheme: predictions[0]!.scheme, predictions, why };
+  return { question, scheme: predictions[0]!.scheme, predictions, why };
 }
 
 /** Undefined where a scheme says that so many ranks are too many for it. */

@@ -36,7 +36,14 @@ describe("auto", () => {
     const measured = network(1e-3, 8e-6);
     const { scheme } = auto({ measured }).choice(1e6, 5);
     expect(scheme).toBe("all-to-all");
-    expect(auto({ measured }).cost(1e6, 5, 3)).toEqual(allToAll().cost(1e6, 5, 3));
+    const votes = auto({ measured });
+    expect(votes.cost(1e6, 5, 3)).toEqual(allToAll().cost(1e6, 5, 3));
+    votes.cost(1e6, 5, 2); // the same question
+    votes.cost(1e6, 4, 2, "zero");
+    expect(votes.choices().map(({ question: { ranks, planes }, scheme }) => [ranks, planes, scheme])).toEqual([
+      [5, 1, "all-to-all"],
+      [4, 2, "all-to-all"],
+    ]);
   });
 
   it("leaves out what so many ranks cannot use", () => {

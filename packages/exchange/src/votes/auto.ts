@@ -23,6 +23,8 @@ export interface AutoOptions extends AllToAllOptions {
 export interface AutoVoteScheme extends VoteScheme {
   /** What it takes for n elements, and why. */
   choice(n: number, ranks: number, outcome?: Outcome): Choice;
+  /** Every choice that it was asked for until now, by a vote or by what one would cost. */
+  choices(): Choice[];
 }
 
 export function auto({ measured, chunk }: AutoOptions): AutoVoteScheme {
@@ -48,6 +50,7 @@ export function auto({ measured, chunk }: AutoOptions): AutoVoteScheme {
     name: "auto",
     outcomes: schemes["all-to-all"].outcomes,
     choice,
+    choices: () => [...choices.values()],
     vote: (group, u, options) => schemes[choice(u.length, group.size, options.outcome).scheme].vote(group, u, options),
     cost: (n, ranks, rank, outcome) => schemes[choice(n, ranks, outcome).scheme].cost(n, ranks, rank, outcome),
     opened: async (group) => (await Promise.all(all.map((scheme) => scheme.opened(group)))).flat(),

@@ -1,0 +1,44 @@
+/** `bucket: "auto"`: how large buckets should be, from what the first steps' backward took and what the network costs. */
+import type { Group } from "@terse/collectives";
+import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
+
+const trials = 4; // steps; the first one is slower than all others, and does not count
+
+export class BucketSize {
+  readonly #group: Group;
+  readonly #elements: number;
+  readonly #bytesSent: (elements: number) => number;
+  readonly #measured: Measured | undefined;
+  readonly #seconds: number[] = []; // of backward, by step
+
+  /** `bytesSent`: what rank 0 sends for so many elements, so that all ranks compute alike. */
+  constructor(group: Group, elements: number, bytesSent: (elements: number) => number, measured?: Measured) {
+    this.#group = group;
+    this.#elements = elements;
+    this.#bytesSent = bytesSent;
+    this.#measured = measured;
+  }
+
+  /** A step's backward took this long here. True when enough of them have been seen, which is in the same step on every rank. */
+  saw(seconds: number): boolean {
+    this.#seconds.push(seconds);
+    return this.#seconds.length >= trials;
+  }
+
+  /** All ranks call it together, and get the same. Times are those of the slowest rank. */
+  async choose(): Promise<{ elements: number; why: string }> {
+    const usual = this.#seconds.slice(1).sort((a, b) => a - b)[Math.floor((trials - 1) / 2)]!;
+    const slowest = Float64Array.of(usual);
+    await this.#group.allReduce(slowest, "max");
+    const [backwardSeconds] = slowest as unknown as [number];
+    const { link } = this.#measured ?? (await measureLink(this.#group));
+    const { count, elements, exposedSeconds } = bestBuckets({
+      elements: this.#elements,
+      backwardSeconds,
+      exchangeSeconds: (n) => 2 * link.alphaLong + this.#bytesSent(n) * link.beta, // there and back
+    });
+    const text = (seconds: number) => `${(1000 * seconds).toPrecision(3)} ms`;
+    const why = `${count} ${count === 1 ? "bucket" : "buckets"} of ${elements} parameters: backward takes ${text(backwardSeconds)}, a message ${text(link.alphaLong)} and ${(8e-6 / link.beta).toPrecision(3)} Mbit/s, so ${text(exposedSeconds)} should be left to wait for`;
+    return { elements, why };
+  }
+}
