@@ -157,6 +157,22 @@ describe("./terse train", () => {
     expect(first.out).not.toContain("emulated");
   });
 
+  it("chooses by what the network costs, says why, and keeps it in the metrics", async () => {
+    const out = join(folder, "measured");
+    const chosen = ["--exchange.vote=auto", "--bucket=auto", "--optimizer.clip=0"];
+    const { code, out: said, err } = await terse(train("--steps=7", ...chosen, "--out", out));
+    expect(code, err).toBe(0);
+    const why = /a vote of \d+ elements among 2 ranks \(α .+ should take: .+; .+; a mean in f32 .+/;
+    expect(said).toMatch(new RegExp(`votes are counted by [a-z-]+: ${why.source}`));
+    expect(said).toMatch(/from now on \d+ buckets? of \d+ parameters: backward takes .+ should be left to wait for/);
+    const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trim().split("\n");
+    const lines = metrics.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const votes = lines.filter((line) => "exchange/vote" in line);
+    expect(votes).toHaveLength(1);
+    expect(votes[0]!["exchange/why"]).toMatch(why);
+    expect(lines.filter((line) => "bucketing" in line).map(({ step }) => step)).toEqual([3]);
+  });
+
   it.each([1, 3])("trains on %i processes, without anything held out", async (processes) => {
     const out = join(folder, `processes-${processes}`);
     const args = ["--steps=4", "--nproc-per-node", String(processes), "--data.validationFraction=0", "--out", out];

@@ -132,7 +132,8 @@ export class Optimizer implements AsyncDisposable {
         'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
       );
     if (options.bucket === "auto" && this.#overlaps) {
-      const each = bytesOf(this.#spans, group.size, 0, this.#schemes) / elements;
+      const [{ spans }] = this.#buckets as [Bucket];
+      const each = bytesOf(spans, group.size, 0, this.#schemes) / spans.reduce((sum, { length }) => sum + length, 0);
       this.#sizing = { size: new BucketSize(group, elements, (n) => n * each, options.measured), began: 0 };
     }
     void this.bytesSent; // schemes that cannot carry this say so now, and not in the first step

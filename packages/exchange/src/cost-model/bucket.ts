@@ -4,7 +4,7 @@
  *
  *   e₀ = 0,  eₖ = max(eₖ₋₁, T k / B) + t(N / B)        the step waits e_B − T for messages
  *
- * Many buckets hide more of the wire behind backward, and wait for more latencies; the best B is where e_B is least.
+ * Many buckets hide more of the wire behind backward, and wait for more latencies; the best B is where e_B is about least.
  */
 
 export interface Buckets {
@@ -27,17 +27,20 @@ export interface BucketQuestion {
   readonly most?: number;
 }
 
-/** The fewest buckets that leave the least to wait for. */
+/**
+ * The fewest buckets with which backward and what is left to wait for take at most a hundredth longer than with the best number: every
+ * bucket takes some of the processor's time from backward, which the sum above does not see.
+ */
 export function bestBuckets({ elements, backwardSeconds, exchangeSeconds, most = 64 }: BucketQuestion): Buckets {
-  let best: Buckets | undefined;
+  const all: (Buckets & { end: number })[] = [];
   for (let count = 1; count <= Math.max(1, Math.min(most, elements)); count++) {
     const each = Math.ceil(elements / count);
     const seconds = exchangeSeconds(each);
     let end = 0;
     for (let k = 1; k <= count; k++) end = Math.max(end, (backwardSeconds * k) / count) + seconds;
-    const exposedSeconds = end - backwardSeconds;
-    // A hundredth less is not worth another bucket: nothing that was measured is so exact.
-    if (!best || exposedSeconds < 0.99 * best.exposedSeconds) best = { count, elements: each, exposedSeconds };
+    all.push({ count, elements: each, exposedSeconds: end - backwardSeconds, end });
   }
-  return best!;
+  const least = Math.min(...all.map(({ end }) => end));
+  const { end: _, ...best } = all.find(({ end }) => end <= 1.01 * least)!;
+  return best;
 }
