@@ -55,8 +55,8 @@ struct Stream final : CUstream_st {
 };
 
 CUstream_st& of(CUstream_st* stream) {
-    static auto* standard = new Stream;  // never joined, like the real one
-    return stream ? *stream : *standard;
+    static auto* standard = new Stream[16];  // a default one for each device; never joined, like the real ones
+    return stream ? *stream : standard[current.back()->device];
 }
 
 std::mutex memory_mutex;

@@ -1,6 +1,7 @@
 /** Builds the stand-ins of `native/collectives/nccl/fake` for tests: an NCCL and a driver whose device is this process's memory. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,6 +14,12 @@ const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -f
 export interface FakeLibrary {
   readonly library: string;
   readonly driver: string;
+}
+
+export interface FakeStreams {
+  create(): bigint;
+  /** On the stream: waits so long, then sets every byte. */
+  fill(stream: bigint, pointer: bigint, bytes: number, value: number, milliseconds: number): void;
 }
 
 export class FakeNccl implements Disposable {
@@ -37,6 +44,14 @@ export class FakeNccl implements Disposable {
     const inputs = [join(this.folder, "nccl.o"), this.driver, "-Wl,-rpath,$ORIGIN/.."];
     execFileSync(compiler, [...shared, "-o", library, ...inputs]);
     return { library, driver: this.driver };
+  }
+
+  /** Streams of the driver, for callers that have some. */
+  streams(): FakeStreams {
+    const file = join(this.folder, "streams.node");
+    const inputs = [join(sources, "streams.cc"), this.driver, "-Wl,-rpath,$ORIGIN"];
+    execFileSync(compiler, [...flags, "-shared", "-pthread", "-o", file, ...inputs]);
+    return createRequire(import.meta.url)(file) as FakeStreams;
   }
 
   [Symbol.dispose](): void {

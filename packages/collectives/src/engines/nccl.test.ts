@@ -1,10 +1,16 @@
-import { afterAll } from "vitest";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { collectives, kinds } from "@terse/native-collectives";
+import { afterAll, describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
+import { CollectiveError, RendezvousError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type JoinOptions, joinWorld } from "../join-world.ts";
+import type { NativeGroup } from "../native-group.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
 import { FakeNccl } from "./fake-nccl.ts";
-import type { NcclOptions } from "./nccl.ts";
+import { DeviceMemory, findNccl, type NcclOptions } from "./nccl.ts";
 import { ncclBytes } from "./nccl-bytes.ts";
 
 // A rank each on its own device, in one process: the library and the driver are stand-ins that really move data.
@@ -42,4 +48,424 @@ engineContract("nccl", (size) => makeWorld(size), {
   adds: (dtype) => dtype !== "i16",
   dividesSums: (ranks) => Math.log2(ranks) % 1 === 0,
   keepsNaN: false,
+});
+
+const everywhere = <T>(groups: readonly Group[], call: (group: Group, rank: number) => Promise<T>) =>
+  Promise.all(groups.map((group) => call(group, group.rank)));
+const close = (groups: readonly Group[]) => Promise.all(groups.map((group) => group.close()));
+const errorsOf = async (calls: readonly Promise<unknown>[]) =>
+  (await Promise.allSettled(calls)).map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
+
+async function withWorld(
+  size: number,
+  options: JoinOptions & { of?: (rank: number) => NcclOptions },
+  run: (groups: Group[]) => Promise<void>,
+): Promise<void> {
+  const groups = await makeWorld(size, options);
+  try {
+    await run(groups);
+  } catch (error) {
+    groups[0]!.abort("the test has failed"); // and the other ranks shall not wait for it
+    throw error;
+  } finally {
+    await close(groups);
+  }
+}
+
+/** Every kind of operation once, on memory of the devices, with results that only the right ranks' data give. */
+async function tour(groups: readonly Group[]): Promise<void> {
+  const n = groups.length;
+  await everywhere(groups, async (group, rank) => {
+    const device = async (from: Int32Array) => {
+      const memory = new DeviceMemory(group, from.length, "i32");
+      await memory.write(from);
+      return memory;
+    };
+    const numbers = async (memory: DeviceMemory) => {
+      const to = new Int32Array(memory.length);
+      await memory.read(to);
+      return [...to];
+    };
+    // One piece of memory cut into n parts of 3, in order, or backwards so that they do not lie side by side.
+    const parts = (memory: DeviceMemory, backwards = false) =>
+      Array.from({ length: n }, (_, r) => ({
+        pointer: memory.pointer + 12n * BigInt(backwards ? n - 1 - r : r),
+        length: 3,
+        dtype: "i32" as const,
+        device: memory.device,
+      }));
+    const each = (f: (r: number, i: number) => number) =>
+      Int32Array.from({ length: 3 * n }, (_, at) => f(Math.floor(at / 3), at % 3));
+    const total = (f: (rank: number) => number) => groups.reduce((sum, { rank: each }) => sum + f(each), 0);
+
+    const x = await device(each((r, i) => 100 * r + 10 * rank + i));
+    await group.allReduce(x);
+    expect(await numbers(x)).toEqual([...each((r, i) => total((other) => 100 * r + 10 * other + i))]);
+
+    for (const backwards of [false, true]) {
+      const at = (r: number) => (backwards ? n - 1 - r : r);
+      const scattered = await device(each((place, i) => 100 * at(place) + 10 * rank + i));
+      await group.reduceScatter(parts(scattered, backwards));
+      const mine = (await numbers(scattered)).slice(3 * at(rank), 3 * at(rank) + 3);
+      expect(mine).toEqual([0, 1, 2].map((i) => total((other) => 100 * rank + 10 * other + i)));
+
+      const gathered = await device(each((place, i) => (at(place) === rank ? 10 * rank + i : -1)));
+      await group.allGather(parts(gathered, backwards));
+      expect(await numbers(gathered)).toEqual([...each((place, i) => 10 * at(place) + i)]);
+
+      for (const even of [false, true]) {
+        const [out, into] = [
+          await device(each((place, i) => 100 * rank + 10 * at(place) + i)),
+          await device(each(() => 0)),
+        ];
+        const notes = await group.allToAll(parts(out, backwards), parts(into, backwards), { note: rank + 1, even });
+        expect(notes).toEqual(groups.map((_, r) => r + 1));
+        expect(await numbers(into)).toEqual([...each((place, i) => 100 * at(place) + 10 * rank + i)]);
+        out.free();
+        into.free();
+      }
+      scattered.free();
+      gathered.free();
+    }
+
+    const told = await device(Int32Array.of(rank, 7));
+    await group.broadcast(told, n - 1);
+    expect(await numbers(told)).toEqual([n - 1, 7]);
+
+    const root = await device(each((r, i) => 10 * r + i));
+    await group.scatter(told, 0, rank === 0 ? groups.map(() => told) : undefined);
+    const own = await device(Int32Array.of(rank, rank, rank));
+    await group.gather(own, n - 1, rank === n - 1 ? parts(root) : undefined);
+    if (rank === n - 1) expect(await numbers(root)).toEqual([...each((r) => r)]);
+
+    if (n > 1) {
+      const heard = await device(Int32Array.of(0, 0, 0));
+      await Promise.all([group.recv(heard, (rank + n - 1) % n), group.send(own, (rank + 1) % n)]);
+      expect(await numbers(heard)).toEqual(Array(3).fill((rank + n - 1) % n));
+      heard.free();
+    }
+    await group.barrier();
+    for (const memory of [x, told, root, own]) memory.free();
+  });
+}
+
+describe("memory of a device", () => {
+  it.each([1, 2, 3, 4])("goes through every operation, %i ranks", (n) => withWorld(n, {}, tour));
+
+  it("is that of this rank's device, and of one place in one operation", () =>
+    withWorld(2, {}, async (groups) => {
+      using x = new DeviceMemory(groups[1]!, 4, "f32");
+      expect(x.device).toBe("cuda:1");
+      await expect(groups[0]!.allReduce(x)).rejects.toThrow(
+        "allReduce: the memory is on cuda:1, and this rank's group on cuda:0",
+      );
+      await expect(groups[1]!.allGather([x, new Float32Array(4)])).rejects.toThrow(
+        "allGather: some memory is on cuda:1 and some on cpu",
+      );
+      await expect(x.write(new Float32Array(3))).rejects.toThrow("this memory has 16 bytes, and the array 12");
+      await everywhere(groups, (group) => group.barrier());
+      x.free();
+      expect(() => x.pointer).toThrow("has been freed");
+    }));
+
+  it("can be registered where the library can", async () => {
+    await withWorld(2, {}, async (groups) => {
+      const xs = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      await everywhere(groups, (_, rank) => xs[rank]!.register());
+      await everywhere(groups, (_, rank) => xs[rank]!.write(Float32Array.of(1, 2, 3, rank)));
+      await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!));
+      const sum = new Float32Array(4);
+      await xs[1]!.read(sum);
+      expect([...sum]).toEqual([2, 4, 6, 1]);
+    });
+    const old = fake.build({ without: ["ncclCommRegister"] });
+    await withWorld(1, { of: () => old }, async ([group]) => {
+      using x = new DeviceMemory(group!, 4, "f32");
+      await expect(x.register()).rejects.toThrow("this version of NCCL registers no memory");
+      await group!.barrier();
+    });
+  });
+
+  it("is filled by the caller's stream before it is read, and what follows there waits for the result", () =>
+    withWorld(2, {}, async (groups) => {
+      const streams = fake.streams();
+      const [theirs, other] = [streams.create(), streams.create()];
+      const xs = groups.map((group) => new DeviceMemory(group, 8, "u8"));
+      using after = new DeviceMemory(groups[0]!, 8, "u8");
+      await after.write(new Uint8Array(8));
+      const on = (x: DeviceMemory, stream: bigint) => ({
+        pointer: x.pointer,
+        length: x.length,
+        dtype: x.dtype,
+        device: x.device,
+        stream,
+      });
+      streams.fill(theirs, xs[0]!.pointer, 8, 5, 40);
+      const first = groups[0]!.allReduce(on(xs[0]!, theirs));
+      await sleep(80); // it has begun, and waits for the other rank
+      streams.fill(theirs, after.pointer, 8, 1, 0);
+      await sleep(40);
+      const seen = new Uint8Array(8);
+      expect([...(await peek(after, groups[1]!))]).toEqual(Array(8).fill(0));
+      streams.fill(other, xs[1]!.pointer, 8, 30, 40);
+      await Promise.all([first, groups[1]!.allReduce(on(xs[1]!, other))]);
+      for (const x of xs) {
+        await x.read(seen);
+        expect([...seen]).toEqual(Array(8).fill(35));
+      }
+      while ((await peek(after, groups[1]!))[0] !== 1) await sleep(1);
+      for (const x of xs) x.free();
+    }));
+});
+
+/** What is in memory of a device just now: by another rank's group, whose stream is free, as the stand-in has one memory for all. */
+async function peek(memory: DeviceMemory, group: Group): Promise<Uint8Array> {
+  const to = new Uint8Array(memory.length);
+  const { pointer, length } = memory;
+  await (group as NativeGroup).local("copy", { pointer, length, dtype: "u8", device: `cuda:${group.rank}` }, to);
+  return to;
+}
+
+describe("packed fields", () => {
+  it.each([0, 1, 7, 8, 9, 64, 1003])("of %i bytes are added by words and by bytes", (length) =>
+    withWorld(3, {}, async (groups) => {
+      const give = (rank: number) => Uint8Array.from({ length }, (_, i) => ((i * 7 + rank * 3) % 5) + 1);
+      const want = give(0).map((x, i) => x + give(1)[i]! + give(2)[i]!);
+      const xs = groups.map(({ rank }) => give(rank));
+      const devices = groups.map((group) => new DeviceMemory(group, length, "u8"));
+      await everywhere(groups, (_, rank) => devices[rank]!.write(give(rank)));
+      await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!, "sum", { packed: true }));
+      await everywhere(groups, (group, rank) => group.allReduce(devices[rank]!, "sum", { packed: true }));
+      for (const { rank } of groups) {
+        expect(xs[rank]).toEqual(want);
+        await devices[rank]!.read(xs[rank]!);
+        expect(xs[rank]).toEqual(want);
+        devices[rank]!.free();
+      }
+    }),
+  );
+
+  it("of more than a byte carry inside the field, as words do and bytes do not", () =>
+    withWorld(3, {}, async (groups) => {
+      const xs = groups.map(() => new Uint8Array(Uint16Array.from({ length: 16 }, (_, i) => 250 + i).buffer));
+      await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!, "sum", { packed: true }));
+      for (const x of xs)
+        expect([...new Uint16Array(x.buffer)]).toEqual(Array.from({ length: 16 }, (_, i) => 750 + 3 * i));
+    }));
+
+  it("are sums of u8, and begin at a word", () =>
+    withWorld(1, {}, async ([group]) => {
+      await expect(group!.allReduce(new Int32Array(2), "sum", { packed: true })).rejects.toThrow("only a sum of u8");
+      await expect(group!.allReduce(new Uint8Array(2), "max", { packed: true })).rejects.toThrow("only a sum of u8");
+      using x = new DeviceMemory(group!, 16, "u8");
+      const odd = { pointer: x.pointer + 4n, length: 8, dtype: "u8", device: x.device } as const;
+      await expect(group!.allReduce(odd, "sum", { packed: true })).rejects.toThrow("begins at a multiple of 8 bytes");
+      await group!.barrier();
+    }));
+});
+
+describe("a group over NCCL", () => {
+  it.each([0, 1, 2, 7])("waits for calls that are in progress, %i times each", (progress) => {
+    const library = fake.build({ progress });
+    return withWorld(3, { of: () => library }, tour);
+  });
+
+  it.each([21800, 21903, 22203, 22403, 22505, 22606, 22705, 22809, 22907, 23007, 23102])(
+    "works with version %i",
+    (version) => {
+      const library = fake.build({ version });
+      return withWorld(2, { of: () => library }, async (groups) => {
+        const xs = groups.map(({ rank }) => Int32Array.of(rank, 5));
+        await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!));
+        for (const x of xs) expect([...x]).toEqual([1, 10]);
+      });
+    },
+  );
+
+  it("does without what an older library lacks", () => {
+    const absent = ["ncclAlltoAll", "ncclMemAlloc", "ncclMemFree", "ncclCommRegister", "ncclCommDeregister"];
+    const library = fake.build({ version: 21805, without: absent });
+    expect(findNccl(library)).toMatchObject({ available: true, version: "2.18.5", absent });
+    return withWorld(3, { of: () => library }, tour);
+  });
+
+  it("ends at the deadline when a rank does not come, on every rank, and leaves memory as it was", () =>
+    withWorld(3, { timeoutSeconds: 0.2 }, async (groups) => {
+      const xs = groups.map(({ rank }) => new Float32Array(1000).fill(rank));
+      using device = new DeviceMemory(groups[0]!, 1000, "f32");
+      const waiting = [groups[0]!.allReduce(xs[0]!), groups[1]!.allReduce(xs[1]!), groups[0]!.allReduce(device)];
+      const errors = await errorsOf(waiting);
+      for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))]) {
+        expect(error).toBeInstanceOf(CollectiveError);
+        expect(error.reason).toBe("timeout");
+        expect(error.message).toMatch(
+          /^all-reduce number 1 failed on rank [01]: NCCL has not finished it after 0.2 s; see whether every rank calls the same/,
+        );
+        expect(error.message).toBe(errors[0].message);
+      }
+      for (const { rank } of groups) expect(xs[rank]!.every((each) => each === rank)).toBe(true);
+    }));
+
+  it("is aborted while its operations hang, also those that have not begun", () =>
+    withWorld(3, {}, async (groups) => {
+      const waiting = groups.slice(1).flatMap((group) => [
+        group.allReduce(new Float32Array(10)),
+        group.allToAll(
+          groups.map(() => new Uint8Array(5)),
+          groups.map(() => new Uint8Array(5)),
+        ),
+        group.send(new Uint8Array(5), 0),
+      ]);
+      await sleep(20);
+      groups[2]!.abort("enough");
+      for (const error of await errorsOf(waiting)) expect(error.message).toBe("rank 2 aborted the group: enough");
+      expect((await errorsOf([groups[0]!.barrier()]))[0].message).toBe("rank 2 aborted the group: enough");
+    }));
+
+  it("hears from NCCL itself that another rank is gone", async () => {
+    const { library, driver } = usual;
+    const id = collectives().ncclUniqueId(library);
+    const open = (rank: number) =>
+      collectives().nccl(collectives().ncclDevice(rank, library, driver), rank, 2, id, {}, 60, 60);
+    const [first, second] = [open(0), open(1)];
+    await Promise.all([first.connect([]), second.connect([])]);
+    const waiting = first.operate(kinds.allReduce, 0, -1, [new Float32Array(3)], [], 0);
+    await sleep(10);
+    second.abort("gone without a word");
+    await expect(waiting).rejects.toMatchObject({
+      reason: "transport",
+      message:
+        "all-reduce number 1 failed on rank 0: NCCL: remote process exited or there was a network error (a rank has aborted)",
+    });
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  it("takes back alone a send or receive of a turn that has not ended", () =>
+    withWorld(2, {}, async (groups) => {
+      const cancel = new AbortController();
+      const x = new Uint8Array(1);
+      const taken = groups[1]!.recv(x, 0, { signal: cancel.signal });
+      const kept = groups[1]!.recv(x, 0);
+      cancel.abort(new Error("no longer"));
+      const sent = groups[0]!.send(Uint8Array.of(9), 1);
+      expect((await errorsOf([taken]))[0].message).toBe("no longer");
+      await Promise.all([kept, sent]);
+      expect(x[0]).toBe(9);
+    }));
+
+  it("refuses sums of 16-bit integers, and goes on", () =>
+    withWorld(2, {}, async (groups) => {
+      await everywhere(groups, async (group) => {
+        await expect(group.allReduce(new Int16Array(2))).rejects.toThrow("NCCL adds no integers of 16 bits");
+        await group.barrier();
+      });
+    }));
+});
+
+describe("joining a world over NCCL", () => {
+  const rejection = async (joining: Promise<unknown>) => (await errorsOf([joining]))[0] as Error;
+
+  it("of one needs no rendezvous", async () => {
+    await using group = await joinWorld({ env: {}, engine: "nccl", nccl: usual });
+    expect([group.engine, group.size]).toEqual(["nccl", 1]);
+    await tour([group]);
+  });
+
+  it("says why the library or the driver is not there", async () => {
+    const library = "/nowhere/libnccl.so.2";
+    expect(findNccl({ ...usual, library })).toEqual({
+      available: false,
+      reason: expect.stringMatching(/^NCCL does not open \(\/nowhere\/libnccl\.so\.2 does not exist\): `pip install/),
+      devices: 16,
+    });
+    const without = { ...usual, driver: "/nowhere/libcuda.so.1" };
+    expect(findNccl(without)).toMatchObject({
+      available: false,
+      reason: "the NVIDIA driver does not open (/nowhere/libcuda.so.1 does not exist)",
+      version: "2.30.7",
+    });
+    for (const nccl of [{ ...usual, library }, without]) {
+      const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
+      expect(error).toBeInstanceOf(RendezvousError);
+      expect(error.message).toMatch(/^the engine nccl is not available here: .*does not exist/);
+    }
+  });
+
+  it("names a symbol that every version has and this library lacks, and a version that is too old", () => {
+    const lacking = fake.build({ without: ["ncclReduceScatter"] });
+    expect(findNccl(lacking).reason).toBe(
+      `${lacking.library} lacks ncclReduceScatter, which NCCL 2.18.0 and newer have`,
+    );
+    const old = fake.build({ version: 21701 });
+    expect(findNccl(old).reason).toBe(`${old.library} is NCCL 2.17.1, and 2.18.0 or newer is needed`);
+  });
+
+  it("looks where TERSE_NCCL and TERSE_CUDA_DRIVER say", () => {
+    const { library, driver } = fake.build({ version: 22907 });
+    process.env["TERSE_NCCL"] = library;
+    process.env["TERSE_CUDA_DRIVER"] = driver;
+    try {
+      const found = findNccl();
+      expect(found).toEqual({ available: true, reason: "", version: "2.29.7", path: library, absent: [], devices: 16 });
+    } finally {
+      delete process.env["TERSE_NCCL"];
+      delete process.env["TERSE_CUDA_DRIVER"];
+    }
+  });
+
+  it("names the ranks whose version is another one", async () => {
+    const old = fake.build({ version: 22703 });
+    const error = await rejection(makeWorld(3, { of: (rank) => (rank === 1 ? old : usual) }));
+    expect(error).toBeInstanceOf(RendezvousError);
+    const here = hostname();
+    expect(error.message).toBe(
+      `the ranks have different versions of NCCL: 2.30.7 on rank 0 on ${here}, 2 on ${here}; 2.27.3 on rank 1 on ${here}; give all the same one, TERSE_NCCL names its file`,
+    );
+  });
+
+  it("names a device that is not there", async () => {
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...usual, device: 16 } }));
+    expect(error.message).toMatch(/^rank 0 has no GPU for NCCL: there is no cuda:16; this process sees 16/);
+  });
+
+  it("refuses an emulated link", async () => {
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: usual, emulateLink: "1gbit" }));
+    expect(error).toBeInstanceOf(TypeError);
+  });
+
+  it("hands fields of the configuration on, each in its place", async () => {
+    const config = { minCTAs: 9, maxCTAs: 2, commName: "ours", netName: "Socket" };
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...usual, config } }));
+    expect(error.message).toContain("minCTAs 9 above maxCTAs 2 for ours over Socket");
+  });
+
+  it("refuses fields of the configuration that the library does not know, or that nobody knows", async () => {
+    const older = fake.build({ version: 22407 });
+    const join = (nccl: NcclOptions) => rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
+    expect((await join({ ...older, config: { nvlsCTAs: 4 } })).message).toBe(
+      "nvlsCTAs is in NCCL from 2.27.0 on, and this library is 2.24.7, which would ignore it",
+    );
+    expect((await join({ ...usual, config: { maxCtas: 4 } })).message).toMatch(
+      /^no field of NCCL's configuration is called maxCtas; there are cgaClusterSize, minCTAs, maxCTAs, netName/,
+    );
+    expect((await join({ ...usual, config: { netName: 4 } })).message).toBe("netName is a text");
+    expect((await join({ ...usual, config: { blocking: 1 } })).message).toMatch(/is called blocking/);
+  });
+
+  it("warns of NCCL_COMM_BLOCKING", async () => {
+    process.env["NCCL_COMM_BLOCKING"] = "1";
+    try {
+      const warned = once(process, "warning");
+      await using _group = await joinWorld({ env: {}, engine: "nccl", nccl: usual });
+      expect((await warned)[0].message).toMatch(/^NCCL_COMM_BLOCKING=1 makes calls of NCCL block/);
+    } finally {
+      delete process.env["NCCL_COMM_BLOCKING"];
+    }
+  });
+
+  it("fails when a rank cannot connect, on every rank", async () => {
+    const broken = { ...usual, config: { minCTAs: 9, maxCTAs: 2 } };
+    const error = await rejection(makeWorld(3, { deadlineSeconds: 5, of: (rank) => (rank === 2 ? broken : usual) }));
+    expect(error.message).toMatch(/rank 2/);
+  });
 });
