@@ -21,22 +21,23 @@ std::string call(const Header& header) {
 void compare(const Header& got, const Header& want, int peer, int rank) {
     const std::string theirs = "rank " + std::to_string(peer), ours = "rank " + std::to_string(rank);
     const auto refuse = [&](const std::string& sentence) { throw Failure(Reason::mismatch, peer, sentence); };
-    if (got.magic != want.magic) refuse("what " + theirs + " sends does not begin like a message of this version");
+    if (got.magic != want.magic) refuse("what " + theirs + " sends does not begin like a message of this version; every rank must run the same build");
     if (got.kind != want.kind || got.sequence != want.sequence)
         refuse(theirs + " is in " + call(got) + " while " + ours + " is in " + call(want) +
                "; every rank must call the same operations in the same order");
     if (is_rooted(static_cast<Kind>(want.kind)) && got.agreement != want.agreement)
         refuse("the root of this " + std::string(name_of(static_cast<Kind>(want.kind))) + " is rank " + std::to_string(got.agreement) + " on " + theirs + " and rank " +
-               std::to_string(want.agreement) + " on " + ours);
+               std::to_string(want.agreement) + " on " + ours + "; every rank must name the same root");
     if (got.count != want.count || got.dtype != want.dtype)
         refuse(theirs + " has " + elements(got.count, got.dtype) + " where " + ours + " has " + elements(want.count, want.dtype) +
                "; sizes and types must be the same on both");
     if (got.reduction != want.reduction)
         refuse(theirs + " asks for " + name_of(static_cast<Reduction>(got.reduction)) + " and " + ours + " for " +
-               name_of(static_cast<Reduction>(want.reduction)));
-    if (got.agreement != want.agreement) refuse(theirs + " and " + ours + " give different lengths of the parts");
+               name_of(static_cast<Reduction>(want.reduction)) + "; every rank must ask for the same");
+    if (got.agreement != want.agreement) refuse(theirs + " and " + ours + " give different lengths of the parts; every rank must give the same list");
     if (got.bytes != want.bytes)
-        refuse(theirs + " announces " + std::to_string(got.bytes) + " bytes where " + ours + " expects " + std::to_string(want.bytes));
+        refuse(theirs + " announces " + std::to_string(got.bytes) + " bytes where " + ours + " expects " + std::to_string(want.bytes) +
+               "; what one sends must be as long as what the other receives");
 }
 
 Header header_of(const Message& m) {
@@ -162,7 +163,7 @@ Incoming::Incoming(Wire& wire, int peer, const Message& expected) : wire_(&wire)
     std::memcpy(&got, frame.memory.data(), sizeof got);
     const Header want = header_of(expected);
     compare(got, want, peer, wire.rank);
-    if ((got.flags & 1) != (want.flags & 1)) throw Failure(Reason::mismatch, peer, "rank " + std::to_string(peer) + " cuts its messages in another way");
+    if ((got.flags & 1) != (want.flags & 1)) throw Failure(Reason::mismatch, peer, "rank " + std::to_string(peer) + " cuts its messages in another way; every rank must run the same build");
     inlined_ = got.flags & 1;
     note_ = got.flags >> 1;
 }

@@ -164,7 +164,7 @@ public:
             std::lock_guard lock(mutex_);
             connecting_ = -1;
             if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
-            if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + ")");
+            if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + "); see whether the address that it told, its TERSE_ADDRESS, is reached from here");
         }
         ask_for_life();
         return true;
@@ -345,7 +345,7 @@ void GlooTransfer::wait(Clock::time_point deadline) {
     if (!aborted && cause.empty()) return;
     if (aborted && !engine_.aborted()) cause = engine_.broken(peer_);
     if (cause.empty() || engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
-    if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
+    if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time; see what it does, or allow more (timeoutSeconds)");
     throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + cause + ")");
 }
 

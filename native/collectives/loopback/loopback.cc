@@ -45,7 +45,7 @@ public:
         std::unique_lock lock(hub_->mutex);
         const auto over = [&] { return post_->state == Post::done || hub_->aborted[rank_] || interrupted_; };
         if (!hub_->changed.wait_until(lock, deadline, over))
-            throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
+            throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time; see what it does, or allow more (timeoutSeconds)");
         if (post_->state == Post::done) return;
         interrupted_ = false;
         throw Failure(Reason::aborted, -1, "aborted");

@@ -21,7 +21,7 @@ export async function chooseAddress(wanted: string | undefined, towardsRendezvou
   } catch (cause) {
     const known = Object.keys(networkInterfaces()).join(", ");
     throw new RendezvousError(
-      `the address ${wanted} (option address, or TERSE_ADDRESS) is no IP address, no interface of ${hostname()} (${known}), and no host name that resolves`,
+      `the address ${wanted} (option address, or TERSE_ADDRESS) is no IP address, no interface of ${hostname()} (${known}), and no host name that resolves; give one of these`,
       [],
       { cause },
     );

@@ -150,9 +150,11 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
     const error = await groups[0]!.allReduce(new Float32Array(100_000)).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(CollectiveError);
     expect((error as CollectiveError).reason).toBe("timeout");
-    expect((error as Error).message).toBe("all-reduce number 1 failed on rank 0: rank 1 did not come in time");
+    expect((error as Error).message).toBe(
+      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+    );
     await expect(groups[1]!.barrier()).rejects.toThrow(
-      "all-reduce number 1 failed on rank 0: rank 1 did not come in time",
+      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
     );
     await Promise.all(groups.map((group) => group.close()));
   });

@@ -328,7 +328,10 @@ export class NativeGroup implements Group {
               ? `without receiving what ${this.#who()} sends`
               : undefined;
       if (missing === undefined) continue;
-      const error = new CollectiveError("mismatch", `rank ${rank} closed the group ${missing}`);
+      const error = new CollectiveError(
+        "mismatch",
+        `rank ${rank} closed the group ${missing}; every rank must call the same operations before it closes`,
+      );
       this.fail(error);
       void this.world.report(this, error, true);
     }

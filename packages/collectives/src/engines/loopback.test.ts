@@ -67,7 +67,7 @@ describe("a loopback world", () => {
     expect(error).toBeInstanceOf(CollectiveError);
     expect((error as CollectiveError).reason).toBe("timeout");
     expect((error as CollectiveError).message).toBe(
-      "all-reduce number 1 failed on rank 0: rank 1 did not come in time",
+      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
     );
     await expect(groups[1]!.barrier()).rejects.toThrow("rank 1 did not come in time");
     for (const group of groups) await group.close();
@@ -80,7 +80,9 @@ describe("a loopback world", () => {
     await Promise.all(served); // rank 1 too
     const error = (await waiting!.catch((each: unknown) => each)) as CollectiveError;
     expect(error.reason).toBe("timeout");
-    expect(error.message).toBe("all-gather number 2 failed on rank 0: rank 1 did not come in time");
+    expect(error.message).toBe(
+      "all-gather number 2 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+    );
     for (const group of groups) await expect(group.barrier()).rejects.toBe(error);
     for (const group of groups) await group.close();
   });

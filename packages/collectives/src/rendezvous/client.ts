@@ -158,7 +158,11 @@ export class RendezvousClient implements Meeting {
       let welcome = false;
       const timer = setTimeout(
         () => {
-          reject(new RendezvousError(`what listens at ${where} does not answer like a rendezvous`));
+          reject(
+            new RendezvousError(
+              `what listens at ${where} does not answer like a rendezvous; see whether MASTER_PORT is another program's`,
+            ),
+          );
           socket.destroy();
         },
         Math.max(deadline - performance.now(), 1),
@@ -238,7 +242,11 @@ export class RendezvousClient implements Meeting {
             kind: "refused",
             message: `the rendezvous at ${where} is gone: its process ended, or its machine is not reachable`,
           }
-        : { kind: "lost", rank, message: `rank ${rank} is lost: the rendezvous that it held at ${where} is gone` },
+        : {
+            kind: "lost",
+            rank,
+            message: `rank ${rank} is lost: the rendezvous that it held at ${where} is gone; see what it said last`,
+          },
     );
   }
 

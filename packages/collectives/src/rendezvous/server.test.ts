@@ -82,7 +82,9 @@ describe("the rendezvous", () => {
     const error = await a.gather("world/lunch", [0, 1], null).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(RendezvousError);
     expect((error as RendezvousError).missing).toEqual([1]);
-    expect((error as RendezvousError).message).toBe("rank 1 did not come to world/lunch within 0.3 s");
+    expect((error as RendezvousError).message).toBe(
+      "rank 1 did not come to world/lunch within 0.3 s; see what it does, or allow more (deadlineSeconds)",
+    );
     await expect(b.get("nothing")).rejects.toThrow("nobody has set nothing within 0.3 s");
     await Promise.all([a.close(), b.close()]);
   });
@@ -93,7 +95,9 @@ describe("the rendezvous", () => {
     const waiting = expect(a.gather("lunch", [0, 1], null)).rejects.toThrow("rank 1 left the world before lunch");
     await b.close();
     await waiting;
-    await expect(a.gather("dinner", [0, 1], null)).rejects.toThrow("rank 1 left the world before dinner");
+    await expect(a.gather("dinner", [0, 1], null)).rejects.toThrow(
+      "rank 1 left the world before dinner; see why it ended so early",
+    );
     await a.close();
   });
 
@@ -121,7 +125,7 @@ describe("the rendezvous", () => {
     const meeting = a.gather("never", [0, 2], null);
     c.destroy();
     await expect(meeting).rejects.toThrow(
-      "rank 2 (pid 77 on there) is lost: its process ended, or its connection broke, without a goodbye",
+      "rank 2 (pid 77 on there) is lost: its process ended, or its connection broke, without a goodbye; see what it said last",
     );
     expect(verdicts).toMatchObject([{ kind: "lost", rank: 2 }]);
     expect(await server.verdict).toEqual(verdicts[0]);
@@ -199,7 +203,11 @@ describe("the rendezvous refuses, in a sentence,", () => {
     ["a rank that is none", { rank: 2 }, "there is no rank 2 in a world of 2; RANK must be 0 to 1"],
     ["a negative rank", { rank: -1 }, "there is no rank -1"],
     ["a rank and a half", { rank: 0.5 }, "the hello is not complete"],
-    ["another attempt", { epoch: "1" }, "this is attempt 0 of the run, and rank 0 (pid 77) is of attempt 1"],
+    [
+      "another attempt",
+      { epoch: "1" },
+      "this is attempt 0 of the run, and rank 0 (pid 77) is of attempt 1; it is left over, and may be ended",
+    ],
     ["a hello without a host", { host: undefined }, "the hello is not complete"],
     ["a heartbeat of nobody", { beat: true }, "this heartbeat belongs to no rank"],
   ])("%s", async (_, changes, sentence) => {

@@ -225,7 +225,10 @@ class Held {
       this.#sockets.delete(socket);
       this.#strangers.delete(socket);
       if (peer && peer.socket === socket && !peer.gone)
-        this.#lost(peer.hello.rank, "its process ended, or its connection broke, without a goodbye");
+        this.#lost(
+          peer.hello.rank,
+          "its process ended, or its connection broke, without a goodbye; see what it said last",
+        );
     });
   }
 
@@ -240,7 +243,7 @@ class Held {
     if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
       return "the hello is not complete";
     if (hello.epoch !== epoch)
-      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${hello.epoch}`;
+      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${hello.epoch}; it is left over, and may be ended`;
     const who = `rank ${hello.rank} (pid ${hello.pid} on ${hello.host})`;
     if (hello.size !== size)
       return this.#refuseAll(
@@ -385,14 +388,19 @@ class Held {
   #expire(key: string): void {
     const { come, members } = this.#gatherings.get(key)!;
     const missing = members.filter((member) => !come.has(member));
-    this.#cancel(key, `${list(missing)} did not come to ${key} within ${this.#options.deadlineSeconds} s`, missing);
+    this.#cancel(
+      key,
+      `${list(missing)} did not come to ${key} within ${this.#options.deadlineSeconds} s; see what it does, or allow more (deadlineSeconds)`,
+      missing,
+    );
   }
 
   /** Who has said goodbye will not come. */
   #failIfLeft(key: string): void {
     const { come, members } = this.#gatherings.get(key)!;
     const left = members.filter((member) => !come.has(member) && this.#peers.get(member)?.gone);
-    if (left.length > 0) this.#cancel(key, `${list(left)} left the world before ${key}`, left);
+    if (left.length > 0)
+      this.#cancel(key, `${list(left)} left the world before ${key}; see why it ended so early`, left);
   }
 
   #cancel(key: string, error: string, missing: number[]): void {
