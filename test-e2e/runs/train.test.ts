@@ -281,13 +281,17 @@ describe("./terse train, given something it cannot use, ends with one line that 
     expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // nothing was saved
   });
 
-  it("a checkpoint that was cut short", async () => {
+  it("a checkpoint that was cut short, or leads out of its folder", async () => {
     const out = join(folder, "cut");
     await terse(train("--steps=2", "--out", out));
     truncateSync(join(out, "step-2", "model.safetensors"), 10_000);
     const { code, err } = await terse(["sample", out]);
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/^error: .*model\.safetensors.*cut short/m);
+    const path = join(out, "state.json");
+    writeFileSync(path, readFileSync(path, "utf8").replace("step-2", "../elsewhere"));
+    const { err: outside } = await terse(["sample", out]);
+    expect(outside).toBe(`error: ${path} does not describe a save; use another run\n`);
   });
 });
 

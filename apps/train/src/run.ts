@@ -143,7 +143,9 @@ function readState(folder: string): State {
     );
   try {
     const state = JSON.parse(readFileSync(path, "utf8")) as State;
-    if (Number.isSafeInteger(state.step) && typeof state.folder === "string" && state.data) return state;
+    // A save lies in its run's folder: a name that leads elsewhere is not followed.
+    const inside = typeof state.folder === "string" && /^step-\d+$/.test(state.folder);
+    if (Number.isSafeInteger(state.step) && inside && state.data) return state;
   } catch {
     // said below
   }
