@@ -98,6 +98,31 @@ describe("the exchange of a step", () => {
     for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the gradient is not finite");
   });
 
+  it("encodes votes that leave together when they leave, and meets what is not finite in any of them", async () => {
+    const lengths = [70, 64, 200];
+    const later = (n: number, k: number, bad = false) =>
+      new Bits(n, undefined, (u, from, to) => {
+        u.signs.subarray(from / 8).set(bits(n, 11 * (k + 1)).signs.subarray(from / 8, Math.ceil(to / 8)));
+        if (bad) u.firstNonFinite = 3;
+      });
+    const results = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      const asked = lengths.map((n, k) => exchange.majority(later(n, k), { tie: "plus" }));
+      return (await Promise.all(asked)).map(({ wire }) => [...wire]);
+    });
+    for (const result of results) expect(result).toEqual(lengths.map((n, k) => [...bits(n, 11 * (k + 1)).wire]));
+
+    const errors = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      const asked = lengths.map((n, k) =>
+        exchange.majority(later(n, k, group.rank === 2 && k === 1), { tie: "plus" }).catch((error: unknown) => error),
+      );
+      return Promise.all(asked);
+    });
+    for (const error of errors.flat())
+      expect((error as Error).message).toContain("rank 2 refuses the step: the gradient is not finite");
+  });
+
   it("keeps turns in the same order on every rank when steps ask again", async () => {
     const results = await onRanks(4, async (group) => {
       const exchange = openExchange(group);
