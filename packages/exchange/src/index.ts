@@ -19,6 +19,7 @@ export {
   predictedVotes,
   predictMean,
   predictVote,
+  predictVoteOfHosts,
   type Question,
 } from "./cost-model/predict.ts";
 export {

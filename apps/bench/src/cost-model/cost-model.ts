@@ -13,6 +13,7 @@ import {
   predictedVotes,
   predictMean,
   predictVote,
+  predictVoteOfHosts,
   voteSchemes,
 } from "@terse/exchange";
 import { engines } from "../collectives/collectives.ts";
@@ -37,6 +38,9 @@ interface Exchange {
   predict(n: number, ranks: number, measured: Measured): Prediction;
   /** Makes what one exchange needs; what it returns runs it. */
   prepare(group: Group, n: number): () => Promise<unknown>;
+  /** How many it is for; any unless given. */
+  readonly ranks?: number;
+  close?(group: Group): Promise<void>;
 }
 
 const votes = predictedVotes.map((scheme): Exchange => {
@@ -50,6 +54,19 @@ const votes = predictedVotes.map((scheme): Exchange => {
     },
   };
 });
+
+/** Two hosts, which vote. */
+const hierarchical = voteSchemes.hierarchical({ hosts: 2 });
+const ofHosts: Exchange = {
+  name: "vote hierarchical",
+  ranks: 4,
+  predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
+  prepare(group, n) {
+    const u = new Bits(n);
+    return () => hierarchical.vote(group, u, { outcome: "plus" });
+  },
+  close: (group) => hierarchical.close(group),
+};
 
 const means = (["f32", "bf16"] as const).map(
   (type): Exchange => ({
@@ -74,7 +91,8 @@ export async function* costModel(): AsyncGenerator<Measurement> {
         yield { case: where, metric: "measuring", value: (performance.now() - begin) / 1000, unit: "s" };
         yield* linkOf(where, measured!.link);
         const machine = shared(measured!, ranks);
-        for (const { name, predict, prepare } of [...means, ...votes]) {
+        for (const { name, predict, prepare, close, ranks: only = ranks } of [...means, ...votes, ofHosts]) {
+          if (only !== ranks) continue;
           for (const length of name.startsWith("vote") ? [small, n] : [n]) {
             const predicted = predict(length, ranks, machine).seconds;
             const seconds = await measure(world.groups, (group) => prepare(group, length));
@@ -86,6 +104,7 @@ export async function* costModel(): AsyncGenerator<Measurement> {
             const which = length === small ? "worst_error_small" : "worst_error";
             worst[which] = Math.max(worst[which], Math.abs(error));
           }
+          await Promise.all(world.groups.map((group) => close?.(group)));
         }
       }
       for (const [metric, value] of Object.entries(worst))

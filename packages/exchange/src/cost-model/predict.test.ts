@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Measured } from "./measure-link.ts";
-import { predictedVotes, predictMean, predictVote } from "./predict.ts";
+import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 
 // Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
 const measured: Measured = {
@@ -58,6 +58,26 @@ describe("a vote", () => {
     const { wire, computing, seconds } = predictVote("all-to-all", { n: 8 * kibi, ranks: 2 }, slow);
     expect(computing).toBeCloseTo(kibi * 1e-3, 9); // 512 bytes from each of 2
     expect(seconds).toBe(wire + computing);
+  });
+
+  it("of 2 hosts of 4 ranks: a quarter to each on the host, half of it to the other host, and all of that back", () => {
+    const inside = { ...measured.link, alphaLong: 0.25, perMessage: 0, beta: 1e-9 };
+    const question = { n: mebi, ranks: 8, ranksPerHost: 4 };
+    const { seconds } = predictVoteOfHosts(question, measured, inside);
+    expect(seconds).toBeCloseTo(2 * (0.25 + 3 * 32 * kibi * 1e-9) + 2 * (2 + 16 * kibi * 1e-6), 9);
+    // One host, or one rank on each, is all-to-all, and two empty operations.
+    const flat = predictVote("all-to-all", { n: mebi, ranks: 8 }, measured).seconds;
+    for (const ranksPerHost of [1, 8])
+      expect(predictVoteOfHosts({ ...question, ranksPerHost }, measured).seconds).toBeCloseTo(flat, 9);
+  });
+
+  it("of floats encodes and decodes them", () => {
+    const slow = { ...measured, codec: { ...measured.codec, encode: 1e-6, decode: 3e-6 } };
+    const question = { n: mebi, ranks: 4 };
+    const signs = predictVote("all-to-all", question, slow);
+    const floats = predictVote("all-to-all", { ...question, floats: true }, slow);
+    expect(floats.computing - signs.computing).toBeCloseTo(4e-6 * mebi, 9);
+    expect(floats.wire).toBe(signs.wire);
   });
 
   it("alone costs nothing", () => {

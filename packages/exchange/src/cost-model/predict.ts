@@ -32,6 +32,8 @@ export interface Question {
   readonly planes?: number;
   /** Elements that a vote sends at once, as `AllToAllOptions` has it. */
   readonly chunk?: number | undefined;
+  /** Of a vote, from floats to floats: with what it takes to encode and to decode them. */
+  readonly floats?: boolean;
 }
 
 const inlineBytes = 8192; // what travels with its header
@@ -135,16 +137,39 @@ export const predictedVotes = Object.keys(votes) as PredictedVote[];
 
 /** What a vote takes, from packed signs to the packed outcome. Throws a RangeError where so many ranks cannot vote that way. */
 export function predictVote(scheme: PredictedVote, question: Question, measured: Measured): Prediction {
-  return predicted(votes[scheme], question, measured);
+  return predicted(votes[scheme], question, measured, true);
 }
 
 /** What a mean of floats takes. */
 export function predictMean(type: keyof typeof means, question: Question, measured: Measured): Prediction {
-  return predicted(means[type], question, measured);
+  return predicted(means[type], question, measured, false);
 }
 
-function predicted(scheme: Scheme, question: Question, measured: Measured): Prediction {
-  const { wire, computing } = question.ranks === 1 ? none : scheme({ planes: 1, ...question }, measured);
+/**
+ * What `hierarchical` takes, with as many ranks on every host. `inside`: the link between ranks of one host, where it is not the one that was
+ * measured among all.
+ */
+export function predictVoteOfHosts(
+  { ranksPerHost: L, ...question }: Question & { readonly ranksPerHost: number },
+  measured: Measured,
+  inside: LinkCost = measured.link,
+): Prediction {
+  const votesOfHosts: Scheme = ({ n, ranks: P }, { link, codec }) => {
+    const [W, H] = [8 * wordsOf(n), Math.ceil(P / L)];
+    const part = 8 * ownWords(n, L);
+    return {
+      // Votes to the owners on a host and the outcome back; between them votes to the owners on all hosts, and that outcome.
+      wire: 2 * allToAll(inside, L, L * part) + 2 * allToAll(link, H, part),
+      computing: counting(codec, W) + counting(codec, part),
+    };
+  };
+  return predicted(votesOfHosts, question, measured, true);
+}
+
+function predicted(scheme: Scheme, question: Question, measured: Measured, isVote: boolean): Prediction {
+  const { codec } = measured;
+  const { wire, computing: counted } = question.ranks === 1 ? none : scheme({ planes: 1, ...question }, measured);
+  const computing = counted + (isVote && question.floats ? question.n * (codec.encode + codec.decode) : 0);
   return { seconds: wire + computing, wire, computing };
 }
 
