@@ -21,7 +21,7 @@ import { type Measurement, median } from "../measurement.ts";
 
 /** Elements so that the slowest exchange takes a second, and the fastest many times the latency. */
 const settings = [
-  { link: "20mbit,1ms", n: 2 ** 19 },
+  { link: "20mbit,1ms", n: 2 ** 18 },
   { link: "100mbit,1ms", n: 2 ** 20 },
   { link: "1gbit,100us", n: 2 ** 22 },
 ];
@@ -29,7 +29,7 @@ const small = 2 ** 14; // a vote that is all latency
 
 /** Four ranks' Gloo threads on two cores would measure the scheduler. */
 const worlds: readonly [string, readonly number[]][] = [
-  ["loopback", [2, 4]],
+  ["loopback", [2, 3, 4]],
   ["gloo", [2]],
 ];
 
@@ -131,7 +131,7 @@ async function measure(groups: readonly Group[], prepare: (group: Group) => () =
   const runs = groups.map(prepare);
   const times: number[] = [];
   let all = 0;
-  while (times.length < 4 || (all < 0.3 && times.length < 20)) {
+  while (times.length < 4 || (all < 0.15 && times.length < 20)) {
     await Promise.all(groups.map((group) => group.barrier()));
     const begin = performance.now();
     await Promise.all(runs.map((run) => run()));

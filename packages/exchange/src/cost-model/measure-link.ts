@@ -133,7 +133,7 @@ async function measureCodec(group: Group): Promise<CodecCost> {
   };
   const fastest = ({ of, work }: { of: number; work: () => void }) => {
     let least = Number.POSITIVE_INFINITY;
-    for (let k = 0; k < 3; k++) {
+    for (let k = 0; k < 6; k++) {
       const begin = performance.now();
       work();
       least = Math.min(least, (performance.now() - begin) / 1000);
