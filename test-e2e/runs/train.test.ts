@@ -216,6 +216,24 @@ describe("./terse train", () => {
     expect((await weights("on")).equals(await weights("off"))).toBe(true);
   });
 
+  it("gives the same weights however votes are counted, and says what it sent", async () => {
+    const run = async (vote: string) => {
+      const out = join(folder, `vote-${vote}`);
+      const given = [`--exchange.vote=${vote}`, "--bucket=20000", "--steps=3", "--compareEvery=1", "--out", out];
+      const { code, err, out: said } = await terse(train(...given, "--nproc-per-node", "3"));
+      expect(err).toBe("");
+      expect(code).toBe(0);
+      const [, sent] = /sent per step: (\S+ \S+) a rank/.exec(said)!;
+      return { weights: readFileSync(join(out, "step-3", "model.safetensors")).toString("base64"), sent };
+    };
+    const standard = await run("all-to-all");
+    for (const vote of ["count", "parameter-server"]) {
+      const { weights, sent } = await run(vote);
+      expect(weights).toBe(standard.weights);
+      expect(sent).not.toBe(standard.sent);
+    }
+  });
+
   it("gives the same weights for one seed, and others for another", async () => {
     const weights = async (name: string, seed: number) => {
       const out = join(folder, name);
@@ -232,6 +250,11 @@ describe("./terse train, given something it cannot use, ends with one line that 
   const cases: [string, string[], RegExp][] = [
     ["a data path that is missing", ["--data", "nowhere"], /no file or folder at nowhere/],
     ["an unknown optimizer", ["--optimizer.name=lion-cup"], /lion-cup/],
+    [
+      "a chunk that is no whole words",
+      ["--exchange.chunk=100"],
+      /a chunk is a multiple of 64 elements, and is 100; take 128/,
+    ],
     ["an unknown key", ["--optimizer.beta11=0.9"], /did you mean beta1/],
     ["a text shorter than one block", ["--data", "short.txt"], /short\.txt.*block/],
     ["an empty text", ["--data", "empty.txt"], /empty\.txt/],

@@ -31,8 +31,8 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
   const { name, lr: _, clip, clipBy, ...options } = optimizer;
   const create = algorithms[name].create as (options: object) => Algorithm;
   const measured = measures(recipe) ? await measureLink(group) : undefined;
-  const schemes = schemesOf(recipe, measured);
   try {
+    const schemes = schemesOf(recipe, measured);
     const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery, schemes };
     return new Optimizer(arena, group, { ...settings, ...without({ bucket, measured }, undefined) });
   } catch (error) {
