@@ -11,6 +11,7 @@ import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
+import { train } from "./train/train.ts";
 
 /** What a recorded run looks like. */
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
@@ -30,6 +31,7 @@ const suites: Record<string, () => AsyncGenerator<Measurement>> = {
   collectives,
   convergence,
   "cost-model": costModel,
+  train,
 };
 
 const usage = `usage: ./terse bench SUITE [--json FILE] [--record]     (- for standard output; --record: into docs/results, with its picture)

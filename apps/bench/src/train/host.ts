@@ -1,0 +1,121 @@
+/** One rank of `bench train`: every side has a model of its own, and takes its steps when it is asked to. */
+import { rmSync, writeFileSync } from "node:fs";
+import { saveModel } from "@terse/checkpoint";
+import { type Group, joinWorld, loopback } from "@terse/collectives";
+import { type TextData, textData } from "@terse/data";
+import { Gpt, gptPresets } from "@terse/models";
+import { type Algorithm, algorithms, Optimizer } from "@terse/optimizers";
+import { Arena, manualSeed, scope, setNumThreads } from "@terse/tensor";
+import { bytesOnLink, serve } from "../hosts/serve.ts";
+import { Peer } from "../peer.ts";
+import type { OurSide, PeerSide } from "./sides.ts";
+
+/** What one step of one rank was like. */
+export interface Step {
+  readonly milliseconds: number;
+  readonly loss: number;
+  /** Of waiting for messages after backward had ended, and what the transport has sent; a peer does not tell. */
+  readonly exposedMilliseconds?: number;
+  readonly bytes?: number;
+}
+
+export interface Steps {
+  readonly steps: readonly Step[];
+  /** That have left this host meanwhile, where it has a link of its own: everything, packet headers too. */
+  readonly linkBytes: number | undefined;
+}
+
+const shape = gptPresets.small;
+const batchSize = 4;
+const lion = { lr: 3e-4, beta1: 0.9, beta2: 0.99, weightDecay: 0.1 };
+
+setNumThreads(1);
+const world = await joinWorld();
+const folder = `${process.env["TERSE_BENCH_CONTROL"]}-rank-${world.rank}`;
+
+class Ours {
+  readonly #model = seeded();
+  readonly #arena = new Arena(this.#model);
+  readonly #optimizer: Optimizer;
+  readonly #group: Group;
+  #data: TextData | undefined;
+
+  constructor({ optimizer, overlap, dense, alone }: OurSide, group: Group) {
+    this.#group = alone ? loopback(1)[0]! : group;
+    const { lr: _, ...options } = lion;
+    const algorithm = (algorithms[optimizer].create as (options: object) => Algorithm)(options);
+    this.#optimizer = new Optimizer(this.#arena, this.#group, {
+      algorithm,
+      overlap,
+      compareEvery: 0,
+      ...(dense && { exchange: { dense } }),
+    });
+  }
+
+  async steps(count: number): Promise<Step[]> {
+    this.#data ??= await batches();
+    const steps: Step[] = [];
+    for (let i = 0; i < count; i++) steps.push(await this.#step());
+    return steps;
+  }
+
+  async #step(): Promise<Step> {
+    const [batch] = await this.#data!.next();
+    const began = performance.now();
+    return scope(async () => {
+      this.#arena.zeroGradients();
+      const loss = this.#model.loss(batch!.tokens, batch!.next);
+      const value = loss.item();
+      await this.#optimizer.begin({ lr: lion.lr, loss: value });
+      await loss.backward();
+      const { exposedSeconds, bytes } = await this.#optimizer.step({ lr: lion.lr, loss: value });
+      return {
+        milliseconds: performance.now() - began,
+        exposedMilliseconds: 1000 * exposedSeconds,
+        bytes,
+        loss: value,
+      };
+    });
+  }
+}
+
+function seeded(): Gpt {
+  manualSeed(0);
+  return new Gpt(shape);
+}
+
+const batches = () => textData({ blockSize: shape.context, batchSize, rank: world.rank, ranks: world.size });
+
+const sides = new Map<string, Ours>();
+let peer: Peer | undefined;
+
+await serve({
+  /** Our side, on connections of its own. */
+  async open(side: OurSide) {
+    sides.set(side.name, new Ours(side, (await world.split(0))!));
+  },
+
+  /** PyTorch, with the same weights and the same batches. */
+  async openPeers({ peers, steps }: { peers: readonly PeerSide[]; steps: number }) {
+    await saveModel(folder, seeded().namedParameters(), {});
+    const data = await batches();
+    const rows = Array.from({ length: steps }, (_, step) =>
+      data.trainingStarts(step, 0).map((start) => data.trainBytes.subarray(start, start + shape.context + 1)),
+    );
+    writeFileSync(`${folder}/tokens`, Buffer.concat(rows.flat()));
+    peer = await Peer.start("ddp_gpt.py", [JSON.stringify({ shape, batchSize, lion, folder, peers })]);
+  },
+
+  async run({ side, steps }: { side: string; steps: number }): Promise<Steps> {
+    const mine = sides.get(side);
+    const before = bytesOnLink();
+    const taken = mine ? await mine.steps(steps) : (await peer!.ask<{ steps: Step[] }>(`${side}\t${steps}`)).steps;
+    return { steps: taken, linkBytes: before === undefined ? undefined : bytesOnLink()! - before };
+  },
+
+  async close() {
+    await peer?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+    await world.close();
+  },
+});

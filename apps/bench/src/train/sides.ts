@@ -1,0 +1,39 @@
+/** Who takes part in `bench train`: each way of exchanging gradients, ours and PyTorch's. */
+import type { algorithms } from "@terse/optimizers";
+
+/** One of ours, at work in a host's Node process. */
+export interface OurSide {
+  readonly name: string;
+  readonly optimizer: keyof typeof algorithms;
+  readonly overlap: "on" | "off";
+  /** How dense gradients travel. */
+  readonly dense?: "f32" | "bf16";
+  /** No exchange at all: what the step costs by itself. */
+  readonly alone?: boolean;
+}
+
+/** One of PyTorch's DistributedDataParallel on Gloo, at work in a host's Python process: peers/ddp_gpt.py. */
+export interface PeerSide {
+  readonly name: string;
+  readonly hook: "none" | "fp16" | "powersgd";
+  /** Megabytes a bucket; 0: one for everything. Absent: DDP's own default. */
+  readonly bucketMegabytes?: number;
+  readonly alone?: boolean;
+}
+
+export const ours: readonly OurSide[] = [
+  { name: "lion fp32 without-overlap", optimizer: "lion", overlap: "off" },
+  { name: "lion fp32 with-overlap", optimizer: "lion", overlap: "on" },
+  { name: "lion bf16 without-overlap", optimizer: "lion", overlap: "off", dense: "bf16" },
+  { name: "lion bf16 with-overlap", optimizer: "lion", overlap: "on", dense: "bf16" },
+  { name: "lion-cub 1-bit without-overlap", optimizer: "lion-cub", overlap: "off" },
+  { name: "lion-cub 1-bit with-overlap", optimizer: "lion-cub", overlap: "on" },
+  { name: "lion no exchange", optimizer: "lion", overlap: "off", alone: true },
+];
+
+export const peers: readonly PeerSide[] = [
+  { name: "pytorch ddp fp32", hook: "none" },
+  { name: "pytorch ddp fp16 2 MB buckets", hook: "fp16", bucketMegabytes: 2 },
+  { name: "pytorch ddp powersgd rank 2", hook: "powersgd", bucketMegabytes: 0 },
+  { name: "pytorch no exchange", hook: "none", alone: true },
+];
