@@ -9,6 +9,7 @@ import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
+import { exchange } from "./exchange/exchange.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
 import { train } from "./train/train.ts";
@@ -31,6 +32,7 @@ const suites: Record<string, () => AsyncGenerator<Measurement>> = {
   collectives,
   convergence,
   "cost-model": costModel,
+  exchange,
   train,
 };
 

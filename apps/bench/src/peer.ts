@@ -1,4 +1,4 @@
-/** A Python process that measures what we are compared with, one request a line. */
+/** A process that measures what we are compared with, mostly in Python: one request a line. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -28,9 +28,12 @@ export class Peer implements AsyncDisposable {
     if (!python || !existsSync(python))
       throw new Error("no Python with torch for the peers: run `./terse test` once, or set TERSE_PYTHON");
     const file = fileURLToPath(new URL(`../peers/${script}`, import.meta.url));
-    const peer = new Peer(
-      spawn(python, [file, ...args], { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] }),
-    );
+    return Peer.startProgram([python, file, ...args], env);
+  }
+
+  /** Starts any program that answers so, and waits until it is ready. */
+  static async startProgram([program, ...args]: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Peer> {
+    const peer = new Peer(spawn(program!, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] }));
     await peer.#answer();
     return peer;
   }
@@ -42,7 +45,7 @@ export class Peer implements AsyncDisposable {
 
   async #answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error(`the Python peer ended: ${this.#words.trim().split("\n").at(-1) || "without a word"}`);
+    if (done) throw new Error(`the peer ended: ${this.#words.trim().split("\n").at(-1) || "without a word"}`);
     return JSON.parse(value);
   }
 

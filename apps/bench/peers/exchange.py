@@ -1,0 +1,83 @@
+"""Exchanges of PyTorch's Gloo backend beside ours: its all-reduce, and DeepSpeed's compressed all-reduce as plain torch code.
+
+Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers each with the milliseconds of every exchange of N floats.
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say where; one thread.
+
+The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps that DeepSpeed takes: add the error, one scale ‖x‖₂/√n and
+a sign a float, both kept apart from what is lost; packed signs by all-to-all and scales by all-gather; the mean of the decoded chunks with the
+server's own error; its scale and signs to everybody by all-gather.
+"""
+
+import json
+import os
+import sys
+import time
+
+import numpy
+import torch
+import torch.distributed as dist
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.set_num_threads(1)
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 2, size, is_master=rank == 0)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+
+
+def pack(plus):
+    return torch.from_numpy(numpy.packbits(plus.numpy()))
+
+
+def unpack(packed):
+    """±1 a bit."""
+    return torch.from_numpy(numpy.unpackbits(packed.numpy())).to(torch.float32).mul_(2).sub_(1)
+
+
+class Compressed:
+    def __init__(self, n):
+        self.n = n
+        self.padded = -(-n // (8 * size)) * 8 * size
+        self.x = torch.zeros(self.padded)
+        self.worker_error = torch.zeros(self.padded)
+        self.server_error = torch.zeros(self.padded // size)
+
+    def __call__(self, values):
+        x = self.x
+        x[: self.n] = values
+        x.add_(self.worker_error)
+        scale = x.norm() / numpy.sqrt(x.numel())
+        plus = x >= 0
+        self.worker_error.set_(x - scale * plus.to(torch.float32).mul_(2).sub_(1))
+
+        outgoing = pack(plus)
+        incoming = torch.empty_like(outgoing)
+        dist.all_to_all_single(incoming, outgoing)
+        scales = [torch.empty(1) for _ in range(size)]
+        dist.all_gather(scales, scale.reshape(1))
+
+        signs = unpack(incoming).view(size, -1)
+        mean = (signs * (torch.cat(scales) / size).unsqueeze(1)).sum(0)
+        mean.add_(self.server_error)
+        scale = mean.norm() / numpy.sqrt(mean.numel())
+        plus = mean >= 0
+        self.server_error.set_(mean - scale * plus.to(torch.float32).mul_(2).sub_(1))
+
+        packed = [torch.empty(self.padded // size // 8, dtype=torch.uint8) for _ in range(size)]
+        dist.all_gather(packed, pack(plus))
+        dist.all_gather(scales, scale.reshape(1))
+        values.copy_((unpack(torch.cat(packed)).view(size, -1) * torch.cat(scales).unsqueeze(1)).flatten()[: self.n])
+
+
+print(json.dumps({"torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    what, n, times = line.split()
+    n = int(n)
+    x = torch.sin(torch.arange(n, dtype=torch.float32) + rank)
+    exchange = Compressed(n) if what == "compressed" else dist.all_reduce
+    milliseconds = []
+    for _ in range(int(times)):
+        dist.barrier()
+        begin = time.perf_counter()
+        exchange(x)
+        milliseconds.append(1000 * (time.perf_counter() - begin))
+    print(json.dumps({"milliseconds": milliseconds}), flush=True)
+os._exit(0)

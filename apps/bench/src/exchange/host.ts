@@ -1,0 +1,128 @@
+/** One rank of `bench exchange`: the same floats on all ranks' sides, exchanged in one way or another. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { sign } from "@terse/codecs";
+import { type Group, joinWorld } from "@terse/collectives";
+import { Bits, majority } from "@terse/exchange";
+import { applySigns } from "@terse/native-optimizers";
+import { bytesOnLink, serve } from "../hosts/serve.ts";
+import { Peer } from "../peer.ts";
+
+/** How a vector of floats may become the same on all ranks. */
+export type Way = "f32" | "1-bit" | "gloo f32" | "pytorch f32" | "pytorch compressed";
+
+export interface Times {
+  readonly milliseconds: readonly number[];
+  /** Of ours: elements of the last result that are not what the paper's formula gives for these inputs. */
+  readonly wrong?: number;
+  /** That this rank has sent in one exchange: payload and headers. */
+  readonly bytes?: number;
+  /** That have left by this host's own link in one exchange, all packets counted. */
+  readonly linkBytes?: number | undefined;
+}
+
+const world = await joinWorld();
+const { rank, size } = world;
+let gloo: Peer | undefined;
+let pytorch: Peer | undefined;
+
+/** Element i on a rank: sums of these are exact, and no vote is tied for good. */
+const element = (i: number, rank: number) => ((i * 7 + rank * 5) % 11) - 5;
+
+/** n floats, several pages of one pattern. */
+function vector(n: number): Float32Array {
+  const x = new Float32Array(n);
+  const pattern = Float32Array.from({ length: Math.min(n, 11 * 5957) }, (_, i) => element(i, rank));
+  for (let at = 0; at < n; at += pattern.length) x.set(pattern.subarray(0, n - at), at);
+  return x;
+}
+
+/** What all ranks must have: the mean, or the sign that most gave (zeros and ties are plus). */
+function wanted(i: number, way: Way): number {
+  const all = Array.from({ length: size }, (_, r) => element(i % (11 * 5957), r));
+  if (way === "f32") return Math.fround(all.reduce((sum, x) => sum + x, 0) / size);
+  return all.reduce((sum, x) => sum + (x >= 0 ? 1 : -1), 0) >= 0 ? 1 : -1;
+}
+
+/** x ← the mean, or the majority of signs as ±1. */
+const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<void>> = {
+  f32: (x, group) => group.allReduce(x, "mean"),
+  "1-bit": async (x, group) => {
+    const u = new Bits(x.length);
+    sign.encode(u.signs, x, { zero: "plus" });
+    using elected = await majority(group, u, "plus");
+    applySigns(x, elected.signs, { keep: 0, scale: 1 });
+  },
+};
+
+async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Times> {
+  const input = vector(n);
+  const x = new Float32Array(n);
+  const milliseconds: number[] = [];
+  const before = { own: sent(), link: 0 };
+  for (let i = 0; i < times; i++) {
+    x.set(input);
+    await world.barrier();
+    if (i === 0) Object.assign(before, { own: sent(), link: bytesOnLink() });
+    const began = performance.now();
+    await ways[way](x, world);
+    milliseconds.push(performance.now() - began);
+  }
+  const linkBytes = bytesOnLink();
+  const barriers = (times - 1) * barrierBytes;
+  let wrong = 0;
+  const expected = Float32Array.from({ length: Math.min(n, 11 * 5957) }, (_, i) => wanted(i, way));
+  for (let i = 0; i < n; i++) if (x[i] !== expected[i % expected.length]) wrong++;
+  return {
+    milliseconds,
+    wrong,
+    bytes: (sent() - before.own - barriers) / times,
+    linkBytes: linkBytes === undefined ? undefined : (linkBytes - before.link) / times,
+  };
+}
+
+function sent(): number {
+  const { bytes, headerBytes } = world.sent();
+  return bytes + headerBytes;
+}
+
+/** Most memory that an exchange takes beyond its vector, in bytes a parameter, as the kernel counts this process's pages. */
+async function extraMemory(way: "f32" | "1-bit", n: number): Promise<number> {
+  const x = vector(n);
+  await ways[way](vector(1 << 20), world); // whatever is made once
+  await world.barrier();
+  writeFileSync("/proc/self/clear_refs", "5"); // the peak begins anew
+  const before = pages("VmRSS");
+  await ways[way](x, world);
+  return (pages("VmHWM") - before) / n;
+}
+
+function pages(name: "VmRSS" | "VmHWM"): number {
+  return 1024 * Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(readFileSync("/proc/self/status", "utf8"))![1]);
+}
+
+const sentBefore = sent();
+await world.barrier();
+const barrierBytes = sent() - sentBefore;
+
+await serve({
+  async peers({ program, folder }: { program?: string; folder: string }) {
+    const address = process.env["TERSE_ADDRESS"]!;
+    if (program) gloo = await Peer.startProgram([program, String(rank), String(size), address, folder]);
+    pytorch = await Peer.start("exchange.py", []);
+  },
+
+  async run({ way, n, times }: { way: Way; n: number; times: number }): Promise<Times> {
+    if (way === "gloo f32") return gloo!.ask(`${n} ${times}`);
+    if (way === "pytorch f32") return pytorch!.ask(`all-reduce ${n} ${times}`);
+    if (way === "pytorch compressed") return pytorch!.ask(`compressed ${n} ${times}`);
+    return ours(way, n, times);
+  },
+
+  memory: ({ n }: { n: number }) => extraMemory("1-bit", n),
+
+  async close() {
+    await gloo?.[Symbol.asyncDispose]();
+    await pytorch?.[Symbol.asyncDispose]();
+    await world.close();
+  },
+});
