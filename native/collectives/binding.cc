@@ -16,6 +16,7 @@
 #include "nccl/nccl_communicator.h"
 #include "paced/paced.h"
 #include "reduce.h"
+#include "tcp/tcp.h"
 #include "wire_communicator.h"
 
 namespace terse::collectives {
@@ -76,7 +77,7 @@ public:
     }
 
     explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
-        if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback, gloo and nccl");
+        if (info.Length() < 1 || !info[0].IsExternal()) throw Napi::TypeError::New(env_, "communicators are made by loopback, tcp, gloo, mpi and nccl");
         auto* start = info[0].As<Napi::External<Start>>().Data();
         meets_ = start->meets;
         has_to_connect_ = !start->connects;
@@ -350,7 +351,7 @@ class CollectivesAddon : public Napi::Addon<CollectivesAddon> {
 public:
     CollectivesAddon(Napi::Env env, Napi::Object exports) {
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
-        DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("gloo", &CollectivesAddon::gloo),
+        DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("tcp", &CollectivesAddon::tcp), InstanceMethod("gloo", &CollectivesAddon::gloo),
                               InstanceMethod("ncclStatus", &CollectivesAddon::nccl_status), InstanceMethod("ncclDevice", &CollectivesAddon::nccl_device),
                               InstanceMethod("ncclUniqueId", &CollectivesAddon::nccl_unique_id), InstanceMethod("nccl", &CollectivesAddon::nccl),
                               InstanceMethod("ncclAllocate", &CollectivesAddon::nccl_allocate), InstanceMethod("ncclFree", &CollectivesAddon::nccl_free),
@@ -400,14 +401,20 @@ private:
         return make_paced(std::move(engine), *link.As<Napi::External<std::shared_ptr<Link>>>().Data());
     }
 
-    // gloo(rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
-    Napi::Value gloo(const Napi::CallbackInfo& info) {
+    // tcp(rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
+    Napi::Value tcp(const Napi::CallbackInfo& info) { return listening(info, make_tcp); }
+
+    // gloo(…), alike
+    Napi::Value gloo(const Napi::CallbackInfo& info) { return listening(info, make_gloo); }
+
+    template <typename Make>
+    Napi::Value listening(const Napi::CallbackInfo& info, Make make) {
         const Napi::Env env = info.Env();
         std::unique_ptr<MeetingEngine> engine;
         try {
-            engine = make_gloo(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]));
+            engine = make(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]));
         } catch (const std::exception& error) {
-            throw Napi::Error::New(env, "Gloo cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
+            throw Napi::Error::New(env, "this rank cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
         }
         if (!engine) throw Napi::Error::New(env, "this build has no Gloo");
         return meeting(env, std::move(engine), info[5], seconds(info[3]));

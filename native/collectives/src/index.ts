@@ -108,6 +108,24 @@ interface Collectives {
     faults: readonly NativeFault[],
     links: readonly NativeLink[],
   ): Communicator[];
+  tcp(
+    rank: number,
+    size: number,
+    address: string,
+    timeoutSeconds: number,
+    connectSeconds: number,
+    link: NativeLink | undefined,
+    silenceSeconds: number,
+  ): [Communicator, Uint8Array[]];
+  tcp(
+    rank: number,
+    size: number,
+    address: string,
+    timeoutSeconds: number,
+    connectSeconds: number,
+    link: NativeLink | undefined,
+    silenceSeconds: number,
+  ): [Communicator, Uint8Array[]];
   gloo(
     rank: number,
     size: number,

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { collectives, type MpiPlace } from "@terse/native-collectives";
 import { chooseAddress } from "./address.ts";
-import { GlooWorld } from "./engines/gloo.ts";
 import { loopback } from "./engines/loopback.ts";
 import { MpiWorld } from "./engines/mpi.ts";
 import { type NcclOptions, NcclWorld } from "./engines/nccl.ts";
 import type { RendezvousWorld, WorldMeeting } from "./engines/rendezvous-world.ts";
+import { SocketWorld } from "./engines/sockets.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
@@ -16,8 +16,8 @@ import { protocolVersion } from "./rendezvous/protocol.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
 export interface JoinOptions {
-  /** gloo moves memory of the CPU over TCP, mpi by MPI's messages, nccl that of GPUs. Default: TERSE_ENGINE, else gloo. */
-  engine?: "gloo" | "mpi" | "nccl" | undefined;
+  /** tcp and gloo move memory of the CPU over TCP, mpi by MPI's messages, nccl that of GPUs. Default: TERSE_ENGINE, else tcp. */
+  engine?: "tcp" | "gloo" | "mpi" | "nccl" | undefined;
   /** For the engine nccl. */
   nccl?: NcclOptions;
   env?: NodeJS.ProcessEnv;
@@ -42,14 +42,14 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
   const { rendezvous, epoch } = environment;
   const { deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
-  const engine = options.engine ?? environment.engine ?? "gloo";
+  const engine = options.engine ?? environment.engine ?? "tcp";
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
-  if (engine !== "gloo" && engine !== "mpi" && engine !== "nccl")
-    throw new TypeError(`there is no engine ${engine}; there are gloo, mpi and nccl`);
+  if (engine !== "tcp" && engine !== "gloo" && engine !== "mpi" && engine !== "nccl")
+    throw new TypeError(`there is no engine ${engine}; there are tcp, gloo, mpi and nccl`);
   const device = options.nccl?.device ?? environment.localRank;
   const ncclOptions = { ...options.nccl, device, timeoutSeconds, deadlineSeconds };
   if (engine === "nccl" && emulateLink)
-    throw new TypeError("a link can be emulated for the engines gloo and mpi; NCCL sends its bytes itself");
+    throw new TypeError("a link can be emulated for the engines tcp, gloo and mpi; NCCL sends its bytes itself");
   const isAlone = environment.launcher !== undefined && environment.size === 1 && !rendezvous;
   const mpi = engine === "mpi" && !isAlone ? await startMpi(deadlineSeconds) : undefined;
   // An MPI job may have been started by something that leaves no names: MPI knows.
@@ -60,7 +60,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   }
   if (size === 1 && !rendezvous) return loopback(1, { timeoutSeconds })[0]!;
   if (engine === "gloo" && !collectives().hasGloo)
-    throw new RendezvousError("this build has no Gloo, which several processes need; `./terse setup` brings it");
+    throw new RendezvousError("this build has no Gloo: `./terse setup` brings it, and the engine tcp needs none");
 
   const wantedAddress = options.address ?? environment.address;
   const {
@@ -93,11 +93,11 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
     if (engine === "nccl") {
       world = new NcclWorld(client, ncclOptions, leave);
-    } else if (mpi) {
+    } else if (engine === "mpi") {
       world = new MpiWorld(client, { timeoutSeconds, emulateLink }, leave);
     } else {
       const address = await chooseAddress(wantedAddress, client.localAddress);
-      world = new GlooWorld(client, { address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
+      world = new SocketWorld(client, { engine, address, timeoutSeconds, deadlineSeconds, emulateLink }, leave);
     }
     const members = Array.from({ length: size }, (_, each) => each);
     group = new NativeGroup(await world.open("world", members), world, "world", members);

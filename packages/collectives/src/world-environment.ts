@@ -124,8 +124,8 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
       given && env["TORCHELASTIC_USE_AGENT_STORE"] === "True"
         ? `terse/${env["TORCHELASTIC_RUN_ID"] ?? ""}/attempt ${epoch}`
         : undefined,
-    engine: env["TERSE_ENGINE"] || undefined,
     address: env["TERSE_ADDRESS"] || undefined,
+    engine: env["TERSE_ENGINE"] || undefined,
     emulateLink: env["TERSE_EMULATE_LINK"] ? emulatedLink(env["TERSE_EMULATE_LINK"]) : undefined,
   };
 }

@@ -5,7 +5,9 @@ import { RendezvousError } from "../errors.ts";
 import { type Link, openLink } from "../link.ts";
 import { type Contact, RendezvousWorld, type WorldMeeting } from "./rendezvous-world.ts";
 
-export interface GlooOptions {
+export interface SocketOptions {
+  /** Our own transport, or Gloo's. */
+  engine: "tcp" | "gloo";
   /** Numeric address of this machine that the other ranks reach. */
   address: string;
   /** An operation that has not finished after so long fails. */
@@ -16,21 +18,22 @@ export interface GlooOptions {
   emulateLink: Link | undefined;
 }
 
-interface GlooContact extends Contact {
+interface SocketContact extends Contact {
   address: string;
   host: string;
 }
 
-/** One rank's world over Gloo. The rendezvous carries addresses, and tells why a group is over. */
-export class GlooWorld extends RendezvousWorld {
-  readonly engine = "gloo";
+/** One rank's world over TCP. The rendezvous carries addresses, and tells why a group is over. */
+export class SocketWorld extends RendezvousWorld {
+  readonly engine: "tcp" | "gloo";
   readonly emulatedLink: Link | undefined;
-  readonly #options: GlooOptions;
+  readonly #options: SocketOptions;
   readonly #link: NativeLink | undefined;
 
   /** `leave` is called once, when the world's group is closed. */
-  constructor(meeting: WorldMeeting, options: GlooOptions, leave: () => Promise<void>) {
+  constructor(meeting: WorldMeeting, options: SocketOptions, leave: () => Promise<void>) {
     super(meeting, leave);
+    this.engine = options.engine;
     this.emulatedLink = options.emulateLink;
     this.#options = options;
     this.#link = options.emulateLink && openLink(options.emulateLink);
@@ -41,9 +44,9 @@ export class GlooWorld extends RendezvousWorld {
     const { address, timeoutSeconds, deadlineSeconds } = this.#options;
     if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], [])[0]!;
     // Gloo takes whoever comes first for the rank that it listens for: its ports open only when all are here to take them.
-    if (name === "world") await this.meeting.gather(`${name}/here`, members, null);
+    if (this.engine === "gloo" && name === "world") await this.meeting.gather(`${name}/here`, members, null);
     const place = members.indexOf(this.meeting.rank);
-    const [native, blobs] = collectives().gloo(
+    const [native, blobs] = collectives()[this.engine](
       place,
       members.length,
       address,
@@ -52,14 +55,14 @@ export class GlooWorld extends RendezvousWorld {
       this.#link,
       this.meeting.silenceSeconds,
     );
-    const contacts = blobs.map((blob): GlooContact => {
+    const contacts = blobs.map((blob): SocketContact => {
       return { blob: Buffer.from(blob).toString("base64"), address, host: hostname() };
     });
     return this.connect(native, name, members, contacts, (peers) => checkContacts(peers, place, members));
   }
 }
 
-function checkContacts(peers: readonly GlooContact[], place: number, members: readonly number[]): void {
+function checkContacts(peers: readonly SocketContact[], place: number, members: readonly number[]): void {
   const mine = peers[place]!;
   peers.forEach((peer, at) => {
     const unreachable = isLoopbackAddress(peer.address) && peer.host !== mine.host;

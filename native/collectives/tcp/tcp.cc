@@ -1,0 +1,540 @@
+// Two connections between two ranks: one for collectives, one for send and recv. On each, what one side sends on its two slots is one
+// stream of bytes, and the other side posts receives in the same order (message.h): so a receiver just reads into the memory that is
+// posted, and nothing is said on the wire beyond it. Only what goes on an even slot, whose length the receiver does not know, has its
+// length before it, 4 bytes.
+//
+// No thread of its own: whoever waits for a transfer moves all transfers of its lane forward until that one is done. So bytes
+// are read where they are used next, and no thread wakes another one for them.
+//
+// Connecting: the higher rank calls the lower one and says who it is, with the secret that this peer was told through the rendezvous.
+// A stranger who connects is dropped, and costs nobody anything.
+//
+//   0        4      8      12                       28
+//   | magic  | rank | lane | secret of the listener |       → the listener answers with one byte
+#include "tcp.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace terse::collectives {
+namespace {
+
+constexpr int lanes = 2;
+constexpr uint32_t hello_magic = 0x48535254;  // "TRSH"
+constexpr size_t secret_bytes = 16, hello_bytes = 12 + secret_bytes;
+constexpr size_t most_strangers = 256;       // connections that have not said who they are
+constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
+constexpr size_t lazy_bytes = 256 << 10;      // a receive of more is not woken for less
+
+class Descriptor {
+public:
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+
+private:
+    int fd_;
+};
+
+// Ends a poll, from any thread. Rung for good when everything is over.
+class Bell {
+public:
+    Bell() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        if (!event_) throw std::runtime_error("no file descriptor is left");
+    }
+    void ring() const noexcept { eventfd_write(event_.get(), 1); }
+    void answer() const noexcept {
+        eventfd_t count;
+        eventfd_read(event_.get(), &count);
+    }
+    pollfd ears() const { return {event_.get(), POLLIN, 0}; }
+
+private:
+    Descriptor event_;
+};
+
+std::string words(int error) { return std::strerror(error); }
+
+// Milliseconds to wait, for poll: not less than what is left, or it would not be a timeout.
+int until(Clock::time_point deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+struct Address {
+    sockaddr_storage place{};
+    uint8_t secret[secret_bytes] = {};
+
+    socklen_t length() const { return place.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
+    const sockaddr* name() const { return reinterpret_cast<const sockaddr*>(&place); }
+    in_port_t& port() { return place.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place).sin6_port : reinterpret_cast<sockaddr_in&>(place).sin_port; }
+
+    std::string bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+    static Address of(const std::string& bytes) {
+        Address address;
+        std::memcpy(static_cast<void*>(&address), bytes.data(), std::min(sizeof address, bytes.size()));
+        return address;
+    }
+};
+
+Address numeric(const std::string& text) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+    if (const int error = getaddrinfo(text.c_str(), "0", &hints, &found)) throw std::runtime_error(gai_strerror(error));
+    Address address;
+    std::memcpy(&address.place, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return address;
+}
+
+bool same_secret(const uint8_t* a, const uint8_t* b) {  // in constant time
+    unsigned difference = 0;
+    for (size_t i = 0; i < secret_bytes; i++) difference |= a[i] ^ b[i];
+    return difference == 0;
+}
+
+// One send or receive, in its connection's queue until it is done.
+struct Item {
+    uint8_t* data;
+    size_t bytes;       // to move; of a receive of unknown length, the room
+    bool framed;        // its length goes before it
+    uint8_t length[4];  // that length
+    size_t moved = 0;   // of length and data together
+    bool done = false;
+
+    size_t before() const { return framed ? sizeof length : 0; }
+};
+
+class Tcp;
+struct Pump;
+
+// One direction of a connection: what is still to move, and why nothing moves any more.
+struct Stream {
+    int fd = -1;
+    bool sends = false;
+    Pump* pump = nullptr;
+    std::deque<Item*> queue;
+    std::string broken;
+    size_t lazy = 1;  // SO_RCVLOWAT as it is set
+
+    bool advance();
+    bool wants() const { return !queue.empty() && broken.empty(); }
+
+private:
+    ssize_t step(Item& item);
+    bool announced(Item& item);
+};
+
+// The streams that one thread moves forward while it waits.
+struct Pump {
+    std::mutex mutex;
+    Bell bell;
+    std::vector<Stream*> streams;
+    bool waiting = false;  // its thread polls: what is added must be polled too
+};
+
+// Moves what can be moved now; whether anything was.
+bool Stream::advance() {
+    size_t budget = turn_bytes;
+    bool any = false;
+    while (wants() && budget > 0) {
+        Item& item = *queue.front();
+        const ssize_t moved = step(item);
+        if (moved == 0) break;
+        if (moved < 0) {
+            broken = sends || moved == -1 ? words(errno) : "closed by the other side";
+            break;
+        }
+        any = true;
+        budget -= std::min(budget, static_cast<size_t>(moved));
+        item.moved += moved;
+        if (!sends && item.framed && item.moved == sizeof item.length && !announced(item)) break;
+        if (item.moved == item.before() + item.bytes) {
+            item.done = true;
+            queue.pop_front();
+        }
+    }
+    return any;
+}
+
+// The header's own length has arrived.
+bool Stream::announced(Item& item) {
+    uint32_t bytes;
+    std::memcpy(&bytes, item.length, sizeof bytes);
+    if (bytes <= item.bytes) {
+        item.bytes = bytes;
+        return true;
+    }
+    broken = "what it sends does not begin like a message";
+    return false;
+}
+
+// Bytes moved, 0 when none can be, −1 with errno, −2 at the end of the stream.
+ssize_t Stream::step(Item& item) {
+    const size_t before = item.before();
+    iovec vectors[2];
+    int count = 0;
+    if (item.moved < before) vectors[count++] = {item.length + item.moved, before - item.moved};
+    const bool body = sends || item.moved >= before;  // how long a received one is, its length says first
+    const size_t at = item.moved > before ? item.moved - before : 0;
+    if (body && item.bytes > at) vectors[count++] = {item.data + at, std::min(item.bytes - at, turn_bytes)};
+    msghdr message{};
+    message.msg_iov = vectors;
+    message.msg_iovlen = count;
+    if (!sends) {
+        const size_t left = item.bytes - at, lazily = body && left >= 2 * lazy_bytes ? lazy_bytes : 1;
+        if (lazily != lazy) {
+            const int value = static_cast<int>(lazily);
+            if (setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value) == 0) lazy = lazily;
+        }
+    }
+    for (;;) {
+        const ssize_t moved = sends ? sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) : recvmsg(fd, &message, MSG_DONTWAIT);
+        if (moved > 0) return moved;
+        if (moved == 0) return -2;
+        if (errno == EINTR) continue;
+        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+    }
+}
+
+class TcpTransfer final : public Transfer {
+public:
+    TcpTransfer(Tcp& engine, int peer, Stream& stream, void* data, size_t bytes, bool framed);
+    ~TcpTransfer() override;
+    void wait(Clock::time_point deadline) override;
+    void interrupt() noexcept override {
+        interrupted_ = true;
+        stream_.pump->bell.ring();
+    }
+
+private:
+    Tcp& engine_;
+    const int peer_;
+    Stream& stream_;
+    Item item_;
+    std::atomic<bool> interrupted_{false};
+};
+
+class Tcp final : public MeetingEngine {
+public:
+    Tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
+        : MeetingEngine(rank, size), connect_timeout_(connect_timeout), silence_(silence), here_(numeric(address)) {
+        listener_ = Descriptor(socket(here_.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        socklen_t length = here_.length();
+        if (!listener_ || bind(listener_.get(), here_.name(), length) != 0 || listen(listener_.get(), SOMAXCONN) != 0 ||
+            getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here_.place), &length) != 0)
+            throw std::runtime_error(words(errno));
+        mine_.resize(size, here_);
+        for (Address& each : mine_)
+            if (getrandom(each.secret, sizeof each.secret, 0) != sizeof each.secret) throw std::runtime_error(words(errno));
+
+        connections_.resize(size);
+        for (int peer = 0; peer < size; peer++) {
+            if (peer == rank) continue;
+            for (int lane = 0; lane < lanes; lane++)
+                for (const bool sends : {false, true}) {
+                    Stream& stream = connections_[peer][lane].streams[sends];
+                    stream.sends = sends;
+                    if (lane == 1) direct_.emplace_back();  // the threads of send and recv wait for one direction each
+                    stream.pump = lane == 0 ? &collective_ : &direct_.back();
+                    stream.pump->streams.push_back(&stream);
+                }
+        }
+    }
+    ~Tcp() override { release(); }
+
+    std::vector<std::string> addresses() const override {
+        std::vector<std::string> all;
+        for (int peer = 0; peer < size; peer++) all.push_back(peer == rank ? std::string() : mine_[peer].bytes());
+        return all;
+    }
+    void set_peers(std::vector<std::string> addresses) override {
+        for (const std::string& bytes : addresses) peers_.push_back(Address::of(bytes));
+    }
+
+    bool connect(Clock::time_point deadline) override;
+
+    std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
+        return std::make_unique<TcpTransfer>(*this, peer, stream(peer, slot, true), const_cast<void*>(data), bytes, !is_exact(slot));
+    }
+    std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
+        return std::make_unique<TcpTransfer>(*this, peer, stream(peer, slot, false), data, room, !is_exact(slot));
+    }
+
+    void abort() noexcept override {
+        aborted_ = true;
+        collective_.bell.ring();
+        for (const Pump& pump : direct_) pump.bell.ring();
+    }
+
+    void disconnect() noexcept override {
+        std::lock_guard lock(closing_);
+        for (auto& lanes_of_peer : connections_)
+            for (Connection& connection : lanes_of_peer)
+                if (connection.socket) shutdown(connection.socket.get(), SHUT_RDWR);
+    }
+
+    void release() noexcept override {
+        std::lock_guard lock(closing_);
+        for (auto& lanes_of_peer : connections_)
+            for (Connection& connection : lanes_of_peer) connection.socket = Descriptor();
+        listener_ = Descriptor();
+    }
+
+    bool aborted() const { return aborted_; }
+
+private:
+    struct Connection {
+        Descriptor socket;
+        std::array<Stream, 2> streams;  // [sends]
+    };
+
+    // A connection that is being made: by a stranger who has not said yet who it is, or by this rank.
+    struct Caller {
+        Descriptor socket;
+        int peer = -1, lane = 0;  // of this rank's own calls
+        bool called = false;      // the kernel has connected, and the hello has left
+        size_t heard = 0;
+        uint8_t hello[hello_bytes] = {};
+        Clock::time_point since = Clock::now();
+    };
+
+    Stream& stream(int peer, uint32_t slot, bool sends) { return connections_[peer][is_direct(slot)].streams[sends]; }
+
+    Caller call(int peer, int lane) const;
+    bool greet(Caller& caller) const;
+    bool hear(Caller& caller);
+    void settle(Descriptor socket, int peer, int lane);
+    void give_up_when_silent(int fd) const;
+    [[noreturn]] void refuse(int peer, const std::string& why) const {
+        throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + why + ")");
+    }
+
+    const Clock::duration connect_timeout_, silence_;
+    Address here_;
+    Descriptor listener_;
+    std::vector<Address> mine_, peers_;  // [peer]: what this rank told it; what it told this rank
+    std::vector<std::array<Connection, lanes>> connections_;
+    Pump collective_;
+    std::deque<Pump> direct_;  // per peer and direction
+    std::mutex closing_;
+    std::atomic<bool> aborted_{false};
+};
+
+// --- Connecting ---
+
+// To every lower rank both lanes; from every higher one.
+bool Tcp::connect(Clock::time_point deadline) {
+    deadline = std::min(deadline, Clock::now() + connect_timeout_);
+    std::deque<Caller> callers;
+    int missing = lanes * (size - 1);
+    for (int peer = 0; peer < rank; peer++)
+        for (int lane = 0; lane < lanes; lane++) callers.push_back(call(peer, lane));
+
+    std::vector<pollfd> polled;
+    while (missing > 0) {
+        polled = {collective_.bell.ears(), {listener_.get(), POLLIN, 0}};
+        for (const Caller& caller : callers) polled.push_back({caller.socket.get(), static_cast<short>(caller.peer >= 0 && !caller.called ? POLLOUT : POLLIN), 0});
+        const int ready = poll(polled.data(), polled.size(), until(deadline));
+        if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
+        if (ready == 0 && Clock::now() >= deadline) {
+            int absent = -1;
+            for (int peer = size - 1; peer >= 0; peer--)
+                if (peer != rank && !(connections_[peer][0].socket && connections_[peer][1].socket)) absent = peer;
+            refuse(absent, "it did not come in time");
+        }
+        for (size_t i = callers.size(); i-- > 0;) {
+            if (polled[i + 2].revents == 0) continue;
+            Caller& caller = callers[i];
+            const bool keep = caller.peer >= 0 ? greet(caller) : hear(caller);
+            if (keep) continue;
+            if (caller.socket) {  // it is one of ours now
+                settle(std::move(caller.socket), caller.peer, caller.lane);
+                missing--;
+            }
+            callers.erase(callers.begin() + i);
+        }
+        if (polled[1].revents == 0) continue;
+        for (;;) {
+            Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+            if (!socket) break;
+            callers.emplace_back();
+            callers.back().socket = std::move(socket);
+        }
+        // Who says nothing makes room for who comes later.
+        const auto strangers = std::count_if(callers.begin(), callers.end(), [](const Caller& each) { return each.peer < 0; });
+        for (auto excess = strangers - static_cast<ptrdiff_t>(most_strangers); excess > 0; excess--)
+            callers.erase(std::find_if(callers.begin(), callers.end(), [](const Caller& each) { return each.peer < 0; }));
+    }
+    std::lock_guard lock(closing_);
+    listener_ = Descriptor();
+    return false;
+}
+
+Tcp::Caller Tcp::call(int peer, int lane) const {
+    Caller caller;
+    caller.peer = peer;
+    caller.lane = lane;
+    const Address& there = peers_[peer];
+    caller.socket = Descriptor(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!caller.socket) refuse(peer, words(errno));
+    Address from = here_;  // the interface that was chosen is the one that is used
+    from.port() = 0;
+    if (bind(caller.socket.get(), from.name(), from.length()) != 0) refuse(peer, words(errno));
+    if (::connect(caller.socket.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(peer, words(errno));
+    return caller;
+}
+
+// A call of this rank goes on: the kernel has connected, or the listener has answered. False when it is through.
+bool Tcp::greet(Caller& caller) const {
+    const int fd = caller.socket.get();
+    if (!caller.called) {
+        int error = 0;
+        socklen_t length = sizeof error;
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+        if (error != 0) refuse(caller.peer, words(error));
+        const uint32_t words_of_hello[3] = {hello_magic, static_cast<uint32_t>(rank), static_cast<uint32_t>(caller.lane)};
+        uint8_t hello[hello_bytes];
+        std::memcpy(hello, words_of_hello, 12);
+        std::memcpy(hello + 12, peers_[caller.peer].secret, secret_bytes);
+        if (::send(fd, hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello)) refuse(caller.peer, words(errno));
+        caller.called = true;
+        return true;
+    }
+    uint8_t answer;
+    const ssize_t got = ::recv(fd, &answer, 1, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (got != 1) refuse(caller.peer, got == 0 ? "it closed the connection" : words(errno));
+    return false;
+}
+
+// Somebody who called says something. False when it is known, then with its socket, or dropped, then without.
+bool Tcp::hear(Caller& caller) {
+    const ssize_t got = ::recv(caller.socket.get(), caller.hello + caller.heard, hello_bytes - caller.heard, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (got > 0 && (caller.heard += got) < hello_bytes) return true;
+    uint32_t said[3];
+    std::memcpy(said, caller.hello, sizeof said);
+    const auto [magic, who, lane] = std::to_array(said);
+    const bool known = got > 0 && magic == hello_magic && who < static_cast<uint32_t>(size) && static_cast<int>(who) > rank && lane < lanes &&
+                       same_secret(caller.hello + 12, mine_[who].secret) && !connections_[who][lane].socket;
+    const uint8_t welcome = 1;
+    if (!known || ::send(caller.socket.get(), &welcome, 1, MSG_NOSIGNAL) != 1) {
+        caller.socket = Descriptor();
+        return false;
+    }
+    caller.peer = static_cast<int>(who);
+    caller.lane = static_cast<int>(lane);
+    return false;
+}
+
+void Tcp::settle(Descriptor socket, int peer, int lane) {
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    give_up_when_silent(socket.get());
+    std::lock_guard lock(closing_);
+    Connection& connection = connections_[peer][lane];
+    connection.socket = std::move(socket);
+    for (Stream& each : connection.streams) {
+        std::lock_guard pump(each.pump->mutex);
+        each.fd = connection.socket.get();
+    }
+}
+
+// The kernel ends a connection whose other side has acknowledged nothing for so long, whether this side sends or only waits. A
+// little earlier than the rendezvous would call that rank lost: all of it, with the question of who is to blame, takes no longer.
+void Tcp::give_up_when_silent(int fd) const {
+    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence_).count() * 4 / 5;
+    const int milliseconds = static_cast<int>(std::clamp<int64_t>(most, 4000, 1 << 30));
+    const int on = 1, idle = milliseconds / 2000, interval = std::max(1, milliseconds / 10000);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
+// --- Transfers ---
+
+TcpTransfer::TcpTransfer(Tcp& engine, int peer, Stream& stream, void* data, size_t bytes, bool framed)
+    : engine_(engine), peer_(peer), stream_(stream), item_{static_cast<uint8_t*>(data), bytes, framed, {}} {
+    const uint32_t length = static_cast<uint32_t>(bytes);
+    std::memcpy(item_.length, &length, sizeof length);
+    std::lock_guard lock(stream_.pump->mutex);
+    item_.done = !framed && bytes == 0;
+    if (item_.done) return;
+    stream_.queue.push_back(&item_);
+    if (!stream_.sends) return;
+    if (stream_.queue.size() == 1) stream_.advance();  // mostly all of it fits into the kernel's buffer
+    if (!item_.done && stream_.pump->waiting) stream_.pump->bell.ring();
+}
+
+TcpTransfer::~TcpTransfer() {
+    std::lock_guard lock(stream_.pump->mutex);
+    if (item_.done) return;
+    std::erase(stream_.queue, &item_);
+    // Half of it is on its way: what comes after would not be understood.
+    if (item_.moved > 0 && stream_.broken.empty()) stream_.broken = "a transfer was given up in the middle";
+}
+
+void TcpTransfer::wait(Clock::time_point deadline) {
+    Pump& pump = *stream_.pump;
+    std::vector<pollfd> polled;
+    std::unique_lock lock(pump.mutex);
+    for (;;) {
+        bool moving = true;
+        while (!item_.done && moving) {
+            moving = false;
+            for (Stream* each : pump.streams) moving |= each->wants() && each->advance();
+        }
+        if (item_.done) return;
+        if (engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
+        if (interrupted_.exchange(false)) throw Failure(Reason::aborted, -1, "interrupted");
+        if (!stream_.broken.empty()) throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + stream_.broken + ")");
+        if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
+
+        polled = {pump.bell.ears()};
+        for (const Stream* each : pump.streams)
+            if (each->wants()) polled.push_back({each->fd, static_cast<short>(each->sends ? POLLOUT : POLLIN), 0});
+        pump.waiting = true;
+        lock.unlock();
+        poll(polled.data(), polled.size(), until(deadline));
+        lock.lock();
+        pump.waiting = false;
+        if (polled[0].revents != 0) pump.bell.answer();
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<MeetingEngine> make_tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
+    return std::make_unique<Tcp>(rank, size, address, connect_timeout, silence);
+}
+
+}  // namespace terse::collectives
