@@ -68,7 +68,10 @@ public:
     Bell() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
         if (!event_) throw std::runtime_error("no file descriptor is left");
     }
-    void ring() const noexcept { eventfd_write(event_.get(), 1); }
+    void ring() const noexcept {
+        if (event_) eventfd_write(event_.get(), 1);
+    }
+    void remove() noexcept { event_ = Descriptor(); }  // nobody listens any more
     void answer() const noexcept {
         eventfd_t count;
         eventfd_read(event_.get(), &count);
@@ -290,6 +293,7 @@ public:
 
     void abort() noexcept override {
         aborted_ = true;
+        std::lock_guard lock(closing_);
         collective_.bell.ring();
         for (const Pump& pump : direct_) pump.bell.ring();
     }
@@ -306,6 +310,8 @@ public:
         for (auto& lanes_of_peer : connections_)
             for (Connection& connection : lanes_of_peer) connection.socket = Descriptor();
         listener_ = Descriptor();
+        collective_.bell.remove();
+        for (Pump& pump : direct_) pump.bell.remove();
     }
 
     bool aborted() const { return aborted_; }
