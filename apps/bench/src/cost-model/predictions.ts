@@ -1,7 +1,7 @@
 /** The picture of a run: what each exchange took, by what the model said it would; the band is 15 % to either side. */
 import type { Measurement } from "../measurement.ts";
 
-const [width, height, left, right, top, bottom] = [640, 460, 64, 24, 64, 52];
+const [width, height, left, right, top, bottom] = [660, 460, 64, 44, 64, 52];
 const colours = ["#d1242f", "#0969da", "#1a7f37", "#9a6700", "#8250df", "#57606a"];
 const band = 0.15;
 
@@ -38,7 +38,7 @@ export function predictions(measurements: readonly Measurement[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
 <style>.grid{stroke:#d0d7de;fill:none}.same{stroke:#57606a;fill:none}.band{stroke:#57606a;fill:none;stroke-dasharray:4 3}circle{fill-opacity:.75}text{fill:#1f2328}.axis{fill:#57606a}</style>
 <rect width="${width}" height="${height}" fill="#fff"/>
-<text x="${left}" y="22">one exchange of 2 or 4 ranks: what it took, by what the model said; dashed: 15 % more and less</text>
+<text x="${left}" y="22">what an exchange of 2 to 4 ranks took, by what was predicted; dashed: 15 % to either side</text>
 ${legend.join("\n")}
 ${grid.join("\n")}
 <clipPath id="inside"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>

@@ -14,8 +14,8 @@ export function report(measurements: readonly Measurement[], machine: string): s
     [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
   return `# What an exchange takes, predicted and measured
 
-Written by \`./terse bench cost-model --record\`. ${machine}. Ranks are in one process, over \`loopback\` and over Gloo, with a link each
-that is emulated; α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Times are medians.
+Written by \`./terse bench cost-model --record\`. ${machine}. Ranks are in one process, over \`loopback\` and over Gloo, with a link
+each that is emulated; α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Times are medians.
 
 ![Each exchange's time by what was predicted; nearly all lie on the diagonal.](cost-model.svg)
 
