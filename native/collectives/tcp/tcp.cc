@@ -515,12 +515,12 @@ void TcpTransfer::wait(Clock::time_point deadline) {
     std::unique_lock lock(pump.mutex);
     for (;;) {
         bool moving = true;
-        while (!item_.done && moving) {
+        while (!item_.done && moving && !engine_.aborted()) {
             moving = false;
             for (Stream* each : pump.streams) moving |= each->wants() && each->advance();
         }
-        if (item_.done) return;
         if (engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
+        if (item_.done) return;
         if (interrupted_.exchange(false)) throw Failure(Reason::aborted, -1, "interrupted");
         if (!stream_.broken.empty()) throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + stream_.broken + ")");
         if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");

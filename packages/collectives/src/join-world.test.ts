@@ -124,8 +124,8 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
       joinWorld({ env: env(server, 1), address: "192.0.2.1" }),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    expect((outcomes[1] as PromiseRejectedResult).reason.message).toMatch(/^Gloo cannot listen on 192\.0\.2\.1/);
-    expect((outcomes[0] as PromiseRejectedResult).reason.message).toMatch(/^rank 1 could not join: Gloo cannot listen/);
+    expect((outcomes[1] as PromiseRejectedResult).reason.message).toMatch(/^this rank cannot listen on 192\.0\.2\.1/);
+    expect((outcomes[0] as PromiseRejectedResult).reason.message).toMatch(/^rank 1 could not join: this rank cannot listen/);
   });
 
   it("refuses ranks whose addresses are of different families", async (context) => {
