@@ -6,7 +6,7 @@ import { browserComes, browserRemedy, findBrowser } from "./browser.ts";
 import { compilerVersion, findBuildTools } from "./build-tools.ts";
 import type { Environment } from "./environment.ts";
 import { findGloo } from "./gloo.ts";
-import { findCuda, findNccl } from "./graphics.ts";
+import { askNcclEngine, findCuda, findNccl } from "./graphics.ts";
 import { findLibtorch } from "./libtorch.ts";
 import { findMpi, mpiRemedy } from "./mpi.ts";
 import { addons, buildState } from "./native.ts";
@@ -65,7 +65,7 @@ export async function examine(): Promise<Finding[]> {
     await testPython(),
     testBrowser(),
     testArm(),
-    await nccl(wheels),
+    await nccl(wheels, environment.libtorch?.root),
     await cuda(wheels),
   ];
 }
@@ -249,16 +249,25 @@ function testArm(): Finding {
   }
 }
 
-async function nccl(wheels: readonly string[]): Promise<Finding> {
-  const found = await findNccl(wheels);
+async function nccl(wheels: readonly string[], libtorch: string | undefined): Promise<Finding> {
+  const engine = await askNcclEngine(libtorch);
+  const found = engine?.path ? { path: engine.path, version: engine.version } : await findNccl(wheels);
+  // What the engine itself says, where it is built: there may be a library that it cannot use, or no GPU for it.
+  const note = engine && !engine.available ? `not usable: ${engine.reason}` : undefined;
   if (found === undefined)
     return {
       name: "NCCL",
       state: "without",
-      note: "not here; only GPUs need it",
+      note: process.env["TERSE_NCCL"] && note ? note : "not here; only GPUs need it",
       remedy: "pip install nvidia-nccl-cu13, or sudo apt-get install libnccl2",
     };
-  return { name: "NCCL", state: "ok", version: found.version ?? "", path: found.path };
+  return {
+    name: "NCCL",
+    state: note === undefined ? "ok" : "without",
+    version: found.version ?? "",
+    path: found.path,
+    ...(note && { note }),
+  };
 }
 
 async function cuda(wheels: readonly string[]): Promise<Finding> {

@@ -12,6 +12,7 @@ import { serveRendezvous } from "../rendezvous/server.ts";
 import { FakeNccl } from "./fake-nccl.ts";
 import { DeviceMemory, findNccl, type NcclOptions } from "./nccl.ts";
 import { ncclBytes } from "./nccl-bytes.ts";
+import { tour } from "./nccl-tour.ts";
 
 // A rank each on its own device, in one process: the library and the driver are stand-ins that really move data.
 const fake = new FakeNccl();
@@ -56,6 +57,8 @@ const close = (groups: readonly Group[]) => Promise.all(groups.map((group) => gr
 const errorsOf = async (calls: readonly Promise<unknown>[]) =>
   (await Promise.allSettled(calls)).map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
 
+const tours = async (groups: readonly Group[]) => void (await everywhere(groups, tour));
+
 async function withWorld(
   size: number,
   options: JoinOptions & { of?: (rank: number) => NcclOptions },
@@ -72,85 +75,8 @@ async function withWorld(
   }
 }
 
-/** Every kind of operation once, on memory of the devices, with results that only the right ranks' data give. */
-async function tour(groups: readonly Group[]): Promise<void> {
-  const n = groups.length;
-  await everywhere(groups, async (group, rank) => {
-    const device = async (from: Int32Array) => {
-      const memory = new DeviceMemory(group, from.length, "i32");
-      await memory.write(from);
-      return memory;
-    };
-    const numbers = async (memory: DeviceMemory) => {
-      const to = new Int32Array(memory.length);
-      await memory.read(to);
-      return [...to];
-    };
-    // One piece of memory cut into n parts of 3, in order, or backwards so that they do not lie side by side.
-    const parts = (memory: DeviceMemory, backwards = false) =>
-      Array.from({ length: n }, (_, r) => ({
-        pointer: memory.pointer + 12n * BigInt(backwards ? n - 1 - r : r),
-        length: 3,
-        dtype: "i32" as const,
-        device: memory.device,
-      }));
-    const each = (f: (r: number, i: number) => number) =>
-      Int32Array.from({ length: 3 * n }, (_, at) => f(Math.floor(at / 3), at % 3));
-    const total = (f: (rank: number) => number) => groups.reduce((sum, { rank: each }) => sum + f(each), 0);
-
-    const x = await device(each((r, i) => 100 * r + 10 * rank + i));
-    await group.allReduce(x);
-    expect(await numbers(x)).toEqual([...each((r, i) => total((other) => 100 * r + 10 * other + i))]);
-
-    for (const backwards of [false, true]) {
-      const at = (r: number) => (backwards ? n - 1 - r : r);
-      const scattered = await device(each((place, i) => 100 * at(place) + 10 * rank + i));
-      await group.reduceScatter(parts(scattered, backwards));
-      const mine = (await numbers(scattered)).slice(3 * at(rank), 3 * at(rank) + 3);
-      expect(mine).toEqual([0, 1, 2].map((i) => total((other) => 100 * rank + 10 * other + i)));
-
-      const gathered = await device(each((place, i) => (at(place) === rank ? 10 * rank + i : -1)));
-      await group.allGather(parts(gathered, backwards));
-      expect(await numbers(gathered)).toEqual([...each((place, i) => 10 * at(place) + i)]);
-
-      for (const even of [false, true]) {
-        const [out, into] = [
-          await device(each((place, i) => 100 * rank + 10 * at(place) + i)),
-          await device(each(() => 0)),
-        ];
-        const notes = await group.allToAll(parts(out, backwards), parts(into, backwards), { note: rank + 1, even });
-        expect(notes).toEqual(groups.map((_, r) => r + 1));
-        expect(await numbers(into)).toEqual([...each((place, i) => 100 * at(place) + 10 * rank + i)]);
-        out.free();
-        into.free();
-      }
-      scattered.free();
-      gathered.free();
-    }
-
-    const told = await device(Int32Array.of(rank, 7));
-    await group.broadcast(told, n - 1);
-    expect(await numbers(told)).toEqual([n - 1, 7]);
-
-    const root = await device(each((r, i) => 10 * r + i));
-    await group.scatter(told, 0, rank === 0 ? groups.map(() => told) : undefined);
-    const own = await device(Int32Array.of(rank, rank, rank));
-    await group.gather(own, n - 1, rank === n - 1 ? parts(root) : undefined);
-    if (rank === n - 1) expect(await numbers(root)).toEqual([...each((r) => r)]);
-
-    if (n > 1) {
-      const heard = await device(Int32Array.of(0, 0, 0));
-      await Promise.all([group.recv(heard, (rank + n - 1) % n), group.send(own, (rank + 1) % n)]);
-      expect(await numbers(heard)).toEqual(Array(3).fill((rank + n - 1) % n));
-      heard.free();
-    }
-    await group.barrier();
-    for (const memory of [x, told, root, own]) memory.free();
-  });
-}
-
 describe("memory of a device", () => {
-  it.each([1, 2, 3, 4])("goes through every operation, %i ranks", (n) => withWorld(n, {}, tour));
+  it.each([1, 2, 3, 4])("goes through every operation, %i ranks", (n) => withWorld(n, {}, tours));
 
   it("is that of this rank's device, and of one place in one operation", () =>
     withWorld(2, {}, async (groups) => {
@@ -267,7 +193,7 @@ describe("packed fields", () => {
 describe("a group over NCCL", () => {
   it.each([0, 1, 2, 7])("waits for calls that are in progress, %i times each", (progress) => {
     const library = fake.build({ progress });
-    return withWorld(3, { of: () => library }, tour);
+    return withWorld(3, { of: () => library }, tours);
   });
 
   it.each([21800, 21903, 22203, 22403, 22505, 22606, 22705, 22809, 22907, 23007, 23102])(
@@ -286,7 +212,7 @@ describe("a group over NCCL", () => {
     const absent = ["ncclAlltoAll", "ncclMemAlloc", "ncclMemFree", "ncclCommRegister", "ncclCommDeregister"];
     const library = fake.build({ version: 21805, without: absent });
     expect(findNccl(library)).toMatchObject({ available: true, version: "2.18.5", absent });
-    return withWorld(3, { of: () => library }, tour);
+    return withWorld(3, { of: () => library }, tours);
   });
 
   it("ends at the deadline when a rank does not come, on every rank, and leaves memory as it was", () =>
@@ -368,7 +294,7 @@ describe("joining a world over NCCL", () => {
   it("of one needs no rendezvous", async () => {
     await using group = await joinWorld({ env: {}, engine: "nccl", nccl: usual });
     expect([group.engine, group.size]).toEqual(["nccl", 1]);
-    await tour([group]);
+    await tour(group);
   });
 
   it("says why the library or the driver is not there", async () => {
