@@ -8,7 +8,7 @@ import { type ChosenSchemes, standardSchemes } from "./chosen.ts";
 import { adjacent, join } from "./join.ts";
 import { noteOf, type RefusalReason, throwRefusal } from "./refusal.ts";
 import { carrySums, type SumRequest, type Sums, sumsOf } from "./sums.ts";
-import { takeTurn } from "./turns.ts";
+import { inTurn, takeTurn } from "./turns.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
 
 /** What a vote without a majority becomes. `alternate` is resolved to plus or minus by the step, before it comes here. */
@@ -89,6 +89,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
     waiting = [];
     const outcomes: (() => void)[] = [];
     const mine = takeTurn(group);
+    const back = gather === group ? group : inTurn(gather, mine.othersOver);
     try {
       // What would only stand in the queue gets its signs ready meanwhile.
       if (!mine.free) for (const request of turn) if (request.kind === "vote") request.u.fill();
@@ -97,7 +98,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       const kinds = byScheme(turn);
       for (const [i, requests] of kinds.entries()) {
         const sent = i + 1 === kinds.length ? mine.end : () => {};
-        outcomes.push(...(await carry(requests, sent)));
+        outcomes.push(...(await carry(requests, back, sent)));
       }
       if (withheld) held.push(...outcomes);
       else for (const outcome of outcomes) outcome();
@@ -105,13 +106,13 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       for (const request of turn) request.failed(error);
       throw error;
     } finally {
-      mine.end();
+      mine.over();
       scheduled = false;
       if (waiting.length > 0) schedule();
     }
   }
 
-  async function carry(requests: readonly Request[], sent: () => void): Promise<(() => void)[]> {
+  async function carry(requests: readonly Request[], gather: Group, sent: () => void): Promise<(() => void)[]> {
     const [first] = requests;
     if (first!.kind === "mean") {
       const asked = requests.filter((request) => request.kind === "mean");

@@ -181,6 +181,33 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
     }
   });
 
+  it("hand the first to the wire before the next gets ready", async () => {
+    const [happened] = await onRanks(2, async (group) => {
+      const log: string[] = [];
+      const inner = lionCub() as Algorithm;
+      const algorithm: Algorithm = {
+        ...inner,
+        step: (...given) => {
+          log.push("ready");
+          return inner.step(...given);
+        },
+      };
+      const up = group.allToAll.bind(group);
+      group.allToAll = (...given) => {
+        log.push("on the wire");
+        return up(...given);
+      };
+      const model = new Chain();
+      const arena = new Arena(model);
+      await using optimizer = new Optimizer(arena, group, { algorithm, bucket: 64, ...clipped });
+      await model.loss(input(group.rank, 0, 0), []).backward();
+      await optimizer.step({ lr: 0.01 });
+      return log;
+    });
+    expect(happened!.length).toBeGreaterThanOrEqual(2 * layers);
+    expect(happened).toEqual(happened!.map((_, i) => (i % 2 === 0 ? "ready" : "on the wire")));
+  });
+
   it("refuse a step together when one of them is not finite, and change nothing", async () => {
     const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.POSITIVE_INFINITY : 1);
     await expect(train({ ...clipped, ranks: 3, algorithm: lionCub(), poison })).rejects.toThrow(

@@ -60,7 +60,7 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
           const { chunks: pieces, mine, ballots, arrived } = next!;
           using _ = ballots;
           next = k + 1 < chunks.length ? leave(chunks[k + 1]!) : undefined;
-          if (!next && gather !== group) sent();
+          if (k + 2 >= chunks.length && gather !== group) sent(); // the last chunk has left
 
           checkNotes(await arrived);
           const here = pieces.map((of) => signsOf(of[rank]!, mine));

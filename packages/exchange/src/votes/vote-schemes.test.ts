@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   allToAll,
+  Bits,
   count,
   hierarchical,
   majorityCost,
@@ -67,6 +68,32 @@ describe("vote schemes", () => {
     );
     for (const error of errors)
       expect(String(error)).toContain("4 ranks of 1 bit sum up to 4, and a field of 2 bits holds 3");
+  });
+
+  it("encode a chunk while the one before is on the wire, and count it while the next is", async () => {
+    const [happened] = await onRanks(2, async (group) => {
+      const gather = (await group.split(0))!;
+      const log: string[] = [];
+      const [up, down] = [group.allToAll.bind(group), gather.allGather.bind(gather)];
+      group.allToAll = (...given) => {
+        log.push("up");
+        return up(...given);
+      };
+      gather.allGather = (...given) => {
+        log.push("down");
+        return down(...given);
+      };
+      const u = new Bits(250, undefined, (_, from, to) => log.push(`encode ${from} to ${to}`));
+      const sent = () => void (log.includes("sent") || log.push("sent"));
+      await allToAll({ chunk: 64 }).vote(group, u, { outcome: "plus", gather, sent });
+      await gather.close();
+      return log;
+    });
+    expect(happened).toEqual([
+      ...["encode 0 to 64", "up", "encode 64 to 128", "up", "down"],
+      ...["encode 128 to 192", "up", "down", "encode 192 to 250", "up", "sent", "down"],
+      "down",
+    ]);
   });
 
   it("take the narrowest fields with room: 3 ranks in 2 bits, 15 in 4, 255 in 8, and more in 16", () => {
