@@ -11,7 +11,7 @@
  * whole vector and an owner one for its chunk, √mean x², over real elements only: nothing is padded. One rank has no f: b = a.
  *
  * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 + ⌈c/8⌉) bytes.
- * Held: a sixteenth of the f32 vector and more for wires, and 4 c bytes for the sum.
+ * Held: three wires of the whole, so 3 n/8 bytes, and 4 c bytes for the sum.
  */
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";

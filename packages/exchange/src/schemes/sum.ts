@@ -12,6 +12,7 @@
  * Levels that are summed as whole numbers, so exactly: sum-of-levels.
  *
  * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P − 1)(4 + c) bytes.
+ * Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum.
  * Paper: Dettmers 2015, "8-Bit Approximations for Parallelism in Deep Learning", https://arxiv.org/abs/1511.04561, for the idea
  */
 import type { Codec, Floats } from "@terse/codecs";
