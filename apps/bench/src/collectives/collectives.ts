@@ -19,7 +19,9 @@ export const engines: Record<string, (size: number, emulateLink?: string) => Pro
       TERSE_TOKEN: "bench",
       TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
     });
-    const groups = await Promise.all(Array.from({ length: size }, (_, r) => joinWorld({ env: env(r), emulateLink })));
+    const groups = await Promise.all(
+      Array.from({ length: size }, (_, r) => joinWorld({ engine: "gloo", env: env(r), emulateLink })),
+    );
     return worldOf(groups, () => server.close());
   },
 };
