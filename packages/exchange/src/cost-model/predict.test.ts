@@ -37,6 +37,16 @@ describe("a vote", () => {
     const down = 2 * (2 + 2 * 0.01 + 0.75 * vector);
     const { seconds } = predictVote("parameter-server-efficient", { n: mebi, ranks: 4 }, measured);
     expect(seconds).toBeCloseTo(up + down, 9);
+    const both = predictVote("parameter-server-efficient", { n: mebi, ranks: 4, planes: 2 }, measured);
+    expect(both.seconds).toBeCloseTo(up + 2 * down, 9);
+  });
+
+  it("of 3 ranks, at the top of a tree: two vectors through the server's link, one after the other", () => {
+    const vector = 128 * kibi * 1e-6;
+    const own = 8 * Math.ceil(mebi / 64 / 3); // bytes of the largest part
+    const down = 2 * (2 + 0.01 + 2 * own * 1e-6);
+    const { seconds } = predictVote("parameter-server-efficient", { n: mebi, ranks: 3 }, measured);
+    expect(seconds).toBeCloseTo(2 + 2 * vector + down, 9);
   });
 
   it("of 4 ranks, summed: empty messages with the notes, then 4-bit fields in a ring", () => {
@@ -80,6 +90,12 @@ describe("a vote", () => {
     expect(floats.wire).toBe(signs.wire);
   });
 
+  it("in chunks counts all but the last one's votes while the next one is on the wire", () => {
+    const slow = { ...measured, codec: { ...measured.codec, vote: 1e-3 } };
+    const { computing } = predictVote("all-to-all", { n: 20_000, ranks: 2, chunk: 16_384 }, slow);
+    expect(computing).toBeCloseTo(8 * Math.ceil((20_000 - 16_384) / 64) * 1e-3, 9);
+  });
+
   it("alone costs nothing", () => {
     for (const scheme of predictedVotes) expect(predictVote(scheme, { n: mebi, ranks: 1 }, measured).seconds).toBe(0);
   });
@@ -96,6 +112,11 @@ describe("a mean", () => {
     // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 64 KiB: the first one goes round, the other three follow the last step.
     const { seconds } = predictMean("f32", { n: 256 * kibi, ranks: 4 }, measured);
     expect(seconds).toBeCloseTo(6 * (1 + 64 * kibi * 1e-6) + 3 * 64 * kibi * 1e-6, 9);
+  });
+
+  it("has segments of 64 KiB at least", () => {
+    const { seconds } = predictMean("f32", { n: 64 * kibi, ranks: 4 }, measured); // chunks of 64 KiB
+    expect(seconds).toBeCloseTo(6 * (1 + 64 * kibi * 1e-6), 9);
   });
 
   it("of at most 8 KiB goes to everybody at once", () => {
