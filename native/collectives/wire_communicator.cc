@@ -8,6 +8,10 @@
 #include "reduce.h"
 
 namespace terse::collectives {
+namespace {
+// Longer than the rendezvous takes to say who is lost; JavaScript that is too busy to hear it must not hold the others up.
+constexpr auto patience = std::chrono::seconds(3);
+}  // namespace
 
 WireCommunicator::WireCommunicator(std::unique_ptr<Engine> engine, Clock::duration timeout, std::function<void()> completed)
     : Communicator(engine->rank, engine->size), engine_(std::move(engine)), timeout_(timeout), completed_(std::move(completed)) {
@@ -72,10 +76,19 @@ void WireCommunicator::close(uint64_t id) {
     changed_.notify_all();
 }
 
+void WireCommunicator::abort(const std::string& why) {
+    {
+        std::lock_guard lock(mutex_);
+        judged_ = true;
+    }
+    fail(Failure(Reason::aborted, -1, why));
+}
+
 Failure WireCommunicator::fail(const Failure& failure) {
     std::optional<Failure> first;
     {
         std::lock_guard lock(mutex_);
+        if (!failure_) patient_until_ = Clock::now() + patience;
         if (!failure_) failure_ = failure;
         first = failure_;
         changed_.notify_all();
@@ -152,8 +165,9 @@ std::optional<Failure> WireCommunicator::attempt(Wire& wire, const Operation& op
     }
 }
 
-// Works until the group is closed or left. The collective lane also owns the engine: it breaks the connections after an error,
-// so that the other ranks notice, and gives everything back at the end.
+// Works until the group is closed or left. The collective lane also owns the engine: it breaks the connections after an error, so
+// that the other ranks notice, and gives everything back at the end. When a connection broke, it first waits until somebody has said
+// which one it was: the others would take the end of theirs for the cause.
 void WireCommunicator::run(Lane& lane, uint32_t slots) {
     const bool owner = &lane == &collective_;
     pthread_setname_np(pthread_self(), owner ? "terse-wire" : "terse-direct");
@@ -163,8 +177,13 @@ void WireCommunicator::run(Lane& lane, uint32_t slots) {
         std::unique_lock lock(mutex_);
         lane.wire = &wire;
         for (;;) {
-            const auto broken = [&] { return owner && connected && failure_; };
-            changed_.wait(lock, [&] { return !lane.queue.empty() || broken() || closing_ || ending_; });
+            const bool failed = owner && connected && failure_;
+            const bool broken = failed && (judged_ || failure_->reason != Reason::transport || Clock::now() >= patient_until_);
+            if (lane.queue.empty() && !broken && !closing_ && !ending_) {
+                if (failed) changed_.wait_until(lock, patient_until_);
+                else changed_.wait(lock);
+                continue;
+            }
             if (!lane.queue.empty()) {
                 Operation operation = std::move(lane.queue.front());
                 lane.queue.pop_front();
@@ -182,7 +201,7 @@ void WireCommunicator::run(Lane& lane, uint32_t slots) {
                 const bool heard = operation.kind == Kind::all_to_all && !failure;
                 completions_.push_back({operation.id, std::move(failure), heard ? wire.notes : std::vector<uint8_t>{}});
                 if (completed_) completed_();
-            } else if (broken()) {
+            } else if (broken) {
                 connected = false;
                 lock.unlock();
                 engine_->disconnect();

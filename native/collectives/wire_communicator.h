@@ -24,7 +24,7 @@ public:
 
     const char* refusal(const Operation& operation) const override;
     void submit(Operation operation) override;
-    void abort(const std::string& why) override { fail(Failure(Reason::aborted, -1, why)); }
+    void abort(const std::string& why) override;
     Cancelled cancel(uint64_t id) override;
     void close(uint64_t id) override;
     void stop() override;
@@ -58,6 +58,8 @@ private:
     Lane collective_;
     std::map<std::pair<int, bool>, Lane> direct_;  // (peer, receives)
     std::optional<Failure> failure_;
+    bool judged_ = false;             // abort was called: all ranks know, or will know, whose fault it is
+    Clock::time_point patient_until_;  // for that, after a failure
     std::optional<uint64_t> closing_;
     bool ending_ = false;
 };
