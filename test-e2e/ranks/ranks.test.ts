@@ -97,10 +97,10 @@ describe("a rank that is killed", () => {
 
 describe("a world that does not come together", () => {
   it("names the rank that never arrived", async () => {
-    await using run = await startRanks({ program: "join.ts", size: 3, absent: [1], deadlineSeconds: 3 });
+    await using run = await startRanks({ program: "join.ts", size: 3, absent: [1], deadlineSeconds: 6 });
     for (const outcome of await run.end(30)) {
       expect(errorOf(outcome)).toMatchObject({ name: "RendezvousError", missing: [1] });
-      expect(errorOf(outcome)!.message).toMatch(/^rank 1 of 3 did not arrive at the rendezvous within 3 s/);
+      expect(errorOf(outcome)!.message).toMatch(/^rank 1 of 3 did not arrive at the rendezvous within 6 s/);
       expect([outcome.code, outcome.signal]).toEqual([1, null]);
     }
     expect(await run.server!.verdict).toMatchObject({ kind: "missing", ranks: [1] });
@@ -129,7 +129,7 @@ describe("a world that does not come together", () => {
     await using run = await startRanks({
       program: "join.ts",
       size: 2,
-      deadlineSeconds: 4,
+      deadlineSeconds: 6,
       env: (rank) => (rank === 1 ? { TERSE_TOKEN: "guess" } : {}),
     });
     const [zero, one] = await run.end(30);
