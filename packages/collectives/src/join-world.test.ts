@@ -125,7 +125,9 @@ describe.skipIf(!collectives().hasGloo)("joining a world over gloo (skipped wher
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     expect((outcomes[1] as PromiseRejectedResult).reason.message).toMatch(/^this rank cannot listen on 192\.0\.2\.1/);
-    expect((outcomes[0] as PromiseRejectedResult).reason.message).toMatch(/^rank 1 could not join: this rank cannot listen/);
+    expect((outcomes[0] as PromiseRejectedResult).reason.message).toMatch(
+      /^rank 1 could not join: this rank cannot listen/,
+    );
   });
 
   it("refuses ranks whose addresses are of different families", async (context) => {
