@@ -81,6 +81,13 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     expect(code).toBe(0);
   });
 
+  it("starts ranks that find the first one's machine by any of its addresses, where they may be on several", async () => {
+    const apart = ["sh", "-c", `OMPI_COMM_WORLD_LOCAL_SIZE=1 MPI_LOCALNRANKS=1 exec "$@"`, "sh"];
+    const { code, said } = await start(2, [...apart, ...program("join.ts")]).ended;
+    expect(said.trim().split("\n").sort()).toEqual([0, 1].map((rank) => `{"joined":${rank},"of":2}`));
+    expect(code).toBe(0);
+  });
+
   it("refuses ranks of several jobs", async () => {
     const { MASTER_PORT } = { MASTER_PORT: `${20000 + (process.pid % 10000)}` };
     const one = (rank: number) =>

@@ -284,8 +284,7 @@ private:
         if (ended == MPI_UNDEFINED || ended == 0) return false;
         for (int i = 0; i < ended; i++) {
             const auto post = active_[indices_[i]];
-            int error = outcome == MPI_ERR_IN_STATUS ? statuses_[i].MPI_ERROR : MPI_SUCCESS;
-            if (error == MPI_ERR_PENDING) continue;
+            const int error = outcome == MPI_ERR_IN_STATUS ? statuses_[i].MPI_ERROR : MPI_SUCCESS;
             if (error == MPI_SUCCESS && !post->channel->sends && !post->unwanted) {
                 int came = 0;
                 MPI_Get_count(&statuses_[i], MPI_BYTE, &came);

@@ -155,7 +155,12 @@ async function hold(
   deadlineSeconds: number,
   holder = 0,
 ): Promise<RendezvousServer> {
-  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder });
+  const listen = (at: string) => serveRendezvous({ size, host: at, port, token, epoch, deadlineSeconds, holder });
+  const server = await listen(host).catch((error: Error) => {
+    const noIpv6 = host === "::" && (error.cause as NodeJS.ErrnoException | undefined)?.code === "EAFNOSUPPORT";
+    if (noIpv6) return listen("0.0.0.0");
+    throw error;
+  });
   server.unref();
   return server;
 }
