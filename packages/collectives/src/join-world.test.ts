@@ -40,6 +40,10 @@ describe("joining a world", () => {
     await expect(joinWorld({ env: { RANK: "0", WORLD_SIZE: "2" } })).rejects.toThrow(
       "a world of 2 ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher",
     );
+    const mpirun = { PMI_RANK: "0", PMI_SIZE: "2", MPI_LOCALRANKID: "0", MPI_LOCALNRANKS: "1" };
+    await expect(joinWorld({ env: mpirun })).rejects.toThrow(
+      "a world of 2 ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher; mpirun hands them on with -genvlist MASTER_ADDR,MASTER_PORT",
+    );
     await expect(joinWorld({ env: {}, engine: "smoke signals" as "gloo" })).rejects.toThrow(
       "there is no engine smoke signals",
     );

@@ -35,7 +35,8 @@ export interface JoinOptions {
 
 /**
  * Joins the world that the environment describes: RANK, WORLD_SIZE and TERSE_RENDEZVOUS (host:port of the launcher's server), or
- * MASTER_ADDR and MASTER_PORT, where rank 0 then holds the rendezvous itself. TERSE_TOKEN is the secret that all ranks share.
+ * MASTER_ADDR and MASTER_PORT, where rank 0 then holds the rendezvous itself; or what torchrun, srun or mpirun leave
+ * (docs/several-machines.md). TERSE_TOKEN is the secret that all ranks share.
  * Without any of these it is a world of one. Throws RendezvousError when the ranks do not come together.
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {

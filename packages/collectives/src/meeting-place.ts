@@ -18,6 +18,12 @@ export interface MeetingPlace {
   leave(): Promise<void>;
 }
 
+// Of launchers that name no place: how they hand variables on.
+const hints: Record<string, string> = {
+  "Open MPI": "; mpirun hands them on with -x MASTER_ADDR -x MASTER_PORT, and the engine mpi needs neither",
+  PMI: "; mpirun hands them on with -genvlist MASTER_ADDR,MASTER_PORT, and the engine mpi needs neither",
+};
+
 const stores = new Map<string, number>(); // how often this process has met by way of each name
 
 /** Throws RendezvousError where the environment names no place, or rank 0 cannot listen there. */
@@ -26,11 +32,11 @@ export async function findMeetingPlace(
   address: string | undefined,
   deadlineSeconds: number,
 ): Promise<MeetingPlace> {
-  const { rank, size, rendezvous, master, storeKey, token } = environment;
+  const { rank, size, rendezvous, master, storeKey, token, launcher } = environment;
   if (rendezvous) return { ...rendezvous, token, leave: async () => {} };
   if (!master)
     throw new RendezvousError(
-      `a world of ${size} ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher`,
+      `a world of ${size} ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher${hints[launcher ?? ""] ?? ""}`,
     );
   if (storeKey !== undefined) return meetByStore(environment, storeKey, address, deadlineSeconds);
   if (rank !== 0) return { ...master, token, leave: async () => {} };
