@@ -93,6 +93,17 @@ describe("the environment", () => {
     expect(readWorldEnvironment({ RANK: "0" })).toMatchObject({ rank: 0, size: 1 });
   });
 
+  it.each([
+    ["4(x2),3", "0", 4],
+    ["4(x2),3", "1", 4],
+    ["4(x2),3", "2", 3],
+    ["5,4(x3)", "1", 4],
+    ["2", "7", 2],
+  ])("counts the ranks of this node in %s: node %s has %i", (perNode, node, localSize) => {
+    const env = { ...slurm, SLURM_STEP_NUM_TASKS: "11", SLURM_STEP_TASKS_PER_NODE: perNode, SLURM_NODEID: node };
+    expect(readWorldEnvironment(env)).toMatchObject({ localSize });
+  });
+
   it("is no rank of Slurm's in the script of a batch job, which has a number too", () => {
     const script = { SLURM_JOB_ID: "4711", SLURM_PROCID: "0", SLURM_LOCALID: "0", SLURM_NTASKS: "4" };
     expect(readWorldEnvironment(script)).toMatchObject({ launcher: undefined, rank: 0, size: 1 });

@@ -107,9 +107,8 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
   const epoch = env["TERSE_EPOCH"] ?? env["TORCHELASTIC_RESTART_COUNT"] ?? "0";
   const masterPort = number("MASTER_PORT");
   const masterHost = env["MASTER_ADDR"];
-  // Slurm and Hydra count per node as 4(x2),3.
-  const localSize = launcher && /^\d{1,9}/.exec(env[launcher.localSize] ?? "")?.[0];
-  const here = { size: size ?? 1, localSize: localSize === undefined ? 1 : Number(localSize) };
+  const perNode = (launcher && env[launcher.localSize]) || "1";
+  const here = { size: size ?? 1, localSize: tasksOn(number("SLURM_NODEID") ?? 0, perNode) };
   const given = masterHost && masterPort !== undefined ? { host: masterHost, port: masterPort } : undefined;
   return {
     launcher: launcher?.name,
@@ -147,6 +146,18 @@ function meetingPlace(
   const place = host || (localSize === size ? "127.0.0.1" : name === "Slurm" && nodes ? firstNode(nodes) : undefined);
   const gate = port ?? (job ? portOf(job) : undefined);
   return place !== undefined && gate !== undefined ? { host: place, port: gate } : undefined;
+}
+
+/** Tasks on one of a step's nodes. Slurm writes 4(x2),3 for 4, 4 and 3; other launchers give one number. */
+function tasksOn(node: number, perNode: string): number {
+  const counts = perNode.split(",").map((each) => /^(\d{1,9})(?:\(x(\d{1,9})\))?$/.exec(each));
+  let first = 0;
+  for (const count of counts) {
+    const nodes = Number(count?.[2] ?? 1);
+    if (count && (counts.length === 1 || node < first + nodes)) return Number(count[1]);
+    first += nodes;
+  }
+  return 1;
 }
 
 /** The first name of a list as Slurm writes it: `node[003-007,12],gpu1` → node003. */
