@@ -1,5 +1,6 @@
 // A CUDA driver without a device, for tests: memory of the device is memory of the CPU, a stream is a thread. It refuses what the
 // real one refuses: calls without a context, addresses that it has not allocated. It knows 16 devices.
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -140,7 +141,7 @@ EXPORT int cuEventRecord(Event* event, CUstream_st* stream) {
     std::lock_guard lock(event->mutex);
     of(stream).enqueue([event, number = ++event->recorded] {
         std::lock_guard lock(event->mutex);
-        event->reached = number;
+        event->reached = std::max(event->reached, number);  // it may have been recorded again, elsewhere
         event->changed.notify_all();
     });
     return success;
