@@ -36,6 +36,14 @@ describe.skipIf(!packages)("NCCL itself (skipped where the tests' Python has no 
     expect(status.available).toBe(status.reason === "");
   });
 
+  it("makes unique ids of 128 bytes, each another one", () => {
+    // It wants an interface to listen on, and lo is there in every sandbox.
+    process.env["NCCL_SOCKET_IFNAME"] ||= "lo";
+    const [first, second] = [collectives().ncclUniqueId(library), collectives().ncclUniqueId(library)];
+    expect([first.length, second.length]).toEqual([128, 128]);
+    expect(Buffer.compare(first, second)).not.toBe(0);
+  });
+
   it("is the one of which api.h and config.h speak", () => {
     // All that nccl.h takes from CUDA's headers.
     writeFileSync(join(folder, "cuda_runtime.h"), "#include <cstddef>\ntypedef struct CUstream_st* cudaStream_t;\n");

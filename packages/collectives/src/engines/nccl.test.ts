@@ -1,6 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { collectives, kinds } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
@@ -17,11 +21,25 @@ import { tour } from "./nccl-tour.ts";
 // A rank each on its own device, in one process: the library and the driver are stand-ins that really move data.
 const fake = new FakeNccl();
 const usual = fake.build();
+const realLibrary = findRealLibrary();
 const servers: Awaited<ReturnType<typeof serveRendezvous>>[] = [];
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.close()));
   fake[Symbol.dispose]();
 });
+
+/** NVIDIA's own, where pip has brought it for the tests. */
+function findRealLibrary(): string | undefined {
+  try {
+    const code = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    const python = process.env["TERSE_PYTHON"] || "python3";
+    const packages = execFileSync(python, ["-c", code], { encoding: "utf8", stdio: "pipe" }).trim();
+    const file = join(packages, "nvidia", "nccl", "lib", "libnccl.so.2");
+    return existsSync(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 async function makeWorld(size: number, options: JoinOptions & { of?: (rank: number) => NcclOptions } = {}) {
   const server = await serveRendezvous({ size, token: "t" });
@@ -266,6 +284,30 @@ describe("a group over NCCL", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
+  it("ends with its worker thread, whatever hangs, and leaves others alone", async () => {
+    const addon = new URL("../../../../native/collectives/src/index.ts", import.meta.url).href;
+    const code = `
+      import(${JSON.stringify(addon)}).then(async ({ collectives }) => {
+        const [library, driver] = ${JSON.stringify([usual.library, usual.driver])};
+        const id = collectives().ncclUniqueId(library);
+        globalThis.ranks = [0, 1].map((rank) =>
+          collectives().nccl(collectives().ncclDevice(rank, library, driver), rank, 2, id, {}, 60, 60),
+        );
+        await Promise.all(ranks.map((rank) => rank.connect([])));
+        ranks[0].operate(${kinds.allReduce}, 0, -1, [new Float32Array(1 << 20)], [], 0).catch(() => {});
+        ranks[1].operate(${kinds.recv}, 0, 0, [new Float32Array(1 << 20)], [], 0).catch(() => {});
+        require("node:worker_threads").parentPort.postMessage("pending");
+      });`;
+    await withWorld(2, {}, async (groups) => {
+      for (let k = 0; k < 3; k++) {
+        const worker = new Worker(code, { eval: true, execArgv: ["--conditions=@terse/source"] });
+        expect(await once(worker, "message")).toEqual(["pending"]);
+        await worker.terminate();
+      }
+      await everywhere(groups, (group) => group.barrier());
+    });
+  });
+
   it("takes back alone a send or receive of a turn that has not ended", () =>
     withWorld(2, {}, async (groups) => {
       const cancel = new AbortController();
@@ -367,15 +409,15 @@ describe("joining a world over NCCL", () => {
 
   it("refuses fields of the configuration that the library does not know, or that nobody knows", async () => {
     const older = fake.build({ version: 22407 });
-    const join = (nccl: NcclOptions) => rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
-    expect((await join({ ...older, config: { nvlsCTAs: 4 } })).message).toBe(
+    const refusal = (nccl: NcclOptions) => rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
+    expect((await refusal({ ...older, config: { nvlsCTAs: 4 } })).message).toBe(
       "nvlsCTAs is in NCCL from 2.27.0 on, and this library is 2.24.7, which would ignore it",
     );
-    expect((await join({ ...usual, config: { maxCtas: 4 } })).message).toMatch(
+    expect((await refusal({ ...usual, config: { maxCtas: 4 } })).message).toMatch(
       /^no field of NCCL's configuration is called maxCtas; there are cgaClusterSize, minCTAs, maxCTAs, netName/,
     );
-    expect((await join({ ...usual, config: { netName: 4 } })).message).toBe("netName is a text");
-    expect((await join({ ...usual, config: { blocking: 1 } })).message).toMatch(/is called blocking/);
+    expect((await refusal({ ...usual, config: { netName: 4 } })).message).toBe("netName is a text");
+    expect((await refusal({ ...usual, config: { blocking: 1 } })).message).toMatch(/is called blocking/);
   });
 
   it("warns of NCCL_COMM_BLOCKING", async () => {
@@ -388,6 +430,19 @@ describe("joining a world over NCCL", () => {
       delete process.env["NCCL_COMM_BLOCKING"];
     }
   });
+
+  it.skipIf(!realLibrary)(
+    "says what NCCL itself says where it cannot go on (skipped where pip has not brought it)",
+    async () => {
+      // Its own library with the driver's stand-in, which has nothing of what the CUDA runtime needs.
+      const nccl = { library: realLibrary!, driver: fake.driver, device: 0 };
+      const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl, deadlineSeconds: 20 }));
+      expect(error).toBeInstanceOf(RendezvousError);
+      expect(error.message).toMatch(
+        /^connect failed on rank 0: ncclCommInitRankConfig: unhandled cuda error \(run with NCCL_DEBUG=INFO for details\)/,
+      );
+    },
+  );
 
   it("fails when a rank cannot connect, on every rank", async () => {
     const broken = { ...usual, config: { minCTAs: 9, maxCTAs: 2 } };

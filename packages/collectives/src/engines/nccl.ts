@@ -114,7 +114,8 @@ export class NcclWorld extends RendezvousWorld {
       await native.close();
       const reason = (error as Partial<NativeFailure>).reason;
       if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
-      throw this.over ?? error;
+      const { message } = error as Error;
+      throw this.over ?? (reason === undefined ? error : new RendezvousError(message, [], { cause: error }));
     } finally {
       this.opening.delete(native);
     }
