@@ -47,8 +47,8 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
   if (engine !== "tcp" && engine !== "gloo" && engine !== "mpi" && engine !== "nccl")
     throw new TypeError(`there is no engine ${engine}; there are tcp, gloo, mpi and nccl`);
-  const device = options.nccl?.device ?? environment.localRank;
-  const ncclOptions = { ...options.nccl, device, timeoutSeconds, deadlineSeconds };
+  const { localRank } = environment;
+  const ncclOptions = { ...options.nccl, localRank, timeoutSeconds, deadlineSeconds };
   if (engine === "nccl" && emulateLink)
     throw new TypeError("a link can be emulated for the engines tcp, gloo and mpi; NCCL sends its bytes itself");
   const isAlone = environment.launcher !== undefined && environment.size === 1 && !rendezvous;

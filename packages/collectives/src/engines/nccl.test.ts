@@ -14,7 +14,7 @@ import { type JoinOptions, joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
 import { FakeNccl } from "./fake-nccl.ts";
-import { DeviceMemory, findNccl, type NcclOptions } from "./nccl.ts";
+import { chooseDevice, DeviceMemory, findNccl, type NcclOptions } from "./nccl.ts";
 import { ncclBytes } from "./nccl-bytes.ts";
 import { tour } from "./nccl-tour.ts";
 
@@ -394,6 +394,10 @@ describe("joining a world over NCCL", () => {
   it("names a device that is not there", async () => {
     const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...usual, device: 16 } }));
     expect(error.message).toMatch(/^rank 0 has no GPU for NCCL: there is no cuda:16; this process sees 16/);
+  });
+
+  it("takes the device of the rank's number on its machine, or the only one that is shown to it", () => {
+    expect([chooseDevice(3, 8), chooseDevice(3, 1), chooseDevice(0, 1)]).toEqual([3, 0, 0]);
   });
 
   it("refuses an emulated link", async () => {

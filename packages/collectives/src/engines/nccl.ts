@@ -29,7 +29,7 @@ import { NativeGroup } from "../native-group.ts";
 import { RendezvousWorld, type WorldMeeting } from "./rendezvous-world.ts";
 
 export interface NcclOptions {
-  /** This rank's GPU, as CUDA_VISIBLE_DEVICES numbers them. Default: LOCAL_RANK. */
+  /** This rank's GPU, as CUDA_VISIBLE_DEVICES numbers them. Default: LOCAL_RANK, or the only one that the process sees. */
   device?: number;
   /**
    * The file of the library. Default: TERSE_NCCL, else one that this process has open already, else `libnccl.so.2` of the system, else
@@ -46,7 +46,7 @@ export interface NcclOptions {
 }
 
 export interface NcclWorldOptions extends NcclOptions {
-  device: number;
+  localRank: number;
   timeoutSeconds: number;
   deadlineSeconds: number;
 }
@@ -77,9 +77,9 @@ export class NcclWorld extends RendezvousWorld {
   constructor(meeting: WorldMeeting, options: NcclWorldOptions, leave: () => Promise<void>) {
     super(meeting, leave);
     this.#options = options;
-    const { device, library, driver } = options;
     const status = findNccl(options);
     if (!status.available) throw new RendezvousError(`the engine nccl is not available here: ${status.reason}`);
+    const { device = chooseDevice(options.localRank, status.devices), library, driver } = options;
     try {
       this.handle = collectives().ncclDevice(device, library, driver);
     } catch (error) {
@@ -129,6 +129,9 @@ export class NcclWorld extends RendezvousWorld {
     }
   }
 }
+
+/** Some launchers show each rank all GPUs of its machine, and some only its own. */
+export const chooseDevice = (localRank: number, devices: number): number => (devices === 1 ? 0 : localRank);
 
 function checkVersions(ranks: readonly Introduction[], members: readonly number[]): void {
   const versions = Map.groupBy(ranks.keys(), (at) => ranks[at]!.version);
