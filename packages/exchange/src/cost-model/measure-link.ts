@@ -115,23 +115,25 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
 
 /** Of the codecs: local work, but agreed on all the same. */
 async function measureCodec(group: Group): Promise<CodecCost> {
-  const n = 2 ** 20; // longer than what a core keeps to itself
-  const floats = new Float32Array(n).map((_, i) => (i % 3) - 1);
+  const n = 2 ** 20; // of packed votes
+  const many = 2 ** 22; // floats: longer than what a core keeps to itself, as a model is
+  const floats = new Float32Array(many).fill(1);
+  const signs = new Uint8Array(many / 8);
   const ballots = Array.from({ length: group.size }, () => new Uint8Array(n / 8));
-  const halves = new Uint8Array(2 * n);
+  const halves = new Uint8Array(2 * many);
   const decided = new Uint8Array(n / 8);
   const fields = fieldsOf(group.size, n);
   const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
-    encode: { of: n, work: () => sign.encode(ballots[0]!, floats, { zero: "plus" }) },
-    decode: { of: n, work: () => sign.decodeAdd(floats, decided) },
+    encode: { of: many, work: () => sign.encode(signs, floats, { zero: "plus" }) },
+    decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
     setField: { of: fields.bytes, work: () => setFields(fields.memory, decided, fields.width) },
     compareField: {
       of: fields.bytes,
       work: () => compareFields(decided, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
     },
-    encodeHalf: { of: n, work: () => bf16.encode(halves, floats) },
-    decodeHalf: { of: n, work: () => bf16.decodeAdd(floats.fill(0), halves) },
+    encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
+    decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
   };
   const fastest = ({ of, work }: { of: number; work: () => void }) => {
     let [least, all] = [Number.POSITIVE_INFINITY, 0];
