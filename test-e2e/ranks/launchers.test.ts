@@ -55,6 +55,18 @@ describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => 
     expect(code).toBe(0);
   });
 
+  it("starts all ranks again when one fails, and they meet anew", async () => {
+    const program = fileURLToPath(new URL("programs/fail-once.ts", import.meta.url));
+    const { code, said } = await run([
+      ...torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
+      ...node.slice(0, 2),
+      program,
+    ]);
+    expect(said).not.toContain('"attempt":"0"');
+    for (const rank of [0, 1]) expect(said).toContain(JSON.stringify({ attempt: "1", rank, sum: 2 }));
+    expect(code).toBe(0);
+  });
+
   it("has one agent a machine, whose ranks meet at the address that the agent was given", async (context) => {
     const outside = Object.values(networkInterfaces())
       .flat()
