@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { sign } from "@terse/codecs";
 import { type Group, joinWorld } from "@terse/collectives";
-import { Bits, majority } from "@terse/exchange";
+import { allToAll, Bits } from "@terse/exchange";
 import { applySigns } from "@terse/native-optimizers";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
@@ -22,6 +22,8 @@ export interface Times {
 
 const world = await joinWorld();
 const { rank, size } = world;
+const gather = (await world.split(0))!; // outcomes come back beside the next signs
+const scheme = allToAll();
 let gloo: Peer | undefined;
 let pytorch: Peer | undefined;
 
@@ -47,9 +49,11 @@ function wanted(i: number, way: Way): number {
 const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<void>> = {
   f32: (x, group) => group.allReduce(x, "mean"),
   "1-bit": async (x, group) => {
-    const u = new Bits(x.length);
-    sign.encode(u.signs, x, { zero: "plus" });
-    using elected = await majority(group, u, "plus");
+    // Encoded piece by piece, as the exchange asks for it: the first signs are on their way while the others are written.
+    const u = new Bits(x.length, undefined, (bits, from, to) => {
+      sign.encode(bits.signs.subarray(from / 8, Math.ceil(to / 8)), x.subarray(from, to), { zero: "plus" });
+    });
+    using elected = (await scheme.vote(group, u, { outcome: "plus", gather })) as Bits;
     applySigns(x, elected.signs, { keep: 0, scale: 1 });
   },
 };
@@ -81,8 +85,10 @@ async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Tim
 }
 
 function sent(): number {
-  const { bytes, headerBytes } = world.sent();
-  return bytes + headerBytes;
+  return [world, gather].reduce((sum, group) => {
+    const { bytes, headerBytes } = group.sent();
+    return sum + bytes + headerBytes;
+  }, 0);
 }
 
 /** Most memory that an exchange takes beyond its vector, in bytes a parameter, as the kernel counts this process's pages. */
@@ -123,6 +129,7 @@ await serve({
   async close() {
     await gloo?.[Symbol.asyncDispose]();
     await pytorch?.[Symbol.asyncDispose]();
+    await gather.close();
     await world.close();
   },
 });

@@ -55,7 +55,7 @@ export class Hosts implements AsyncDisposable {
     const server = createServer();
     await new Promise<void>((done) => server.listen(path, done));
     const command = [process.execPath, ...process.execArgv, fileURLToPath(program)];
-    const common = { ...process.env, ...env, OMP_NUM_THREADS: "1", TERSE_BENCH_CONTROL: path };
+    const common = { TERSE_ENGINE: "tcp", ...process.env, ...env, OMP_NUM_THREADS: "1", TERSE_BENCH_CONTROL: path };
     const start = (argv: readonly string[], more: NodeJS.ProcessEnv) =>
       spawn(argv[0]!, argv.slice(1), { env: { ...common, ...more }, stdio: ["ignore", "inherit", "inherit"] });
 

@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { saveModel } from "@terse/checkpoint";
 import { type Group, joinWorld, loopback } from "@terse/collectives";
 import { type TextData, textData } from "@terse/data";
+import { dense as denseMeans } from "@terse/exchange";
 import { Gpt, gptPresets } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer } from "@terse/optimizers";
 import { Arena, manualSeed, scope, setNumThreads } from "@terse/tensor";
@@ -40,7 +41,7 @@ class Ours {
   readonly #group: Group;
   #data: TextData | undefined;
 
-  constructor({ optimizer, overlap, dense, alone }: OurSide, group: Group) {
+  constructor({ optimizer, overlap, dense = "f32", alone }: OurSide, group: Group) {
     this.#group = alone ? loopback(1)[0]! : group;
     const { lr: _, ...options } = lion;
     const algorithm = (algorithms[optimizer].create as (options: object) => Algorithm)(options);
@@ -48,7 +49,7 @@ class Ours {
       algorithm,
       overlap,
       compareEvery: 0,
-      ...(dense && { exchange: { dense } }),
+      schemes: { means: denseMeans(dense) },
     });
   }
 
