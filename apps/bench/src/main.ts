@@ -10,19 +10,25 @@ import { costModel } from "./cost-model/cost-model.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import { exchange } from "./exchange/exchange.ts";
+import { exchangePicture, exchangeReport } from "./exchange/report.ts";
 import type { Measurement } from "./measurement.ts";
 import { step } from "./step/step.ts";
+import { trainPicture, trainReport } from "./train/report.ts";
 import { train } from "./train/train.ts";
 
 /** What a recorded run looks like. */
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
   codecs: bars,
   "cost-model": predictions,
+  exchange: exchangePicture,
+  train: trainPicture,
 };
 
 /** What a recorded run says beside its picture. */
 const reports: Record<string, (measurements: readonly Measurement[], machine: string) => string> = {
   "cost-model": report,
+  exchange: exchangeReport,
+  train: trainReport,
 };
 
 /** A suite yields its measurements as it goes. */

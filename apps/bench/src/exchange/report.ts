@@ -1,0 +1,126 @@
+/** A recorded run of `bench exchange` in words and as a picture. */
+import type { Measurement } from "../measurement.ts";
+import { type Panel, panels, timeText } from "../panels.ts";
+
+type Values = Map<string, Map<string, number>>; // case → metric → value
+
+const ways = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
+const names: Record<string, string> = {
+  "1-bit": "1 bit, a vote",
+  f32: "f32, our ring",
+  "gloo f32": "f32, Gloo's ring",
+  "pytorch f32": "f32, PyTorch on Gloo",
+  "pytorch compressed": "1 bit, DeepSpeed's way in torch",
+};
+
+export function exchangePicture(measurements: readonly Measurement[]): string {
+  const values = byCase(measurements);
+  const shown = settings(values).filter((setting) => setting.startsWith("16 Mi"));
+  return panels(
+    "until 16 Mi floats are the same on all ranks",
+    shown.map((setting) => panel(setting, values)),
+  );
+}
+
+function panel(setting: string, values: Values): Panel {
+  const bars = ways.flatMap((way) => {
+    const value = values.get(`${way} ${setting}`)?.get("time");
+    return value === undefined
+      ? []
+      : [{ label: names[way]!, value, text: timeText(value), peer: way !== "1-bit" && way !== "f32" }];
+  });
+  return { title: setting, bars };
+}
+
+export function exchangeReport(measurements: readonly Measurement[], machine: string): string {
+  const values = byCase(measurements);
+  const of = (way: string, setting: string, metric: string) => values.get(`${way} ${setting}`)?.get(metric);
+  const number = (value: number | undefined, digits = 2) => (value === undefined ? "–" : value.toFixed(digits));
+  const slow = settings(values).filter((setting) => /bit/.test(setting));
+  const fast = settings(values).filter((setting) => setting.includes("MiB"));
+  const memory = [...values].filter(([, metrics]) => metrics.has("extra_bytes_per_parameter"));
+  return `# How long an exchange takes
+
+\`./terse bench exchange --record\` on ${machine}. Each rank is a process${slow.some((each) => !each.includes("emulated")) ? " in a network namespace, its link shaped by the kernel in both directions" : ""};
+all ways take turns in one run, and each time is the median over turns of the slowest rank. Every element of every result of ours was compared with
+what the formula gives: \`wrong\` is 0 in all of ${[...values.values()].filter((metrics) => metrics.has("wrong")).length} cases${[...values.values()].some((metrics) => (metrics.get("wrong") ?? 0) > 0) ? " but those that the lines name" : ""}.
+
+![Times of 16 Mi floats.](exchange.svg)
+
+## On slow links
+
+16 Mi floats (64 MiB in f32). Link use: all that left by the busiest rank's link, packet headers too, ÷ what it could have carried.
+
+| | f32 | 1 bit | f32 ÷ 1 bit | link use, f32 | link use, 1 bit | DeepSpeed's way ÷ ours |
+|---|---|---|---|---|---|---|
+${slow
+  .map((setting) =>
+    [
+      "",
+      setting,
+      timeText(of("f32", setting, "time")!),
+      timeText(of("1-bit", setting, "time")!),
+      `**${number(of("1-bit", setting, "speedup_over_f32"), 1)}**`,
+      number(of("f32", setting, "link_use")),
+      number(of("1-bit", setting, "link_use")),
+      number(of("1-bit", setting, "speedup_over_compressed"), 1),
+      "",
+    ]
+      .join(" | ")
+      .trim(),
+  )
+  .join("\n")}
+
+DeepSpeed's way is its compressed all-reduce with the steps that it takes, as plain torch code on PyTorch's Gloo
+(\`apps/bench/peers/exchange.py\`): it also carries errors, which our vote does not have.
+
+## Dense, where only the processor is in the way
+
+All-reduce of f32 over TCP on one machine's loopback, milliseconds and ratios (above 1: ours is faster).
+
+| | ours | Gloo's own ring | PyTorch on Gloo | \`over_gloo\` | \`over_pytorch\` |
+|---|---|---|---|---|---|
+${fast
+  .map((setting) =>
+    [
+      "",
+      setting,
+      number(of("f32", setting, "time")),
+      number(of("gloo f32", setting, "time")),
+      number(of("pytorch f32", setting, "time")),
+      `**${number(of("f32", setting, "over_gloo"))}**`,
+      number(of("f32", setting, "over_pytorch")),
+      "",
+    ]
+      .join(" | ")
+      .trim(),
+  )
+  .join("\n")}
+
+## Memory
+
+Beyond the vector itself a 1-bit exchange takes ${memory.map(([name, metrics]) => `${number(metrics.get("extra_bytes_per_parameter"), 3)} bytes a parameter (${name.replace("1-bit ", "")})`).join(" and ")}
+at its peak, as the kernel counts the process's pages.
+
+All lines, with algbw, busbw and bytes on the wire: [exchange.jsonl](exchange.jsonl).
+`;
+}
+
+function byCase(measurements: readonly Measurement[]): Values {
+  const values: Values = new Map();
+  for (const { case: name, metric, value } of measurements) {
+    if (!values.has(name)) values.set(name, new Map());
+    values.get(name)!.set(metric, value);
+  }
+  return values;
+}
+
+/** What is behind the names of the ways, in the order in which it was measured. */
+function settings(values: Values): string[] {
+  const longest = [...ways].sort((a, b) => b.length - a.length);
+  return [
+    ...new Set(
+      [...values.keys()].map((name) => name.slice(longest.find((way) => name.startsWith(`${way} `))!.length + 1)),
+    ),
+  ];
+}

@@ -1,0 +1,88 @@
+/** A recorded run of `bench train` in words and as a picture. */
+import type { Measurement } from "../measurement.ts";
+import { type Panel, panels, timeText } from "../panels.ts";
+import { ours, peers } from "./sides.ts";
+
+type Values = Map<string, Map<string, number>>; // case → metric → value
+
+const sides = [...ours, ...peers].map(({ name }) => name);
+
+export function trainPicture(measurements: readonly Measurement[]): string {
+  const values = byCase(measurements);
+  const shown = settings(values);
+  return panels(
+    "one step of the small GPT; light: waiting for messages after backward, where it is known",
+    shown.map((setting): Panel => {
+      const bars = sides.flatMap((side) => {
+        const metrics = values.get(`${side} ${setting}`);
+        if (!metrics) return [];
+        const value = metrics.get("step_ms")!;
+        const peer = side.startsWith("pytorch");
+        return [{ label: side, value, text: timeText(value), peer, waiting: metrics.get("exposed_ms") }];
+      });
+      return { title: setting, bars };
+    }),
+  );
+}
+
+export function trainReport(measurements: readonly Measurement[], machine: string): string {
+  const values = byCase(measurements);
+  const number = (value: number | undefined, digits: number) => (value === undefined ? "–" : value.toFixed(digits));
+  const table = (setting: string) => {
+    const rows = sides.flatMap((side) => {
+      const metrics = values.get(`${side} ${setting}`);
+      if (!metrics) return [];
+      const exposed = metrics.get("exposed_fraction");
+      const bytes = metrics.get("link_bytes") ?? metrics.get("sent_bytes");
+      const cells = [
+        side,
+        number(metrics.get("step_ms"), 0),
+        `${number(metrics.get("step_ms_min"), 0)}–${number(metrics.get("step_ms_max"), 0)}`,
+        exposed === undefined ? "–" : `${(100 * exposed).toFixed(0)} %`,
+        bytes === undefined ? "–" : (bytes / 1e6).toFixed(2),
+        number(metrics.get("loss"), 3),
+      ];
+      return [`| ${cells.join(" | ")} |`];
+    });
+    const ratio = (overlap: string, metric: string) =>
+      number(values.get(`lion-cub 1-bit ${overlap} ${setting}`)?.get(metric), 2);
+    return `### ${setting}
+
+| | step, ms | least–most | waiting, of the step | MB a rank and step | loss |
+|---|---|---|---|---|---|
+${rows.join("\n")}
+
+Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion without overlap and **${ratio("with-overlap", "speedup_over_lion_f32")} ×** with it; with overlap
+**${ratio("with-overlap", "speedup_over_powersgd")} ×** as fast as PyTorch's DDP with its PowerSGD hook.
+`;
+  };
+  return `# Training on slow links, end to end
+
+\`./terse bench train --record\` on ${machine}. The small GPT (4.18 M parameters, batch 4 × 128 bytes a rank, one thread a rank), each rank
+in a network namespace of its own, its link shaped by the kernel in both directions. All sides start from the same weights, see the same batches, and take turns in one run;
+a step takes as long as on its slowest rank, and the median is over ${number([...values.values()].find((metrics) => metrics.has("steps"))?.get("steps"), 0)} steps after the warm-up. Bytes are all that left by a rank's link, packet headers too.
+
+![Steps of each side.](train.svg)
+
+${settings(values).map(table).join("\n")}
+All lines: [train.jsonl](train.jsonl).
+`;
+}
+
+function byCase(measurements: readonly Measurement[]): Values {
+  const values: Values = new Map();
+  for (const { case: name, metric, value } of measurements) {
+    if (!values.has(name)) values.set(name, new Map());
+    values.get(name)!.set(metric, value);
+  }
+  return values;
+}
+
+/** What is behind the names of the sides, in the order in which it was measured. */
+function settings(values: Values): string[] {
+  return [
+    ...new Set(
+      [...values.keys()].map((name) => name.slice(sides.find((side) => name.startsWith(`${side} `))!.length + 1)),
+    ),
+  ];
+}
