@@ -12,7 +12,7 @@
 namespace terse::collectives {
 namespace {
 
-constexpr size_t ahead = 4;  // receives that are posted before they are needed
+constexpr size_t ahead = 2;  // receives that are posted before they are needed
 
 struct Segment {
     Memory memory;
@@ -25,7 +25,7 @@ size_t ring_segment(const std::vector<Memory>& chunks) {
     size_t largest = 0;
     for (const Memory& chunk : chunks) largest = std::max(largest, chunk.bytes());
     const size_t wanted = largest / ahead;
-    return std::clamp(wanted - wanted % 4096, size_t{65536}, segment_bytes / 2);
+    return std::clamp(wanted - wanted % 4096, size_t{65536}, segment_bytes / 4);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ constexpr uint32_t hello_magic = 0x48535254;  // "TRSH"
 constexpr size_t secret_bytes = 16, hello_bytes = 12 + secret_bytes;
 constexpr size_t most_strangers = 256;       // connections that have not said who they are
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
-constexpr size_t lazy_bytes = 256 << 10;      // a receive of more is not woken for less
+constexpr size_t lazy_bytes = 128 << 10;    // a receive of as much is not woken for less
 
 class Descriptor {
 public:
@@ -212,7 +212,7 @@ ssize_t Stream::step(Item& item) {
     message.msg_iov = vectors;
     message.msg_iovlen = count;
     if (!sends) {
-        const size_t left = item.bytes - at, lazily = body && left >= 2 * lazy_bytes ? lazy_bytes : 1;
+        const size_t left = item.bytes - at, lazily = body && left >= lazy_bytes ? lazy_bytes : 1;
         if (lazily != lazy) {
             const int value = static_cast<int>(lazily);
             if (setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value) == 0) lazy = lazily;
