@@ -67,6 +67,7 @@ void Wire::listen(int peer) {
     Frame& frame = frames_[peer];
     if (frame.transfer) return;
     frame.memory.resize(sizeof(Header) + inline_bytes);
+    std::memset(frame.memory.data(), 0, sizeof(Header));  // what comes may be shorter than a header: then it is not the last one
     frame.transfer = engine.recv(peer, header_slot_, frame.memory.data(), frame.memory.size());
 }
 

@@ -1,5 +1,5 @@
-// Two connections between two ranks: one for collectives, one for send and recv. On each, what one side sends on its two slots is one
-// stream of bytes, and the other side posts receives in the same order (message.h): so a receiver just reads into the memory that is
+// Three connections between two ranks: one for collectives, one for send and recv, and one on which nothing is ever said (below). On
+// the first two, what one side sends on its two slots is one stream of bytes, and the other side posts receives in the same order (message.h): so a receiver just reads into the memory that is
 // posted, and nothing is said on the wire beyond it. Only what goes on an even slot, whose length the receiver does not know, has its
 // length before it, 4 bytes.
 //
@@ -7,10 +7,14 @@
 // are read where they are used next, and no thread wakes another one for them.
 //
 // Connecting: the higher rank calls the lower one and says who it is, with the secret that this peer was told through the rendezvous.
-// A stranger who connects is dropped, and costs nobody anything.
+// A stranger who connects is dropped, and costs nobody anything; a call that breaks before its answer is made again.
 //
 //   0        4      8      12                       28
 //   | magic  | rank | lane | secret of the listener |       → the listener answers with one byte
+//
+// Silence: a rank may be late for hours, and then what is sent to it waits in full buffers, where the kernel cannot tell a late reader
+// from a cut cable: its limits on unacknowledged data would end the connection. On the third connection nothing is ever under way, so
+// the kernel's keepalive always runs there, and is answered by the kernel of the other machine. Who waits looks at it.
 #include "tcp.h"
 
 #include <netdb.h>
@@ -37,10 +41,14 @@
 namespace terse::collectives {
 namespace {
 
-constexpr int lanes = 2;
+constexpr int lanes = 2, quiet = lanes;  // the connection of this number carries nothing
+constexpr int connections = lanes + 1;
 constexpr uint32_t hello_magic = 0x48535254;  // "TRSH"
 constexpr size_t secret_bytes = 16, hello_bytes = 12 + secret_bytes;
 constexpr size_t most_strangers = 256;       // connections that have not said who they are
+constexpr int welcomes_at_once = 64;         // connections accepted before those that are here have their turn
+constexpr auto redial = std::chrono::milliseconds(100);
+constexpr int patience_ms = 500;             // after so long without news, a wait looks whether the other machine is still there
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
 constexpr size_t lazy_bytes = 128 << 10;    // a receive of as much is not woken for less
 
@@ -146,8 +154,10 @@ struct Stream {
     std::deque<Item*> queue;
     std::string broken;
     size_t lazy = 1;  // SO_RCVLOWAT as it is set
+    int quiet = -1;   // the connection that tells whether the other machine is there
 
     bool advance();
+    void listen_for_life();
     bool wants() const { return !queue.empty() && broken.empty(); }
 
 private:
@@ -185,6 +195,12 @@ bool Stream::advance() {
         }
     }
     return any;
+}
+
+// Nothing came for a while.
+void Stream::listen_for_life() {
+    pollfd ends{quiet, 0, 0};
+    if (poll(&ends, 1, 0) > 0 && (ends.revents & (POLLERR | POLLHUP))) broken = "nothing is heard from its machine any more";
 }
 
 // The header's own length has arrived.
@@ -300,15 +316,15 @@ public:
 
     void disconnect() noexcept override {
         std::lock_guard lock(closing_);
-        for (auto& lanes_of_peer : connections_)
-            for (Connection& connection : lanes_of_peer)
+        for (auto& all : connections_)
+            for (Connection& connection : all)
                 if (connection.socket) shutdown(connection.socket.get(), SHUT_RDWR);
     }
 
     void release() noexcept override {
         std::lock_guard lock(closing_);
-        for (auto& lanes_of_peer : connections_)
-            for (Connection& connection : lanes_of_peer) connection.socket = Descriptor();
+        for (auto& all : connections_)
+            for (Connection& connection : all) connection.socket = Descriptor();
         listener_ = Descriptor();
         collective_.bell.remove();
         for (Pump& pump : direct_) pump.bell.remove();
@@ -319,7 +335,7 @@ public:
 private:
     struct Connection {
         Descriptor socket;
-        std::array<Stream, 2> streams;  // [sends]
+        std::array<Stream, 2> streams;  // [sends]; of the quiet one, unused
     };
 
     // A connection that is being made: by a stranger who has not said yet who it is, or by this rank.
@@ -327,16 +343,20 @@ private:
         Descriptor socket;
         int peer = -1, lane = 0;  // of this rank's own calls
         bool called = false;      // the kernel has connected, and the hello has left
+        std::string why;          // the last call failed
+        Clock::time_point again;  // and when the next one is made
         size_t heard = 0;
         uint8_t hello[hello_bytes] = {};
-        Clock::time_point since = Clock::now();
     };
 
     Stream& stream(int peer, uint32_t slot, bool sends) { return connections_[peer][is_direct(slot)].streams[sends]; }
 
-    Caller call(int peer, int lane) const;
+    void call(Caller& caller) const;
     bool greet(Caller& caller) const;
-    bool hear(Caller& caller);
+    bool hear(Caller& caller) const;
+    bool has_all(int peer) const {
+        return std::ranges::all_of(connections_[peer], [](const Connection& each) { return bool(each.socket); });
+    }
     void settle(Descriptor socket, int peer, int lane);
     void give_up_when_silent(int fd) const;
     [[noreturn]] void refuse(int peer, const std::string& why) const {
@@ -347,7 +367,7 @@ private:
     Address here_;
     Descriptor listener_;
     std::vector<Address> mine_, peers_;  // [peer]: what this rank told it; what it told this rank
-    std::vector<std::array<Connection, lanes>> connections_;
+    std::vector<std::array<Connection, connections>> connections_;
     Pump collective_;
     std::deque<Pump> direct_;  // per peer and direction
     std::mutex closing_;
@@ -356,101 +376,129 @@ private:
 
 // --- Connecting ---
 
-// To every lower rank both lanes; from every higher one.
+// To every lower rank all connections; from every higher one.
 bool Tcp::connect(Clock::time_point deadline) {
     deadline = std::min(deadline, Clock::now() + connect_timeout_);
     std::deque<Caller> callers;
-    int missing = lanes * (size - 1);
+    int missing = connections * (size - 1);
     for (int peer = 0; peer < rank; peer++)
-        for (int lane = 0; lane < lanes; lane++) callers.push_back(call(peer, lane));
+        for (int lane = 0; lane < connections; lane++) {
+            callers.emplace_back();
+            callers.back().peer = peer;
+            callers.back().lane = lane;
+        }
+
+    // Whether this one stays among the callers.
+    const auto turn = [&](Caller& caller) {
+        if (caller.peer >= 0 ? greet(caller) : hear(caller)) return true;
+        if (!caller.socket) return false;
+        if (!connections_[caller.peer][caller.lane].socket) missing--;  // else it called again, because its first call broke
+        settle(std::move(caller.socket), caller.peer, caller.lane);
+        return false;
+    };
+    const auto strangers = [&] { return std::ranges::count_if(callers, [](const Caller& each) { return each.peer < 0; }); };
+    // Who says nothing makes room for who comes later.
+    const auto keep_only = [&](ptrdiff_t most) {
+        for (auto excess = strangers() - most; excess > 0; excess--) callers.erase(std::ranges::find_if(callers, [](const Caller& each) { return each.peer < 0; }));
+    };
 
     std::vector<pollfd> polled;
+    bool full = false;  // no descriptor was left for who called
     while (missing > 0) {
-        polled = {collective_.bell.ears(), {listener_.get(), POLLIN, 0}};
-        for (const Caller& caller : callers) polled.push_back({caller.socket.get(), static_cast<short>(caller.peer >= 0 && !caller.called ? POLLOUT : POLLIN), 0});
-        const int ready = poll(polled.data(), polled.size(), until(deadline));
+        auto wake = full ? std::min(deadline, Clock::now() + redial) : deadline;
+        polled = {collective_.bell.ears(), {full ? -1 : listener_.get(), POLLIN, 0}};
+        for (Caller& caller : callers) {
+            if (!caller.socket && caller.again <= Clock::now()) call(caller);
+            if (!caller.socket) wake = std::min(wake, caller.again);
+            polled.push_back({caller.socket.get(), static_cast<short>(caller.peer >= 0 && !caller.called ? POLLOUT : POLLIN), 0});
+        }
+        poll(polled.data(), polled.size(), until(wake));
         if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
-        if (ready == 0 && Clock::now() >= deadline) {
-            int absent = -1;
-            for (int peer = size - 1; peer >= 0; peer--)
-                if (peer != rank && !(connections_[peer][0].socket && connections_[peer][1].socket)) absent = peer;
-            refuse(absent, "it did not come in time");
-        }
-        for (size_t i = callers.size(); i-- > 0;) {
-            if (polled[i + 2].revents == 0) continue;
-            Caller& caller = callers[i];
-            const bool keep = caller.peer >= 0 ? greet(caller) : hear(caller);
-            if (keep) continue;
-            if (caller.socket) {  // it is one of ours now
-                settle(std::move(caller.socket), caller.peer, caller.lane);
-                missing--;
-            }
-            callers.erase(callers.begin() + i);
-        }
-        if (polled[1].revents == 0) continue;
-        for (;;) {
+        for (size_t i = callers.size(); i-- > 0;)
+            if (polled[i + 2].revents != 0 && !turn(callers[i])) callers.erase(callers.begin() + i);
+        const bool knocks = full || polled[1].revents != 0;
+        full = false;
+        for (int i = 0; knocks && i < welcomes_at_once; i++) {
             Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+            if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+                full = strangers() == 0;
+                keep_only(strangers() / 2);
+            }
             if (!socket) break;
             callers.emplace_back();
             callers.back().socket = std::move(socket);
+            if (!turn(callers.back())) callers.pop_back();
         }
-        // Who says nothing makes room for who comes later.
-        const auto strangers = std::count_if(callers.begin(), callers.end(), [](const Caller& each) { return each.peer < 0; });
-        for (auto excess = strangers - static_cast<ptrdiff_t>(most_strangers); excess > 0; excess--)
-            callers.erase(std::find_if(callers.begin(), callers.end(), [](const Caller& each) { return each.peer < 0; }));
+        keep_only(most_strangers);
+        if (missing == 0 || Clock::now() < deadline) continue;
+        int absent = 0;
+        while (absent == rank || has_all(absent)) absent++;
+        std::string why = full ? words(EMFILE) : "it did not come in time";
+        for (const Caller& caller : callers)
+            if (caller.peer == absent && !caller.why.empty()) why = caller.why;
+        refuse(absent, why);
     }
     std::lock_guard lock(closing_);
     listener_ = Descriptor();
+    for (auto& all : connections_)
+        for (Connection& connection : all)
+            for (Stream& stream : connection.streams) stream.quiet = all[quiet].socket.get();
     return false;
 }
 
-Tcp::Caller Tcp::call(int peer, int lane) const {
-    Caller caller;
-    caller.peer = peer;
-    caller.lane = lane;
-    const Address& there = peers_[peer];
-    caller.socket = Descriptor(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!caller.socket) refuse(peer, words(errno));
-    Address from = here_;  // the interface that was chosen is the one that is used
+void Tcp::call(Caller& caller) const {
+    Address there = peers_[caller.peer], from = here_;  // the interface that was chosen is the one that is used
     from.port() = 0;
-    if (bind(caller.socket.get(), from.name(), from.length()) != 0) refuse(peer, words(errno));
-    if (::connect(caller.socket.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(peer, words(errno));
-    return caller;
+    // Of a link-local address, each machine has a name of its own for the link.
+    if (there.place.ss_family == AF_INET6 && here_.place.ss_family == AF_INET6)
+        reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place).sin6_scope_id;
+    Descriptor called(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!called || bind(called.get(), from.name(), from.length()) != 0) refuse(caller.peer, words(errno));
+    if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(caller.peer, words(errno));
+    caller.socket = std::move(called);
+    caller.called = false;
 }
 
-// A call of this rank goes on: the kernel has connected, or the listener has answered. False when it is through.
+// A call of this rank goes on: the kernel has connected, or the listener has answered. False when it is through. One that breaks on
+// the way is made again: the listener may have had too many strangers.
 bool Tcp::greet(Caller& caller) const {
+    const auto breaks = [&](const std::string& why) {
+        caller.why = why;
+        caller.socket = Descriptor();
+        caller.again = Clock::now() + redial;
+        return true;
+    };
     const int fd = caller.socket.get();
     if (!caller.called) {
         int error = 0;
         socklen_t length = sizeof error;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+        if (error == ECONNRESET) return breaks(words(error));
         if (error != 0) refuse(caller.peer, words(error));
         const uint32_t words_of_hello[3] = {hello_magic, static_cast<uint32_t>(rank), static_cast<uint32_t>(caller.lane)};
         uint8_t hello[hello_bytes];
         std::memcpy(hello, words_of_hello, 12);
         std::memcpy(hello + 12, peers_[caller.peer].secret, secret_bytes);
-        if (::send(fd, hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello)) refuse(caller.peer, words(errno));
+        if (::send(fd, hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello)) return breaks(words(errno));
         caller.called = true;
         return true;
     }
     uint8_t answer;
     const ssize_t got = ::recv(fd, &answer, 1, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (got != 1) refuse(caller.peer, got == 0 ? "it closed the connection" : words(errno));
-    return false;
+    return got == 1 ? false : breaks(got == 0 ? "it closed the connection" : words(errno));
 }
 
 // Somebody who called says something. False when it is known, then with its socket, or dropped, then without.
-bool Tcp::hear(Caller& caller) {
+bool Tcp::hear(Caller& caller) const {
     const ssize_t got = ::recv(caller.socket.get(), caller.hello + caller.heard, hello_bytes - caller.heard, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got > 0 && (caller.heard += got) < hello_bytes) return true;
     uint32_t said[3];
     std::memcpy(said, caller.hello, sizeof said);
     const auto [magic, who, lane] = std::to_array(said);
-    const bool known = got > 0 && magic == hello_magic && who < static_cast<uint32_t>(size) && static_cast<int>(who) > rank && lane < lanes &&
-                       same_secret(caller.hello + 12, mine_[who].secret) && !connections_[who][lane].socket;
+    const bool known = got > 0 && magic == hello_magic && who < static_cast<uint32_t>(size) && static_cast<int>(who) > rank && lane < connections &&
+                       same_secret(caller.hello + 12, mine_[who].secret);
     const uint8_t welcome = 1;
     if (!known || ::send(caller.socket.get(), &welcome, 1, MSG_NOSIGNAL) != 1) {
         caller.socket = Descriptor();
@@ -469,21 +517,23 @@ void Tcp::settle(Descriptor socket, int peer, int lane) {
     Connection& connection = connections_[peer][lane];
     connection.socket = std::move(socket);
     for (Stream& each : connection.streams) {
+        if (lane == quiet) continue;
         std::lock_guard pump(each.pump->mutex);
         each.fd = connection.socket.get();
     }
 }
 
-// The kernel ends a connection whose other side has acknowledged nothing for so long, whether this side sends or only waits. A
-// little earlier than the rendezvous would call that rank lost: all of it, with the question of who is to blame, takes no longer.
+// The kernel asks a connection on which nothing is under way whether the other side is there, and ends it after so long without an
+// answer. A little earlier than the rendezvous would call that rank lost: all of it, with the question of who is to blame, takes no
+// longer.
 void Tcp::give_up_when_silent(int fd) const {
-    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence_).count() * 4 / 5;
-    const int milliseconds = static_cast<int>(std::clamp<int64_t>(most, 4000, 1 << 30));
-    const int on = 1, idle = milliseconds / 2000, interval = std::max(1, milliseconds / 10000);
+    const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(silence_).count() * 4 / 5;
+    const int most = static_cast<int>(std::clamp<int64_t>(silence, 4000, 1 << 30) / 1000);  // seconds
+    const int on = 1, idle = most / 2, interval = std::max(1, most / 10), count = std::max(1, (most - idle) / interval);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
 // --- Transfers ---
@@ -530,10 +580,13 @@ void TcpTransfer::wait(Clock::time_point deadline) {
             if (each->wants()) polled.push_back({each->fd, static_cast<short>(each->sends ? POLLOUT : POLLIN), 0});
         pump.waiting = true;
         lock.unlock();
-        poll(polled.data(), polled.size(), until(deadline));
+        const int ready = poll(polled.data(), polled.size(), std::min(until(deadline), patience_ms));
         lock.lock();
         pump.waiting = false;
         if (polled[0].revents != 0) pump.bell.answer();
+        if (ready != 0) continue;
+        for (Stream* each : pump.streams)
+            if (each->wants()) each->listen_for_life();
     }
 }
 

@@ -1,4 +1,7 @@
-import { afterAll, describe } from "vitest";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { collectives, kinds, type NativeFailure } from "@terse/native-collectives";
+import { afterAll, describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
 import { SocketWorlds } from "./socket-worlds.ts";
 
@@ -7,4 +10,136 @@ const worlds = new SocketWorlds();
 describe("tcp", () => {
   afterAll(() => worlds[Symbol.asyncDispose]());
   engineContract("tcp", (size) => worlds.open("tcp", size));
+});
+
+const open = (rank: number, seconds = 20, silence = 10) =>
+  collectives().tcp(rank, 2, "127.0.0.1", seconds, seconds, undefined, silence);
+/** Where a rank listens, as its address says it to one other: a sockaddr_in of 128 bytes, then a secret of 16. */
+const portOf = (address: Uint8Array) => Buffer.from(address).readUInt16BE(2);
+function hello(address: Uint8Array, { magic = 0x48535254, rank = 1, lane = 0, secret = address.subarray(128) } = {}) {
+  return Buffer.concat([Buffer.from(new Uint32Array([magic, rank, lane]).buffer), secret]);
+}
+function call(port: number, said?: Uint8Array): { socket: Socket; ended: Promise<Buffer> } {
+  const socket = connect(port, "127.0.0.1");
+  const heard: Buffer[] = [];
+  const ended = new Promise<Buffer>((resolve) => socket.on("close", () => resolve(Buffer.concat(heard))));
+  socket.on("data", (data) => heard.push(data)).on("error", () => {}); // a reset is an end too
+  if (said) socket.write(said);
+  return { socket, ended };
+}
+/** Rank 1 comes, and both add. */
+async function goesOn(zero: ReturnType<typeof open>, waiting: Promise<void>): Promise<void> {
+  const one = open(1);
+  await Promise.all([waiting, one[0].connect([zero[1][1]!, new Uint8Array()])]);
+  const xs = [Float32Array.of(1, 2), Float32Array.of(3, 4)];
+  await Promise.all([zero[0], one[0]].map((each, rank) => each.operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0)));
+  expect(xs).toEqual([Float32Array.of(4, 6), Float32Array.of(4, 6)]);
+  await Promise.all([zero[0].close(), one[0].close()]);
+}
+/** Rank 0 listens; rank 1 listens to nobody, so any address will do for it. */
+function listening(seconds?: number) {
+  const zero = open(0, seconds);
+  const address = zero[1][1]!;
+  return { zero, address, waiting: zero[0].connect([new Uint8Array(), address]) };
+}
+
+describe("strangers at a port of tcp", () => {
+  it("are sent away without a word unless they know the secret, and keep nobody out", async () => {
+    const { zero, address, waiting } = listening();
+    const wrong = [
+      Buffer.alloc(5000, "GET / HTTP/1.1\r\n"),
+      hello(address, { magic: 1 }),
+      hello(address, { secret: new Uint8Array(16) }),
+      hello(address, { rank: 0 }),
+      hello(address, { rank: 2 }),
+      hello(address, { rank: 0xffffffff }),
+      hello(address, { lane: 3 }),
+    ];
+    for (const said of wrong) expect(await call(portOf(address), said).ended).toEqual(Buffer.alloc(0));
+    const half = call(portOf(address), hello(address).subarray(0, 27));
+    const silent = call(portOf(address));
+    await goesOn(zero, waiting);
+    half.socket.destroy();
+    silent.socket.destroy();
+  });
+
+  it("keep nobody out though hundreds of them are silent: the oldest make room", async () => {
+    const { zero, address, waiting } = listening();
+    const crowd = Array.from({ length: 600 }, () => call(portOf(address)));
+    let gone = 0;
+    for (const { ended } of crowd) void ended.then(() => gone++);
+    await expect.poll(() => gone, { timeout: 10_000 }).toBe(600 - 256);
+    await goesOn(zero, waiting);
+    for (const { socket } of crowd) socket.destroy();
+  });
+
+  it("do not put off the deadline, however many come", async () => {
+    const { zero, address, waiting } = listening(1);
+    let over = false;
+    const failed = waiting
+      .catch((error: NativeFailure) => error)
+      .finally(() => {
+        over = true;
+      });
+    while (!over) await call(portOf(address), Buffer.alloc(28)).ended;
+    expect(await failed).toMatchObject({ reason: "transport", peer: 1 });
+    expect(((await failed) as Error).message).toMatch(/no connection to rank 1 \(it did not come in time\)$/);
+    await zero[0].close();
+  });
+});
+
+describe("a call of tcp that breaks before its answer is heard", () => {
+  it("may be made again, and takes the place of the first", async () => {
+    const { zero, address, waiting } = listening();
+    const first = call(portOf(address), hello(address));
+    await new Promise((resolve) => first.socket.once("data", resolve));
+    first.socket.resetAndDestroy();
+    const second = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    await waiting;
+    const barrier = zero[0].operate(kinds.barrier, 0, -1, [], [], 0);
+    const failed = expect(barrier).rejects.toThrow("the connection to rank 1 ended");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    second[0]!.socket.end();
+    const [welcome, ...frame] = await second[0]!.ended.finally(() => failed);
+    expect([welcome, ...frame.slice(0, 8)]).toEqual([1, 32, 0, 0, 0, ...Buffer.from("TRS2")]);
+    await zero[0].close();
+    for (const { socket } of second) socket.destroy();
+  });
+});
+
+describe("a peer of tcp that sends what no rank sends", () => {
+  it.each([
+    ["noise", Buffer.alloc(100_000, 0xa5), /ended \(what it sends does not begin like a message\)/],
+    ["a message without a header", Buffer.alloc(4), /what rank 1 sends does not begin like a message of this version/],
+    ["half a length, and the end", Buffer.alloc(2), /the connection to rank 1 ended/],
+  ])("ends the group with an error that names it: %s", async (_, bytes, sentence) => {
+    const { zero, address, waiting } = listening();
+    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    await waiting;
+    const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
+    peer[0]!.socket.end(bytes);
+    const error = await sum.catch((each: NativeFailure) => each);
+    expect(error).toMatchObject({ peer: 1, message: expect.stringMatching(sentence) });
+    await zero[0].close();
+    for (const { socket } of peer) socket.destroy();
+  });
+});
+
+describe("a rank of tcp that comes late", () => {
+  it("is waited for longer than silence is allowed, though the other's buffers are full", async () => {
+    const zero = open(0, 20, 1);
+    const one = open(1, 20, 1);
+    await Promise.all([
+      zero[0].connect([new Uint8Array(), one[1][0]!]),
+      one[0].connect([zero[1][1]!, new Uint8Array()]),
+    ]);
+    const xs = [1, 2].map((value) => new Float32Array(8 << 20).fill(value));
+    const add = (each: typeof zero, rank: number) => each[0].operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0);
+    const early = add(zero, 0).catch((error: Error) => error);
+    await sleep(6000); // the least that counts as silence is 4 s
+    await add(one, 1);
+    expect(await early).toBeUndefined();
+    expect(xs.every((x) => x.every((each) => each === 3))).toBe(true);
+    await Promise.all([zero[0].close(), one[0].close()]);
+  });
 });
