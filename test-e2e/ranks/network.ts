@@ -30,11 +30,15 @@ export interface Network extends AsyncDisposable {
   moved(bytes: number): Promise<Carried>;
 }
 
+export type Engine = "tcp" | "gloo";
+/** Connections between two ranks. */
+export const connectionsOf = { tcp: 3, gloo: 1 };
+
 interface Contact {
   blob: string;
 }
 
-/** Gloo's address begins with a sockaddr_in: family, port in network order, address. */
+/** Addresses of gloo and of tcp begin with a sockaddr_in: family, port in network order, address. */
 const portOf = (blob: Buffer) => blob.readUInt16BE(2);
 function withPlace(blob: Buffer, host: string, port: number): string {
   const changed = Buffer.from(blob);
@@ -45,8 +49,9 @@ function withPlace(blob: Buffer, host: string, port: number): string {
   return changed.toString("base64");
 }
 
-/** Of two ranks at the same address, the one with the greater port calls; Gloo compares ports as they lie in memory. */
-const calls = (mine: Buffer, theirs: Buffer) => mine.readUInt16LE(2) > theirs.readUInt16LE(2);
+/** Over tcp the higher rank calls. Over gloo, of two at one address, the one with the greater port, as ports lie in memory. */
+const calls = (engine: Engine, rank: number, other: number, mine: Buffer, theirs: Buffer) =>
+  engine === "tcp" ? rank > other : mine.readUInt16LE(2) > theirs.readUInt16LE(2);
 
 function linesOf(input: Socket, each: (line: string) => void): void {
   createInterface({ input })
@@ -54,7 +59,7 @@ function linesOf(input: Socket, each: (line: string) => void): void {
     .on("error", () => {}); // the socket's, once more
 }
 
-export async function openNetwork(server: { host: string; port: number }): Promise<Network> {
+export async function openNetwork(server: { host: string; port: number }, engine: Engine): Promise<Network> {
   const address = "127.0.0.2"; // above 127.0.0.1, so that a rank that calls still calls when it is led there
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
@@ -144,7 +149,7 @@ export async function openNetwork(server: { host: string; port: number }): Promi
         if (trade && Array.isArray(heard.value))
           for (const [i, theirs] of (heard.value as Contact[]).entries()) {
             const [mine, other] = [trade.mine[i]!.blob, theirs.blob].map((blob) => Buffer.from(blob, "base64"));
-            if (trade.members[i] === rank || !calls(mine!, other!)) continue;
+            if (trade.members[i] === rank || !calls(engine, rank, trade.members[i]!, mine!, other!)) continue;
             const port = await lead([rank, trade.members[i]!], portOf(other!));
             theirs.blob = withPlace(other!, "127.0.0.1", port);
           }

@@ -529,7 +529,7 @@ void Tcp::settle(Descriptor socket, int peer, int lane) {
 void Tcp::give_up_when_silent(int fd) const {
     const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(silence_).count() * 4 / 5;
     const int most = static_cast<int>(std::clamp<int64_t>(silence, 4000, 1 << 30) / 1000);  // seconds
-    const int on = 1, idle = most / 2, interval = std::max(1, most / 10), count = std::max(1, (most - idle) / interval);
+    const int on = 1, idle = most / 2, interval = std::max(1, most / 10), count = std::max(1, (most - idle) / interval - 1);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
