@@ -1,8 +1,9 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
+import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { openNetwork } from "./network.ts";
+import { type Engine, openNetwork } from "./network.ts";
 import { random, seed } from "./seed.ts";
 import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
 
@@ -224,31 +225,54 @@ describe("strangers at the rendezvous", () => {
 });
 
 describe("bytes on a data connection that no rank sends", () => {
-  // Gloo ends the process over them, on a thread of its own: nobody can catch that.
-  it.each([
-    ["a message of a terabyte", preamble(1n << 40n, 1n, 0x54n << 56n, 0n, 1n << 40n, 0n)],
-    ["a message that nobody waits for", preamble(148n, 1n, (0x54n << 56n) | 7n, 0n, 100n, 0n)],
-  ])("end the rank that reads them with a sentence and an exit code, and the others name it: %s", async (_, bytes) => {
-    await using server = await serveRendezvous({ size: 3, token });
-    await using network = await openNetwork(server);
-    await using run = await startIn(server, {
-      program: "until-lost.ts",
-      size: 3,
-      args: ["idle"],
-      env: () => ({ TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address }),
-    });
+  const terabyte = preamble(1n << 40n, 1n, 0x54n << 56n, 0n, 1n << 40n, 0n);
+  async function add(engine: Engine, size: number, bytes: Uint8Array) {
+    await using server = await serveRendezvous({ size, token });
+    await using network = await openNetwork(server, engine);
+    const place = { TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address, TERSE_ENGINE: engine };
+    const env = () => ({ TERSE_TOKEN: token, ...place });
+    await using run = await startRanks({ program: "until-lost.ts", size, args: ["idle"], env });
     await Promise.all(run.ranks.map((rank) => rank.told("ready")));
-    const connection = network.carried[0]!;
-    const victim = connection.ranks[1];
+    const connection = await network.moved(1);
+    await sleep(300); // until the barrier is over
     connection.add(bytes);
-    for (const outcome of await run.end(10)) {
-      if (outcome.rank === victim) {
-        expect([outcome.code, outcome.signal]).toEqual([70, null]);
-        expect(outcome.stderr).toMatch(/^terse: a data connection brought what no rank sends.+this process ends/);
-      } else {
-        expect([outcome.code, outcome.signal]).toEqual([0, null]);
-        expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: victim });
-      }
+    return { outcomes: await run.end(10), caller: connection.ranks[0], victim: connection.ranks[1] };
+  }
+
+  it.each([
+    ["a message of a terabyte", terabyte],
+    [`noise of seed ${seed}`, noise],
+  ])("end the group over tcp, with an error that names whom they seem to be from: %s", async (_, bytes) => {
+    const { outcomes, caller, victim } = await add("tcp", 3, bytes);
+    expect(exits(outcomes)).toEqual([0, 0, 0]);
+    for (const outcome of outcomes) {
+      expect([outcome.stderr, outcome.told.at(-1)]).toEqual(["", { closed: true }]);
+      expect(errorOf(outcome)).toEqual(errorOf(outcomes[0]!));
     }
+    const { name, message } = errorOf(outcomes[0]!)!;
+    expect(name).toBe("CollectiveError");
+    expect(message).toMatch(
+      new RegExp(`^barrier number 3 failed on rank ${victim}: .*rank ${caller} .*does not begin like a message`),
+    );
   });
+
+  // Gloo ends the process over them, on a thread of its own: nobody can catch that.
+  it.skipIf(!collectives().hasGloo).each([
+    ["a message of a terabyte", terabyte],
+    ["a message that nobody waits for", preamble(148n, 1n, (0x54n << 56n) | 7n, 0n, 100n, 0n)],
+  ])(
+    "end the rank that reads them over gloo with a sentence and an exit code, and the others name it: %s",
+    async (_, bytes) => {
+      const { outcomes, victim } = await add("gloo", 3, bytes);
+      for (const outcome of outcomes) {
+        if (outcome.rank === victim) {
+          expect([outcome.code, outcome.signal]).toEqual([70, null]);
+          expect(outcome.stderr).toMatch(/^terse: a data connection brought what no rank sends.+this process ends/);
+        } else {
+          expect([outcome.code, outcome.signal]).toEqual([0, null]);
+          expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: victim });
+        }
+      }
+    },
+  );
 });
