@@ -22,7 +22,6 @@ export interface Times {
 
 const world = await joinWorld();
 const { rank, size } = world;
-const gather = (await world.split(0))!; // outcomes come back beside the next signs
 const scheme = allToAll();
 let gloo: Peer | undefined;
 let pytorch: Peer | undefined;
@@ -53,7 +52,7 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<v
     const u = new Bits(x.length, undefined, (bits, from, to) => {
       sign.encode(bits.signs.subarray(from / 8, Math.ceil(to / 8)), x.subarray(from, to), { zero: "plus" });
     });
-    using elected = (await scheme.vote(group, u, { outcome: "plus", gather })) as Bits;
+    using elected = (await scheme.vote(group, u, { outcome: "plus" })) as Bits;
     applySigns(x, elected.signs, { keep: 0, scale: 1 });
   },
 };
@@ -85,10 +84,8 @@ async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Tim
 }
 
 function sent(): number {
-  return [world, gather].reduce((sum, group) => {
-    const { bytes, headerBytes } = group.sent();
-    return sum + bytes + headerBytes;
-  }, 0);
+  const { bytes, headerBytes } = world.sent();
+  return bytes + headerBytes;
 }
 
 /** Most memory that an exchange takes beyond its vector, in bytes a parameter, as the kernel counts this process's pages. */
@@ -129,7 +126,6 @@ await serve({
   async close() {
     await gloo?.[Symbol.asyncDispose]();
     await pytorch?.[Symbol.asyncDispose]();
-    await gather.close();
     await world.close();
   },
 });
