@@ -7,30 +7,18 @@
 namespace terse::collectives {
 
 void all_to_all(Wire& wire, const Operation& operation) {
-    const int n = wire.size, rank = wire.rank;
+    const int rank = wire.rank;
     const auto &leaving = operation.parts, &arriving = operation.incoming;
-
-    std::vector<Outgoing> out;
-    std::vector<Incoming> in;
-    out.reserve(n - 1);
-    in.reserve(n - 1);
-    for (int distance = 1; distance < n; distance++) {  // every rank begins with another peer
-        const int to = (rank + distance) % n;
-        Message message = message_of(operation, leaving[to].length, leaving[to].bytes());
+    const auto parcel = [&](const Memory& memory) {
+        Message message = message_of(operation, memory.length, memory.bytes());
         message.note = operation.note;
-        out.emplace_back(wire, to, message);
-        out.back().push(leaving[to].data, leaving[to].bytes());
-    }
+        return Parcel{memory, message};
+    };
     if (leaving[rank].bytes()) std::memmove(arriving[rank].data, leaving[rank].data, leaving[rank].bytes());
-    wire.notes.assign(n, operation.note);
-    for (int distance = 1; distance < n; distance++) {
-        const int from = (rank - distance + n) % n;
-        in.emplace_back(wire, from, message_of(operation, arriving[from].length, arriving[from].bytes()));
-        in.back().post(arriving[from].data, arriving[from].bytes());
-        wire.notes[from] = in.back().note();
-    }
-    for (Incoming& i : in) i.finish();
-    for (Outgoing& o : out) o.finish();
+    wire.notes.assign(wire.size, operation.note);
+    straight(
+        wire, [&](int to) { return parcel(leaving[to]); }, [&](int from) { return parcel(arriving[from]); },
+        [&](int from, const Incoming& in) { wire.notes[from] = in.note(); });
 }
 
 }  // namespace terse::collectives

@@ -1,5 +1,6 @@
 // The collectives, each written once over engine.h. All block the calling (wire) thread; all throw Failure.
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "message.h"
@@ -24,6 +25,14 @@ void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chu
 // direct.cc: every rank sends chunks[r] to each rank r and adds what it gets in rank order; the sum replaces `into`. For small
 // sums. `count` is what errors speak of: the elements that the caller gave.
 void direct(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, const Memory& into, uint64_t count);
+
+// straight.cc: to each other rank what leaving(rank) is, from each what arriving(rank) is; `came` hears of every header.
+struct Parcel {
+    Memory memory;
+    Message message;
+};
+void straight(Wire& wire, const std::function<Parcel(int)>& leaving, const std::function<Parcel(int)>& arriving,
+              const std::function<void(int, const Incoming&)>& came = [](int, const Incoming&) {});
 
 // root.cc: on entering, every rank sends the next one a header with the root that it means, bare unless payload goes there at once
 // anyway, and the first that it waits for is the header of the rank before. Where roots differ, so do those of two neighbours, and
