@@ -136,7 +136,12 @@ async function gloo(environment: Environment): Promise<Finding> {
     environment.gloo = found;
     if (found !== undefined) return { name: "Gloo", state: "ok", path: found.library, note: `from ${found.source}` };
     if (aptRelease() === undefined)
-      return { name: "Gloo", state: "missing", remedy: "install Gloo's development package, or set TERSE_GLOO" };
+      return {
+        name: "Gloo",
+        state: "without",
+        note: "not here; only the engine gloo needs it",
+        remedy: "install Gloo's development package, or set TERSE_GLOO",
+      };
     return { name: "Gloo", state: "later", note: "or: sudo apt-get install libgloo-dev", remedy: setUp };
   } catch (error) {
     return wrong("Gloo", error);

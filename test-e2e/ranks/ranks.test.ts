@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
+import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import { tour } from "./programs/tour.ts";
 import { random, seed } from "./seed.ts";
@@ -10,16 +11,24 @@ const peaceful = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ 
 const alright = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
 
 describe("ranks in processes of their own", () => {
-  it.each([2, 3])("%i of them get over gloo what loopback gets, to the last bit and byte", async (size) => {
-    await using run = await startRanks({ program: "tour.ts", size });
-    const groups: Group[] = loopback(size);
-    const want = await Promise.all(groups.map(tour));
-    await Promise.all(groups.map((group) => group.close()));
-    const outcomes = await run.end(60);
-    expect(outcomes.map((each) => each.stderr).join("")).toBe("");
-    expect(outcomes.map((each) => each.told[0]?.["digest"])).toEqual(want);
-    expect(peaceful(outcomes)).toEqual(alright(size));
-  });
+  it.for([
+    ["tcp", 2],
+    ["tcp", 3],
+    ["gloo", 3],
+  ] as const)(
+    "get over %s what loopback gets, to the last bit and byte: %i of them",
+    async ([engine, size], context) => {
+      if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");
+      await using run = await startRanks({ program: "tour.ts", size, env: () => ({ TERSE_ENGINE: engine }) });
+      const groups: Group[] = loopback(size);
+      const want = await Promise.all(groups.map(tour));
+      await Promise.all(groups.map((group) => group.close()));
+      const outcomes = await run.end(60);
+      expect(outcomes.map((each) => each.stderr).join("")).toBe("");
+      expect(outcomes.map((each) => each.told[0]?.["digest"])).toEqual(want);
+      expect(peaceful(outcomes)).toEqual(alright(size));
+    },
+  );
 
   it("meet at MASTER_ADDR and MASTER_PORT, where rank 0 holds the rendezvous", async () => {
     await using run = await startRanks({ program: "tour.ts", size: 2, rendezvous: { masterPort: 0 } });
@@ -223,12 +232,15 @@ describe("a rank that leaves as it should not", () => {
 });
 
 describe("a process that makes and leaves many worlds", () => {
-  it.each([
-    ["close", 200],
-    ["fail", 200],
-    ["cancel", 60],
-  ])("holds no more at the end than after its first rounds: %s, %i rounds", async (manner, rounds) => {
-    const env = () => ({ NODE_OPTIONS: "--expose-gc --max-semi-space-size=1" }); // so that memory says something
+  it.for([
+    ["tcp", "close", 200],
+    ["tcp", "fail", 200],
+    ["tcp", "cancel", 60],
+    ["gloo", "fail", 60],
+  ] as const)("holds no more at the end than after its first rounds: %s, %s, %i rounds", async (each, context) => {
+    const [engine, manner, rounds] = each;
+    if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");
+    const env = () => ({ TERSE_ENGINE: engine, NODE_OPTIONS: "--expose-gc --max-semi-space-size=1" }); // so that memory says something
     await using run = await startRanks({ program: "churn.ts", size: 1, args: [`${rounds}`, manner], env });
     const [outcome] = await run.end(110);
     expect([outcome!.code, outcome!.signal, outcome!.stderr]).toEqual([0, null, ""]);
@@ -244,13 +256,25 @@ describe("a process that makes and leaves many worlds", () => {
 
 describe("beside libtorch", () => {
   // libtorch carries a Gloo of its own, with the same symbols.
-  it.each(["tensor-first", "collectives-first"])("gloo moves tensors' memory in one process: %s", async (order) => {
-    await using run = await startRanks({ program: "beside-tensor.ts", size: 2, args: [order] });
-    for (const outcome of await run.end(60)) {
-      expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([0, null, ""]);
-      expect(outcome.told).toEqual([
-        { backward: true, right: true, half: [3, 512, 6, -0.5], libraries: ["libgloo.so", "libtorch_cpu.so"], warm: 4 },
-      ]);
-    }
-  });
+  const noGloo = !collectives().hasGloo;
+  const orders = ["tensor-first", "collectives-first"];
+  it.skipIf(noGloo).each(orders)(
+    "gloo, where there is one, moves tensors' memory in one process: %s",
+    async (order) => {
+      const env = () => ({ TERSE_ENGINE: "gloo" });
+      await using run = await startRanks({ program: "beside-tensor.ts", size: 2, args: [order], env });
+      for (const outcome of await run.end(60)) {
+        expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([0, null, ""]);
+        expect(outcome.told).toEqual([
+          {
+            backward: true,
+            right: true,
+            half: [3, 512, 6, -0.5],
+            libraries: ["libgloo.so", "libtorch_cpu.so"],
+            warm: 4,
+          },
+        ]);
+      }
+    },
+  );
 });

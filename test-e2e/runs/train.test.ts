@@ -76,7 +76,7 @@ describe("./terse train", () => {
     const losses = [...first.out.matchAll(/validation_loss: ([\d.]+)/g)].map((match) => Number(match[1]));
     expect(losses[0]).toBeGreaterThan(5);
     expect(losses.at(-1)).toBeLessThan(3.5);
-    expect(first.out).toMatch(/2 ranks over gloo/);
+    expect(first.out).toMatch(/2 ranks over tcp/);
     expect(first.out).toMatch(/sent per step: .* a rank; 32-bit Lion would send .* \((2|3)\d\.\d ×\)/);
     expect(first.out).toContain(run);
   });
@@ -149,7 +149,7 @@ describe("./terse train", () => {
     const out = join(folder, "emulated");
     const { code, out: said, err } = await terse(train("--steps=2", "--emulate-link=1gbit,100us", "--out", out));
     expect(code, err).toBe(0);
-    expect(said).toContain("2 ranks over gloo; the link is emulated, 1gbit,100us");
+    expect(said).toContain("2 ranks over tcp; the link is emulated, 1gbit,100us");
     expect(said).toMatch(/^time: .+ on an emulated link, 1gbit,100us$/m);
     const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trim().split("\n");
     const steps = metrics.map((line) => JSON.parse(line)).filter((line) => "step_seconds" in line);

@@ -38,6 +38,14 @@ describe("the command line", () => {
     );
   });
 
+  it("takes an engine, one of those that there are", () => {
+    expect(readArguments(["train", "--engine", "gloo"]).engine).toBe("gloo");
+    expect(readArguments(["train"]).engine).toBeUndefined();
+    expect(() => readArguments(["train", "--engine=smoke"])).toThrow(
+      "--engine: there is no engine smoke; there are tcp, gloo, mpi, nccl",
+    );
+  });
+
   it("knows which flags belong to which command", () => {
     expect(() => readArguments(["train", "--prompt", "x"])).toThrow(/--prompt: unknown flag/);
     expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);

@@ -10,6 +10,7 @@ export interface Arguments {
   masterPort: number; // 0: any free port
   deadline: number; // seconds a rank may take to arrive
   emulateLink?: string; // "100mbit,1ms"
+  engine?: Engine; // what carries the ranks' messages
   out?: string; // the run's folder
   resume?: string; // a run's folder
   overrides: string[]; // "optimizer.lr=3e-4"
@@ -32,6 +33,7 @@ train:
   --resume RUN          go on where that run was saved last, with its own recipe
   --master-port PORT    port of the rendezvous (any free one)
   --deadline SECONDS    how long a rank may take to arrive (60)
+  --engine NAME         what carries the messages: tcp, gloo, mpi or nccl (TERSE_ENGINE, else tcp)
   --emulate-link LINK   every rank's link as slow as 100mbit or 100mbit,1ms (not slowed down)
   --KEY=VALUE           any key of the recipe: --optimizer.lr=3e-4 --optimizer.name=lion --steps=100
 
@@ -41,6 +43,14 @@ sample:
   --temperature T       0 takes the likeliest byte every time (0.8)
   --seed N              (0)
 `;
+
+const engines = ["tcp", "gloo", "mpi", "nccl"] as const;
+type Engine = (typeof engines)[number];
+
+function checkEngine(name: string): void {
+  if (!engines.includes(name as Engine))
+    throw new TypeError(`there is no engine ${name}; there are ${engines.join(", ")}`);
+}
 
 interface Flag {
   key: keyof Arguments | "data";
@@ -56,6 +66,7 @@ const flags: Record<Arguments["command"], Record<string, Flag>> = {
     "--out": { key: "out" },
     "--resume": { key: "resume" },
     "--master-port": { key: "masterPort", number: { least: 0, whole: true } },
+    "--engine": { key: "engine", check: checkEngine },
     "--emulate-link": { key: "emulateLink", check: parseLink },
     "--deadline": { key: "deadline", number: { least: 1, whole: false } },
   },

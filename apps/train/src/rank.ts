@@ -10,6 +10,7 @@ export async function runRank(args: Arguments): Promise<number> {
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     emulateLink: args.emulateLink,
+    engine: args.engine,
     config: JSON.stringify(recipe),
   });
   try {

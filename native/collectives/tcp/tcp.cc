@@ -573,7 +573,7 @@ void TcpTransfer::wait(Clock::time_point deadline) {
         if (item_.done) return;
         if (interrupted_.exchange(false)) throw Failure(Reason::aborted, -1, "interrupted");
         if (!stream_.broken.empty()) throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + stream_.broken + ")");
-        if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time");
+        if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time; see what it does, or allow more (timeoutSeconds)");
 
         polled = {pump.bell.ears()};
         for (const Stream* each : pump.streams)

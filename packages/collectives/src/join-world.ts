@@ -16,7 +16,7 @@ import { protocolVersion } from "./rendezvous/protocol.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
 export interface JoinOptions {
-  /** tcp and gloo move memory of the CPU over TCP, mpi by MPI's messages, nccl that of GPUs. Default: TERSE_ENGINE, else gloo. */
+  /** tcp and gloo move memory of the CPU over TCP, mpi by MPI's messages, nccl that of GPUs. Default: TERSE_ENGINE, else tcp. */
   engine?: "tcp" | "gloo" | "mpi" | "nccl" | undefined;
   /** For the engine nccl. */
   nccl?: NcclOptions;
@@ -43,7 +43,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
   const { rendezvous, epoch } = environment;
   const { deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
-  const engine = options.engine ?? environment.engine ?? "gloo";
+  const engine = options.engine ?? environment.engine ?? "tcp";
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
   if (engine !== "tcp" && engine !== "gloo" && engine !== "mpi" && engine !== "nccl")
     throw new TypeError(`there is no engine ${engine}; there are tcp, gloo, mpi and nccl`);

@@ -1,4 +1,4 @@
-/** How ranks that form a group find each other: in this process (loopback) or through the rendezvous server (gloo). */
+/** How ranks that form a group find each other: in this process (loopback) or through the rendezvous server. */
 export interface Meeting {
   /** Waits until all `members` (world ranks) have come with a value; each gets all values, in the members' order. */
   gather(key: string, members: readonly number[], value: unknown): Promise<unknown[]>;
