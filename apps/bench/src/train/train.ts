@@ -19,7 +19,7 @@ const settings: readonly Setting[] = [
   { ranks: 4, rate: "100mbit", turns: 4 },
   { ranks: 2, rate: "1gbit", turns: 4 },
   { ranks: 4, rate: "1gbit", turns: 4 },
-  { ranks: 2, rate: "20mbit", turns: 4 },
+  { ranks: 2, rate: "20mbit", turns: 2 },
 ];
 const stepsInTurn = 3;
 const warmUp = 4; // steps; PowerSGD sends everything in its first two
