@@ -46,7 +46,8 @@ export function trainReport(measurements: readonly Measurement[], machine: strin
     });
     const ratio = (overlap: string, metric: string) =>
       number(values.get(`lion-cub 1-bit ${overlap} ${setting}`)?.get(metric), 2);
-    return `### ${setting}
+    const steps = number([...values].find(([name]) => name.endsWith(` ${setting}`))?.[1].get("steps"), 0);
+    return `### ${setting}, ${steps} steps
 
 | | step, ms | least–most | waiting, of the step | MB a rank and step | loss |
 |---|---|---|---|---|---|
@@ -60,7 +61,7 @@ Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast 
 
 \`./terse bench train --record\` on ${machine}. The small GPT (4.18 M parameters, batch 4 × 128 bytes a rank, one thread a rank), each rank
 in a network namespace of its own, its link shaped by the kernel in both directions. All sides start from the same weights, see the same batches, and take turns in one run;
-a step takes as long as on its slowest rank, and the median is over ${number([...values.values()].find((metrics) => metrics.has("steps"))?.get("steps"), 0)} steps after the warm-up. Bytes are all that left by a rank's link, packet headers too.
+a step takes as long as on its slowest rank, and medians are over the steps after the warm-up. Bytes are all that left by a rank's link, packet headers too.
 
 ![Steps of each side.](train.svg)
 

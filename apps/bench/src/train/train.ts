@@ -18,7 +18,6 @@ const settings: readonly Setting[] = [
   { ranks: 2, rate: "100mbit", turns: 4 },
   { ranks: 4, rate: "100mbit", turns: 4 },
   { ranks: 2, rate: "1gbit", turns: 4 },
-  { ranks: 4, rate: "1gbit", turns: 4 },
   { ranks: 2, rate: "20mbit", turns: 2 },
 ];
 const stepsInTurn = 3;
