@@ -250,7 +250,8 @@ describe("a process that makes and leaves many worlds", () => {
     expect(last.task).toBeLessThanOrEqual(first.task);
     expect(last.fd).toBeLessThanOrEqual(first.fd);
     const least = (some: typeof seen) => Math.min(...some.map(({ rss }) => rss)) / 2 ** 20;
-    expect(least(seen.slice(-5)) - least(seen.slice(0, 5))).toBeLessThan(16);
+    // The arrays of one round, 36 MB, may still wait to be given back; any that a round kept would be hundreds at the end.
+    expect(least(seen.slice(-5)) - least(seen.slice(0, 5))).toBeLessThan(64);
   });
 });
 

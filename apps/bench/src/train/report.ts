@@ -18,7 +18,15 @@ export function trainPicture(measurements: readonly Measurement[]): string {
         if (!metrics) return [];
         const value = metrics.get("step_ms")!;
         const peer = side.startsWith("pytorch");
-        return [{ label: side, value, text: timeText(value), peer, waiting: metrics.get("exposed_ms") }];
+        return [
+          {
+            label: side,
+            value,
+            text: timeText(value),
+            peer,
+            waiting: metrics.get("exposed_ms") ?? metrics.get("exposed_ms_most"),
+          },
+        ];
       });
       return { title: setting, bars };
     }),
@@ -32,13 +40,14 @@ export function trainReport(measurements: readonly Measurement[], machine: strin
     const rows = sides.flatMap((side) => {
       const metrics = values.get(`${side} ${setting}`);
       if (!metrics) return [];
-      const exposed = metrics.get("exposed_fraction");
+      const percent = (value: number | undefined) => (value === undefined ? "–" : `${(100 * value).toFixed(0)} %`);
       const bytes = metrics.get("link_bytes") ?? metrics.get("sent_bytes");
       const cells = [
         side,
         number(metrics.get("step_ms"), 0),
         `${number(metrics.get("step_ms_min"), 0)}–${number(metrics.get("step_ms_max"), 0)}`,
-        exposed === undefined ? "–" : `${(100 * exposed).toFixed(0)} %`,
+        percent(metrics.get("exposed_fraction")),
+        percent(metrics.get("exposed_fraction_most")),
         bytes === undefined ? "–" : (bytes / 1e6).toFixed(2),
         number(metrics.get("loss"), 3),
       ];
@@ -49,8 +58,8 @@ export function trainReport(measurements: readonly Measurement[], machine: strin
     const steps = number([...values].find(([name]) => name.endsWith(` ${setting}`))?.[1].get("steps"), 0);
     return `### ${setting}, ${steps} steps
 
-| | step, ms | least–most | waiting, of the step | MB a rank and step | loss |
-|---|---|---|---|---|---|
+| | step, ms | least–most | waiting, of the step | on the rank that waits most | MB a rank and step | loss |
+|---|---|---|---|---|---|---|
 ${rows.join("\n")}
 
 Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion without overlap and **${ratio("with-overlap", "speedup_over_lion_f32")} ×** with it; with overlap
@@ -61,7 +70,8 @@ Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast 
 
 \`./terse bench train --record\` on ${machine}. The small GPT (4.18 M parameters, batch 4 × 128 bytes a rank, one thread a rank), each rank
 in a network namespace of its own, its link shaped by the kernel in both directions. All sides start from the same weights, see the same batches, and take turns in one run;
-a step takes as long as on its slowest rank, and medians are over the steps after the warm-up. Bytes are all that left by a rank's link, packet headers too.
+a step takes as long as on its slowest rank, and medians are over the steps after the warm-up. Waiting is for messages, after backward has ended: on the
+rank that waits least it is for the network; on the others also for that rank's backward. Bytes are all that left by a rank's link, packet headers too.
 
 ![Steps of each side.](train.svg)
 

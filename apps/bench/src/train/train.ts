@@ -73,7 +73,8 @@ function* comparisons(sides: readonly Side[], inCase: (name: string) => string):
 class Side {
   readonly name: string;
   #milliseconds: number[] = [];
-  #exposed: number[] = []; // of the same steps
+  #exposed: number[] = []; // of the same steps, on the rank that waits least: the others wait for its backward, not for the network
+  #exposedMost: number[] = [];
   #bytes: number[] = [];
   #linkBytes: number[] = [];
   #loss = Number.NaN;
@@ -84,12 +85,15 @@ class Side {
 
   /** The ranks' accounts of the same steps: a step takes as long as on its slowest rank. */
   add(ranks: readonly Steps[]): void {
-    const most = (of: (step: Steps["steps"][number]) => number, i: number) =>
-      Math.max(...ranks.map(({ steps }) => of(steps[i]!)));
+    const all = (of: (step: Steps["steps"][number]) => number, i: number) => ranks.map(({ steps }) => of(steps[i]!));
+    const most = (of: (step: Steps["steps"][number]) => number, i: number) => Math.max(...all(of, i));
     for (const i of ranks[0]!.steps.keys()) {
       this.#milliseconds.push(most(({ milliseconds }) => milliseconds, i));
-      const exposed = most(({ exposedMilliseconds }) => exposedMilliseconds ?? Number.NaN, i);
-      if (!Number.isNaN(exposed)) this.#exposed.push(exposed);
+      const exposed = all(({ exposedMilliseconds }) => exposedMilliseconds ?? Number.NaN, i);
+      if (!exposed.some(Number.isNaN)) {
+        this.#exposed.push(Math.min(...exposed));
+        this.#exposedMost.push(Math.max(...exposed));
+      }
       const bytes = most(({ bytes }) => bytes ?? Number.NaN, i);
       if (!Number.isNaN(bytes)) this.#bytes.push(bytes);
       this.#loss = ranks.reduce((sum, { steps }) => sum + steps[i]!.loss / ranks.length, 0);
@@ -100,7 +104,8 @@ class Side {
 
   /** The warm-up is over. */
   forget(): void {
-    for (const list of [this.#milliseconds, this.#exposed, this.#bytes, this.#linkBytes]) list.length = 0;
+    const lists = [this.#milliseconds, this.#exposed, this.#exposedMost, this.#bytes, this.#linkBytes];
+    for (const list of lists) list.length = 0;
   }
 
   /** Median milliseconds. */
@@ -114,9 +119,10 @@ class Side {
     yield { metric: "step_ms_max", value: Math.max(...this.#milliseconds), unit: "ms" };
     yield { metric: "steps", value: this.#milliseconds.length, unit: "" };
     if (this.#exposed.length > 0) {
-      const fractions = this.#exposed.map((exposed, i) => exposed / this.#milliseconds[i]!);
+      const fractions = (of: readonly number[]) => of.map((exposed, i) => exposed / this.#milliseconds[i]!);
       yield { metric: "exposed_ms", value: median(this.#exposed), unit: "ms" };
-      yield { metric: "exposed_fraction", value: median(fractions), unit: "" };
+      yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "" };
+      yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "" };
       yield { metric: "sent_bytes", value: median(this.#bytes), unit: "B" };
     }
     if (this.#linkBytes.length > 0) yield { metric: "link_bytes", value: median(this.#linkBytes), unit: "B" };
