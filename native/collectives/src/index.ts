@@ -117,15 +117,6 @@ interface Collectives {
     link: NativeLink | undefined,
     silenceSeconds: number,
   ): [Communicator, Uint8Array[]];
-  tcp(
-    rank: number,
-    size: number,
-    address: string,
-    timeoutSeconds: number,
-    connectSeconds: number,
-    link: NativeLink | undefined,
-    silenceSeconds: number,
-  ): [Communicator, Uint8Array[]];
   gloo(
     rank: number,
     size: number,

@@ -32,7 +32,7 @@ for (let round = 0; round < Number(rounds); round++) {
     }),
   );
   if (manner === "fail") {
-    const pending = groups.map((group) => group.allReduce(new Float32Array(group.rank === 1 ? 3_000_000 : 3_000_001)));
+    const pending = groups.map((group) => group.allReduce(new Float32Array(group.rank === 1 ? 100_000 : 100_001)));
     const outcomes = await Promise.allSettled(pending);
     if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("sizes differ, and nobody noticed");
   }

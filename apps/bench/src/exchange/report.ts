@@ -1,8 +1,6 @@
 /** A recorded run of `bench exchange` in words and as a picture. */
-import type { Measurement } from "../measurement.ts";
+import { byCase, type Measurement, settingsOf, type Values } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
-
-type Values = Map<string, Map<string, number>>; // case → metric → value
 
 const ways = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {
@@ -15,7 +13,7 @@ const names: Record<string, string> = {
 
 export function exchangePicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
-  const shown = settings(values).filter((setting) => setting.startsWith("16 Mi"));
+  const shown = settingsOf(values, ways).filter((setting) => setting.startsWith("16 Mi"));
   return panels(
     "until 16 Mi floats are the same on all ranks",
     shown.map((setting) => panel(setting, values)),
@@ -36,8 +34,8 @@ export function exchangeReport(measurements: readonly Measurement[], machine: st
   const values = byCase(measurements);
   const of = (way: string, setting: string, metric: string) => values.get(`${way} ${setting}`)?.get(metric);
   const number = (value: number | undefined, digits = 2) => (value === undefined ? "–" : value.toFixed(digits));
-  const slow = settings(values).filter((setting) => /bit/.test(setting));
-  const fast = settings(values).filter((setting) => setting.includes("MiB"));
+  const slow = settingsOf(values, ways).filter((setting) => /bit/.test(setting));
+  const fast = settingsOf(values, ways).filter((setting) => setting.includes("MiB"));
   const memory = [...values].filter(([, metrics]) => metrics.has("extra_bytes_per_parameter"));
   return `# How long an exchange takes
 
@@ -104,23 +102,4 @@ at its peak, as the kernel counts the process's pages.
 
 All lines, with algbw, busbw and bytes on the wire: [exchange.jsonl](exchange.jsonl).
 `;
-}
-
-function byCase(measurements: readonly Measurement[]): Values {
-  const values: Values = new Map();
-  for (const { case: name, metric, value } of measurements) {
-    if (!values.has(name)) values.set(name, new Map());
-    values.get(name)!.set(metric, value);
-  }
-  return values;
-}
-
-/** What is behind the names of the ways, in the order in which it was measured. */
-function settings(values: Values): string[] {
-  const longest = [...ways].sort((a, b) => b.length - a.length);
-  return [
-    ...new Set(
-      [...values.keys()].map((name) => name.slice(longest.find((way) => name.startsWith(`${way} `))!.length + 1)),
-    ),
-  ];
 }

@@ -1,15 +1,13 @@
 /** A recorded run of `bench train` in words and as a picture. */
-import type { Measurement } from "../measurement.ts";
+import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import { ours, peers } from "./sides.ts";
-
-type Values = Map<string, Map<string, number>>; // case → metric → value
 
 const sides = [...ours, ...peers].map(({ name }) => name);
 
 export function trainPicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
-  const shown = settings(values);
+  const shown = settingsOf(values, sides);
   return panels(
     "one step of the small GPT; light: waiting for messages after backward, where it is known",
     shown.map((setting): Panel => {
@@ -75,25 +73,7 @@ rank that waits least it is for the network; on the others also for that rank's 
 
 ![Steps of each side.](train.svg)
 
-${settings(values).map(table).join("\n")}
+${settingsOf(values, sides).map(table).join("\n")}
 All lines: [train.jsonl](train.jsonl).
 `;
-}
-
-function byCase(measurements: readonly Measurement[]): Values {
-  const values: Values = new Map();
-  for (const { case: name, metric, value } of measurements) {
-    if (!values.has(name)) values.set(name, new Map());
-    values.get(name)!.set(metric, value);
-  }
-  return values;
-}
-
-/** What is behind the names of the sides, in the order in which it was measured. */
-function settings(values: Values): string[] {
-  return [
-    ...new Set(
-      [...values.keys()].map((name) => name.slice(sides.find((side) => name.startsWith(`${side} `))!.length + 1)),
-    ),
-  ];
 }
