@@ -1,6 +1,7 @@
 /** `bench collectives`: how much of a link the collectives use, on one that is emulated, and how long small ones take. */
 import { type Group, joinWorld, loopback, serveRendezvous } from "@terse/collectives";
 import { type Measurement, median } from "../measurement.ts";
+import type { Suite } from "../suite.ts";
 
 const mebibyte = 1 << 20;
 const slow = { text: "100mbit,1ms", bitsPerSecond: 100e6 };
@@ -11,20 +12,24 @@ export interface World extends AsyncDisposable {
 
 export const engines: Record<string, (size: number, emulateLink?: string) => Promise<World>> = {
   loopback: async (size, emulateLink) => worldOf(loopback(size, { emulateLink })),
-  gloo: async (size, emulateLink) => {
-    const server = await serveRendezvous({ size, token: "bench" });
-    const env = (rank: number) => ({
-      RANK: `${rank}`,
-      WORLD_SIZE: `${size}`,
-      TERSE_TOKEN: "bench",
-      TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
-    });
-    const groups = await Promise.all(
-      Array.from({ length: size }, (_, r) => joinWorld({ engine: "gloo", env: env(r), emulateLink })),
-    );
-    return worldOf(groups, () => server.close());
-  },
+  tcp: (size, emulateLink) => joined("tcp", size, emulateLink),
+  gloo: (size, emulateLink) => joined("gloo", size, emulateLink),
 };
+
+/** All ranks in this process, on connections over its own loopback. */
+async function joined(engine: "tcp" | "gloo", size: number, emulateLink?: string): Promise<World> {
+  const server = await serveRendezvous({ size, token: "bench" });
+  const env = (rank: number) => ({
+    RANK: `${rank}`,
+    WORLD_SIZE: `${size}`,
+    TERSE_TOKEN: "bench",
+    TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
+  });
+  const groups = await Promise.all(
+    Array.from({ length: size }, (_, r) => joinWorld({ engine, env: env(r), emulateLink })),
+  );
+  return worldOf(groups, () => server.close());
+}
 
 function worldOf(groups: readonly Group[], after = async () => {}): World {
   return {
@@ -36,12 +41,15 @@ function worldOf(groups: readonly Group[], after = async () => {}): World {
   };
 }
 
-export async function* collectives(): AsyncGenerator<Measurement> {
-  for (const engine of Object.keys(engines)) {
-    yield* linkUse(engine, 2);
-    yield* linkUse(engine, 4);
-    yield* latency(engine, 4);
-  }
+/** Engines. */
+export const collectives: Suite = Object.fromEntries(
+  Object.keys(engines).map((engine) => [engine, () => ofEngine(engine)]),
+);
+
+async function* ofEngine(engine: string): AsyncGenerator<Measurement> {
+  yield* linkUse(engine, 2);
+  yield* linkUse(engine, 4);
+  yield* latency(engine, 4);
 }
 
 /** Of the bytes that the busiest rank's link could have carried in the time, those that it did. */
@@ -64,7 +72,7 @@ async function* linkUse(engine: string, size: number): AsyncGenerator<Measuremen
     const seconds = (performance.now() - begin) / 1000;
     const busiest = Math.max(...world.groups.map((group, r) => bytesSent(group) - before[r]!));
     const value = (8 * busiest) / (slow.bitsPerSecond * seconds);
-    yield { case: `${engine} ${name} 16 MiB ${slow.text} ×${size}`, metric: "link_use", value, unit: "" };
+    yield { case: `${engine} ${name} 16 MiB ${slow.text} ×${size}`, metric: "link_use", value, unit: "fraction" };
   }
 }
 

@@ -18,6 +18,7 @@ import {
 } from "@terse/exchange";
 import { engines } from "../collectives/collectives.ts";
 import { type Measurement, median } from "../measurement.ts";
+import type { Suite } from "../suite.ts";
 
 /** Elements so that the slowest exchange takes a second, and the fastest many times the latency. */
 const settings = [
@@ -30,6 +31,7 @@ const small = 2 ** 14; // a vote that is all latency
 /** Four ranks' Gloo threads on two cores would measure the scheduler. */
 const worlds: readonly [string, readonly number[]][] = [
   ["loopback", [2, 3, 4]],
+  ["tcp", [2]],
   ["gloo", [2]],
 ];
 
@@ -79,38 +81,46 @@ const means = (["f32", "bf16"] as const).map(
   }),
 );
 
-export async function* costModel(): AsyncGenerator<Measurement> {
-  for (const [engine, sizes] of worlds) {
-    for (const { link, n } of settings) {
-      const worst = { worst_error: 0, worst_error_small: 0 };
-      for (const ranks of sizes) {
-        await using world = await engines[engine]!(ranks, link);
-        const where = `${engine} ${link} ×${ranks}`;
-        const begin = performance.now();
-        const [measured] = await Promise.all(world.groups.map(measureLink));
-        yield { case: where, metric: "measuring", value: (performance.now() - begin) / 1000, unit: "s" };
-        yield* linkOf(where, measured!.link);
-        const machine = shared(measured!, ranks);
-        for (const { name, predict, prepare, close, ranks: only = ranks } of [...means, ...votes, ofHosts]) {
-          if (only !== ranks) continue;
-          for (const length of name.startsWith("vote") ? [small, n] : [n]) {
-            const predicted = predict(length, ranks, machine).seconds;
-            const seconds = await measure(world.groups, (group) => prepare(group, length));
-            const error = predicted / seconds - 1;
-            const what = `${name} ${length} ${where}`;
-            yield { case: what, metric: "predicted", value: 1000 * predicted, unit: "ms" };
-            yield { case: what, metric: "measured", value: 1000 * seconds, unit: "ms" };
-            yield { case: what, metric: "error", value: error, unit: "ratio" };
-            const which = length === small ? "worst_error_small" : "worst_error";
-            worst[which] = Math.max(worst[which], Math.abs(error));
-          }
-          await Promise.all(world.groups.map((group) => close?.(group)));
-        }
+/** Engines and links. */
+export const costModel: Suite = Object.fromEntries(
+  worlds.flatMap(([engine, sizes]) =>
+    settings.map(({ link, n }) => [`${engine}-${link.split(",")[0]}`, () => predictAndMeasure(engine, sizes, link, n)]),
+  ),
+);
+
+async function* predictAndMeasure(
+  engine: string,
+  sizes: readonly number[],
+  link: string,
+  n: number,
+): AsyncGenerator<Measurement> {
+  const worst = { worst_error: 0, worst_error_small: 0 };
+  for (const ranks of sizes) {
+    await using world = await engines[engine]!(ranks, link);
+    const where = `${engine} ${link} ×${ranks}`;
+    const begin = performance.now();
+    const [measured] = await Promise.all(world.groups.map(measureLink));
+    yield { case: where, metric: "measuring", value: (performance.now() - begin) / 1000, unit: "s" };
+    yield* linkOf(where, measured!.link);
+    const machine = shared(measured!, ranks);
+    for (const { name, predict, prepare, close, ranks: only = ranks } of [...means, ...votes, ofHosts]) {
+      if (only !== ranks) continue;
+      for (const length of name.startsWith("vote") ? [small, n] : [n]) {
+        const predicted = predict(length, ranks, machine).seconds;
+        const seconds = await measure(world.groups, (group) => prepare(group, length));
+        const error = predicted / seconds - 1;
+        const what = `${name} ${length} ${where}`;
+        yield { case: what, metric: "predicted", value: 1000 * predicted, unit: "ms" };
+        yield { case: what, metric: "measured", value: 1000 * seconds, unit: "ms" };
+        yield { case: what, metric: "error", value: error, unit: "fraction" };
+        const which = length === small ? "worst_error_small" : "worst_error";
+        worst[which] = Math.max(worst[which], Math.abs(error));
       }
-      for (const [metric, value] of Object.entries(worst))
-        yield { case: `${engine} ${link}`, metric, value, unit: "ratio" };
+      await Promise.all(world.groups.map((group) => close?.(group)));
     }
   }
+  for (const [metric, value] of Object.entries(worst))
+    yield { case: `${engine} ${link}`, metric, value, unit: "fraction" };
 }
 
 function* linkOf(where: string, { alpha, alphaLong, perMessage, beta }: LinkCost): Generator<Measurement> {

@@ -17,10 +17,11 @@ it("has a line for each exchange, each link and the worst of each", () => {
       { case: "loopback 20mbit,1ms", metric: "worst_error", value: 0.0118, unit: "ratio" },
       { case: "loopback 20mbit,1ms", metric: "worst_error_small", value: 0.25, unit: "ratio" },
     ],
-    "2 cores",
+    { machine: "2 cores", when: "loopback-20mbit: 2026-11-21 22:00 UTC" },
   );
   expect(text).toContain(`| ${where} | 1210 | 1300 | 0 | 20 | 0.457 |\n`);
   expect(text).toContain(`| ${vote} | 28.8 | 29.1 | -1.2 % |\n`);
   expect(text).toContain("| loopback 20mbit,1ms | 1.2 % | 25.0 % |\n");
   expect(text).toContain("2 cores.");
+  expect(text).toContain("Recorded: loopback-20mbit: 2026-11-21 22:00 UTC.");
 });

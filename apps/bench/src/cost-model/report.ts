@@ -1,7 +1,8 @@
 /** docs/results/cost-model.md: what was predicted beside what was measured. */
 import type { Measurement } from "../measurement.ts";
+import type { Provenance } from "../recording.ts";
 
-export function report(measurements: readonly Measurement[], machine: string): string {
+export function report(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const cases = new Map<string, Record<string, number>>();
   for (const { case: what, metric, value } of measurements) cases.set(what, { ...cases.get(what), [metric]: value });
   const rows = [...cases];
@@ -48,5 +49,7 @@ ${table(
     percent(error),
   ]),
 )}
+
+All lines: [cost-model.jsonl](cost-model.jsonl). Recorded: ${when}.
 `;
 }

@@ -7,22 +7,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
+import type { Suite } from "../suite.ts";
 import { buildGlooPeer } from "./gloo-peer.ts";
 import type { Times, Way } from "./host.ts";
 
 const mebi = 1 << 20;
 const program = new URL("./host.ts", import.meta.url);
 
-export async function* exchange(): AsyncGenerator<Measurement> {
-  const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));
-  try {
-    const gloo = buildGlooPeer(folder);
-    for (const ranks of [2, 4]) yield* unshaped(ranks, gloo, folder);
-    for (const ranks of [2, 4]) yield* onSlowLinks(ranks, "100mbit", 1e8);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+/** Ranks and what lies between them. */
+export const exchange: Suite = {
+  "2xloopback": () => unshaped(2),
+  "4xloopback": () => unshaped(4),
+  "2x100mbit": () => onSlowLinks(2, "100mbit", 1e8),
+  "4x100mbit": () => onSlowLinks(4, "100mbit", 1e8),
+};
 
 /** 16 Mi parameters where a link is what one waits for. */
 async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number): AsyncGenerator<Measurement> {
@@ -43,7 +41,7 @@ async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number):
       case: `${way} ${suffix}`,
       metric: "link_use",
       value: most / bitsPerSecond / (times.median / 1000),
-      unit: "",
+      unit: "fraction",
     };
   }
   const time = (way: Way) => measured.get(way)?.median;
@@ -55,7 +53,16 @@ async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number):
 }
 
 /** All-reduce over TCP on this machine's loopback, where nothing but the processor is in the way. */
-async function* unshaped(ranks: number, gloo: string | undefined, folder: string): AsyncGenerator<Measurement> {
+async function* unshaped(ranks: number): AsyncGenerator<Measurement> {
+  const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));
+  try {
+    yield* besideGloo(ranks, buildGlooPeer(folder), folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function* besideGloo(ranks: number, gloo: string | undefined, folder: string): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, program });
   await hosts.ask({ do: "peers", program: gloo, folder: mkdtempSync(join(folder, "store-")) });
   const ways: Way[] = gloo ? ["f32", "gloo f32", "pytorch f32"] : ["f32", "pytorch f32"];

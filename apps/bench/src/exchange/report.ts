@@ -1,6 +1,7 @@
 /** A recorded run of `bench exchange` in words and as a picture. */
 import { byCase, type Measurement, settingsOf, type Values } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
+import type { Provenance } from "../recording.ts";
 
 const ways = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {
@@ -30,7 +31,7 @@ function panel(setting: string, values: Values): Panel {
   return { title: setting, bars };
 }
 
-export function exchangeReport(measurements: readonly Measurement[], machine: string): string {
+export function exchangeReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const values = byCase(measurements);
   const of = (way: string, setting: string, metric: string) => values.get(`${way} ${setting}`)?.get(metric);
   const number = (value: number | undefined, digits = 2) => (value === undefined ? "–" : value.toFixed(digits));
@@ -100,6 +101,6 @@ ${fast
 Beyond the vector itself a 1-bit exchange takes ${memory.map(([name, metrics]) => `${number(metrics.get("extra_bytes_per_parameter"), 3)} bytes a parameter (${name.replace("1-bit ", "")})`).join(" and ")}
 at its peak, as the kernel counts the process's pages.
 
-All lines, with algbw, busbw and bytes on the wire: [exchange.jsonl](exchange.jsonl).
+All lines, with algbw, busbw and bytes on the wire: [exchange.jsonl](exchange.jsonl). Recorded: ${when}.
 `;
 }

@@ -1,6 +1,7 @@
 /** A recorded run of `bench train` in words and as a picture. */
 import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
+import type { Provenance } from "../recording.ts";
 import { ours, peers } from "./sides.ts";
 
 const sides = [...ours, ...peers].map(({ name }) => name);
@@ -31,7 +32,7 @@ export function trainPicture(measurements: readonly Measurement[]): string {
   );
 }
 
-export function trainReport(measurements: readonly Measurement[], machine: string): string {
+export function trainReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const values = byCase(measurements);
   const number = (value: number | undefined, digits: number) => (value === undefined ? "–" : value.toFixed(digits));
   const table = (setting: string) => {
@@ -74,6 +75,6 @@ rank that waits least it is for the network; on the others also for that rank's 
 ![Steps of each side.](train.svg)
 
 ${settingsOf(values, sides).map(table).join("\n")}
-All lines: [train.jsonl](train.jsonl).
+All lines: [train.jsonl](train.jsonl). Recorded: ${when}.
 `;
 }

@@ -4,6 +4,7 @@
  */
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
+import type { Suite } from "../suite.ts";
 import type { Steps } from "./host.ts";
 import { ours, peers } from "./sides.ts";
 
@@ -12,24 +13,26 @@ interface Setting {
   readonly rate: string;
   /** How often every side takes its turn, and for how many steps. */
   readonly turns: number;
+  readonly stepsInTurn: number;
 }
 
 const settings: readonly Setting[] = [
-  { ranks: 2, rate: "100mbit", turns: 4 },
-  { ranks: 4, rate: "100mbit", turns: 4 },
-  { ranks: 2, rate: "1gbit", turns: 4 },
-  { ranks: 2, rate: "20mbit", turns: 2 },
+  { ranks: 2, rate: "100mbit", turns: 4, stepsInTurn: 3 },
+  { ranks: 4, rate: "100mbit", turns: 4, stepsInTurn: 3 },
+  { ranks: 2, rate: "1gbit", turns: 6, stepsInTurn: 5 },
+  { ranks: 4, rate: "1gbit", turns: 6, stepsInTurn: 3 },
+  { ranks: 2, rate: "20mbit", turns: 5, stepsInTurn: 2 }, // nine minutes
 ];
-const stepsInTurn = 3;
 const warmUp = 4; // steps; PowerSGD sends everything in its first two
 
 const program = new URL("./host.ts", import.meta.url);
 
-export async function* train(): AsyncGenerator<Measurement> {
-  for (const setting of settings) yield* measure(setting);
-}
+/** Ranks and their links. */
+export const train: Suite = Object.fromEntries(
+  settings.map((setting) => [`${setting.ranks}x${setting.rate}`, () => measure(setting)]),
+);
 
-async function* measure({ ranks, rate, turns }: Setting): AsyncGenerator<Measurement> {
+async function* measure({ ranks, rate, turns, stepsInTurn }: Setting): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
   const emulated = hosts.links === "emulated";
   if (emulated) process.stderr.write("no network namespaces here: our links are emulated, and PyTorch's cannot be\n");
@@ -121,8 +124,8 @@ class Side {
     if (this.#exposed.length > 0) {
       const fractions = (of: readonly number[]) => of.map((exposed, i) => exposed / this.#milliseconds[i]!);
       yield { metric: "exposed_ms", value: median(this.#exposed), unit: "ms" };
-      yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "" };
-      yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "" };
+      yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "fraction" };
+      yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "fraction" };
       yield { metric: "sent_bytes", value: median(this.#bytes), unit: "B" };
     }
     if (this.#linkBytes.length > 0) yield { metric: "link_bytes", value: median(this.#linkBytes), unit: "B" };

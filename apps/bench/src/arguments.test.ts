@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { readArguments, usageOf } from "./arguments.ts";
+
+async function* nothing() {}
+const suites = { train: { "2x100mbit": nothing, "2x1gbit": nothing, "4x1gbit": nothing }, step: { step: nothing } };
+
+it("measures every setting unless some are named, in the suite's order", () => {
+  expect(readArguments(["train"], suites)).toEqual({
+    suite: "train",
+    settings: ["2x100mbit", "2x1gbit", "4x1gbit"],
+    record: false,
+  });
+  expect(readArguments("train --settings 4x1gbit,2x100mbit --record --json -".split(" "), suites)).toEqual({
+    suite: "train",
+    settings: ["2x100mbit", "4x1gbit"],
+    record: true,
+    json: "-",
+  });
+});
+
+it.each([
+  ["train --settings 2x1gbot", /did you mean.*2x1gbit/s],
+  ["trian", /did you mean.*train/s],
+  ["train --setings 2x1gbit", "--setings: unknown flag; did you mean --settings?"],
+  ["train --json", "--json needs a file, or - for standard output"],
+  ["train --settings --record", "--settings needs a value"],
+  ["train step", "one suite at a time: train and step are 2"],
+])("says what is wrong with %s", (words, sentence) => {
+  expect(() => readArguments(words.split(" "), suites)).toThrow(sentence);
+});
+
+it("tells every suite and its settings, in lines of a terminal", () => {
+  expect(readArguments([], suites)).toBeUndefined();
+  const usage = usageOf(suites);
+  expect(usage).toContain("  train  2x100mbit 2x1gbit 4x1gbit\n");
+  expect(Math.max(...usage.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+});

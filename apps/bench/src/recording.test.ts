@@ -1,0 +1,36 @@
+import { expect, it } from "vitest";
+import { merged, provenance, type RecordedLine } from "./recording.ts";
+
+const line = (setting: string, recorded: string, value: number, machine = "2 cores"): RecordedLine => ({
+  bench: "train",
+  setting,
+  recorded,
+  machine,
+  case: `lion ${setting}`,
+  metric: "step_ms",
+  value,
+  unit: "ms",
+});
+const before = [
+  line("2x100mbit", "2026-11-20T10:00Z", 1),
+  line("2x1gbit", "2026-11-20T10:05Z", 2),
+  line("2x1gbit", "2026-11-20T10:05Z", 3),
+];
+
+it("keeps the lines of settings that were not measured, and replaces all of one that was", () => {
+  const now = [line("2x1gbit", "2026-11-21T08:00Z", 4)];
+  expect(merged(before, now, ["2x100mbit", "2x1gbit"])).toEqual([before[0], now[0]]);
+});
+
+it("keeps the suite's order, whatever was measured last, and drops settings that there are no more", () => {
+  const now = [line("4x1gbit", "2026-11-21T08:00Z", 5)];
+  const settings = ["4x1gbit", "2x100mbit"];
+  expect(merged(before, now, settings).map(({ setting }) => setting)).toEqual(settings);
+});
+
+it("says when each setting was recorded, and on which machines", () => {
+  expect(provenance([...before, line("4x1gbit", "2026-11-20T10:05Z", 5, "64 cores")])).toEqual({
+    machine: "2 cores; 64 cores",
+    when: "2x100mbit: 2026-11-20 10:00 UTC; 2x1gbit, 4x1gbit: 2026-11-20 10:05 UTC",
+  });
+});

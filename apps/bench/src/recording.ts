@@ -1,0 +1,47 @@
+/** Recorded runs, docs/results/SUITE.jsonl: a line for each measurement, with the setting that it belongs to, when it was made and where. */
+import { existsSync, readFileSync } from "node:fs";
+import type { Measurement } from "./measurement.ts";
+
+export interface RecordedLine extends Measurement {
+  readonly bench: string;
+  readonly setting: string;
+  /** When its setting began: 2026-11-21T22:18Z. */
+  readonly recorded: string;
+  readonly machine: string;
+}
+
+/** The lines of settings that were measured now take the place of theirs from before; in the suite's order. */
+export function merged(
+  before: readonly RecordedLine[],
+  now: readonly RecordedLine[],
+  settings: readonly string[],
+): RecordedLine[] {
+  const fresh = new Set(now.map(({ setting }) => setting));
+  return settings.flatMap((name) => (fresh.has(name) ? now : before).filter(({ setting }) => setting === name));
+}
+
+export function readLines(file: URL): RecordedLine[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+export const written = (lines: readonly object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+
+export interface Provenance {
+  readonly machine: string;
+  readonly when: string;
+}
+
+/** "2x100mbit: 2026-11-21 22:18 UTC; …": when each setting was recorded, and on what. */
+export function provenance(lines: readonly RecordedLine[]): Provenance {
+  const times = new Map(lines.map(({ setting, recorded }) => [setting, recorded]));
+  const byTime = Map.groupBy([...times], ([, recorded]) => recorded);
+  const when = [...byTime].map(
+    ([recorded, settings]) =>
+      `${settings.map(([setting]) => setting).join(", ")}: ${recorded.replace("T", " ").replace("Z", " UTC")}`,
+  );
+  return { machine: [...new Set(lines.map(({ machine }) => machine))].join("; "), when: when.join("; ") };
+}
