@@ -47,7 +47,7 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
     expect(output).toMatch(/Ran [1-9]\d* tests?/);
   });
 
-  it("builds a wheel from its source distribution, which runs the README's example from an empty folder", (context) => {
+  it("builds a wheel from its source distribution, which runs the README's examples from an empty folder", (context) => {
     const pips = [python!, "python3"].filter((name) => run(name, ["-m", "pip", "--version"], scratch).done);
     if (pips.length === 0) context.skip("neither TERSE_PYTHON nor python3 has pip");
     const pip = pips[0]!;
@@ -85,13 +85,18 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
 
     const empty = join(scratch, "empty");
     well(["-m", "pip", "install", "--no-deps", "--no-index", "--target", empty, join(dist, wheel!)], scratch);
-    const [, example, printed] = readFileSync(join(here, "README.md"), "utf8").match(
-      /```python\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/,
-    )!;
-    writeFileSync(join(empty, "example.py"), `${example}\nimport terse_codecs\nprint(terse_codecs.library_path())\n`);
-    const { stdout, output } = run(python!, ["example.py"], empty);
-    expect(output).toBe(`${printed}${join(empty, "terse_codecs", "libterse_codecs.so")}\n`);
-    expect(stdout).toBe(output);
+    const examples = [
+      ...readFileSync(join(here, "README.md"), "utf8").matchAll(
+        /```python\n((?:(?!```)[\s\S])*)```\s*```text\n([\s\S]*?)```/g,
+      ),
+    ];
+    expect(examples).toHaveLength(2);
+    for (const [, example, printed] of examples) {
+      writeFileSync(join(empty, "example.py"), `${example}\nimport terse_codecs\nprint(terse_codecs.library_path())\n`);
+      const { stdout, output } = run(python!, ["example.py"], empty);
+      expect(output).toBe(`${printed}${join(empty, "terse_codecs", "libterse_codecs.so")}\n`);
+      expect(stdout).toBe(output);
+    }
     expect(globSync("*.dist-info/licenses/LICENSE", { cwd: empty })).toHaveLength(1);
   }, 600_000);
 });

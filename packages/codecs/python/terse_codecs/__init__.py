@@ -16,12 +16,14 @@ from typing import List
 
 from . import _library
 from ._codec import Codec, codec, is_whole
-from ._errors import BadWireError, CodecError, DoesNotFitError, LibraryError, NotFiniteError
+from ._errors import BadFrameError, BadWireError, CodecError, DoesNotFitError, LibraryError, NotFiniteError
+from ._frames import Frame, read_frame, write_frame
 from ._votes import MAX_VOTES, majority, majority_or_zero, sign_at, tally, tally_planes, vote_implementation
 
 __all__ = [
-    "BadWireError", "Codec", "CodecError", "DoesNotFitError", "LibraryError", "MAX_VOTES", "NotFiniteError", "codec", "codec_names",
-    "implementations", "library_path", "majority", "majority_or_zero", "sign_at", "tally", "tally_planes", "use_threads", "vote_implementation",
+    "BadFrameError", "BadWireError", "Codec", "CodecError", "DoesNotFitError", "Frame", "LibraryError", "MAX_VOTES", "NotFiniteError", "codec",
+    "codec_names", "implementations", "library_path", "majority", "majority_or_zero", "read_frame", "sign_at", "tally", "tally_planes",
+    "use_threads", "vote_implementation", "write_frame",
 ]  # fmt: skip
 
 

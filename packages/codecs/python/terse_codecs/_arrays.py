@@ -200,6 +200,18 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
+def part_of(array: Any, lent: Lent, begin: int, length: int) -> Any:
+    """`length` bytes of a lent array of bytes: a view of the same family, or a memoryview. It keeps the memory alive."""
+    if is_tensor(array) or is_numpy(array):
+        return array.reshape(-1)[begin : begin + length]
+    try:
+        return memoryview(array).cast("B")[begin : begin + length]
+    except TypeError:  # what speaks DLPack alone
+        part = (ctypes.c_uint8 * length).from_address(lent.pointer + begin)
+        part.owner = lent._owner
+        return memoryview(part).cast("B")
+
+
 def new_bytes(length: int, like: Any) -> Any:
     """Uninitialised where possible, of the family of `like`: a tensor, a NumPy array, or a bytearray."""
     if is_tensor(like):

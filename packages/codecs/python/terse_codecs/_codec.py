@@ -12,7 +12,7 @@ from . import _library as c
 from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros
 from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 
-COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": 2**48, "k": 2**48}
+COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": 2**48 + 1, "k": 2**48 + 1}
 # Wrong whatever the number of floats; the other statuses depend on it.
 WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_REGIONS, c.BAD_CHOICE}
 PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
@@ -285,7 +285,7 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
 def ends_of(name: str, segments: Any) -> Iterator[int]:
     end = 0
     for i, length in enumerate(segments):
-        if not is_whole(length, 2**48):
+        if not is_whole(length, 2**48 + 1):
             raise ValueError(f"{name}: segments[{i}] is {length!r}, and must be a whole number of floats, 0 or more.")
         end += operator.index(length)
         yield end

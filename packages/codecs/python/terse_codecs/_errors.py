@@ -20,6 +20,17 @@ class BadWireError(CodecError):
     """No encoder writes such a wire: it was damaged, or written with other parameters. Nothing was added."""
 
 
+class BadFrameError(CodecError):
+    """
+    The bytes are no frame, or one that this library does not read. `reason` is "not a frame", "another version", "cut short",
+    "damaged", "bad header", "unknown codec", "refused parameters" or "wrong length".
+    """
+
+    def __init__(self, message: str, status: int, reason: str) -> None:
+        super().__init__(message, status)
+        self.reason = reason
+
+
 class DoesNotFitError(CodecError):
     """A finite number that the codec cannot write; `index` is the first one's, counted through the flattened array."""
 

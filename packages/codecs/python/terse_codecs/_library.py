@@ -12,8 +12,12 @@ from ._errors import LibraryError
 ABI = 2  # TERSE_CODECS_ABI
 
 OK, UNKNOWN, NOT_HERE, BAD_ABI = 0, 1, 2, 4
+BAD_LENGTH = 5
 NOT_FINITE, DOES_NOT_FIT, BAD_WIRE = 8, 9, 10
 NOT_TAKEN, BAD_BITS, BAD_WIDTH, TOO_MANY_RANKS, BAD_REGIONS, BAD_CHOICE = 11, 13, 14, 15, 16, 20
+NOT_A_FRAME, OTHER_VERSION, CUT_SHORT, DAMAGED, BAD_HEADER, NO_ROOM = 21, 22, 23, 24, 25, 26
+
+FRAME_VERSION = 1  # TERSE_FRAME_VERSION
 
 ZERO = {"minus": 1, "plus": 2}
 LEVELS = {"uniform": 0, "without-zero": 1, "logarithmic": 2}
@@ -59,6 +63,19 @@ class Table(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("implementation", ctypes.c_char_p), ("takes", ctypes.c_uint32), ("whole", ctypes.c_uint32)]
 
 
+class Frame(ctypes.Structure):
+    """terse_frame."""
+
+    _fields_ = [
+        ("codec", ctypes.POINTER(Table)),
+        ("options", Options),
+        ("n", ctypes.c_size_t),
+        ("wire", ctypes.c_void_p),
+        ("wire_bytes", ctypes.c_size_t),
+        ("bytes", ctypes.c_size_t),
+    ]
+
+
 Pointers = ctypes.POINTER(ctypes.c_void_p)
 
 
@@ -101,11 +118,11 @@ def load(path: str) -> Any:
         library: Any = ctypes.CDLL(path)
         library.terse_codecs_abi.restype = ctypes.c_uint32
         abi = library.terse_codecs_abi()
+        if abi != ABI:
+            raise LibraryError(f"{path} has ABI {abi}, and this terse_codecs speaks ABI {ABI}: install the two from the same release.")
+        declare(library)
     except (OSError, AttributeError) as error:
         raise LibraryError(f"{path} does not load as libterse_codecs: {error}.") from error
-    if abi != ABI:
-        raise LibraryError(f"{path} has ABI {abi}, and this terse_codecs speaks ABI {ABI}: install the two from the same release.")
-    declare(library)
     # The struct's size is its version: the library looks at it before anything else.
     bytes_needed = ctypes.c_size_t()
     options = new_options()
@@ -130,6 +147,9 @@ def declare(library: Any) -> None:
         "terse_codec_encode_with_feedback": (ctypes.c_int, [table, pointer, size, pointer, pointer, size, options, sizes]),
         "terse_codec_decode_add": (ctypes.c_int, [table, pointer, size, pointer, size, options]),
         "terse_codecs_use_threads": (None, [ctypes.c_uint]),
+        "terse_frame_bytes": (ctypes.c_int, [table, size, options, sizes, sizes]),
+        "terse_frame_write": (ctypes.c_int, [table, pointer, size, pointer, size, size, options]),
+        "terse_frame_read": (ctypes.c_int, [ctypes.POINTER(Frame), pointer, size, sizes, size]),
         "terse_vote_planes": (size, [size]),
         "terse_vote_find": (ctypes.c_int, [ctypes.POINTER(ctypes.POINTER(Vote)), ctypes.c_char_p]),
     }

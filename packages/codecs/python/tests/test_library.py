@@ -58,9 +58,11 @@ class TheLibrary(unittest.TestCase):
             "int terse_codec_wire_bytes(void) { return 4; }",
             "void *terse_implementation_at(void) { return 0; }",
             "void terse_codecs_use_threads(void) {}",
+            *(f"int terse_frame_{name}(void) {{ return 0; }}" for name in ["bytes", "write", "read"]),
             "void *terse_vote_planes(void) { return 0; }",
             "void *terse_vote_find(void) { return 0; }",
         ]
+        self.assertRegex(load(self.compile("\n".join(functions[:-1]))), "does not load as libterse_codecs.*terse_vote_find")
         self.assertRegex(load(self.compile("\n".join(functions))), r"terse_codec_options has \d+ bytes in this terse_codecs and another size in")
 
 
