@@ -126,6 +126,9 @@ struct Options {
             if (!value.IsNumber()) throw Napi::TypeError::New(value.Env(), std::string(name) + ": expected a number");
             c.scale = value.template As<Napi::Number>().FloatValue();
         });
+        read(call, "units", [&](auto& value, auto* name) { c.units = floats_of(value, name, c.unit_count); });
+        static const float none = 0;  // an empty array may have no address
+        if (!c.units && !call.Get("units").IsUndefined()) c.units = &none;
     }
 
     Options(const Options&) = delete;
@@ -182,6 +185,15 @@ Napi::Value decode_add(const Napi::CallbackInfo& info) {
     const terse_codec_status status = terse_codec_decode_add(&codec, sum, n, wire, bytes, &options.c);
     if (status != TERSE_CODEC_BAD_WIRE) throw_unless_ok(info.Env(), status);
     return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
+}
+
+Napi::Value measure(const Napi::CallbackInfo& info) {
+    size_t n, count, bad = 0;
+    float* scales = floats_of(info[0], "scales", count);
+    const float* x = floats_of(info[1], "x", n);
+    const Options options(options_of(info, 2));
+    const terse_codec_status status = terse_codec_measure(&codec_of(info), scales, count, x, n, &options.c, &bad);
+    return accepted(info.Env(), status, n, bad);
 }
 
 struct Wires {
@@ -245,6 +257,7 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
         object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
+        if (codec->measure) object["measure"] = Napi::Function::New<measure>(env, "measure", data_of(codec));
         list[i] = object;
     }
     return list;

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../../packages/codecs/src/regions.h"
 #include "overlap.h"
 #include "terse/codecs.h"
 #include "terse/parallel.h"
@@ -28,7 +29,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_REGIONS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
-        case TERSE_CODEC_BAD_SCALE: return "The scale must be finite.";
+        case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";
         case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know.";
         case TERSE_FRAME_NOT_A_FRAME: return "These bytes are not a frame: they do not begin with \"TERS\".";
         case TERSE_FRAME_OTHER_VERSION: return "The frame is of another version than this library reads.";
@@ -56,7 +57,7 @@ static terse_codec_status check(const terse_codec *codec, size_t n, const terse_
     const uint32_t set = (o->hold ? TERSE_TAKES_HOLD : 0) | (o->block ? TERSE_TAKES_BLOCK : 0) |
                          (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) | (o->bits ? TERSE_TAKES_BITS : 0) |
                          (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) | (o->unscaled ? TERSE_TAKES_UNSCALED : 0) |
-                         (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
+                         (o->units ? TERSE_TAKES_UNSCALED : 0) | (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
                          (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
     if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
     if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
@@ -85,6 +86,20 @@ static terse_codec_status check_encoding(const terse_codec *codec, const terse_c
     if (codec->takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
     if (codec->takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;
     return TERSE_CODEC_OK;
+}
+
+terse_codec_status terse_codec_measure(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
+                                       const terse_codec_options *o, size_t *bad) {
+    const terse_codec_status status = check(codec, n, o);
+    if (status != TERSE_CODEC_OK) return status;
+    if (!codec->measure) return TERSE_CODEC_NOT_TAKEN;
+    if (count != terse_region_count(n, o)) return TERSE_CODEC_BAD_LENGTH;
+    if ((uintptr_t)x % sizeof(float) || (uintptr_t)scales % sizeof(float)) return TERSE_CODEC_MISALIGNED;
+    if (terse_overlap(scales, count * sizeof(float), x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    const size_t accepted = codec->measure((uint8_t *)scales, x, n, o);
+    if (accepted == n) return TERSE_CODEC_OK;
+    if (bad) *bad = accepted;
+    return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
 void terse_codecs_use_threads(unsigned threads) { terse_parallel_use(threads); }

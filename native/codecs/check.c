@@ -8,6 +8,7 @@
 
 #include "../../packages/codecs/src/measures/measures.h"
 #include "../../packages/codecs/src/random/random.h"
+#include "../../packages/codecs/src/regions.h"
 #include "check_vectors.h"
 #include "terse/codecs.h"
 
@@ -124,6 +125,16 @@ static void four_bits_in_wide_fields(terse_codec_options *o, size_t n) { (void)n
 static void two_bits_in_wider_fields(terse_codec_options *o, size_t n) { (void)n, o->bits = 2, o->width = 16, o->unscaled = 1, o->ranks = 21845, o->block = 100; }
 static void six_bits_in_16(terse_codec_options *o, size_t n) { (void)n, o->bits = 6, o->width = 16; }
 static void three_bits_in_8_by_blocks(terse_codec_options *o, size_t n) { (void)n, o->bits = 3, o->width = 8, o->block = 320; }
+// As much as a unit may be, less than what is written, and none at all.
+static float units_room[MAX];
+static void by_units(terse_codec_options *o, size_t n) {
+    o->unscaled = 1, o->units = units_room;
+    o->unit_count = o->segments ? o->segment_count : o->block ? n / o->block + (n % o->block != 0) : n != 0;
+    for (size_t r = 0; r < o->unit_count; r++) units_room[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
+}
+static void five_bits_by_a_unit(terse_codec_options *o, size_t n) { o->bits = 5, by_units(o, n); }
+static void eight_bits_by_units_of_blocks(terse_codec_options *o, size_t n) { o->bits = 8, o->width = 16, o->ranks = 200, o->block = 77, by_units(o, n); }
+static void two_bits_by_units_of_segments(terse_codec_options *o, size_t n) { o->bits = 2, o->width = 8, o->ranks = 80, by_segments(o, n), by_units(o, n); }
 static void two_bits_in_nibbles(terse_codec_options *o, size_t n) { o->bits = 2, o->width = 4, o->unscaled = 1, o->ranks = 5, by_segments(o, n); }
 
 static float whole_from_minus_1_to_1(void) { return (float)((int)(random_word() % 3) - 1); }
@@ -192,6 +203,12 @@ static const configuration configurations[] = {
     {"l1", two_bits_in_nibbles, gradient, 0},
     {"l1", six_bits_in_16, gradient, 0},
     {"l1", three_bits_in_8_by_blocks, gradient, 0},
+    {"l1", five_bits_by_a_unit, NULL, 0},
+    {"l1", eight_bits_by_units_of_blocks, gradient, 0},
+    {"l1", two_bits_by_units_of_segments, with_a_norm, 0},
+    {"linf", five_bits_by_a_unit, gradient, 0},
+    {"linf", eight_bits_by_units_of_blocks, NULL, 0},
+    {"linf", two_bits_by_units_of_segments, gradient, 0},
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
     {"bf16", nothing_said, random_bf16, 0},
@@ -247,6 +264,12 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
             memset(wire_room, SENTINEL, sizeof wire_room);
             expect(terse_codec_encode(codec, wire, bytes, x, n, &options, &bad) == TERSE_CODEC_OK && terse_codec_encode(scalar, expected, bytes, x, n, &options, &bad) == TERSE_CODEC_OK, name, by, n, "encode");
             expect(!memcmp(wire_room[0], wire_room[1], sizeof *wire_room), name, by, n, "wire bytes, or bytes outside the wire");
+
+            static float scales_room[MAX];
+            const size_t regions = terse_region_count(n, &options);
+            if (codec->measure && !options.unscaled) {
+                expect(terse_codec_measure(codec, scales_room, regions, x, n, &options, &bad) == TERSE_CODEC_OK && !memcmp(scales_room, wire, 4 * regions), name, by, n, "scales");
+            }
 
             // In parts, as threads do it.
             if (!codec->whole && n > 64) {
@@ -360,6 +383,33 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
             o = good, o.k = 1, o.dimensions = wrong[w].dimensions, o.block = wrong[w].block;
             REFUSES(wrong[w].status, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "chunks that there are not");
         }
+    }
+    if (codec->takes & TERSE_TAKES_UNSCALED) {
+        const float unit = 1.0f, negative = -1.0f, too_large = 0x1p127f;
+        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.levels = TERSE_LEVELS_UNIFORM;
+        o.unscaled = 1, o.units = &unit, o.unit_count = 1;
+        size_t needed = 0;
+        REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &needed), "a unit");
+        o.unit_count = 2;
+        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, needed, x, N, &o, NULL), "more units than regions");
+        o.unit_count = 1, o.units = &negative;
+        REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_encode(codec, wire, needed, x, N, &o, NULL), "a negative unit");
+        o.units = &too_large;
+        REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, needed, &o), "a unit too large");
+        o.units = &unit, o.unscaled = 0, o.ranks = 0;
+        REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "units beside scales");
+    }
+    if (codec->measure) {
+        float scales[N];
+        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL;
+        REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_measure(codec, scales, 2, x, N, &o, NULL), "scales for more regions than there are");
+        x[77] = NAN;
+        size_t first = 0;
+        REFUSES(TERSE_CODEC_NOT_FINITE, terse_codec_measure(codec, scales, 1, x, N, &o, &first), "NaN in what is measured");
+        expect(first == 77, name, by, N, "the first NaN in what is measured");
+        x[77] = 1.0f;
+    } else {
+        REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_measure(codec, x, 0, x, N, &good, NULL), "scales of a codec that has none");
     }
 #define NOT_TAKEN(flag, member, value)                                                                                     \
     if (!(codec->takes & (flag))) {                                                                                        \

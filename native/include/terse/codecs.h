@@ -50,7 +50,7 @@ typedef enum terse_codec_status {
     TERSE_CODEC_BAD_REGIONS = 16,    // both block and segments, or segments that do not rise to n
     TERSE_CODEC_BAD_K = 17,          // k is 0, or more than there are
     TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
-    TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite
+    TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite, or a unit is negative or so large that a field of it is beyond fp32
     TERSE_CODEC_BAD_CHOICE = 20,     // an enumerated or otherwise limited option has a value that it does not know
     TERSE_FRAME_NOT_A_FRAME = 21,    // the bytes do not begin as a frame does
     TERSE_FRAME_OTHER_VERSION = 22,  // a frame of a version that this library does not read
@@ -90,6 +90,8 @@ typedef struct terse_codec_options {
     uint64_t seed, step;     // randomness is a function of seed, step and index + i, of nothing else
     uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
     float scale;             // decode_add: what the wire's 1.0 stands for
+    const float *units;      // of unscaled wires: what one level stands for in each region, on every rank alike; NULL: as measured, and 1
+    size_t unit_count;       // as many as there are regions
 } terse_codec_options;
 
 // Options with nothing set.
@@ -135,6 +137,8 @@ typedef struct terse_codec {
     // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may come: those that no encoder
     // writes are TERSE_CODEC_BAD_WIRE if they would lead out of sum or give NaN or an infinity, and nothing is added then.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
+    // The scale of each region, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: has none.
+    size_t (*measure)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
 } terse_codec;
 
 // Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable
@@ -164,6 +168,10 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 // sum += scale * decode(wire). On failure sum is as it was.
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
+
+// scales[r] = what encode would write as the scale of region r of x; `count` regions. On failure as terse_codec_encode.
+TERSE_API terse_codec_status terse_codec_measure(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
+                                                 const terse_codec_options *options, size_t *bad);
 
 // How many threads share a long encode or decode_add from now on, the caller's included; 1 at first. The bytes do not depend on it.
 TERSE_API void terse_codecs_use_threads(unsigned threads);

@@ -9,8 +9,11 @@ import {
   type Parameters,
   type Sign,
 } from "@terse/native-codecs";
+import { widthOf } from "./fields/fields.ts";
 import { choose, implementations } from "./implementation.ts";
 import type { Draws } from "./random/random.ts";
+import { regionCount } from "./regions.ts";
+import { largestFloat } from "./rounding.ts";
 
 /**
  * How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0.
@@ -44,6 +47,11 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    * A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
+  /**
+   * The scale of each region of x, as `encode` would write it. Errors as there; TypeError where regions have no scale (others than
+   * l1, linf, qsgd and int8).
+   */
+  scales(x: Floats): Float32Array;
 }
 
 // biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
@@ -56,7 +64,13 @@ export interface Zeros {
   readonly hold?: Uint8Array | undefined;
 }
 
-export interface DecodeOptions {
+/** What one level stands for in each region of an unscaled wire, agreed upon elsewhere, in place of what is measured. */
+export interface Units {
+  /** One a region: 0 or more, and 2^width − 1 of them finite in fp32. Where it is 0, levels are 0. */
+  readonly units?: Float32Array | undefined;
+}
+
+export interface DecodeOptions extends Units {
   scale?: number | undefined;
   hold?: Uint8Array | undefined;
 }
@@ -67,6 +81,8 @@ export interface Takes {
   readonly hold?: boolean;
   /** seed and step, and perhaps index. */
   readonly random?: boolean;
+  /** units, where it is unscaled. */
+  readonly units?: boolean;
 }
 
 /** A codec in TypeScript, plain loops: the definition that every other implementation equals. */
@@ -93,6 +109,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
     checkFloats(where, "x", x);
     checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
     checkCall(where, takes, call, x.length);
+    checkUnits(where, takes, call.units, x.length, parameters);
   };
 
   return {
@@ -124,18 +141,29 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       accept(where, accepted, x, error);
     },
 
-    decodeAdd(sum, wire, { scale = 1, hold } = {}) {
+    decodeAdd(sum, wire, { scale = 1, hold, units } = {}) {
       const where = `${name}.decodeAdd`;
       checkFloats(where, "sum", sum);
       checkBytes(where, "wire", wire, wireBytes(sum.length), `${sum.length} floats`);
       checkHold(where, takes, hold, sum.length);
+      checkUnits(where, takes, units, sum.length, parameters);
       if (!Number.isFinite(Math.fround(scale)))
         throw new RangeError(`${where}: scale is ${scale}, and must be finite in fp32.`);
-      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold })) {
+      if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) {
         throw new BadWireError(
           `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
         );
       }
+    },
+
+    scales(x) {
+      const where = `${name}.scales`;
+      checkFloats(where, "x", x);
+      const { measure } = kernel();
+      if (!measure) throw new TypeError(`${where}: regions have no scales in this codec.`);
+      const scales = new Float32Array(regionCount(x.length, parameters));
+      accept(where, measure(scales, x, parameters), x);
+      return scales;
     },
   };
 }
@@ -153,7 +181,8 @@ export function withFeedback(
   if (bad >= 0) return bad;
   for (let i = 0; i < x.length; i++) error[i]! += x[i]!;
   const accepted = kernel.encode(wire, error, parameters, call);
-  if (accepted === x.length) kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold });
+  if (accepted === x.length)
+    kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold, units: call.units });
   else for (let i = 0; i < x.length; i++) error[i]! -= x[i]!;
   return accepted;
 }
@@ -218,6 +247,25 @@ function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n:
   if (hold === undefined) return;
   if (!takes.hold) throw new TypeError(`${where}: this codec takes no mask; leave \`hold\` out.`);
   checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} lanes`);
+}
+
+function checkUnits(where: string, takes: Takes, units: Float32Array | undefined, n: number, of: Parameters): void {
+  if (units === undefined) return;
+  if (!takes.units || !of.unscaled)
+    throw new TypeError(
+      `${where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.`,
+    );
+  if (!(units instanceof Float32Array)) throw new TypeError(`${where}: units must be a Float32Array.`);
+  const regions = regionCount(n, of);
+  if (units.length !== regions)
+    throw new RangeError(
+      `${where}: there are ${units.length} units, and ${n} floats have ${regions} regions: one each.`,
+    );
+  const bad = units.findIndex((unit) => !(unit >= 0 && unit * (2 ** widthOf(of) - 1) <= largestFloat));
+  if (bad >= 0)
+    throw new RangeError(
+      `${where}: unit ${bad} is ${units[bad]}, and must be 0 or more, and times ${2 ** widthOf(of) - 1} finite in fp32.`,
+    );
 }
 
 export type { Draws };

@@ -7,7 +7,7 @@ export {
   type Vote,
 } from "@terse/native-codecs";
 export { bf16 } from "./bf16/bf16.ts";
-export { BadWireError, type Codec, type DecodeOptions, type Takes, type Zeros } from "./codec.ts";
+export { BadWireError, type Codec, type DecodeOptions, type Takes, type Units, type Zeros } from "./codec.ts";
 export { codecNamed, codecs } from "./codecs.ts";
 export { type CountParameters, count } from "./count/count.ts";
 export { dctTopK } from "./dct-top-k/dct-top-k.ts";

@@ -1,3 +1,5 @@
+export const largestFloat = 3.4028234663852886e38;
+
 /** The nearest whole number; of two equally near ones the even one, as IEEE 754 rounds. */
 export function roundHalfEven(value: number): number {
   const below = Math.floor(value);

@@ -49,6 +49,8 @@ class Options(ctypes.Structure):
         ("step", ctypes.c_uint64),
         ("index", ctypes.c_uint64),
         ("scale", ctypes.c_float),
+        ("units", ctypes.c_void_p),
+        ("unit_count", ctypes.c_size_t),
     ]
 
 

@@ -10,13 +10,20 @@ size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
 }
 
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
-    (void)n;
     if (o->bits < 2 || o->bits > 8) return TERSE_CODEC_BAD_BITS;
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || o->unscaled > 1) return TERSE_CODEC_BAD_CHOICE;
     if (o->unscaled && o->levels == TERSE_LEVELS_LOGARITHMIC) return TERSE_CODEC_BAD_CHOICE;  // their sum has no meaning
     if (!o->unscaled && terse_field_ranks(o) > 1) return TERSE_CODEC_BAD_CHOICE;               // every rank has its own scale
     const unsigned width = terse_field_width(o);
-    return terse_check_fields(o, width == o->bits || width == 4 || width == 8 || width == 16);
+    const terse_codec_status status = terse_check_fields(o, width == o->bits || width == 4 || width == 8 || width == 16);
+    if (status != TERSE_CODEC_OK || !o->units) return status;
+    if (!o->unscaled) return TERSE_CODEC_BAD_CHOICE;  // the wire says what a level stands for
+    if ((uintptr_t)o->units % sizeof(float)) return TERSE_CODEC_MISALIGNED;
+    if (o->unit_count != terse_region_count(n, o)) return TERSE_CODEC_BAD_REGIONS;
+    const double most = (1u << width) - 1;  // any bytes may arrive, and none may become an infinity
+    for (size_t r = 0; r < o->unit_count; r++)
+        if (!(o->units[r] >= 0 && o->units[r] * most <= FLT_MAX)) return TERSE_CODEC_BAD_SCALE;
+    return TERSE_CODEC_OK;
 }
 
 static int can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
@@ -34,25 +41,34 @@ static size_t measure(const terse_levels_codec *codec, const float *x, size_t be
 }
 
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    if (terse_levels_measured_late(o)) return n;
+    return terse_levels_measured_late(o) ? n : terse_levels_measure(codec, wire, x, n, o);
+}
+
+size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
     const size_t regions = terse_region_count(n, o);
     for (size_t r = 0; r < regions; r++) {
         const size_t end = terse_region_begin(r + 1, n, o);
         float scale;
         const size_t accepted = measure(codec, x, terse_region_begin(r, n, o), end, &scale);
         if (accepted < end) return accepted;
-        terse_set_scale(wire, r, scale);
+        terse_set_scale(scales, r, scale);
     }
     return n;
 }
 
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *fields = terse_levels_fields(wire, n, o);
-    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
+    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end;) {
         const size_t region = terse_region_begin(r, n, o), region_end = terse_region_begin(r + 1, n, o);
-        const size_t to = region_end < end ? region_end : end;
+        size_t to = region_end < end ? region_end : end;
         float scale;
-        if (terse_levels_measured_late(o)) {
+        if (o->units) {
+            const size_t near = (i / TERSE_MEASURE_CHUNK + 1) * TERSE_MEASURE_CHUNK;  // looked at and written while it is in the cache
+            if (near < to) to = near;
+            const size_t accepted = i + terse_first_not_finite(x + i, to - i);
+            if (accepted < to) return accepted;
+            scale = o->units[r];
+        } else if (terse_levels_measured_late(o)) {
             const size_t accepted = measure(codec, x, region, region_end, &scale);
             if (accepted < region_end) return accepted;
             if (!o->unscaled && region >= begin) terse_set_scale(wire, r, scale);
@@ -63,6 +79,7 @@ size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const
         else
             for (size_t zero = i; zero < to; zero++) terse_set_field(fields, zero, terse_field_width(o), terse_levels_a_side(o));
         i = to;
+        if (i == region_end) r++;
     }
     return end;
 }
@@ -99,15 +116,17 @@ terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, floa
     if (!terse_levels_scales_are_good(codec->reach, wire, n, o)) return TERSE_CODEC_BAD_WIRE;
     const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
     const uint8_t *fields = terse_levels_fields((uint8_t *)wire, n, o);
-    if (o->unscaled) {
-        const terse_field_meaning meaning = {width, UINT16_MAX, (double)terse_field_ranks(o) * s, 1.0};
+    const double none = (double)terse_field_ranks(o) * s;
+    if (o->unscaled && !o->units) {
+        const terse_field_meaning meaning = {width, UINT16_MAX, none, 1.0};
         codec->add(sum, fields, n, &meaning, o->scale, begin, end);
         return TERSE_CODEC_OK;
     }
     for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
         const size_t region_end = terse_region_begin(r + 1, n, o), to = region_end < end ? region_end : end;
-        const double scale = terse_scale_at(wire, r);
-        const terse_field_meaning meaning = {width, 2 * s, s, codec->reach * scale / s};
+        const double scale = o->units ? o->units[r] : terse_scale_at(wire, r);
+        const terse_field_meaning own = {width, 2 * s, s, codec->reach * scale / s}, agreed = {width, UINT16_MAX, none, scale};
+        const terse_field_meaning meaning = o->units ? agreed : own;
         if (o->levels == TERSE_LEVELS_LOGARITHMIC) add_logarithmic(sum, fields, width, (int)s, scale, o->scale, i, to);
         else codec->add(sum, fields, n, &meaning, o->scale, i, to);
         i = to;

@@ -3,7 +3,8 @@
 //   s = 2^(bits - 1) - 1        reach * scale is what level s stands for
 //   wire: scales (fp32, one a region; none where unscaled), then the fields
 //
-// Unscaled wires can be summed: the fields of all ranks then give sum of q + ranks s.
+// Unscaled wires can be summed: the fields of all ranks then give sum of q + ranks s. With units given, q = x / unit, and what they
+// give is (sum of q) unit.
 #ifndef TERSE_LEVELS_H
 #define TERSE_LEVELS_H
 #include "../measures/measures.h"
@@ -14,7 +15,8 @@
 typedef struct terse_levels_codec {
     double reach;
     double (*scale_of)(const float *x, size_t n);  // n > 0; in fp64, not finite where an element is not
-    // Fields of the elements [from, to), which all have this scale (more than 0); x[0] and field 0 are those of the whole vector.
+    // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given; x[0] and field 0
+    // are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     terse_fields_add *add;
 } terse_levels_codec;
@@ -38,6 +40,7 @@ static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
+size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
@@ -50,6 +53,9 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                           \
         return terse_levels_prepare(&(codec), wire, x, n, o);                                                                                \
     }                                                                                                                                        \
+    static size_t measure(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                         \
+        return terse_levels_measure(&(codec), scales, x, n, o);                                                                              \
+    }                                                                                                                                        \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                  \
         return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                                                     \
     }                                                                                                                                        \
@@ -58,7 +64,7 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     }                                                                                                                                        \
     const terse_codec terse_##named##_##by = {                                                                                               \
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
-        .prepare = prepare, .encode = encode, .decode_add = decode_add,                                                                      \
+        .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure,                                                  \
     };
 
 #endif

@@ -4,13 +4,15 @@
  *   s = 2^(bits − 1) − 1        reach · scale is what level s stands for
  *   wire: scales (fp32, one a region; none where unscaled), then the fields
  *
- * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q.
+ * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q. Where ranks have
+ * agreed on units, one a region, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { type Definition, floats, type Takes } from "../codec.ts";
 import { firstNotFinite, largest } from "../measures/measures.ts";
 import { checkNames, checkRegions, checkWhole } from "../parameters.ts";
 import { regionCount, regionsOf, scaledWire } from "../regions.ts";
+import { largestFloat } from "../rounding.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "./fields.ts";
 
 export interface Levels {
@@ -19,16 +21,19 @@ export interface Levels {
   readonly reach: number;
   /** Of a region that is not empty, before it is rounded to fp32; not finite where an element is not. */
   scaleOf(x: Float32Array): number;
-  /** level(value, i), for a region of this scale, which is more than 0; i counts through the whole vector. */
+  /**
+   * level(value, i), for a region of this scale, which is more than 0; i counts through the whole vector. With call.units `scale` is
+   * what one level stands for.
+   */
   quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
   /** What level q stands for; q · reach · scale / s unless given. */
   standsFor?(q: number, scale: number, s: number, parameters: Parameters): number;
 }
 
-const largestFloat = 3.4028234663852886e38;
-
 export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Levels): Definition {
   const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
+
+  const measured = (region: Float32Array): number => (region.length === 0 ? 0 : Math.fround(scaleOf(region)));
 
   return {
     name,
@@ -47,8 +52,9 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
       wire.fill(0);
       for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
         const region = values.subarray(begin, end);
-        const scale = region.length === 0 ? 0 : Math.fround(scaleOf(region));
-        if (!canBeAScale(scale)) return begin + firstRefused(region);
+        const scale = call.units ? call.units[r]! : measured(region);
+        if (call.units ? firstNotFinite(region) < region.length : !canBeAScale(scale))
+          return begin + firstRefused(region);
         scaled?.setScale(r, scale);
         const level = scale > 0 ? quantiser(scale, s, parameters, call) : () => 0;
         for (let i = begin; i < end; i++)
@@ -62,13 +68,17 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
       const s = levelsASide(parameters);
       const width = widthOf(parameters);
       const by = Math.fround(call.scale);
+      const regions = regionsOf(sums.length, parameters);
       if (parameters.unscaled) {
         const none = (parameters.ranks ?? 1) * s;
-        for (let i = 0; i < sums.length; i++) sums[i]! += Math.fround((field(wire, i, width) - none) * by);
+        for (const [r, [begin, end]] of regions.entries()) {
+          const unit = call.units?.[r] ?? 1;
+          for (let i = begin; i < end; i++)
+            sums[i]! += Math.fround(Math.fround((field(wire, i, width) - none) * unit) * by);
+        }
         return true;
       }
       const scaled = scaledWire(wire, sums.length, parameters);
-      const regions = regionsOf(sums.length, parameters);
       if (!regions.every((_, r) => canBeAScale(scaled.scale(r)))) return false;
       for (const [r, [begin, end]] of regions.entries()) {
         const scale = scaled.scale(r);
@@ -79,6 +89,15 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
         }
       }
       return true;
+    },
+
+    measure(scales, x, parameters) {
+      const values = floats(x);
+      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+        scales[r] = measured(values.subarray(begin, end));
+        if (!canBeAScale(scales[r]!)) return begin + firstRefused(values.subarray(begin, end));
+      }
+      return values.length;
     },
   };
 }

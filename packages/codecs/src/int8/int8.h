@@ -40,7 +40,7 @@ terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, c
     }                                                                                                                                     \
     const terse_codec terse_int8_##by = {                                                                                                 \
         .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
-        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                              \
+        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = prepare,          \
     };
 
 #endif

@@ -20,6 +20,13 @@ export const definition: Definition = {
   takes: {},
   wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + n,
 
+  measure(scales, x, parameters) {
+    const values = floats(x);
+    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries())
+      scales[r] = largest(values.subarray(begin, end));
+    return firstNotFinite(values);
+  },
+
   encode(wire, x, parameters) {
     const values = floats(x);
     const bad = firstNotFinite(values);

@@ -10,8 +10,8 @@ extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_
 enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 #define TERSE_L1_REACH 2.0
 
-// One step of level by one of x.
-static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
+// One step of level by one of x. Units given, `scale` is one.
+static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
 void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
 

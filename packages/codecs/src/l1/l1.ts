@@ -7,10 +7,11 @@
  *   q     = clamp(round half even(x · s / (2 scale)), −s, s)      0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · 2 scale / s
  *
- * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up.
+ * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
+ * the ranks agreed on, q = clamp(round half even(x / unit), −s, s), and what is decoded is (Σ q) · unit.
  * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
-import { type Codec, codec } from "../codec.ts";
+import { type Codec, codec, type Units } from "../codec.ts";
 import { checkedLevels, levels } from "../fields/levels.ts";
 import { sumOfMagnitudes } from "../measures/measures.ts";
 import type { Regions } from "../regions.ts";
@@ -18,11 +19,11 @@ import { roundHalfEven } from "../rounding.ts";
 
 export const definition = levels({
   name: "l1",
-  takes: {},
+  takes: { units: true },
   reach: 2,
   scaleOf: (x) => sumOfMagnitudes(x) / x.length,
-  quantiser(scale, s) {
-    const factor = s / (2 * scale);
+  quantiser(scale, s, _, { units }) {
+    const factor = units ? 1 / scale : s / (2 * scale);
     return (value) => roundHalfEven(Math.max(-s, Math.min(s, value * factor)));
   },
 });
@@ -39,5 +40,5 @@ export interface L1Parameters extends Regions {
 }
 
 /** Levels up to twice the mean magnitude. */
-export const l1 = (parameters: L1Parameters): Codec<Record<never, never>> =>
+export const l1 = (parameters: L1Parameters): Codec<Units> =>
   codec(definition, checkedLevels("l1", parameters, ["bits", "width", "unscaled", "ranks", "block", "segments"]));

@@ -9,10 +9,11 @@
  *   logarithmic    levels scale · 2^(k − s), k = 1 … s, and 0; drawn between the neighbours      decoded = ± scale · 2^(|q| − s)
  *   wire  = scales, then q + s in fields
  *
- * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up.
+ * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
+ * the ranks agreed on, v = min(|x| / unit, s), and what is decoded is (Σ q) · unit.
  * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
  */
-import { type Codec, codec, type Draws } from "../codec.ts";
+import { type Codec, codec, type Draws, type Units } from "../codec.ts";
 import { checkedLevels, levels } from "../fields/levels.ts";
 import { evenly, stochastic } from "../fields/stochastic.ts";
 import { largest } from "../measures/measures.ts";
@@ -21,13 +22,13 @@ import type { Regions } from "../regions.ts";
 
 export const definition = levels({
   name: "linf",
-  takes: { random: true },
+  takes: { random: true, units: true },
   reach: 1,
   scaleOf: largest,
 
   quantiser(scale, s, { levels: kind }, call) {
     if (kind === "logarithmic") return stochastic(1 / scale, 1, (v) => belowPowers(v, s), call);
-    const level = stochastic(s / scale, s, evenly, call);
+    const level = stochastic(call.units ? 1 / scale : s / scale, s, evenly, call);
     if (kind !== "without-zero") return level;
     return (value, i) => level(value, i) || Math.sign(value);
   },
@@ -59,7 +60,7 @@ export interface LinfParameters extends Regions {
 }
 
 /** Levels up to the largest magnitude, drawn. */
-export function linf(parameters: LinfParameters): Codec<Draws> {
+export function linf(parameters: LinfParameters): Codec<Draws & Units> {
   const taken = ["bits", "levels", "width", "unscaled", "ranks", "block", "segments"];
   const checked = checkedLevels("linf", parameters, taken);
   if (parameters.levels !== undefined)
