@@ -24,6 +24,29 @@ function run(command: string, args: readonly string[], cwd: string, env: NodeJS.
   return { done: status === 0, stdout, output: `${stdout}${stderr}${error?.message ?? ""}` };
 }
 
+/** On a Linux with glibc, a wheel for all that have 2.17 or newer, as others read it too; PyPI takes no other. */
+function expectOldGlibc(wheel: string): void {
+  const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  if (!report.header?.glibcVersionRuntime) return;
+  const machine = process.arch === "arm64" ? "aarch64" : "x86_64";
+  expect(basename(wheel)).toMatch(`-py3-none-manylinux2014_${machine}.manylinux_2_17_${machine}.whl`);
+
+  const unpacked = join(scratch, "wheel");
+  run(python!, ["-m", "zipfile", "-e", wheel, unpacked], scratch);
+  const { done, stdout } = run("readelf", ["--wide", "--version-info", "terse_codecs/libterse_codecs.so"], unpacked);
+  if (done) {
+    const minors = [...stdout.matchAll(/Name: GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
+    expect(Math.max(...minors)).toBeLessThanOrEqual(17);
+    expect(minors.length).toBe([...stdout.matchAll(/ Name: /g)].length);
+  }
+  if (run(python!, ["-c", "import auditwheel"], scratch).done) {
+    const { output } = run(python!, ["-m", "auditwheel", "show", wheel], scratch);
+    expect(output.replaceAll(/\s+/g, " ")).toContain(
+      `is consistent with the following platform tag: "manylinux_2_17_${machine}"`,
+    );
+  }
+}
+
 describe.skipIf(!python)(`the Python package${needsPython}`, () => {
   const built = globSync("native/codecs/build/libterse_codecs.a", { cwd: root })[0];
   const library = join(scratch, "libterse_codecs.so");
@@ -81,7 +104,8 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
       scratch,
     );
     const [wheel] = globSync("*.whl", { cwd: dist });
-    expect(wheel).toMatch(/^terse_codecs-[\d.]+-py3-none-(?!any)\w+\.whl$/);
+    expect(wheel).toMatch(/^terse_codecs-[\d.]+-py3-none-(?!any)[\w.]+\.whl$/);
+    expectOldGlibc(join(dist, wheel!));
 
     const empty = join(scratch, "empty");
     well(["-m", "pip", "install", "--no-deps", "--no-index", "--target", empty, join(dist, wheel!)], scratch);

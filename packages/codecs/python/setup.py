@@ -1,7 +1,12 @@
-"""Builds libterse_codecs with CMake into the wheel: one wheel a platform, for every Python (py3-none-…)."""
+"""
+Builds libterse_codecs with CMake into the wheel: one wheel a platform, for every Python (py3-none-…). On Linux with glibc its tag
+says from which glibc on the library loads (PEP 600), read out of the library itself.
+"""
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -23,13 +28,59 @@ def version():
         return json.load(file)["version"]
 
 
+# What every manylinux system has of a library's needs: glibc's own.
+GLIBC = re.compile(r"(lib(c|m|pthread|dl|rt)|ld-linux(-x86-64|-aarch64)?)\.so\.\d+$")
+OLDEST_GLIBC = (2, 17)  # manylinux2014, the oldest that packages are still built for, and on aarch64 the first
+
+
+def needs_of(path):
+    """(libraries, versions of their symbols) that a 64-bit little-endian ELF file asks for; (None, None) where it is none."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data[:6] != b"\x7fELF\x02\x01":
+        return None, None
+
+    def text(begin):
+        return data[begin : data.index(b"\0", begin)].decode()
+
+    sections_at, size, count = struct.unpack_from("<Q", data, 40) + struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, sections_at + i * size) for i in range(count)]
+    libraries, versions = set(), set()
+    for _, kind, _, _, at, length, link, entries, _, _ in sections:
+        texts = sections[link][4]
+        if kind == 6:  # SHT_DYNAMIC: (tag, value); DT_NEEDED is 1
+            libraries |= {text(texts + value) for tag, value in struct.iter_unpack("<qQ", data[at : at + length]) if tag == 1}
+        elif kind == 0x6FFFFFFE:  # SHT_GNU_verneed: a library each, and a chain of its versions
+            for _ in range(entries):
+                _, auxiliaries, _, first, following = struct.unpack_from("<HHIII", data, at)
+                version_at = at + first
+                for _ in range(auxiliaries):
+                    _, _, _, name, next_version = struct.unpack_from("<IHHII", data, version_at)
+                    versions.add(text(texts + name))
+                    version_at += next_version
+                at += following
+    return libraries, versions
+
+
+def manylinux(path, machine):
+    """The tags of a library for this machine; None where it needs more than glibc, or is none of glibc's."""
+    libraries, versions = needs_of(path)
+    found = [re.match(r"GLIBC_(\d+)\.(\d+)", version) for version in versions or ()]
+    if not found or not all(found) or not all(GLIBC.match(library) for library in libraries):
+        return None
+    needed = max([OLDEST_GLIBC, *((int(version[1]), int(version[2])) for version in found)])
+    tag = f"manylinux_{needed[0]}_{needed[1]}_{machine}"
+    # By its old name too, for the first pip that comes with Python 3.9.
+    return f"manylinux2014_{machine}.{tag}" if needed == (2, 17) else tag
+
+
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         built = os.path.join(os.path.abspath(self.get_finalized_command("build").build_temp), "codecs")
         source = os.path.join(REPOSITORY, "native/codecs")
         try:
-            subprocess.check_call(["cmake", "-S", source, "-B", built, "-DCMAKE_BUILD_TYPE=Release"])
+            subprocess.check_call(["cmake", "-S", source, "-B", built, "-DCMAKE_BUILD_TYPE=Release", "-DTERSE_OLD_GLIBC=ON"])
             subprocess.check_call(["cmake", "--build", built, "--target", "terse_codecs", "--parallel"])
         except FileNotFoundError:
             sys.exit("terse-codecs is built with CMake, which is not on the PATH: `python3 -m pip install cmake`, and a C compiler.")
@@ -42,7 +93,11 @@ class BuildWithLibrary(build_py):
 
 class PlatformWheel(bdist_wheel):
     def get_tag(self):
-        return "py3", "none", super().get_tag()[2]
+        platform = super().get_tag()[2]
+        library = os.path.join(os.path.abspath(self.get_finalized_command("build").build_lib), "terse_codecs", FILE)
+        if platform.startswith("linux_") and not self.plat_name_supplied:
+            platform = manylinux(library, platform[len("linux_") :]) or platform
+        return "py3", "none", platform
 
 
 class SdistWithSources(sdist):
