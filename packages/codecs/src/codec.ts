@@ -48,10 +48,10 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
-   * The scale of each region of x, as `encode` would write it. Errors as there; TypeError where regions have no scale (others than
-   * l1, linf, qsgd and int8).
+   * The scale of each region of x, as `encode` would write it, in `into` if given. Errors as there; TypeError where regions have no
+   * scale (others than l1, linf, qsgd and int8).
    */
-  scales(x: Floats): Float32Array;
+  scales(x: Floats, into?: Float32Array): Float32Array;
 }
 
 // biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
@@ -156,12 +156,17 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       }
     },
 
-    scales(x) {
+    scales(x, into) {
       const where = `${name}.scales`;
       checkFloats(where, "x", x);
       const { measure } = kernel();
       if (!measure) throw new TypeError(`${where}: regions have no scales in this codec.`);
-      const scales = new Float32Array(regionCount(x.length, parameters));
+      const regions = regionCount(x.length, parameters);
+      const scales = into ?? new Float32Array(regions);
+      if (scales.length !== regions)
+        throw new RangeError(
+          `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${regions} regions.`,
+        );
       accept(where, measure(scales, x, parameters), x);
       return scales;
     },

@@ -160,12 +160,20 @@ export class Chunks {
   #scales(begin: number, end: number): [first: number, count: number] {
     const { name, parameters } = this.codec;
     if (!scaled.includes(name) || parameters.unscaled) return [0, 0];
-    const { block, segments } = parameters;
-    if (block) return [begin / block, Math.ceil((end - begin) / block)];
-    if (!segments) return [0, 1];
-    const touched = overlaps(segments, begin, end);
-    return [touched[0]!.index, touched.at(-1)!.index - touched[0]!.index + 1];
+    return regionsOf(this.codec, begin, end);
   }
+}
+
+/** The regions that share a scale or a unit and that [begin, end) touches: the first one's place, and how many. */
+export function regionsOf(
+  { parameters: { block, segments } }: Codec,
+  begin: number,
+  end: number,
+): [first: number, count: number] {
+  if (block) return [begin / block, Math.ceil((end - begin) / block)];
+  if (!segments) return [0, begin === end ? 0 : 1];
+  const touched = overlaps(segments, begin, end);
+  return touched.length === 0 ? [0, 0] : [touched[0]!.index, touched.at(-1)!.index - touched[0]!.index + 1];
 }
 
 /** The parts of [begin, end) that lie in each segment, those of empty segments between them included. */

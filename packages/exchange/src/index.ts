@@ -36,6 +36,13 @@ export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, t
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
 export { type DenseScheme, type DenseType, dense } from "./schemes/dense.ts";
 export {
+  type SumOfFieldsOptions,
+  sumOfFields,
+  sumOfFieldsCost,
+  sumOfFieldsDirect,
+  sumOfFieldsDirectCost,
+} from "./schemes/fields.ts";
+export {
   type LevelsOptions,
   type SumOfLevelsOptions,
   signOfLevels,

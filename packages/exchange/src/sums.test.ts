@@ -11,6 +11,7 @@ import {
   signOfLevels,
   sparse,
   sum,
+  sumOfFields,
   sumOfLevels,
 } from "./index.ts";
 import { onRanks } from "./testing.ts";
@@ -35,11 +36,12 @@ async function askAll(group: Group, sums: Sums): Promise<unknown[]> {
   const asked = lengths.flatMap((n) => {
     const x = () => vector(group.rank, n);
     const errors = errorsOf(group, n);
-    const outs = [into(n), into(n), into(n), into(n)] as const;
+    const outs = [into(n), into(n), into(n), into(n), into(n)] as const;
     const few = codecs.few[n % 2]!;
     return [
       sums.meanErrorCompensated(x(), { into: outs[0], ...errors }).then(() => [outs[0], errors]),
       sums.sum(x(), { into: outs[1], codec: codecs.all, scale: 1 / 2 }).then(() => outs[1]),
+      sums.sumOfFields(x(), { into: outs[4], codec: codecs.all }).then(() => outs[4]),
       sums.sumOfLevels(x(), { into: outs[2], codec: levels }).then(() => outs[2]),
       sums.signOfLevels(x(), { codec: levels }).then(({ plus, nonzero }) => [[...plus.wire], [...nonzero.wire]]),
       n === 0 ? undefined : sums.sparse(x(), { into: outs[3], codec: few }).then(() => outs[3]),
@@ -58,6 +60,7 @@ const alone = (group: Group): Sums => {
   };
   return {
     sum: (x, options) => next(() => sum(group, x, options)),
+    sumOfFields: (x, options) => next(() => sumOfFields(group, x, options)),
     sumOfLevels: (x, options) => next(() => sumOfLevels(group, x, options)),
     signOfLevels: (x, options) => next(() => signOfLevels(group, x, options)),
     meanErrorCompensated: (x, options) => next(() => meanErrorCompensated(group, x, options)),
@@ -74,8 +77,10 @@ describe("sums of a step", () => {
     const together = await onRanks(ranks, async (group) => {
       const results = await askAll(group, openExchange(group));
       const { bytes, messages } = group.sent();
-      expect(messages).toBe(3 * (ranks - 1)); // all that owners carry: 2 (P − 1); all that is sparse: P − 1
-      return { results, bytes };
+      // all that owners carry: 2 (P − 1); all that is sparse: P − 1; what is agreed on, and then goes by owners: 3 (P − 1)
+      expect(messages).toBe(6 * (ranks - 1));
+      const refusals = 4 * (lengths.length - 1) * (ranks - 1); // which vectors share when they agree together
+      return { results, bytes: bytes + refusals };
     });
     expect(together).toEqual(apart);
   });

@@ -3,6 +3,7 @@ import type { Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import type { Ternary } from "./bits.ts";
 import { byOwners, type Delivery } from "./schemes/by-owners.ts";
+import { checkFields, type FieldsRequest, fieldsTogether, type SumOfFieldsOptions } from "./schemes/fields.ts";
 import { type LevelsOptions, levelsSummed, levelsVoted, type SumOfLevelsOptions } from "./schemes/levels.ts";
 import { type ErrorCompensation, errorCompensated } from "./schemes/mean-error-compensated.ts";
 import { checkSparse, type SparseOptions, sparseTogether } from "./schemes/sparse.ts";
@@ -16,6 +17,9 @@ import { type SumOptions, summed } from "./schemes/sum.ts";
 export interface Sums {
   /** into += scale · Σ x, through a codec on the way up and on the way down. */
   sum(x: Floats, options: SumOptions): Promise<void>;
+
+  /** into += scale · Σ x, written once by units that the ranks agree on first, and added exactly. */
+  sumOfFields(x: Floats, options: SumOfFieldsOptions): Promise<void>;
 
   /** into += scale · Σ q, the levels of l1 or linf as whole numbers, exactly. */
   sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
@@ -33,6 +37,7 @@ export interface Sums {
 export type SumRequest = { done(): void; failed(error: unknown): void } & (
   | { kind: "owners"; delivery: Delivery }
   | { kind: "sparse"; x: Floats; options: SparseOptions }
+  | ({ kind: "fields" } & FieldsRequest)
 );
 
 /** The methods; what cannot be right is refused before anything is sent. */
@@ -41,6 +46,10 @@ export function sumsOf(group: Group, ask: (request: SumRequest) => void): Sums {
     new Promise((done, failed) => ask({ kind: "owners", delivery, done, failed }));
   return {
     sum: async (x, options) => deliver(summed(group, x, options)),
+    async sumOfFields(x, options) {
+      checkFields("sumOfFields", group, { x, options });
+      await new Promise<void>((done, failed) => ask({ kind: "fields", x, options, done, failed }));
+    },
     sumOfLevels: async (x, options) => deliver(levelsSummed(group, x, options)),
     async signOfLevels(x, options) {
       const { delivery, result } = levelsVoted(group, x, options);
@@ -63,6 +72,8 @@ export async function carrySums(
 ): Promise<(() => void)[]> {
   const deliveries = requests.flatMap((request) => (request.kind === "owners" ? [request.delivery] : []));
   const vectors = requests.flatMap((request) => (request.kind === "sparse" ? [request] : []));
+  const fields = requests.flatMap((request) => (request.kind === "fields" ? [request] : []));
+  if (fields.length > 0) await fieldsTogether(group, fields, note, gather, sent);
   if (deliveries.length > 0) await byOwners(group, deliveries, note, gather, sent);
   if (vectors.length > 0) await sparseTogether(group, vectors, note, sent);
   return requests.map(({ done }) => done);

@@ -165,6 +165,9 @@ describe("scales", () => {
     for (const codec of [l1({ bits: 4 }), int8({ block: 64 }), qsgd({ bits: 3 })])
       expect(() => codec.scales(bad)).toThrow(NotFiniteError);
     expect(() => linf({ bits: 4 }).scales(bad)).toThrow("linf.scales: x[700] is NaN");
+    expect(() => int8({ block: 100 }).scales(x, new Float32Array(9))).toThrow(
+      "into has room for 9 scales, and 1000 floats have 10 regions.",
+    );
     expect(() => sign.scales(x)).toThrow("sign.scales: regions have no scales in this codec.");
   });
 });

@@ -1,4 +1,4 @@
-import { type Codec, dctTopK, int8, l1, linf, scaledSign, terngrad, topK } from "@terse/codecs";
+import { type Codec, dctTopK, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import {
@@ -13,6 +13,10 @@ import {
   sparseCost,
   sum,
   sumCost,
+  sumOfFields,
+  sumOfFieldsCost,
+  sumOfFieldsDirect,
+  sumOfFieldsDirectCost,
   sumOfLevels,
   sumOfLevelsCost,
   sumOfLevelsDirect,
@@ -38,6 +42,17 @@ const levels = (codec: Codec): Record<string, Scheme> => ({
   [`sign of levels, ${codec.name}`]: {
     run: (group, x) => signOfLevels(group, x, { codec, ...draws }),
     cost: (n, ranks, rank) => signOfLevelsCost(n, ranks, rank, codec),
+  },
+});
+
+const fields = (what: string, codec: Codec): Record<string, Scheme> => ({
+  [`sum of fields, ${what}`]: {
+    run: (group, x) => sumOfFields(group, x, { codec, into: new Float32Array(x.length), ...draws }),
+    cost: (n, ranks, rank) => sumOfFieldsCost(n, ranks, rank, codec),
+  },
+  [`direct sum of fields, ${what}`]: {
+    run: (group, x) => sumOfFieldsDirect(group, x, { codec, into: new Float32Array(x.length), ...draws }),
+    cost: (n, ranks, rank) => sumOfFieldsDirectCost(n, ranks, rank, codec),
   },
 });
 
@@ -72,6 +87,9 @@ const few = (what: string, codec: Codec): Record<string, Scheme> => ({
 const schemes: Record<string, Scheme> = {
   ...levels(l1({ bits: 3, unscaled: true })),
   ...levels(linf({ bits: 8, unscaled: true, block: 40 })),
+  ...fields("int8 in blocks", int8({ block: 40 })),
+  ...fields("l1", l1({ bits: 3 })),
+  ...fields("qsgd", qsgd({ bits: 5, block: 64 }) as Codec),
   ...summed("int8", int8()),
   ...summed("int8 in blocks", int8({ block: 100 })),
   ...summed("l1", l1({ bits: 5, block: 64 })),

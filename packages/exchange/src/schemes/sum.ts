@@ -9,7 +9,7 @@
  * int8 errs by at most half a step, max |x| / 254, and enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254
  * ≤ Σ_r max |x_r| / 127, maxima of what shares a scale, and the fp32 roundings of P additions. Nothing is carried over to the next
  * exchange: for that see mean-error-compensated. With a codec that draws (linf, qsgd, terngrad) it is unbiased.
- * Levels that are summed as whole numbers, so exactly: sum-of-levels.
+ * Levels that are summed as whole numbers, so exactly: fields.ts, and levels.ts without scales.
  *
  * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P − 1)(4 + c) bytes.
  * Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum.
