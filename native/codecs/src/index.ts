@@ -1,6 +1,12 @@
 import { type Addon, loadAddon, type PointerMemory } from "@terse/native-loader";
 
-export { NativeMissingError, NotFiniteError, type PointerMemory, wantedImplementation } from "@terse/native-loader";
+export {
+  NativeMissingError,
+  NotFiniteError,
+  type PointerMemory,
+  wantedImplementation,
+  warnOnce,
+} from "@terse/native-loader";
 
 /** Floats to encode, or to add to: fp32, contiguous, on the CPU. */
 export type Floats = Float32Array | PointerMemory;

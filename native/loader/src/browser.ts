@@ -15,3 +15,6 @@ export function loadAddon(name: string): Addon {
 
 /** A browser has no environment variables. */
 export const wantedImplementation = (): undefined => undefined;
+
+/** Nobody expects an addon in a browser. */
+export const warnOnce = (_message: string): void => {};

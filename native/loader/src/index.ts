@@ -3,3 +3,4 @@ export type { DType, Memory, PointerMemory, TypedArray } from "./memory.ts";
 export { NativeMissingError } from "./native-missing-error.ts";
 export { NotFiniteError } from "./not-finite-error.ts";
 export { wantedImplementation } from "./wanted-implementation.ts";
+export { warnOnce } from "./warn-once.ts";

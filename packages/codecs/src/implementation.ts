@@ -1,4 +1,4 @@
-import { NativeMissingError, wantedImplementation } from "@terse/native-codecs";
+import { NativeMissingError, wantedImplementation, warnOnce } from "@terse/native-codecs";
 
 interface Kernel {
   readonly name: string;
@@ -30,7 +30,13 @@ export function choose<K extends Kernel>(
   levels: () => readonly string[],
   wanted = wantedImplementation(),
 ): K {
-  if (!wanted) return kernels[0]!;
+  if (!wanted) {
+    if (missing)
+      warnOnce(
+        `the codecs run in TypeScript, some hundred times slower and with the same bytes: ${missing} TERSE_IMPLEMENTATION=typescript says that this is meant.`,
+      );
+    return kernels[0]!;
+  }
   const plainer = [...(missing ? [] : levels()), "typescript"];
   const most = plainer.indexOf(wanted);
   const kernel = most < 0 ? undefined : kernels.find((k) => plainer.indexOf(k.implementation) >= most);

@@ -44,11 +44,19 @@ describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing
     }
   }
 
-  /** What the README's example prints there, and the implementation that printed it. */
-  function runExample(): { output: string; implementation: string } {
+  /** What the README's example prints there, the implementation that printed it, and what it warns of. */
+  function runExample(): { output: string; implementation: string; warnings: string[] } {
     writeFileSync(join(user, "example.ts"), `${example}\nconsole.log(sign.implementation);\n`);
-    const lines = run(process.execPath, ["--no-warnings", "example.ts"], user).split("\n");
-    return { implementation: lines.at(-2)!, output: `${lines.slice(0, -2).join("\n")}\n` };
+    const quiet = ["--disable-warning=ExperimentalWarning"]; // of types that Node strips
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...quiet, "example.ts"], {
+      cwd: user,
+      env,
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(stdout + stderr);
+    const lines = stdout.split("\n");
+    const warnings = stderr.split("\n").filter((line) => line.includes("TerseWarning"));
+    return { implementation: lines.at(-2)!, output: `${lines.slice(0, -2).join("\n")}\n`, warnings };
   }
 
   beforeAll(() => {
@@ -76,18 +84,23 @@ describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
   it.skipIf(addonMissing)(`brings the addon that is built here${addonMissing}`, () => {
-    const { output, implementation } = runExample();
+    const { output, implementation, warnings } = runExample();
     expect(output).toBe(printed);
+    expect(warnings).toEqual([]);
     expect(implementation).toBe(nativeCodecs().find(({ name }) => name === "sign")!.implementation);
   });
 
-  it("runs in TypeScript where the addon is another machine's, and where there is none", () => {
+  it("runs in TypeScript, and says why and what to do, where the addon is another machine's, and where there is none", () => {
     const prebuilt = join(installed, "dist/prebuilt", `${process.platform}-${process.arch}`);
     mkdirSync(prebuilt, { recursive: true });
     writeFileSync(join(prebuilt, "codecs.node"), "of another machine");
-    expect(runExample()).toEqual({ output: printed, implementation: "typescript" });
+    const once = (why: string) => [
+      expect.stringMatching(`TerseWarning: the codecs run in TypeScript.*${why}.*npx cmake-js`),
+    ];
+    const here = { output: printed, implementation: "typescript" };
+    expect(runExample()).toEqual({ ...here, warnings: once("does not open") });
     rmSync(prebuilt, { recursive: true });
-    expect(runExample()).toEqual({ output: printed, implementation: "typescript" });
+    expect(runExample()).toEqual({ ...here, warnings: once("is not built") });
   });
 
   it("declares types that a strict program accepts", () => {
