@@ -33,7 +33,8 @@ export function obstacle(
   clip: number,
   clipBy: "global" | "bucket",
 ): string | undefined {
-  if (clip > 0 && clipBy === "global")
+  // A mean is clipped when it has come; what votes are made of, before.
+  if (clip > 0 && clipBy === "global" && algorithms.some(({ gradient }) => gradient === "own"))
     return "clipping by the global norm needs the last gradient before the first message: set clip to 0, or clipBy to bucket";
   const whole = algorithms.find(({ splits }) => splits !== "anywhere");
   if (!whole) return undefined;

@@ -7,6 +7,11 @@ export function norm(vectors: readonly Memory[]): number {
   return Math.sqrt(vectors.reduce((sum, g) => sum + sumOfSquares(g), 0));
 }
 
+/** The norm of all from the norms of the parts, in this order: always the same bits. */
+export function together(norms: readonly number[]): number {
+  return norms.length === 1 ? norms[0]! : Math.sqrt(norms.reduce((sum, one) => sum + one * one, 0));
+}
+
 /** Whether every element and its square are finite in f32: beyond that an optimizer has nothing to work on. */
 export function usable(norm: number): boolean {
   return norm < 2 ** 63; // false for NaN

@@ -17,7 +17,7 @@ import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from 
 import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
 import { BucketSize } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, dispose, layersOf, obstacle, type Span } from "./buckets.ts";
-import { clipFactor, norm, usable } from "./clipping.ts";
+import { clipFactor, norm, together, usable } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 import { MomentumSync } from "./momentum-sync.ts";
 import { type Departure, StepUnderWay } from "./step-under-way.ts";
@@ -28,7 +28,7 @@ export interface OptimizerOptions {
   groups?: readonly { match: (segment: Segment) => boolean; algorithm: Algorithm }[];
   /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
   clip?: number;
-  /** Whose norm: the whole gradient's ("global", the default), or each bucket's, which lets buckets leave one by one. */
+  /** Whose norm: the whole gradient's ("global", the default), or each bucket's, which lets buckets of votes leave one by one. */
   clipBy?: "global" | "bucket";
   /**
    * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that says what does
@@ -77,6 +77,7 @@ interface Setting {
   readonly loss: number;
   readonly gather: Group;
   readonly norms: number[];
+  readonly meanNorms: Map<Bucket, number>; // of the means that have come
   readonly wholeNorm: () => number; // of the whole gradient, once backward has ended
 }
 
@@ -91,6 +92,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #arena: Arena;
   readonly #group: Group;
   readonly #clip: number;
+  readonly #clipBy: "global" | "bucket";
   readonly #schemes: ChosenSchemes;
   readonly #overlaps: boolean;
   readonly #clipsWhole: boolean; // one norm for several buckets
@@ -108,6 +110,7 @@ export class Optimizer implements AsyncDisposable {
     this.#arena = arena;
     this.#group = group;
     this.#clip = clip;
+    this.#clipBy = clipBy;
     this.#schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
     const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
@@ -120,7 +123,7 @@ export class Optimizer implements AsyncDisposable {
     const elements = arena.parameters.length;
     const usual = Math.max(leastBucket, Math.ceil(elements / mostBuckets));
     const bucket = options.bucket === undefined || options.bucket === "auto" ? usual : options.bucket;
-    // When nothing leaves before backward has ended, the norm of all own gradients is known by then; that of a mean is not.
+    // When nothing leaves before backward has ended, the norm of all own gradients is known by then. Means beside them stay with them.
     const cut = algorithms.every(({ gradient }) => gradient === "own")
       ? obstacle(algorithms, 0, clipBy)
       : this.obstacle;
@@ -206,34 +209,36 @@ export class Optimizer implements AsyncDisposable {
     const gather = await this.#gather;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
     const norms: number[] = [];
+    const meanNorms = new Map<Bucket, number>();
     let whole: number | undefined;
     const wholeNorm = () => {
       whole ??= norm(this.#spans.map(({ g }) => g));
       return whole;
     };
     const step = new StepUnderWay(this.#buckets, (bucket) =>
-      this.#depart(bucket, { lr, loss, gather, norms, wholeNorm }),
+      this.#depart(bucket, { lr, loss, gather, norms, meanNorms, wholeNorm }),
     );
     return { step, norms, before: await this.#sent() };
   }
 
   /** Asks for a bucket's messages. */
-  #depart({ spans }: Bucket, { lr, loss, gather, norms, wholeNorm }: Setting): Departure {
+  #depart(bucket: Bucket, { lr, loss, gather, norms, meanNorms, wholeNorm }: Setting): Departure {
+    const { spans } = bucket;
     const gradients = (whose: Algorithm["gradient"]) =>
       spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
     const own = gradients("own");
     // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
     const looked = own.length > 0 ? [...own, ...gradients("mean")] : [];
-    const ownNorm = this.#clipsWhole ? wholeNorm() : norm(own);
+    const ownNorm = this.#clipsWhole && own.length > 0 ? wholeNorm() : norm(own);
     if (own.length > 0 && !(this.#clipsWhole && norms.length > 0)) norms.push(ownNorm);
-    let meanNorm = 0;
     const exchange = openExchange(this.#group, {
       gather,
       schemes: this.#schemes,
       withheld: true,
       region: this.#arena.gradients,
       accepts: (means) => {
-        meanNorm = norm(means);
+        const meanNorm = norm(means);
+        meanNorms.set(bucket, meanNorm);
         norms.push(meanNorm);
         return usable(meanNorm);
       },
@@ -248,8 +253,10 @@ export class Optimizer implements AsyncDisposable {
     const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
       meanGradient: async (g: Tensor) => {
         await exchange.mean(g);
-        // The gradients of all spans were asked for in one turn, so their norm is the bucket's.
-        return clipFactor(meanNorm, this.#clip);
+        // The gradients of all spans were asked for in one turn, so their norm is the bucket's. And nothing is handed out before
+        // everything has come, so here all buckets' norms are known.
+        const clipped = this.#clipBy === "bucket" ? [bucket] : this.#buckets;
+        return clipFactor(together(clipped.map((one) => meanNorms.get(one) ?? 0)), this.#clip);
       },
     });
     const context = { step: this.steps, lr, gradientScale };
