@@ -3,10 +3,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../../packages/codecs/src/measures/measures.h"
 #include "../../packages/codecs/src/regions.h"
 #include "overlap.h"
 #include "terse/codecs.h"
 #include "terse/parallel.h"
+#include "terse/walk.h"
 
 const char *terse_codec_sentence(terse_codec_status status) {
     switch (status) {
@@ -165,13 +167,119 @@ terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, s
     return status == TERSE_CODEC_OK ? encode(codec, wire, x, n, o, bad) : status;
 }
 
-static int finite_or(const float *x, size_t n, size_t *bad) {
-    for (size_t i = 0; i < n; i++)
-        if (x[i] - x[i] != 0.0f) {
-            if (bad) *bad = i;
-            return 0;
+typedef float floats __attribute__((vector_size(16)));  // every processor's
+typedef uint32_t words __attribute__((vector_size(16)));
+
+static inline floats floats_at(const float *x) {
+    floats four;
+    memcpy(&four, x, sizeof four);
+    return four;
+}
+
+typedef struct adding {
+    float *sum;
+    const float *x;
+    words seen[4];
+} adding;
+
+// Exponents of all ones, of NaN and infinity, carry into bit 31.
+TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
+    adding *a = context;
+    terse_ask_ahead(a->sum + i + TERSE_WALK_GROUP);
+    terse_ask_ahead(a->x + i + TERSE_WALK_GROUP);
+#pragma GCC unroll 16
+    for (size_t k = 0; k < TERSE_ROUND / 4; k++)
+        a->seen[k % 4] |= ((words)(floats_at(a->sum + i + 4 * k) + floats_at(a->x + i + 4 * k)) & 0x7f800000u) + 0x00800000u;
+}
+
+TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
+    const adding *a = context;
+#pragma GCC unroll 16
+    for (size_t k = i; k < i + TERSE_ROUND; k += 4) {
+        const floats sum = floats_at(a->sum + k) + floats_at(a->x + k);
+        memcpy(a->sum + k, &sum, sizeof sum);
+    }
+}
+
+// sum += x, and n; or nothing, and the first element whose sum would not be finite: its float would be lost. n is at most CUT, and
+// stays in the cache between the two.
+static size_t add(float *sum, const float *x, size_t n) {
+    adding a = {sum, x, {{0}}};
+    const size_t rounds = terse_walk(n, look_round, &a);
+    const words seen = a.seen[0] | a.seen[1] | a.seen[2] | a.seen[3];
+    for (size_t i = (seen[0] | seen[1] | seen[2] | seen[3]) >> 31 ? 0 : rounds; i < n; i++)
+        if (!isfinite(sum[i] + x[i])) return i;
+    terse_walk(rounds, add_round, &a);
+    for (size_t i = rounds; i < n; i++) sum[i] += x[i];
+    return n;
+}
+
+typedef struct feedback {
+    const terse_codec *codec;
+    uint8_t *wire;
+    const float *x;
+    float *error;
+    size_t n;
+    const terse_codec_options *options;
+    int by_pieces;  // elements share nothing on the wire
+    atomic_size_t refused;  // the first one; n: none
+    atomic_size_t parts;
+    struct { size_t begin, end; } done[TERSE_PARALLEL_MOST];  // what each part has added, and by pieces also encoded and taken away
+} feedback;
+
+static void lower(atomic_size_t *least, size_t to) {
+    size_t before = atomic_load(least);
+    while (to < before && !atomic_compare_exchange_weak(least, &before, to)) {}
+}
+
+static void check_part(void *context, size_t begin, size_t end) {
+    feedback *f = context;
+    const size_t first = begin + terse_first_not_finite(f->x + begin, end - begin);
+    if (first < end) lower(&f->refused, first);
+}
+
+static void subtract_part(void *context, size_t begin, size_t end) {
+    const feedback *f = context;
+    for (size_t i = begin; i < end; i++) f->error[i] -= f->x[i];
+}
+
+static void take_away(const feedback *f, float times, size_t begin, size_t end) {
+    terse_codec_options options = *f->options;
+    options.scale = -times;
+    f->codec->decode_add(f->error, f->wire, f->n, &options, begin, end);
+}
+
+// Which element of a piece with a sum that is not finite comes first: that, or one that the codec refuses.
+static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t at, size_t to) {
+    float sum[CUT];
+    for (size_t i = at; i < to; i++) sum[i - at] = f->error[i] + f->x[i];
+    return f->codec->encode(f->wire, sum - at, f->n, f->options, at, to);
+}
+
+// A piece after the other, so that it is in the cache when it is encoded and when it is taken away again.
+static void pieces_part(void *context, size_t begin, size_t end) {
+    feedback *f = context;
+    const size_t part = atomic_fetch_add(&f->parts, 1);
+    size_t at = begin;
+    while (at < end) {
+        const size_t to = end - at < CUT ? end : at + CUT;
+        size_t accepted = at + add(f->error + at, f->x + at, to - at);
+        if (accepted < to) {
+            lower(&f->refused, f->by_pieces ? first_refused(f, at, to) : accepted);
+            break;
         }
-    return 1;
+        if (f->by_pieces) {
+            accepted = f->codec->encode(f->wire, f->error, f->n, f->options, at, to);
+            if (accepted < to) {
+                subtract_part(f, at, to);
+                lower(&f->refused, accepted);
+                break;
+            }
+            take_away(f, 1.0f, at, to);
+        }
+        at = to;
+    }
+    f->done[part].begin = begin, f->done[part].end = at;
 }
 
 terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
@@ -181,12 +289,31 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (status != TERSE_CODEC_OK) return status;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
-    if (!finite_or(x, n, bad)) return TERSE_CODEC_NOT_FINITE;
 
-    for (size_t i = 0; i < n; i++) error[i] += x[i];
+    feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
+    f.by_pieces = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
+    terse_parallel(n, CUT, check_part, &f);
+    size_t refused = atomic_load(&f.refused);
+    if (refused < n) {
+        if (bad) *bad = refused;
+        return TERSE_CODEC_NOT_FINITE;
+    }
+
+    terse_parallel(n, CUT, pieces_part, &f);
+    refused = atomic_load(&f.refused);
+    if (refused < n) {
+        for (size_t part = 0; part < atomic_load(&f.parts); part++) {
+            if (f.by_pieces) take_away(&f, -1.0f, f.done[part].begin, f.done[part].end);
+            subtract_part(&f, f.done[part].begin, f.done[part].end);
+        }
+        if (bad) *bad = refused;
+        return isfinite(error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
+    }
+    if (f.by_pieces) return TERSE_CODEC_OK;
+
     status = encode(codec, wire, error, n, o, bad);
     if (status != TERSE_CODEC_OK) {
-        for (size_t i = 0; i < n; i++) error[i] -= x[i];
+        terse_parallel(n, CUT, subtract_part, &f);
         return status;
     }
     terse_codec_options back = *o;

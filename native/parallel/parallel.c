@@ -3,10 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum {
-    MOST = 256,
-    SHORT = 1 << 18,  // elements a thread at least: 1 MiB of floats takes some 100 us, waking a thread some 20
-};
+enum { SHORT = 1 << 18 };  // elements a thread at least: 1 MiB of floats takes some 100 us, waking a thread some 20
 
 typedef struct loop {
     void (*part)(void *, size_t, size_t);
@@ -55,7 +52,7 @@ static void forget(void) {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void forget_in_children(void) { pthread_atfork(NULL, NULL, forget); }
 
-void terse_parallel_use(unsigned threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > MOST ? MOST : threads); }
+void terse_parallel_use(unsigned threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > TERSE_PARALLEL_MOST ? TERSE_PARALLEL_MOST : threads); }
 
 void terse_parallel(size_t n, size_t cut, void (*part)(void *context, size_t begin, size_t end), void *context) {
     size_t threads = atomic_load(&wanted);

@@ -161,7 +161,8 @@ TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_
                                                 const terse_codec_options *options, size_t *bad);
 
 // Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error += x, wire = encode(error), error -= decode(wire).
-// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error holds what it held, but for rounding where it was added to and taken from.
+// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error holds what it held: exactly where it is x that is not finite, and but for
+// rounding, where it was added to and taken from, where it is a sum.
 TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                               float *error, size_t n, const terse_codec_options *options, size_t *bad);
 

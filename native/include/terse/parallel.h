@@ -6,6 +6,8 @@
 extern "C" {
 #endif
 
+enum { TERSE_PARALLEL_MOST = 256 };  // parts of one loop
+
 // How many threads share a loop from now on, the caller's included; 1 at first. Threads start when they are first needed, wait
 // asleep, and end with the process. Any thread may call this; loops under way are not touched.
 void terse_parallel_use(unsigned threads);

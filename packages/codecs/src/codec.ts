@@ -184,11 +184,11 @@ export function withFeedback(
 ): number {
   const bad = x.findIndex((value) => !Number.isFinite(value));
   if (bad >= 0) return bad;
-  for (let i = 0; i < x.length; i++) error[i]! += x[i]!;
-  const accepted = kernel.encode(wire, error, parameters, call);
-  if (accepted === x.length)
-    kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold, units: call.units });
-  else for (let i = 0; i < x.length; i++) error[i]! -= x[i]!;
+  const sum = error.map((value, i) => value + x[i]!);
+  const accepted = kernel.encode(wire, sum, parameters, call);
+  if (accepted < x.length) return accepted;
+  error.set(sum);
+  kernel.decodeAdd(error, wire, parameters, { scale: -1, hold: call.hold, units: call.units });
   return accepted;
 }
 

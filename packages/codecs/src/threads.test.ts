@@ -73,6 +73,37 @@ describe("several threads", () => {
     }
   });
 
+  it("leave the error as it was where something is refused, and name x before a sum", () => {
+    // Numbers that f16 writes exactly, and that add exactly.
+    const small = Float32Array.from({ length: n }, (_, i) => ((i * 7919) % 1024) - 512);
+    const before = small.map((value) => value / 2);
+    for (const threads of [1, 3]) {
+      useThreads(threads);
+      for (const codec of [codecNamed("f16"), codecNamed("int8", { block: 256 })]) {
+        const wire = new Uint8Array(codec.wireBytes(n));
+        const refuse = (given: Float32Array, held: Float32Array) => {
+          const error = held.slice();
+          expect(() => codec.encodeWithFeedback(wire, given, error)).toThrow();
+          expect(Buffer.from(error.buffer).equals(Buffer.from(held.buffer))).toBe(true);
+          try {
+            codec.encodeWithFeedback(wire, given, error);
+          } catch (refused) {
+            return (refused as Error).message;
+          }
+        };
+        for (const at of [0, 5000, 2 ** 18 + 1, n - 1]) {
+          const held = before.with(at, 3e38);
+          const given = small.with(at, 3e38);
+          expect(refuse(given, held)).toContain(`x[${at}] + error[${at}] is Infinity`);
+          expect(refuse(given.with(n - 1, Number.NaN), held)).toContain(`x[${n - 1}] is NaN`);
+        }
+        if (codec.name === "f16") {
+          expect(refuse(small.with(n - 7, 65_504), before.with(n - 7, 65_504))).toContain(`is 131008`);
+        }
+      }
+    }
+  });
+
   it("are refused where their number makes no sense", () => {
     for (const threads of [0, -1, 1.5, Number.NaN]) expect(() => useThreads(threads)).toThrow("threads is");
   });

@@ -4,7 +4,9 @@
  *
  *   streaming     cache lines filled a second by the best of two plain in-place sweeps, a ← s a and a ← a + s b. Not memcpy: what an
  *                 in-place kernel writes back hides behind what it reads, and a copy cannot hide that (it counts half)
- *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once
+ *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often they are read.
+ *                 With error feedback 8 n + wire bytes: the error, too
+ *   over_encode   error feedback over encoding alone, in seconds
  *   over_unpack   what unpacking, summing, comparing and packing again takes, in fp32 as DeepSpeed does it, over what the vote takes;
  *                 over_unpack_bytes: the same as carefully as NumPy can, counting in bytes
  *   over_numpy, over_torch   the peer's seconds over ours
@@ -25,6 +27,8 @@ const small = 2 ** 20; // for implementations that no one waits 64 Mi floats for
 const lanes = 16 * 2 ** 20; // of a vote
 const rounds = 5;
 
+const call: EncodeCall = { seed: 1, step: 1, index: 0, zero: "plus" };
+
 /** What is measured of each codec, by what the case says behind its name. */
 interface Configuration {
   readonly name: string;
@@ -32,24 +36,32 @@ interface Configuration {
   readonly parameters?: (n: number) => Parameters;
   /** Decoding touches few floats: a rate of all floats would say nothing. */
   readonly sparse?: true;
+  /** Measured with error feedback, too. */
+  readonly fedBack?: true;
 }
 
 const configurations: readonly Configuration[] = [
-  { name: "sign" },
+  { name: "sign", fedBack: true },
   { name: "ternary" },
   { name: "count", how: "8 bits, 8 ranks", parameters: () => ({ width: 8, ranks: 8 }) },
-  { name: "l1", how: "4 bits", parameters: () => ({ bits: 4 }) },
+  { name: "l1", how: "4 bits", parameters: () => ({ bits: 4 }), fedBack: true },
   { name: "l1", how: "4 bits, blocks of 4096", parameters: () => ({ bits: 4, block: 4096 }) },
   { name: "l1", how: "5 in 8 bits, unscaled", parameters: () => ({ bits: 5, width: 8, ranks: 8, unscaled: true }) },
   { name: "linf", how: "4 bits, blocks of 4096", parameters: () => ({ bits: 4, block: 4096 }) },
   { name: "qsgd", how: "4 bits, blocks of 512", parameters: () => ({ bits: 4, block: 512 }) },
-  { name: "scaled-sign" },
+  { name: "scaled-sign", fedBack: true },
   { name: "scaled-sign", how: "blocks of 4096", parameters: () => ({ block: 4096 }) },
   { name: "terngrad", how: "blocks of 4096", parameters: () => ({ block: 4096 }) },
   { name: "int8", how: "blocks of 256", parameters: () => ({ block: 256 }) },
-  { name: "bf16" },
+  { name: "bf16", fedBack: true },
   { name: "f16" },
-  { name: "top-k", how: "1 of 1000", parameters: (length) => ({ k: Math.ceil(length / 1000) }), sparse: true },
+  {
+    name: "top-k",
+    how: "1 of 1000",
+    parameters: (length) => ({ k: Math.ceil(length / 1000) }),
+    sparse: true,
+    fedBack: true,
+  },
   { name: "dct-top-k", how: "4 of 64", parameters: () => ({ block: 64, k: 4 }) },
 ];
 
@@ -110,11 +122,33 @@ export async function* codecs(): AsyncGenerator<Measurement> {
     }
   }
   yield { case: "streaming, one thread", metric: "gb_per_second", value: median(streams) / 1e9, unit: "GB/s" };
+  yield* feedback(x, streaming);
   yield* votes(ask);
   yield* threads(x, sum);
 
   const { local_over_lion } = localWork();
   yield { case: "local work, 64 Mi parameters", metric: "local_over_lion", value: local_over_lion, unit: "ratio" };
+}
+
+/** Error feedback: every float of x and of the error is read, the error is written, and the wire is written and read. */
+function* feedback(x: Float32Array, streaming: () => number): Generator<Measurement> {
+  const error = new Float32Array(n).fill(0);
+  for (const { name, how, parameters = () => ({}) } of configurations.filter(({ fedBack }) => fedBack)) {
+    const kernel = codecNamed(name, parameters(n)).kernels()[0]!;
+    const wire = new Uint8Array(kernel.wireBytes(n, parameters(n))).fill(1);
+    const bytes = 8 * n + wire.length;
+    const rows = Array.from({ length: rounds }, () => {
+      const stream = streaming();
+      const encode = clocked(() => kernel.encode(wire, x, parameters(n), call));
+      error.fill(0);
+      const withError = clocked(() => kernel.encodeWithFeedback!(wire, x, error, parameters(n), call));
+      return { seconds: withError, over_stream: bytes / withError / stream, over_encode: withError / encode };
+    });
+    const measured = `${how ? `${name}, ${how}` : name} with error feedback, ${kernel.implementation}`;
+    yield speed(measured, bytes, median(rows.map(({ seconds }) => seconds)));
+    for (const metric of ["over_stream", "over_encode"] as const)
+      yield { case: measured, metric, value: median(rows.map((row) => row[metric])), unit: "ratio" };
+  }
 }
 
 async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Measurement> {
@@ -169,7 +203,6 @@ function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
 /** Seconds to encode and to decode, and the bytes between. */
 function run(kernel: CodecKernel, x: Float32Array, sum: Float32Array, parameters: Parameters) {
   const wire = new Uint8Array(kernel.wireBytes(x.length, parameters)).fill(1); // touched before the clock starts
-  const call: EncodeCall = { seed: 1, step: 1, index: 0, zero: "plus" };
   const encode = clocked(() => kernel.encode(wire, x, parameters, call));
   const decode = clocked(() => kernel.decodeAdd(sum, wire, parameters, { scale: 1e-9 }));
   return { encode, decode, wire: wire.length };

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "terse/walk.h"
+
 enum term { PLAIN, MAGNITUDE, SQUARE };
 
 static inline double sum(const float *x, size_t n, double about, enum term term) {
@@ -42,13 +44,30 @@ double terse_deviation(const float *x, size_t n) {
     return sqrt(sum(x, n, mean, SQUARE) / (double)n);
 }
 
-size_t terse_first_not_finite(const float *x, size_t n) {
-    enum { AT_ONCE = 64 };
-    size_t i = 0;
-    for (int bad = 0; i + AT_ONCE <= n; i += AT_ONCE) {
-        for (int k = 0; k < AT_ONCE; k++) bad |= x[i + k] - x[i + k] != 0.0f;
-        if (bad) break;
+typedef uint32_t words __attribute__((vector_size(16)));  // every processor's
+
+typedef struct looking {
+    const float *x;
+    words seen[4];
+} looking;
+
+// Exponents of all ones, of NaN and infinity, carry into bit 31.
+TERSE_ROUND_FUNCTION look(void *context, size_t i) {
+    looking *l = context;
+    terse_ask_ahead(l->x + i + TERSE_WALK_GROUP);
+#pragma GCC unroll 16
+    for (size_t k = 0; k < TERSE_ROUND / 4; k++) {
+        words bits;
+        memcpy(&bits, l->x + i + 4 * k, sizeof bits);
+        l->seen[k % 4] |= (bits & 0x7f800000u) + 0x00800000u;
     }
+}
+
+size_t terse_first_not_finite(const float *x, size_t n) {
+    looking l = {x, {{0}}};
+    size_t i = terse_walk(n, look, &l);
+    const words seen = l.seen[0] | l.seen[1] | l.seen[2] | l.seen[3];
+    if ((seen[0] | seen[1] | seen[2] | seen[3]) >> 31) i = 0;
     for (; i < n; i++)
         if (x[i] - x[i] != 0.0f) return i;
     return n;
