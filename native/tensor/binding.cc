@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "compute.h"
+#include "fused.h"
 #include "library.h"
 #include "operators.h"
 
@@ -431,6 +432,7 @@ napi_value initialise(napi_env env, napi_value exports) {
     Context* data = context.get();
     return guard(*data, [] { return std::string("@terse/native-tensor"); }, [&] {
         check_libraries();
+        register_fused_operators();
         context->compute = std::make_unique<Compute>(*context);
         for (const Export& entry : exports_table) {
             napi_value function;

@@ -86,6 +86,26 @@ void set_threads(int threads) {
     begin_team();
 }
 
+void in_ranges(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+    static const auto parallel = of_gnu_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
+    static const auto thread_number = of_gnu_openmp<int()>("omp_get_thread_num");
+    static const auto in_parallel = of_gnu_openmp<int()>("omp_in_parallel");
+    // All threads or one: a team that changes its size ends some of its workers, and starts them again.
+    const int64_t threads = at::get_num_threads();
+    if (threads < 2 || n < threads * grain || !parallel || !thread_number || !in_parallel || in_parallel()) return body(0, n);
+    struct Share {
+        int64_t n, threads;
+        const std::function<void(int64_t, int64_t)>& body;
+    } share{n, threads, body};
+    parallel(
+        [](void* data) {
+            const auto& [n, threads, body] = *static_cast<Share*>(data);
+            const int64_t number = thread_number();
+            body(n * number / threads, n * (number + 1) / threads);
+        },
+        &share, static_cast<unsigned>(threads), 0);
+}
+
 void Channel::open(napi_threadsafe_function function) {
     std::lock_guard lock(mutex_);
     function_ = function;

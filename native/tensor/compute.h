@@ -2,6 +2,7 @@
 #pragma once
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -67,5 +68,7 @@ class Compute {
 
 // Intra-op threads, here and on every compute thread.
 void set_threads(int threads);
+// body(begin, end) over [0, n), on the caller's intra-op threads where each gets `grain` and more. The body does not throw.
+void in_ranges(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace terse

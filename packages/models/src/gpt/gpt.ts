@@ -16,6 +16,7 @@ import {
   ModuleList,
   noGrad,
   RMSNorm,
+  swiglu,
   type Tensor,
 } from "@terse/tensor";
 import { type GptOptions, type GptShape, gptOptions } from "./options.ts";
@@ -36,7 +37,7 @@ class SwiGlu extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return this.down.forward(this.gate.forward(x).silu().mul(this.up.forward(x)));
+    return this.down.forward(swiglu(this.gate.forward(x), this.up.forward(x)));
   }
 }
 

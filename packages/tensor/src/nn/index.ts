@@ -9,3 +9,4 @@ export { ModuleList } from "./module-list.ts";
 export { Parameter, type Role } from "./parameter.ts";
 export { RMSNorm, rmsNorm } from "./rms-norm.ts";
 export { type AttentionOptions, scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
+export { swiglu } from "./swiglu.ts";

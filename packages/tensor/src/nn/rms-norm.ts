@@ -5,12 +5,11 @@ import { parameter } from "./init.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 
-const id = native.find("aten::rms_norm");
+const id = native.find("terse::rms_norm");
 
 /** x / √(mean(x²) + ε) ⊙ γ over the last dimension. Without eps, ε is the dtype's machine epsilon, as in PyTorch. */
 export function rmsNorm(x: Tensor, weight?: Tensor | null, { eps }: { eps?: number } = {}): Tensor {
-  const width = weight ? weight.length : x.shape.at(-1)!;
-  return new Tensor(native.call(id, handleOf(x), [width], weight ? handleOf(weight) : null, eps) as Handle);
+  return new Tensor(native.call(id, handleOf(x), weight ? handleOf(weight) : null, eps ?? null) as Handle);
 }
 
 /** Root mean square normalisation, Zhang & Sennrich 2019:  x (…, width)   γ (width), ones at the start */

@@ -1,0 +1,20 @@
+// What the fused operators compute: one pass over memory each, where libtorch makes one for every operator of the formula.
+// Sixteen lanes whatever the processor has, and never a·b + c at once: every implementation gives the same bits.
+#pragma once
+#include <cstdint>
+
+namespace terse {
+
+// y = γ x r,  r = 1/√(mean(x²) + ε)      x, y (rows, d)   γ (d)   r (rows)
+void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t rows, int64_t d, float ε);
+
+// With t = γ dy:  dx = r (t − x r² mean(t x)),  dγ = Σ_rows dy x r      dy, x, dx (rows, d)   r (rows)   dγ (d), overwritten
+void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ, int64_t rows, int64_t d);
+
+// y = g σ(g) u,  σ(g) = 1/(1 + e⁻ᵍ)      all (n)
+void swiglu_lanes(const float* g, const float* u, float* y, int64_t n);
+
+// du = dy g σ(g),  dg = dy u σ(g) (1 + g (1 − σ(g)))      all (n)
+void swiglu_backward_lanes(const float* dy, const float* g, const float* u, float* dg, float* du, int64_t n);
+
+}  // namespace terse

@@ -1,0 +1,134 @@
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  call,
+  manualSeed,
+  numThreads,
+  randn,
+  rmsNorm,
+  scope,
+  setNumThreads,
+  swiglu,
+  type Tensor,
+  tensor,
+} from "../index.ts";
+import { relativeError } from "../testing/python.ts";
+
+/** A result and its gradients, for an upstream gradient that treats no element like another. */
+async function seen(inputs: readonly Tensor[], forward: (...inputs: Tensor[]) => Tensor): Promise<Tensor[]> {
+  const own = inputs.map((x) => {
+    const leaf = x.detach().clone();
+    leaf.requiresGrad = true;
+    return leaf;
+  });
+  const y = forward(...own);
+  const upstream = call("aten::linspace", 0.5, 2, y.length).view(y.shape) as Tensor;
+  await y.mul(upstream).sum().backward();
+  return [y, ...own.map(({ grad }) => grad!)];
+}
+
+/** Beside ATen's operators in f64. */
+async function compare(
+  inputs: readonly Tensor[],
+  fused: (...inputs: Tensor[]) => Tensor,
+  aten: (...inputs: Tensor[]) => Tensor,
+): Promise<void> {
+  const [got, expected] = [
+    await seen(inputs, fused),
+    await seen(
+      inputs.map((x) => x.to("f64")),
+      aten,
+    ),
+  ];
+  for (const [i, x] of got.entries()) {
+    expect(x.shape).toEqual(expected[i]!.shape);
+    if (x.length > 0) expect(relativeError(x.to("f64"), expected[i]!), `${i} of ${x.shape}`).toBeLessThan(2e-6);
+  }
+}
+
+const norm = (x: Tensor, γ: Tensor) => rmsNorm(x, γ, { eps: 1e-5 });
+const atenNorm = (x: Tensor, γ: Tensor) => call("aten::rms_norm", x, [γ.length], γ, 1e-5) as Tensor;
+const atenSwiglu = (gate: Tensor, up: Tensor) => gate.silu().mul(up);
+
+const floats = async (x: Tensor) => (await x.contiguous().toTypedArray()) as Float32Array;
+const bits = async (x: Tensor) => new Uint32Array((await floats(x)).buffer);
+
+describe("rmsNorm", () => {
+  it("is ATen's with its gradients, for widths to 40 and a few more, and for less, as many and more rows than a block has", () =>
+    scope(async () => {
+      manualSeed(1);
+      for (const width of [...Array.from({ length: 39 }, (_, i) => i + 2), 63, 64, 65, 256])
+        await compare([randn([3, width]), randn([width])], norm, atenNorm);
+      for (const rows of [1, 63, 64, 65, 128, 200]) await compare([randn([rows, 20]), randn([20])], norm, atenNorm);
+      await compare([randn([2, 3, 5, 16]), randn([16])], norm, atenNorm);
+    }));
+
+  it("is the same where memory is not in order", () =>
+    scope(async () => {
+      const across = (f: typeof norm) => (x: Tensor, γ: Tensor) => f(x.transpose(0, 1), γ).transpose(0, 1);
+      await compare([randn([6, 70, 24]), randn([24])], across(norm), across(atenNorm));
+    }));
+
+  it("takes what has no weight, no eps or another type, as ATen does", () =>
+    scope(async () => {
+      const x = randn([4, 6]);
+      await compare(
+        [x],
+        (x) => rmsNorm(x),
+        (x) => call("aten::rms_norm", x, [6], null, null),
+      );
+      await compare(
+        [x, randn([6])],
+        (x, γ) => rmsNorm(x, γ),
+        (x, γ) => call("aten::rms_norm", x, [6], γ, null),
+      );
+      await compare([x.to("f64"), randn([6]).to("f64")], norm, atenNorm);
+      expect(rmsNorm(randn([0, 6]), randn([6])).shape).toEqual([0, 6]);
+    }));
+
+  it("says what is wrong with a weight of another width", () =>
+    scope(() => {
+      expect(() => rmsNorm(randn([4, 6]), randn([5]))).toThrow(/rms_norm\(x: f32\[4, 6\], weight: f32\[5\]\)/);
+    }));
+});
+
+describe("swiglu", () => {
+  it("is silu(gate) ⊙ up with its gradients, for every length to 40 and a few more", () =>
+    scope(async () => {
+      manualSeed(2);
+      for (const n of [...Array.from({ length: 40 }, (_, i) => i + 1), 63, 64, 65, 1000, 100_003])
+        await compare([randn([n]).mul(4), randn([n])], swiglu, atenSwiglu);
+      expect(swiglu(randn([0]), randn([0])).shape).toEqual([0]);
+    }));
+
+  it("is the same where memory is not in order, and in another type", () =>
+    scope(async () => {
+      const across = (f: typeof swiglu) => (g: Tensor, u: Tensor) => f(g.transpose(0, 1), u);
+      await compare([randn([30, 7]), randn([7, 30])], across(swiglu), across(atenSwiglu));
+      await compare([randn([30]).to("f64"), randn([30]).to("f64")], swiglu, atenSwiglu);
+    }));
+
+  it("saturates, and passes on what is not finite", () =>
+    scope(async () => {
+      const gate = tensor([-200, -100, -80, -0, 0, 80, 100, 200, Number.POSITIVE_INFINITY, Number.NaN]);
+      const y = [...(await floats(swiglu(gate, tensor(Array.from({ length: 10 }, () => 1)))))];
+      for (const small of y.slice(0, 5)) expect(Math.abs(small)).toBeLessThan(1e-32);
+      expect(y.slice(5)).toEqual([80, 100, 200, Number.POSITIVE_INFINITY, Number.NaN]);
+    }));
+});
+
+describe("fused operators", () => {
+  const threads = numThreads();
+  afterAll(() => setNumThreads(threads));
+
+  it("give the same bits on one thread and on several", () =>
+    scope(async () => {
+      manualSeed(3);
+      const [x, γ, gate, up] = [randn([1000, 130]), randn([130]), randn([200_003]), randn([200_003])];
+      const all = async (n: number) => {
+        setNumThreads(n);
+        return Promise.all([...(await seen([x, γ], norm)), ...(await seen([gate, up], swiglu))].map(bits));
+      };
+      const alone = await all(1);
+      for (const n of [2, 3]) expect(await all(n)).toEqual(alone);
+    }));
+});
