@@ -17,10 +17,10 @@ it("draws a dot for each exchange: as far to the right as was predicted, as high
     Number(y),
     fill,
   ]);
-  // From 1 to 100 ms: 64 to 616 to the right, 408 up to 64.
+  // From 1 to 100 ms: 64 to 616 to the right, 424 up to 80.
   expect(dots).toEqual([
-    [616, 64, "#d1242f"],
-    [64, 236, "#d1242f"],
-    [340, 236, "#0969da"],
+    [616, 80, "#d1242f"],
+    [64, 252, "#d1242f"],
+    [340, 252, "#0969da"],
   ]);
 });

@@ -1,7 +1,8 @@
 /** The picture of a run: what each exchange took, by what the model said it would; the band is 15 % to either side. */
 import type { Measurement } from "../measurement.ts";
+import { legend, rateText, svg } from "../svg.ts";
 
-const [width, height, left, right, top, bottom] = [660, 460, 64, 44, 64, 52];
+const [width, height, left, right, top, bottom] = [660, 476, 64, 44, 80, 52];
 const colours = ["#d1242f", "#0969da", "#1a7f37", "#9a6700", "#8250df", "#57606a"];
 const band = 0.15;
 
@@ -9,7 +10,7 @@ export function predictions(measurements: readonly Measurement[]): string {
   const points = new Map<string, { predicted?: number; measured?: number }>();
   for (const { case: what, metric, value } of measurements)
     if (metric === "predicted" || metric === "measured") points.set(what, { ...points.get(what), [metric]: value });
-  const linkOf = (what: string) => /\S+bit\S*/.exec(what)?.[0] ?? "";
+  const linkOf = (what: string) => /\d+[kmg]?bit/.exec(what)?.[0] ?? "";
   const links = [...new Set([...points.keys()].map(linkOf))];
   const values = [...points.values()].flatMap(({ predicted, measured }) => [predicted!, measured!]);
   const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
@@ -29,23 +30,23 @@ export function predictions(measurements: readonly Measurement[]): string {
   const line = (factor: number) => `M${at(x(from), y(from * factor))}L${at(x(to), y(to * factor))}`;
   const dots = [...points].map(
     ([what, { predicted, measured }]) =>
-      `<circle cx="${x(predicted!).toFixed(1)}" cy="${y(measured!).toFixed(1)}" r="4" fill="${colours[links.indexOf(linkOf(what)) % colours.length]}"><title>${what}</title></circle>`,
+      `<circle class="dot" cx="${x(predicted!).toFixed(1)}" cy="${y(measured!).toFixed(1)}" r="4" fill="${colours[links.indexOf(linkOf(what)) % colours.length]}"><title>${what}</title></circle>`,
   );
-  const legend = links.map(
+  const swatches = links.map(
     (link, i) =>
-      `<g transform="translate(${left + i * 150} 44)"><circle cy="-4" r="4" fill="${colours[i % colours.length]}"/><text x="10">${link}</text></g>`,
+      [rateText(link), `<circle class="dot" cx="10" cy="-4" r="4" fill="${colours[i % colours.length]}"/>`] as const,
   );
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
-<style>.grid{stroke:#d0d7de;fill:none}.same{stroke:#57606a;fill:none}.band{stroke:#57606a;fill:none;stroke-dasharray:4 3}circle{fill-opacity:.75}text{fill:#1f2328}.axis{fill:#57606a}</style>
-<rect width="${width}" height="${height}" fill="#fff"/>
-<text x="${left}" y="22">what an exchange of 2 to 4 ranks took, by what was predicted; dashed: 15 % to either side</text>
-${legend.join("\n")}
-${grid.join("\n")}
-<clipPath id="inside"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>
-<g clip-path="url(#inside)"><path class="same" d="${line(1)}"/><path class="band" d="${line(1 / (1 + band))}${line(1 / (1 - band))}"/></g>
-${dots.join("\n")}
-<text class="axis" x="${(left + width - right) / 2}" y="${height - 12}" text-anchor="middle">predicted</text>
-<text class="axis" x="14" y="${(top + height - bottom) / 2}" text-anchor="middle" transform="rotate(-90 14 ${(top + height - bottom) / 2})">measured</text>
-</svg>
-`;
+  const title = "What exchanges of 2 to 4 ranks took, by what was predicted: on the diagonal is right";
+  const style =
+    ".same{stroke:#57606a;fill:none}.band{stroke:#57606a;fill:none;stroke-dasharray:4 3}.dot{fill-opacity:.75}";
+  const middle = (top + height - bottom) / 2;
+  return svg({ width, height, title, style }, [
+    legend([...swatches, ["15 % to either side", '<path class="band" stroke="#57606a" d="M0 -4h18"/>']], 16, 48),
+    ...grid,
+    `<clipPath id="inside"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>`,
+    `<g clip-path="url(#inside)"><path class="same" d="${line(1)}"/><path class="band" d="${line(1 / (1 + band))}${line(1 / (1 - band))}"/></g>`,
+    ...dots,
+    `<text class="axis" x="${(left + width - right) / 2}" y="${height - 12}" text-anchor="middle">predicted</text>`,
+    `<text class="axis" x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">measured</text>`,
+  ]);
 }

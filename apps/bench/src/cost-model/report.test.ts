@@ -10,6 +10,8 @@ it("has a line for each exchange, each link and the worst of each", () => {
       { case: where, metric: "alpha", value: 1211.4, unit: "µs" },
       { case: where, metric: "alpha_long", value: 1300, unit: "µs" },
       { case: where, metric: "per_message", value: 0, unit: "µs" },
+      { case: where, metric: "per_operation", value: 31.4, unit: "µs" },
+      { case: where, metric: "burst", value: 16_384, unit: "B" },
       { case: where, metric: "rate", value: 19.98, unit: "Mbit/s" },
       { case: vote, metric: "predicted", value: 28.78, unit: "ms" },
       { case: vote, metric: "measured", value: 29.123, unit: "ms" },
@@ -19,7 +21,7 @@ it("has a line for each exchange, each link and the worst of each", () => {
     ],
     { machine: "2 cores", when: "loopback-20mbit: 2026-11-21 22:00 UTC" },
   );
-  expect(text).toContain(`| ${where} | 1210 | 1300 | 0 | 20 | 0.457 |\n`);
+  expect(text).toContain(`| ${where} | 1210 | 1300 | 0 | 31.4 | 20 | 16 | 0.457 |\n`);
   expect(text).toContain(`| ${vote} | 28.8 | 29.1 | -1.2 % |\n`);
   expect(text).toContain("| loopback 20mbit,1ms | 1.2 % | 25.0 % |\n");
   expect(text).toContain("2 cores.");

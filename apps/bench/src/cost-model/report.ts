@@ -15,13 +15,16 @@ export function report(measurements: readonly Measurement[], { machine, when }: 
     [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
   return `# What an exchange takes, predicted and measured
 
-Written by \`./terse bench cost-model --record\`. ${machine}. Ranks are in one process, over \`loopback\` and over Gloo, with a link
-each that is emulated; α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Times are medians.
+Written by \`./terse bench cost-model --record\`. ${machine}. Over \`tcp\` each rank is a process on a host of its
+own (a network namespace), behind a link that the kernel shapes in both directions; over \`loopback\` and Gloo all ranks are in one process, and
+their links are emulated. α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Every exchange
+begins after 10 ms of quiet, as after a step's backward, when a shaped link lets some bytes through at once. Times are medians.
 
 ![Each exchange's time by what was predicted; nearly all lie on the diagonal.](cost-model.svg)
 
-How far the worst prediction is off; small votes have 16 Ki elements and are latency alone, a matter of threads waking up rather than of the link.
-At 1 Gbit/s the processor is as much in the way as the link.
+How far the worst prediction is off; small votes have 16 Ki elements and are latency alone: threads that wake up, and what schemes do around
+their collectives. An emulated link asks small messages for their bytes on the sender's side only, so a server's small votes are quicker there than on
+a link that the kernel shapes.
 
 ${table(
   ["group, link", "exchanges", "small votes"],
@@ -31,10 +34,19 @@ ${table(
 What was measured of the links:
 
 ${table(
-  ["group, link, ranks", "α, µs", "α of more than 8 KiB, µs", "one more message, µs", "Mbit/s", "measuring, s"],
-  links.map(([what, { alpha, alpha_long, per_message, rate, measuring }]) => [
+  [
+    "group, link, ranks",
+    "α, µs",
+    "α of more than 8 KiB, µs",
+    "one more message, µs",
+    "around a collective, µs",
+    "Mbit/s",
+    "at once, KiB",
+    "measuring, s",
+  ],
+  links.map(([what, { alpha, alpha_long, per_message, per_operation, rate, burst = 0, measuring }]) => [
     what,
-    ...[alpha, alpha_long, per_message, rate, measuring].map(number),
+    ...[alpha, alpha_long, per_message, per_operation, rate, burst / 1024, measuring].map(number),
   ]),
 )}
 

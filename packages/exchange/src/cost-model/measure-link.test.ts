@@ -7,7 +7,15 @@ afterEach(() => {
 });
 
 /** A network whose clock moves only when something is sent over it. */
-function network({ size = 4, alpha = 1e-3, room = 0, perMessage = 1e-4, beta = 8e-8, burst = 0 }): Group {
+function network({
+  size = 4,
+  alpha = 1e-3,
+  room = 0,
+  perMessage = 1e-4,
+  perOperation = 0,
+  beta = 8e-8,
+  burst = 0,
+}): Group {
   let clock = 0;
   vi.spyOn(performance, "now").mockImplementation(() => 1000 * clock);
   const bytesOf = (parts: readonly Memory[]) => parts.reduce((sum, { length }) => sum + length, 0);
@@ -22,6 +30,9 @@ function network({ size = 4, alpha = 1e-3, room = 0, perMessage = 1e-4, beta = 8
       const paid = bytes > 8192 ? Math.max(0, bytes - burst) : 0; // a byte a part is not worth counting
       clock += alpha + (bytes > 8192 ? room : 0) + (size - 2) * perMessage + paid * beta;
       return [];
+    },
+    allGather: async () => {
+      clock += alpha + (size - 2) * perMessage + 2 * perOperation; // of a vote's two collectives
     },
     allReduce: async (_: Memory, op: Reduction) => expect(op).toBe("max"), // the slowest rank's times count
   } as unknown as Group;
@@ -45,7 +56,14 @@ describe("α and β of a network", () => {
   it("do not count what a token bucket lets through at once", async () => {
     const { link } = await measureLink(network({ beta: 8 / 20e6, burst: 40_000 }));
     expect(link.beta * 20e6).toBeCloseTo(8, 6);
-    expect(link.alphaLong).toBe(link.alpha); // 16 KiB took less than their bytes do: no reason to call it less than α
+    expect(link.alphaLong).toBeCloseTo(link.alpha, 12); // 16 KiB took less than their bytes do: no reason to call it less than α
+    expect(link.burst).toBeCloseTo(40_000, 3);
+    expect((await measureLink(network({ beta: 8 / 20e6 }))).link.burst).toBe(0);
+  });
+
+  it("tell what a scheme does around a collective", async () => {
+    const { link } = await measureLink(network({ perOperation: 2e-4 }));
+    expect(link.perOperation).toBeCloseTo(2e-4, 9);
   });
 
   it("are measured in less than a second of the network's time, and in 2 s at 1 Mbit/s", async () => {

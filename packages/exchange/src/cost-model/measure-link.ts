@@ -1,11 +1,13 @@
 /**
- * α and β of the network that a group of ranks really has, in under a second, and how fast this machine counts votes.
+ * α and β of the network that a group of ranks really has, in about a second, and how fast this machine counts votes.
  *
  * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
  * bit, and whatever they choose by them is the same everywhere.
  */
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { Bits } from "../bits.ts";
+import { allToAll } from "../votes/all-to-all.ts";
 import { compareFields, setFields } from "../votes/count.ts";
 
 /** What a message costs. Seconds. */
@@ -16,8 +18,12 @@ export interface LinkCost {
   readonly alphaLong: number;
   /** Every further message that a rank sends at the same time. */
   readonly perMessage: number;
+  /** What a scheme itself does before and after a collective: makes room, finds the parts, hears what has arrived. */
+  readonly perOperation: number;
   /** β: a byte. */
   readonly beta: number;
+  /** Bytes that a shaped link lets through at once when it has been quiet: a token bucket's. 0 where there is none. */
+  readonly burst: number;
 }
 
 /** What computing costs. Seconds, on the slowest rank. */
@@ -43,43 +49,64 @@ export interface Measured {
 const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
 const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
-const rounds = 9;
+const rounds = 7;
 
-/** All ranks call it at the same point; takes about half a second, and on links below 1 Mbit/s a few transfers of 16 KiB. */
+/** All ranks call it at the same point; takes about a second, and on links below 1 Mbit/s a few transfers of 16 KiB. */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
-  if (group.size === 1) return { link: { alpha: 0, alphaLong: 0, perMessage: 0, beta: 0 }, codec };
+  if (group.size === 1) return { link: noLink, codec };
   // Before and after the long ones, because what disturbs one of them is over by the other.
   const before = await shortMessages(group);
-  const { first, beta } = await longMessages(group);
+  const { first, beta, intercept } = await longMessages(group);
   const after = await shortMessages(group);
   const alpha = Math.min(before.alpha, after.alpha);
   const perMessage = Math.min(before.perMessage, after.perMessage);
-  const alphaLong = Math.max(alpha, first - (group.size - 2) * perMessage - firstBytes * beta);
-  return { link: { alpha, alphaLong, perMessage, beta }, codec };
+  const perOperation = Math.min(before.perOperation, after.perOperation);
+  // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
+  const alone = first - (group.size - 2) * perMessage;
+  const shaped = alone - alpha < (firstBytes * beta) / 2;
+  const alphaLong = Math.max(alpha, alone - (shaped ? 0 : firstBytes * beta));
+  const burst = shaped ? Math.max(0, (alphaLong + (group.size - 2) * perMessage - intercept) / beta) : 0;
+  return { link: { alpha, alphaLong, perMessage, perOperation, beta, burst }, codec };
 }
 
-async function shortMessages(group: Group): Promise<{ alpha: number; perMessage: number }> {
+const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perOperation: 0, beta: 0, burst: 0 };
+
+type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perOperation">;
+
+async function shortMessages(group: Group): Promise<ShortMessages> {
   const hops = Math.ceil(Math.log2(group.size));
   const bytes = new Uint8Array(2 * group.size);
   const part = (r: number) => bytes.subarray(r, r + 1);
   const parts = Array.from({ length: 2 * group.size }, (_, r) => part(r));
   const [outgoing, incoming] = [parts.slice(0, group.size), parts.slice(group.size)];
-  const times: [number, number][] = [];
+  const scheme = allToAll();
+  const ballot = () => scheme.vote(group, new Bits(64 * group.size), { outcome: "plus" });
+  const times: [number, number, number][] = [];
+  /** As an exchange meets it: threads have slept while a step computed, and all ranks begin together. */
+  const afterQuiet = async (work: () => Promise<unknown>) => {
+    await quiet(5);
+    await group.barrier();
+    return seconds(work);
+  };
   for (let k = 0; k < rounds; k++) {
-    const barrier = await seconds(() => group.barrier());
-    times.push([barrier / hops, await seconds(() => group.allToAll(outgoing, incoming))]);
+    const barrier = await afterQuiet(() => group.barrier());
+    const plain = await afterQuiet(() => group.allToAll(outgoing, incoming));
+    times.push([barrier / hops, plain, await afterQuiet(ballot)]);
   }
-  // A third of the rounds may have been disturbed.
-  const usual = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(rounds / 3)]!;
-  const [alpha, together] = await agree(group, [usual(times.map(([one]) => one)), usual(times.map(([, all]) => all))]);
+  const usual = (values: number[]) => values.sort((a, b) => a - b)[rounds >> 1]!;
+  const [alpha, together, vote] = await agree(
+    group,
+    [0, 1, 2].map((k) => usual(times.map((each) => each[k]!))),
+  );
+  const perOperation = Math.max(0, vote! / 2 - together!); // a small vote is two collectives
   // Two ranks have one message each either way, and exchanges are made of all-to-alls.
-  if (group.size === 2) return { alpha: together!, perMessage: 0 };
-  return { alpha: alpha!, perMessage: Math.max(0, together! - alpha!) / (group.size - 2) };
+  if (group.size === 2) return { alpha: together!, perMessage: 0, perOperation };
+  return { alpha: alpha!, perMessage: Math.max(0, together! - alpha!) / (group.size - 2), perOperation };
 }
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
-async function longMessages(group: Group): Promise<{ first: number; beta: number }> {
+async function longMessages(group: Group): Promise<{ first: number; beta: number; intercept: number }> {
   const [out, into] = [new Uint8Array(mostBytes), new Uint8Array(mostBytes).fill(1)]; // touched: no page faults later
   out.fill(1);
   const { rank, size } = group;
@@ -90,6 +117,7 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   const transfer = async (bytes: number, times: number) => {
     let fastest = Number.POSITIVE_INFINITY;
     for (let k = 0; k < times; k++) {
+      await quiet(10); // a token bucket is full again
       await group.barrier();
       const each = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
       fastest = Math.min(fastest, each);
@@ -105,13 +133,17 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
     shorter = longer;
     longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
   } while (longer < enoughSeconds && bytes < mostBytes);
-  // The two that count, once more.
-  shorter = Math.min(shorter, await transfer(bytes / 2, 1));
-  longer = Math.min(longer, await transfer(bytes, 1));
+  // The two that count, in turns.
+  for (let k = 0; k < 2; k++) {
+    shorter = Math.min(shorter, await transfer(bytes / 2, 1));
+    longer = Math.min(longer, await transfer(bytes, 1));
+  }
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
   const beta = longer > shorter ? (longer - shorter) / (bytes / 2) : longer / bytes;
-  return { first, beta };
+  return { first, beta, intercept: longer - bytes * beta };
 }
+
+const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 
 /** Of the codecs: local work, but agreed on all the same. */
 async function measureCodec(group: Group): Promise<CodecCost> {
@@ -135,23 +167,24 @@ async function measureCodec(group: Group): Promise<CodecCost> {
     encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
   };
-  const fastest = ({ of, work }: { of: number; work: () => void }) => {
-    let [least, all] = [Number.POSITIVE_INFINITY, 0];
+  /** What it usually takes while all ranks do it: on a machine with fewer cores than ranks they are in each other's way. */
+  const usual = async ({ of, work }: { of: number; work: () => void }) => {
+    await group.barrier();
+    const times: number[] = [];
     // Until it is warm: loops in JavaScript become several times as fast.
-    for (let k = 0; k < 3 || (k < 20 && all < 0.012); k++) {
+    for (let all = 0; times.length < 5 || (times.length < 20 && all < 0.012); ) {
       const begin = performance.now();
       work();
-      const seconds = (performance.now() - begin) / 1000;
-      least = Math.min(least, seconds);
-      all += seconds;
+      times.push((performance.now() - begin) / 1000);
+      all += times.at(-1)!;
     }
-    return of === 0 ? 0 : least / of;
+    const warm = times.slice(times.length >> 1).sort((a, b) => a - b);
+    return of === 0 ? 0 : warm[warm.length >> 1]! / of;
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
-  const slowest = await agree(
-    group,
-    names.map((name) => fastest(works[name])),
-  );
+  const times: number[] = [];
+  for (const name of names) times.push(await usual(works[name]));
+  const slowest = await agree(group, times);
   return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as CodecCost;
 }
 

@@ -4,7 +4,7 @@ import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./
 
 // Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
 const measured: Measured = {
-  link: { alpha: 1, alphaLong: 2, perMessage: 0.01, beta: 1e-6 },
+  link: { alpha: 1, alphaLong: 2, perMessage: 0.01, perOperation: 0, beta: 1e-6, burst: 0 },
   codec: { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 },
 };
 const kibi = 1024;
@@ -96,6 +96,33 @@ describe("a vote", () => {
     expect(computing).toBeCloseTo(8 * Math.ceil((20_000 - 16_384) / 64) * 1e-3, 9);
   });
 
+  it("waits for what the scheme does around each collective", () => {
+    const busy = { ...measured, link: { ...measured.link, perOperation: 0.5 } };
+    for (const [scheme, collectives] of [
+      ["all-to-all", 2],
+      ["parameter-server", 2],
+      ["count", 2],
+    ] as const) {
+      const [with_, without] = [busy, measured].map((each) => predictVote(scheme, { n: 640, ranks: 4 }, each).seconds);
+      expect(with_! - without!).toBeCloseTo(0.5 * collectives, 9);
+    }
+  });
+
+  it("pays no byte that a shaped link lets through at once, after quiet, and what comes in while it waits", () => {
+    // Parts of 4 × 32 KiB: each operation sends 96 KiB, in 2.02 s of waiting a link of 1 byte a second lets in two more.
+    const shaped = (burst: number, beta: number) => ({ ...measured, link: { ...measured.link, beta, burst } });
+    const waiting = 2 * 2.02;
+    const of = (burst: number, beta: number) =>
+      predictVote("all-to-all", { n: mebi, ranks: 4 }, shaped(burst, beta)).seconds - waiting;
+    const [each, beta] = [96 * kibi, 1e-3];
+    expect(of(each, beta)).toBeCloseTo((each - 2020) * beta, 6); // all of the first one, then what came in
+    expect(of(3 * each, beta)).toBeCloseTo(0, 9);
+    expect(of(1000, beta)).toBeCloseTo((2 * each - 2000) * beta, 6); // the bucket holds no more than 1000
+    // The server's way out has been quiet until then.
+    const server = predictVote("parameter-server", { n: mebi, ranks: 4 }, shaped(1000, beta)).seconds - waiting;
+    expect(server).toBeCloseTo(2 * (3 * 128 * kibi - 1000) * beta, 6);
+  });
+
   it("alone costs nothing", () => {
     for (const scheme of predictedVotes) expect(predictVote(scheme, { n: mebi, ranks: 1 }, measured).seconds).toBe(0);
   });
@@ -117,6 +144,12 @@ describe("a mean", () => {
   it("has segments of 64 KiB at least", () => {
     const { seconds } = predictMean("f32", { n: 64 * kibi, ranks: 4 }, measured); // chunks of 64 KiB
     expect(seconds).toBeCloseTo(6 * (1 + 64 * kibi * 1e-6), 9);
+  });
+
+  it("has its first bytes free on a shaped link", () => {
+    const fast = { ...measured, link: { ...measured.link, alpha: 1e-3, alphaLong: 2e-3, burst: mebi } };
+    const { seconds } = predictMean("f32", { n: mebi, ranks: 4 }, fast);
+    expect(seconds).toBeCloseTo(2e-3 + 5 * mebi * 1e-6, 9);
   });
 
   it("of at most 8 KiB goes to everybody at once", () => {

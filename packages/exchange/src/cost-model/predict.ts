@@ -2,8 +2,10 @@
  * How long an exchange takes on a network and a machine that were measured (`measure-link.ts`), from when all ranks call it until the
  * last one has the result. Same counts of bytes as the schemes' closed forms; here also what waits for what.
  *
- *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome; α, β, o: a message, a byte, one more message
- *   t(m, k, s) = α(s) + (k − 1) o + m β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
+ *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
+ *   α, β, o, h: a message, a byte, one more message, what a scheme does around a collective
+ *   t(m, k, s) = h + α(s) + (k − 1) o + (m − b) β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
+ *   b: bytes that a shaped link lets through at once, a token bucket's: what is left of them, and what has come in since
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               an all-gather the same
  *   ring (P, S)         the larger of 2 (P − 1)/P S β + α, which is all it sends, and 2 (P − 1) steps of a segment: see `allReduce`
@@ -40,37 +42,61 @@ const inlineBytes = 8192; // what travels with its header
 const segmentBytes = 1 << 20;
 const smallSum = 65536; // bytes that a rank sends in a sum of one round
 
+/** The busiest rank's link during one exchange, which begins after some quiet. */
+class Line {
+  readonly cost: LinkCost;
+  #tokens: number; // bytes that may pass at once
+
+  constructor(cost: LinkCost) {
+    this.cost = cost;
+    this.#tokens = cost.burst;
+  }
+
+  /** Seconds that so many bytes take on the wire, after `latency` in which nothing was sent. */
+  carry(bytes: number, latency = 0): number {
+    const { beta, burst } = this.cost;
+    if (beta > 0) this.#tokens = Math.min(burst, this.#tokens + latency / beta);
+    const free = Math.min(bytes, this.#tokens);
+    this.#tokens -= free;
+    return (bytes - free) * beta;
+  }
+}
+
 /** Of `bytes` in `messages` from the busiest rank at once, the longest of `longest` bytes. */
-function together({ alpha, alphaLong, perMessage, beta }: LinkCost, bytes: number, messages: number, longest: number) {
+function together(line: Line, bytes: number, messages: number, longest: number) {
   if (messages === 0) return 0;
-  return (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage + bytes * beta;
+  const { alpha, alphaLong, perMessage, perOperation } = line.cost;
+  const latency = perOperation + (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage;
+  return latency + line.carry(bytes, latency);
 }
 
 /** Everybody gives everybody a part of S bytes; or gets everybody's. */
-const allToAll = (link: LinkCost, P: number, S: number) => together(link, (S * (P - 1)) / P, P - 1, S / P);
+const allToAll = (line: Line, P: number, S: number) => together(line, (S * (P - 1)) / P, P - 1, S / P);
 
 /** Everybody's S bytes to one rank, or one rank's to everybody. */
-const server = (link: LinkCost, P: number, S: number) => together(link, S * (P - 1), P - 1, S);
+const server = (line: Line, P: number, S: number) => together(line, S * (P - 1), P - 1, S);
 
 /** The sum of S bytes, in a ring of segments, or in one round while it is small. */
-function allReduce(link: LinkCost, P: number, S: number): number {
-  if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(link, S * (P - 1), P - 1, S);
+function allReduce(line: Line, P: number, S: number): number {
+  if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(line, S * (P - 1), P - 1, S);
+  const { alpha, alphaLong, beta, perOperation } = line.cost;
   const chunk = S / P;
   const segment = Math.min(chunk, Math.min(segmentBytes, Math.max(65536, chunk / 4)));
   const steps = 2 * (P - 1);
-  const carried = link.alphaLong + steps * chunk * link.beta;
-  const relayed = steps * (link.alpha + segment * link.beta) + (chunk - segment) * link.beta;
-  return Math.max(carried, relayed);
+  const saved = steps * chunk * beta - line.carry(steps * chunk);
+  const carried = alphaLong + steps * chunk * beta;
+  const relayed = steps * (alpha + segment * beta) + (chunk - segment) * beta;
+  return perOperation + Math.max(carried, relayed, saved) - saved;
 }
 
 /** One rank gets everybody's S bytes up a binomial tree: what a rank has heard it sends on together. */
-function climb(link: LinkCost, P: number, S: number): number {
+function climb(cost: LinkCost, P: number, S: number): number {
   const ready = (s: number): number => {
     let free = 0; // when the way in is free again
     for (let bit = 1; bit < s; bit *= 2) {
       const below = Math.min(bit, s - bit);
-      const sent = ready(below) + together(link, below * S, 1, below * S);
-      free = Math.max(sent, free + below * S * link.beta);
+      const sent = ready(below) + together(new Line(cost), below * S, 1, below * S);
+      free = Math.max(sent, free + below * S * cost.beta);
     }
     return free;
   };
@@ -89,12 +115,12 @@ const votes = {
   /** In chunks: while one is on the wire, the one before is counted. */
   "all-to-all": ({ n, ranks: P, planes, chunk }, { link, codec }) => {
     const chunks = chunksOf(n, chunk);
+    const line = new Line(link);
     let wire = 0;
     let counted = 0; // what is counted while the next chunk is on the wire
     for (const { n: elements } of chunks) {
       const S = 8 * wordsOf(elements);
-      const each = allToAll(link, P, 8 * P * ownWords(elements, P));
-      wire += (1 + planes) * each;
+      for (let k = 0; k < 1 + planes; k++) wire += allToAll(line, P, 8 * P * ownWords(elements, P));
       counted = counting(codec, S);
     }
     return { wire, computing: counted };
@@ -102,33 +128,42 @@ const votes = {
 
   count: ({ n, ranks: P, planes }, { link, codec }) => {
     const bytes = countCodec({ ranks: P }).wireBytes(n);
+    const line = new Line(link);
     return {
-      wire: together(link, 0, P - 1, 0) + allReduce(link, P, bytes),
+      wire: together(line, 0, P - 1, 0) + allReduce(line, P, bytes),
       computing: bytes * (codec.setField + planes * codec.compareField),
     };
   },
 
   "parameter-server": ({ n, ranks: P, planes }, { link, codec }) => {
     const S = 8 * wordsOf(n);
-    return { wire: (1 + planes) * server(link, P, S), computing: counting(codec, P * S) };
+    // Up through the way into the server's link, and down through the way out, which has been quiet.
+    const down = new Line(link);
+    let wire = server(new Line(link), P, S);
+    for (let k = 0; k < planes; k++) wire += server(down, P, S);
+    return { wire, computing: counting(codec, P * S) };
   },
 
   "parameter-server-efficient": ({ n, ranks: P, planes }, { link, codec }) => {
     const S = 8 * wordsOf(n);
-    const down = 2 * allToAll(link, P, 8 * P * ownWords(n, P)); // a scatter and an all-gather
-    return { wire: climb(link, P, S) + planes * down, computing: counting(codec, P * S) };
+    const line = new Line(link);
+    let wire = climb(link, P, S);
+    for (let k = 0; k < 2 * planes; k++) wire += allToAll(line, P, 8 * P * ownWords(n, P)); // scatters and all-gathers
+    return { wire, computing: counting(codec, P * S) };
   },
 } as const satisfies Record<string, Scheme>;
 
 /** Means by the type that travels. */
 const means = {
-  f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(link, P, 4 * n), computing: 0 }), // it adds while it waits
+  f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(new Line(link), P, 4 * n), computing: 0 }), // it adds while it waits
   bf16: half,
   f16: half,
 } as const satisfies Record<string, Scheme>;
 
 function half({ n, ranks: P }: Asked, { link, codec }: Measured) {
-  return { wire: 2 * allToAll(link, P, 2 * n), computing: n * ((1 + 1 / P) * codec.encodeHalf + 2 * codec.decodeHalf) };
+  const line = new Line(link);
+  const wire = allToAll(line, P, 2 * n) + allToAll(line, P, 2 * n);
+  return { wire, computing: n * ((1 + 1 / P) * codec.encodeHalf + 2 * codec.decodeHalf) };
 }
 
 export type PredictedVote = keyof typeof votes;
@@ -157,9 +192,11 @@ export function predictVoteOfHosts(
   const votesOfHosts: Scheme = ({ n, ranks: P }, { link, codec }) => {
     const [W, H] = [8 * wordsOf(n), Math.ceil(P / L)];
     const part = 8 * ownWords(n, L);
+    const [within, between] = [new Line(inside), new Line(link)];
+    const round = () => allToAll(within, L, L * part) + allToAll(between, H, part);
     return {
-      // Votes to the owners on a host and the outcome back; between them votes to the owners on all hosts, and that outcome.
-      wire: 2 * allToAll(inside, L, L * part) + 2 * allToAll(link, H, part),
+      // Votes to the owners on a host, from there to the owners on all hosts; the outcome back the same way.
+      wire: round() + round(),
       computing: counting(codec, W) + counting(codec, part),
     };
   };

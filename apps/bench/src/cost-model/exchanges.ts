@@ -1,0 +1,67 @@
+/** The exchanges whose time is predicted, and measured. */
+import type { Group } from "@terse/collectives";
+import {
+  Bits,
+  dense,
+  type Measured,
+  type Prediction,
+  predictedVotes,
+  predictMean,
+  predictVote,
+  predictVoteOfHosts,
+  voteSchemes,
+} from "@terse/exchange";
+
+export interface Exchange {
+  readonly name: string;
+  predict(n: number, ranks: number, measured: Measured): Prediction;
+  /** Makes what one exchange needs; what it returns runs it. */
+  prepare(group: Group, n: number): () => Promise<unknown>;
+  /** How many it is for; any unless given. */
+  readonly ranks?: number;
+  close?(group: Group): Promise<void>;
+}
+
+const votes = predictedVotes.map((scheme): Exchange => {
+  const votes = voteSchemes[scheme]();
+  return {
+    name: `vote ${scheme}`,
+    predict: (n, ranks, measured) => predictVote(scheme, { n, ranks }, measured),
+    prepare(group, n) {
+      const u = new Bits(n);
+      return () => votes.vote(group, u, { outcome: "plus" });
+    },
+  };
+});
+
+/** Two hosts, which vote. */
+const hierarchical = voteSchemes.hierarchical({ hosts: 2 });
+const ofHosts: Exchange = {
+  name: "vote hierarchical",
+  ranks: 4,
+  predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
+  prepare(group, n) {
+    const u = new Bits(n);
+    return () => hierarchical.vote(group, u, { outcome: "plus" });
+  },
+  close: (group) => hierarchical.close(group),
+};
+
+const means = (["f32", "bf16"] as const).map(
+  (type): Exchange => ({
+    name: `mean ${type}`,
+    predict: (n, ranks, measured) => predictMean(type, { n, ranks }, measured),
+    prepare(group, n) {
+      const x = new Float32Array(n).fill(1);
+      return () => dense(type).mean(group, x);
+    },
+  }),
+);
+
+export const exchanges: readonly Exchange[] = [...means, ...votes, ofHosts];
+
+/** Before each run, as a step's backward is: token buckets fill again. */
+export const quiet = () => new Promise((done) => setTimeout(done, 10));
+
+/** How often an exchange runs that takes so many seconds. The first one, which touches new memory, is left out. */
+export const runsOf = (seconds: number) => Math.max(3, Math.min(20, Math.ceil(0.15 / seconds)));
