@@ -1,4 +1,6 @@
 /** Pictures of lying bars, in panels with a scale of their own: ours in blue, peers in grey, what is waited for in a lighter shade. */
+import { legend, svg, swatch } from "./svg.ts";
+
 export interface Bar {
   readonly label: string;
   readonly value: number;
@@ -7,6 +9,8 @@ export interface Bar {
   readonly peer?: boolean;
   /** How much of the value is waiting for messages. */
   readonly waiting?: number | undefined;
+  /** Of the values that it is the median of. */
+  readonly range?: readonly [least: number, most: number] | undefined;
 }
 
 export interface Panel {
@@ -14,46 +18,54 @@ export interface Panel {
   readonly bars: readonly Bar[];
 }
 
-const [width, left, right, row, gap] = [860, 260, 120, 24, 40];
-const colours = { own: ["#0969da", "#a5d6ff"], peer: ["#6e7781", "#d0d7de"] } as const;
+export interface Panels {
+  readonly title: string;
+  /** What the colours are: ours, its lighter shade, peers. */
+  readonly own: string;
+  readonly waiting: string;
+  readonly peer: string;
+  readonly panels: readonly Panel[];
+}
 
-export function panels(title: string, all: readonly Panel[]): string {
-  let y = 40;
-  const parts: string[] = [];
-  for (const { title: heading, bars } of all) {
-    const most = Math.max(...bars.map(({ value }) => value));
+const [width, left, right, row, gap] = [860, 250, 90, 22, 36];
+
+export function panels({ title, own, waiting, peer, panels }: Panels): string {
+  let y = 62;
+  const swatches = [
+    [own, swatch("own")],
+    [waiting, swatch("own-waiting")],
+    [peer, swatch("peer")],
+  ] as const;
+  const parts: string[] = [legend(swatches, 16, 46)];
+  for (const { title: heading, bars } of panels) {
+    const most = Math.max(...bars.map(({ value, range }) => Math.max(value, range?.[1] ?? 0)));
     const length = (value: number) => (value / most) * (width - left - right);
+    const at = (value: number) => (left + length(value)).toFixed(1);
     parts.push(`<text x="${left}" y="${y + 16}" font-weight="600">${heading}</text>`);
-    y += 26;
-    for (const { label, value, text, peer, waiting = 0 } of bars) {
-      const [strong, light] = colours[peer ? "peer" : "own"];
-      const working = length(value - waiting);
+    y += 24;
+    for (const { label, value, text, peer, waiting = 0, range } of bars) {
+      const colour = peer ? "peer" : "own";
+      const end = Math.max(value, range?.[1] ?? 0);
       parts.push(
         `<text x="${left - 10}" y="${y + 14}" text-anchor="end">${label}</text>` +
-          `<rect x="${left}" y="${y + 3}" width="${working.toFixed(1)}" height="14" fill="${strong}"/>` +
+          `<rect class="${colour}" x="${left}" y="${y + 3}" width="${length(value - waiting).toFixed(1)}" height="14"/>` +
           (waiting > 0
-            ? `<rect x="${(left + working).toFixed(1)}" y="${y + 3}" width="${length(waiting).toFixed(1)}" height="14" fill="${light}"/>`
+            ? `<rect class="${colour}-waiting" x="${at(value - waiting)}" y="${y + 3}" width="${length(waiting).toFixed(1)}" height="14"/>`
             : "") +
-          `<text class="axis" x="${(left + length(value) + 6).toFixed(1)}" y="${y + 14}">${text}</text>`,
+          (range
+            ? `<path class="range" d="M${at(range[0])} ${y + 10}H${at(range[1])}m0 -3v6M${at(range[0])} ${y + 7}v6"/>`
+            : "") +
+          `<text class="axis" x="${(left + length(end) + 6).toFixed(1)}" y="${y + 14}">${text}</text>`,
       );
       y += row;
     }
     y += gap - row / 2;
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y}" font-family="system-ui, sans-serif" font-size="12">
-<style>text{fill:#1f2328}.axis{fill:#57606a}</style>
-<rect width="${width}" height="${y}" fill="#fff"/>
-<text x="16" y="24">${title}</text>
-${parts.join("\n")}
-</svg>
-`;
+  return svg({ width, height: y - 10, title }, parts);
 }
 
 /** Milliseconds as people write them. */
 export function timeText(milliseconds: number): string {
-  return milliseconds < 10
-    ? `${milliseconds.toFixed(2)} ms`
-    : milliseconds < 1000
-      ? `${milliseconds.toFixed(0)} ms`
-      : `${(milliseconds / 1000).toFixed(2)} s`;
+  if (milliseconds < 10) return `${milliseconds.toFixed(2)} ms`;
+  return milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(2)} s`;
 }

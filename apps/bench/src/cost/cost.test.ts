@@ -51,6 +51,19 @@ it("says which is the fastest, and from what size on", () => {
   expect(more).toMatch(/compressed: .*\*2\d\d µs\n/);
 });
 
+it("shows fewer numbers of ranks where the terminal is narrow", () => {
+  const panel = project(readArguments([]))[0]!;
+  const widest = (columns: number) =>
+    Math.max(
+      ...tableText(panel, columns)
+        .split("\n")
+        .map((line) => line.length),
+    );
+  expect(tableText(panel, 80)).toMatch(/ranks +8 +64 +512 +4096\n/);
+  expect(widest(80)).toBeLessThanOrEqual(80);
+  expect(widest(120)).toBeGreaterThan(80);
+});
+
 it("draws a line for each implementation in each panel, higher where it takes longer", () => {
   const panels = project(readArguments("--link 10gbit,10us --parameters 1M --parameters 1G --ranks 8".split(" ")));
   const svg = picture(panels, 1);

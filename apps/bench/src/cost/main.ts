@@ -10,7 +10,7 @@ function main(argv: readonly string[]): void {
   if (args.help) return void process.stdout.write(usage);
   const panels = project(args);
   const table = args.json === "-" ? process.stderr : process.stdout;
-  table.write(`${panels.map(tableText).join("\n")}\n* the fastest\n`);
+  table.write(`${panels.map((panel) => tableText(panel, table.columns)).join("\n")}\n* the fastest\n`);
   const { wordBits, valueBits } = args;
   const json = `${JSON.stringify({ command: ["./terse cost", ...argv].join(" "), wordBits, valueBits, panels }, undefined, 1)}\n`;
   if (args.json === "-") process.stdout.write(json);

@@ -1,4 +1,5 @@
 /** Figure 2 of the Lion Cub paper: seconds of a majority vote by ranks, a panel for each network and number of parameters. */
+import { svg } from "../svg.ts";
 import { implementations, type Panel } from "./projection.ts";
 import { countText, secondsText } from "./text.ts";
 
@@ -10,15 +11,15 @@ const styles: Record<string, { colour: string; dashes?: string }> = {
   "recursive-halving": { colour: "#57606a", dashes: "5 3" },
   ring: { colour: "#57606a", dashes: "2 3" },
 };
-const [panelWidth, panelHeight, left, top, between, below] = [350, 230, 62, 92, 76, 74];
+const [panelWidth, panelHeight, left, top, between, below] = [350, 230, 62, 122, 76, 74];
 
 export function picture(panels: readonly Panel[], columns: number): string {
   const rows = Math.ceil(panels.length / columns);
-  const width = Math.max(left + columns * (panelWidth + between) - between + 24, 700);
+  const width = Math.max(left + columns * (panelWidth + between) - between + 24, 850);
   const height = top + rows * (panelHeight + below);
   const legend = Object.entries(implementations).map(([name, { title }], i) => {
     const { colour, dashes } = styles[name]!;
-    const [x, y] = [left + (i % 3) * 262, 20 + Math.floor(i / 3) * 20];
+    const [x, y] = [16 + (i % 3) * 285, 48 + Math.floor(i / 3) * 20];
     return `<g transform="translate(${x} ${y})"><path d="M0 -4h22" stroke="${colour}"${dashed(dashes)}/><text x="28">${title}</text></g>`;
   });
   const drawn = panels.map((panel, i) => {
@@ -26,13 +27,9 @@ export function picture(panels: readonly Panel[], columns: number): string {
     const y = top + Math.floor(i / columns) * (panelHeight + below);
     return `<g transform="translate(${x} ${y})">${panelOf(panel)}</g>`;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
-<style>path{fill:none;stroke-width:2;stroke-linejoin:round}.grid{stroke:#d0d7de;stroke-width:1}text{fill:#1f2328}.axis{fill:#57606a}</style>
-<rect width="${width}" height="${height}" fill="#fff"/>
-${legend.join("\n")}
-${drawn.join("\n")}
-</svg>
-`;
+  const title = "A majority vote by the paper's model: lower is better";
+  const style = "path{fill:none;stroke-width:2;stroke-linejoin:round}";
+  return svg({ width, height, title, style }, [...legend, ...drawn]);
 }
 
 function panelOf({ network, parameters, ranks, seconds }: Panel): string {

@@ -24,11 +24,11 @@ export function countText(count: number): string {
   return `${Number((count / size).toPrecision(3))}${unit && ` ${unit}`}`;
 }
 
-/** A panel as a table for people: at most six numbers of ranks. */
-export function tableText({ network, parameters, ranks, seconds, crossing }: Panel): string {
-  const stride = Math.ceil(ranks.length / 6);
-  const shown = ranks.map((_, i) => i).filter((i) => (ranks.length - 1 - i) % stride === 0);
+/** A panel as a table for people: at most six numbers of ranks, and no wider than so many columns. */
+export function tableText({ network, parameters, ranks, seconds, crossing }: Panel, columns = 120): string {
   const width = Math.max(...Object.values(implementations).map(({ title }) => title.length));
+  const stride = Math.ceil(ranks.length / Math.max(1, Math.min(6, Math.floor((columns - width - 1) / 9))));
+  const shown = ranks.map((_, i) => i).filter((i) => (ranks.length - 1 - i) % stride === 0);
   const row = (title: string, cells: readonly string[]) =>
     `${title.padEnd(width + 1)}${cells.map((cell) => cell.padStart(9)).join("")}`;
   const fastest = ranks.map((_, i) => Math.min(...Object.values(seconds).map((times) => times[i]!)));

@@ -10,6 +10,7 @@ import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 import { buildGlooPeer } from "./gloo-peer.ts";
 import type { Times, Way } from "./host.ts";
+import type { Phases } from "./phases.ts";
 
 const mebi = 1 << 20;
 const program = new URL("./host.ts", import.meta.url);
@@ -104,6 +105,8 @@ interface Taken {
   readonly wrong: number | undefined;
   readonly bytes: number | undefined;
   readonly linkBytes: number | undefined;
+  /** Of each exchange, on its slowest rank. */
+  readonly phases: readonly Phases[];
 }
 
 /** All ways take turns, so that what changes on the machine meets all alike. The first turn of each is not counted. */
@@ -113,20 +116,25 @@ async function alternate(
   n: number,
   { turns, times }: { turns: number; times: Partial<Record<Way, number>> },
 ): Promise<Map<Way, Taken>> {
-  const all = new Map<Way, { milliseconds: number[][]; last: readonly Times[] }>();
+  const all = new Map<Way, { milliseconds: number[][]; last: readonly Times[]; phases: Phases[] }>();
   for (let turn = -1; turn < turns; turn++)
     for (const way of turn % 2 === 0 ? ways : ways.toReversed()) {
       const answers = await hosts.ask<Times>({ do: "run", way, n, times: turn < 0 ? 1 : (times[way] ?? 1) });
-      const slowest = answers[0]!.milliseconds.map((_, i) => Math.max(...answers.map((each) => each.milliseconds[i]!)));
-      const entry = all.get(way) ?? { milliseconds: [], last: answers };
-      if (turn >= 0) entry.milliseconds.push(slowest);
+      const slowest = answers[0]!.milliseconds.map((_, i) =>
+        answers.reduce((a, b) => (b.milliseconds[i]! > a.milliseconds[i]! ? b : a)),
+      );
+      const entry = all.get(way) ?? { milliseconds: [], last: answers, phases: [] };
+      if (turn >= 0) {
+        entry.milliseconds.push(slowest.map(({ milliseconds }, i) => milliseconds[i]!));
+        entry.phases.push(...slowest.flatMap(({ phases }, i) => phases?.[i] ?? []));
+      }
       all.set(way, { ...entry, last: answers });
     }
   const most = (values: readonly (number | undefined | null)[]) =>
     values[0] === undefined || values[0] === null ? undefined : Math.max(...(values as number[]));
   return new Map(
     ways.map((way) => {
-      const { milliseconds, last } = all.get(way)!;
+      const { milliseconds, last, phases } = all.get(way)!;
       return [
         way,
         {
@@ -135,6 +143,7 @@ async function alternate(
           wrong: most(last.map(({ wrong }) => wrong)),
           bytes: most(last.map(({ bytes }) => bytes)),
           linkBytes: most(last.map(({ linkBytes }) => linkBytes)),
+          phases,
         },
       ];
     }),
@@ -146,6 +155,13 @@ function* bandwidths(name: string, taken: Taken, n: number, ranks: number): Gene
   yield { case: name, metric: "time", value: taken.median, unit: "ms" };
   yield { case: name, metric: "algbw", value: algbw, unit: "GB/s" };
   yield { case: name, metric: "busbw", value: (algbw * 2 * (ranks - 1)) / ranks, unit: "GB/s" };
+  if (taken.phases.length > 0) {
+    const of = (value: (phases: Phases) => number) => median(taken.phases.map(value));
+    for (const phase of ["encode", "wire", "vote", "decode"] as const)
+      yield { case: name, metric: phase, value: of((each) => each[phase]), unit: "ms" };
+    const waiting = of(({ total, encode, vote, decode }) => total - encode - vote - decode);
+    yield { case: name, metric: "wire_alone", value: waiting, unit: "ms" };
+  }
   if (taken.wrong !== undefined) yield { case: name, metric: "wrong", value: taken.wrong, unit: "" };
   if (taken.bytes !== undefined) yield { case: name, metric: "wire_bytes", value: taken.bytes, unit: "B" };
 }

@@ -6,12 +6,15 @@ import { allToAll, Bits } from "@terse/exchange";
 import { applySigns } from "@terse/native-optimizers";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
+import { PhaseClock, type Phases } from "./phases.ts";
 
 /** How a vector of floats may become the same on all ranks. */
 export type Way = "f32" | "1-bit" | "gloo f32" | "pytorch f32" | "pytorch compressed";
 
 export interface Times {
   readonly milliseconds: readonly number[];
+  /** Of a 1-bit exchange, one by one. */
+  readonly phases?: readonly Phases[];
   /** Of ours: elements of the last result that are not what the paper's formula gives for these inputs. */
   readonly wrong?: number;
   /** That this rank has sent in one exchange: payload and headers. */
@@ -45,15 +48,21 @@ function wanted(i: number, way: Way): number {
 }
 
 /** x ← the mean, or the majority of signs as ±1. */
-const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<void>> = {
-  f32: (x, group) => group.allReduce(x, "mean"),
+const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<Phases | undefined>> = {
+  f32: async (x, group) => {
+    await group.allReduce(x, "mean");
+    return undefined;
+  },
   "1-bit": async (x, group) => {
+    const clock = new PhaseClock(group);
     // Encoded piece by piece, as the exchange asks for it: the first signs are on their way while the others are written.
     const u = new Bits(x.length, undefined, (bits, from, to) => {
-      sign.encode(bits.signs.subarray(from / 8, Math.ceil(to / 8)), x.subarray(from, to), { zero: "plus" });
+      const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
+      clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
-    using elected = (await scheme.vote(group, u, { outcome: "plus" })) as Bits;
-    applySigns(x, elected.signs, { keep: 0, scale: 1 });
+    using elected = (await scheme.vote(clock.group, u, { outcome: "plus" })) as Bits;
+    clock.decode(() => applySigns(x, elected.signs, { keep: 0, scale: 1 }));
+    return clock.phases;
   },
 };
 
@@ -61,14 +70,16 @@ async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Tim
   const input = vector(n);
   const x = new Float32Array(n);
   const milliseconds: number[] = [];
+  const phases: Phases[] = [];
   const before = { own: sent(), link: 0 };
   for (let i = 0; i < times; i++) {
     x.set(input);
     await world.barrier();
     if (i === 0) Object.assign(before, { own: sent(), link: bytesOnLink() });
     const began = performance.now();
-    await ways[way](x, world);
+    const parts = await ways[way](x, world);
     milliseconds.push(performance.now() - began);
+    if (parts) phases.push(parts);
   }
   const linkBytes = bytesOnLink();
   const barriers = (times - 1) * barrierBytes;
@@ -77,6 +88,7 @@ async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Tim
   for (let i = 0; i < n; i++) if (x[i] !== expected[i % expected.length]) wrong++;
   return {
     milliseconds,
+    ...(phases.length > 0 && { phases }),
     wrong,
     bytes: (sent() - before.own - barriers) / times,
     linkBytes: linkBytes === undefined ? undefined : (linkBytes - before.link) / times,

@@ -2,6 +2,7 @@
 import { byCase, type Measurement, settingsOf, type Values } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
+import { settingText } from "../svg.ts";
 
 const ways = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {
@@ -14,21 +15,34 @@ const names: Record<string, string> = {
 
 export function exchangePicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
-  const shown = settingsOf(values, ways).filter((setting) => setting.startsWith("16 Mi"));
-  return panels(
-    "until 16 Mi floats are the same on all ranks",
-    shown.map((setting) => panel(setting, values)),
-  );
+  const shown = settingsOf(values, ways).filter((setting) => setting.startsWith("16 Mi "));
+  return panels({
+    title: "Time until 16 Mi floats (64 MiB in f32) are the same on all ranks: shorter is better",
+    own: "ours",
+    waiting: "of 1 bit, nothing but the wire at work",
+    peer: "peers",
+    panels: shown.map((setting) => panel(setting, values)),
+  });
 }
 
 function panel(setting: string, values: Values): Panel {
   const bars = ways.flatMap((way) => {
-    const value = values.get(`${way} ${setting}`)?.get("time");
+    // Dense on one machine goes by its bytes: 64 MiB are as many floats.
+    const metrics = values.get(`${way} ${setting}`) ?? values.get(`${way} ${setting.replace("16 Mi", "64 MiB")}`);
+    const value = metrics?.get("time");
     return value === undefined
       ? []
-      : [{ label: names[way]!, value, text: timeText(value), peer: way !== "1-bit" && way !== "f32" }];
+      : [
+          {
+            label: names[way]!,
+            value,
+            text: timeText(value),
+            peer: way !== "1-bit" && way !== "f32",
+            waiting: metrics?.get("wire_alone"),
+          },
+        ];
   });
-  return { title: setting, bars };
+  return { title: settingText(setting), bars };
 }
 
 export function exchangeReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
@@ -37,6 +51,24 @@ export function exchangeReport(measurements: readonly Measurement[], { machine, 
   const number = (value: number | undefined, digits = 2) => (value === undefined ? "–" : value.toFixed(digits));
   const slow = settingsOf(values, ways).filter((setting) => /bit/.test(setting));
   const fast = settingsOf(values, ways).filter((setting) => setting.includes("MiB"));
+  const phased = settingsOf(values, ways).filter((setting) => of("1-bit", setting, "encode") !== undefined);
+  const phases =
+    phased.length === 0
+      ? ""
+      : `Where the time of a 1-bit exchange goes, in ms, on its slowest rank. Encode, vote and decode are the work of the rank's thread, one after the
+other. The wire is at work while any message is under way: chunks are encoded, and their ballots counted, while others travel, so the
+phases add up to more than the whole. What the wire takes alone is what is left when the thread has done its work.
+
+| | encode | wire | vote | decode | whole | of it the wire alone |
+|---|---|---|---|---|---|---|
+${phased
+  .map((setting) => {
+    const cells = ["encode", "wire", "vote", "decode", "time", "wire_alone"];
+    return `| ${[setting, ...cells.map((metric) => number(of("1-bit", setting, metric), 1))].join(" | ")} |`;
+  })
+  .join("\n")}
+
+`;
   const memory = [...values].filter(([, metrics]) => metrics.has("extra_bytes_per_parameter"));
   return `# How long an exchange takes
 
@@ -70,7 +102,7 @@ ${slow
   )
   .join("\n")}
 
-DeepSpeed's way is its compressed all-reduce with the steps that it takes, as plain torch code on PyTorch's Gloo
+${phases}DeepSpeed's way is its compressed all-reduce with the steps that it takes, as plain torch code on PyTorch's Gloo
 (\`apps/bench/peers/exchange.py\`): it also carries errors, which our vote does not have.
 
 ## Dense, where only the processor is in the way

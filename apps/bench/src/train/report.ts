@@ -2,6 +2,7 @@
 import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
+import { settingText } from "../svg.ts";
 import { ours, peers } from "./sides.ts";
 
 const sides = [...ours, ...peers].map(({ name }) => name);
@@ -9,9 +10,12 @@ const sides = [...ours, ...peers].map(({ name }) => name);
 export function trainPicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
   const shown = settingsOf(values, sides);
-  return panels(
-    "one step of the small GPT; light: waiting for messages after backward, where it is known",
-    shown.map((setting): Panel => {
+  return panels({
+    title: "A training step of the small GPT (4.18 M parameters): shorter is better",
+    own: "ours",
+    waiting: "of it, waiting for messages after backward",
+    peer: "PyTorch, whose waiting is not known",
+    panels: shown.map((setting): Panel => {
       const bars = sides.flatMap((side) => {
         const metrics = values.get(`${side} ${setting}`);
         if (!metrics) return [];
@@ -19,17 +23,34 @@ export function trainPicture(measurements: readonly Measurement[]): string {
         const peer = side.startsWith("pytorch");
         return [
           {
-            label: side,
+            label: labelOf(side),
             value,
+            range: [metrics.get("step_ms_min") ?? value, metrics.get("step_ms_max") ?? value] as const,
             text: timeText(value),
             peer,
             waiting: metrics.get("exposed_ms") ?? metrics.get("exposed_ms_most"),
           },
         ];
       });
-      return { title: setting, bars };
+      return { title: settingText(setting), bars };
     }),
-  );
+  });
+}
+
+/** "lion-cub 1-bit with-overlap" → "Lion Cub, 1 bit, overlapped". */
+function labelOf(side: string): string {
+  const words: readonly (readonly [RegExp, string])[] = [
+    [/^pytorch ddp/, "PyTorch DDP,"],
+    [/^pytorch/, "PyTorch,"],
+    [/^lion-cub/, "Lion Cub,"],
+    [/^lion/, "Lion,"],
+    [/ 1-bit/, " 1 bit"],
+    [/ without-overlap/, ""],
+    [/ with-overlap/, ", overlapped"],
+    [/ powersgd/, " PowerSGD"],
+    [/ 2 MB/, ", 2 MB"],
+  ];
+  return words.reduce((text, [from, to]) => text.replace(from, to), side);
 }
 
 export function trainReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
@@ -55,7 +76,7 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
     const ratio = (overlap: string, metric: string) =>
       number(values.get(`lion-cub 1-bit ${overlap} ${setting}`)?.get(metric), 2);
     const steps = number([...values].find(([name]) => name.endsWith(` ${setting}`))?.[1].get("steps"), 0);
-    return `### ${setting}, ${steps} steps
+    return `### ${settingText(setting)}: ${steps} steps
 
 | | step, ms | least–most | waiting, of the step | on the rank that waits most | MB a rank and step | loss |
 |---|---|---|---|---|---|---|

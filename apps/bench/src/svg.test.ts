@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { panels } from "./panels.ts";
+import { rateText, settingText } from "./svg.ts";
+
+it("says settings and links as one reads them", () => {
+  expect(["×2 100mbit", "16 Mi ×4 1gbit emulated", "16 Mi ×2 loopback TCP"].map(settingText)).toEqual([
+    "2 ranks, 100 Mbit/s",
+    "4 ranks, 1 Gbit/s, emulated",
+    "2 ranks, TCP on one machine",
+  ]);
+  expect(["20mbit,1ms", "1gbit,100us", "64kbit"].map(rateText)).toEqual([
+    "20 Mbit/s, 1 ms",
+    "1 Gbit/s, 100 µs",
+    "64 kbit/s",
+  ]);
+});
+
+it("draws a bar as long as its value, what is waited for at its end, and the range from its least to its most", () => {
+  const svg = panels({
+    title: "shorter is better",
+    own: "ours",
+    waiting: "waiting",
+    peer: "peers",
+    panels: [
+      {
+        title: "2 ranks",
+        bars: [
+          { label: "ours", value: 26, text: "26 ms", waiting: 13, range: [13, 52] },
+          { label: "theirs", value: 52, text: "52 ms", peer: true },
+        ],
+      },
+    ],
+  });
+  const bars = [...svg.matchAll(/<rect class="([\w-]+)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
+  expect(bars.map(([, name, x, width]) => [name, Number(x), Number(width)])).toEqual([
+    ["own", 250, 130],
+    ["own-waiting", 380, 130],
+    ["peer", 250, 520],
+  ]);
+  expect(svg).toContain('d="M380.0 96H770.0');
+});

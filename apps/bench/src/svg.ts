@@ -1,0 +1,52 @@
+/** The frame of a picture: a page that is light or dark as the reader's is, a title that says what is good, and a legend. */
+export interface Frame {
+  readonly width: number;
+  readonly height: number;
+  readonly title: string;
+  readonly style?: string;
+}
+
+/** Colours that stand for something keep their hue on a dark page, and what is grey there is lighter. */
+const style = `text{fill:#1f2328}.axis{fill:#57606a}.page{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1;fill:none}.title{font-weight:600;font-size:13px}
+.own{fill:#0969da}.own-waiting{fill:#a5d6ff}.peer{fill:#6e7781}.peer-waiting{fill:#d0d7de}.range{stroke:#1f2328;fill:none}
+@media (prefers-color-scheme: dark){text{fill:#e6edf3}.axis{fill:#9198a1}.page{fill:#0d1117}.grid{stroke:#30363d}.own{fill:#388bfd}.own-waiting{fill:#1f4a80}.peer{fill:#8b949e}.peer-waiting{fill:#3d444d}.range{stroke:#e6edf3}[stroke="#57606a"]{stroke:#c9d1d9}[fill="#57606a"]{fill:#c9d1d9}[stroke="#8c959f"]{stroke:#6e7681}}`;
+
+export function svg({ width, height, title, style: more = "" }: Frame, parts: readonly string[]): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
+<style>${more}${style}</style>
+<rect class="page" width="${width}" height="${height}"/>
+<text class="title" x="16" y="24">${title}</text>
+${parts.join("\n")}
+</svg>
+`;
+}
+
+/** Swatches side by side, each entry as wide as its text: about 6.4 units a letter. */
+export function legend(entries: readonly (readonly [text: string, swatch: string])[], x: number, y: number): string {
+  return entries
+    .map(([text, swatch]) => {
+      const entry = `<g transform="translate(${x.toFixed(0)} ${y})">${swatch}<text x="22">${text}</text></g>`;
+      x += 22 + 6.4 * text.length + 18;
+      return entry;
+    })
+    .join("\n");
+}
+
+export const swatch = (name: string) => `<rect class="${name}" y="-9" width="16" height="10"/>`;
+
+/** "16 Mi ×2 100mbit emulated" → "2 ranks, 100 Mbit/s, emulated". */
+export function settingText(setting: string): string {
+  const [, ranks, where] = /×(\d+) (.*)$/.exec(setting) ?? [];
+  if (ranks === undefined) return setting;
+  return `${ranks} ranks, ${rateText(where!).replace("loopback TCP", "TCP on one machine").replace(" emulated", ", emulated")}`;
+}
+
+/** "100mbit,1ms" → "100 Mbit/s, 1 ms". */
+export function rateText(link: string): string {
+  return link
+    .replace(
+      /(\d)([kmg])bit/,
+      (_, digit: string, unit: string) => `${digit} ${unit === "k" ? unit : unit.toUpperCase()}bit/s`,
+    )
+    .replace(/,([\d.]+)(us|ms)/, (_, value, unit) => `, ${value} ${unit.replace("u", "µ")}`);
+}
