@@ -57,7 +57,7 @@ const schedule = v.object({
 
 /** How means travel, and how votes are counted. */
 const exchange = v.object({
-  dense: v.optional(oneOf(["f32", "bf16", "f16"]), "f32"),
+  dense: v.optional(oneOf(["f32", "bf16", "f16", "int8"]), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
   width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest with room if absent

@@ -117,8 +117,11 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
     if (first!.kind === "mean") {
       const asked = requests.filter((request) => request.kind === "mean");
       const vectors = asked.map((request) => request.x);
-      const under = adjacent(vectors, region).map((x) => means.mean(group, x, { note, gather }));
-      if (means.type === "f32" || gather !== group) sent();
+      const joined = adjacent(vectors, region);
+      const under = means.together
+        ? [means.together(group, joined, { note, gather, sent })]
+        : joined.map((x) => means.mean(group, x, { note, gather }));
+      if (!means.together && (means.type === "f32" || gather !== group)) sent();
       await Promise.allSettled(under);
       await Promise.all(under);
       if (!accepts(vectors)) await throwRefusal(gather, note);

@@ -195,7 +195,7 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
     "leave while backward still runs where they are means, with the same bits, for %s",
     async (_, algorithm) => {
       for (const ranks of [2, 3, 4])
-        for (const means of ["f32", "bf16"] as const) {
+        for (const means of ["f32", "bf16", "int8"] as const) {
           const options = { ...clipped, ranks, schemes: { means: dense(means) } };
           const off = await train({ ...options, algorithm: algorithm(), overlap: "off" });
           const on = await train({ ...options, algorithm: algorithm(), overlap: "on" });

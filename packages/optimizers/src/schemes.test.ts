@@ -114,7 +114,7 @@ describe("lion-cub with hosts that vote", () => {
   });
 });
 
-describe.each(["bf16", "f16"] as const)("means in %s", (type: DenseType) => {
+describe.each(["bf16", "f16", "int8"] as const)("means in %s", (type: DenseType) => {
   const means = () => ({ means: dense(type) });
 
   it.each([
@@ -133,10 +133,14 @@ describe.each(["bf16", "f16"] as const)("means in %s", (type: DenseType) => {
         if (name === "adamw") expect(half[0]!.θ).not.toEqual(full!.θ); // Lion's signs mostly hide the rounding
         const far = half[0]!.θ.map((x, i) => Math.abs(x - full!.θ[i]!)).sort((a, b) => a - b);
         // Six steps of 0.01 reach 0.06; a sign near 0 may differ, and most do not.
-        expect(far[Math.floor(0.9 * far.length)]).toBeLessThan(5e-3);
+        // int8 has 0 for what is small beside the largest of its block, which the others have not.
+        const most = type === "int8" ? 0.7 : 0.9;
+        expect(far[Math.floor(most * far.length)]).toBeLessThan(5e-3);
       }
     },
   );
+
+  if (type === "int8") return; // whose unit is the largest number's 127th, whatever the numbers are
 
   it("follow a mean that 16 bits hold exactly as f32 does", async () => {
     const gradient = (rank: number, step: number, i: number) => ((i * 7 + step * 5 + rank * 4) % 16) - 8;

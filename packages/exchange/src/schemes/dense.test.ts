@@ -72,7 +72,81 @@ describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
   });
 });
 
-describe.each(["f32", "bf16", "f16"] as const)("the closed form of a mean in %s", (type: DenseType) => {
+describe("a mean in int8", () => {
+  /** The least fp32 of which 127 reach the largest of a block, of all ranks. */
+  const unitOf = (ranks: number, n: number, i: number) => {
+    const [begin, end] = [i - (i % 512), Math.min(n, i - (i % 512) + 512)];
+    let most = 0;
+    for (let r = 0; r < ranks; r++) for (let k = begin; k < end; k++) most = Math.max(most, Math.abs(value(r, k)));
+    const place = 2 ** (Math.floor(Math.log2(most / 127)) - 23);
+    return Math.ceil(most / 127 / place) * place;
+  };
+  const nearest = (x: number) => {
+    const down = Math.floor(x);
+    return x - down > 0.5 || (x - down === 0.5 && down % 2 !== 0) ? down + 1 : down;
+  };
+
+  it.each(worlds)("rounds once, by a unit of all ranks, and adds exactly, on %i ranks", async (ranks) => {
+    for (const n of lengths.filter((length) => length <= 1000)) {
+      const inverse = Math.fround(1 / ranks);
+      const expected = Float32Array.from({ length: n }, (_, i) => {
+        if (ranks === 1) return value(0, i);
+        const unit = unitOf(ranks, n, i);
+        let sum = 0;
+        for (let r = 0; r < ranks; r++) sum += nearest(value(r, i) * (1 / unit));
+        return Math.fround(Math.fround(sum * unit) * inverse) + 0;
+      });
+      const got = await onRanks(ranks, async (group) => {
+        const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
+        await dense("int8").mean(group, x);
+        return x;
+      });
+      for (const x of got) expect(x).toEqual(expected);
+    }
+  });
+
+  it("is refused on every rank together, and keeps no memory", async () => {
+    for (const [bad, note, reason] of [
+      [Number.NaN, 0, "the gradient is not finite"],
+      [1, 1, "the loss is not finite"],
+    ] as const) {
+      const outcomes = await onRanks(3, async (group) => {
+        const x = new Float32Array(1000).fill(1);
+        if (group.rank === 1) x[700] = bad;
+        const mine = group.rank === 1 ? note : 0;
+        const error = await dense("int8")
+          .mean(group, x, { note: mine })
+          .catch((error: unknown) => error);
+        return { error, live: scratchOf(group).live };
+      });
+      for (const { error, live } of outcomes) {
+        expect((error as Error).message).toContain(`rank 1 refuses the step: ${reason}`);
+        expect(live).toBe(0);
+      }
+    }
+  });
+
+  it("leaves in buckets that keep one order on all ranks, whoever is slow", async () => {
+    const sums = await onRanks(3, async (group) => {
+      const gather = (await group.split(0))!;
+      const exchanges = [0, 1, 2].map(() => openExchange(group, { gather, schemes: { means: dense("int8") } }));
+      await new Promise((next) => setTimeout(next, 7 * group.rank));
+      const means = await Promise.all(
+        exchanges.map(async (exchange, k) => {
+          const x = [700, 3].map((n) => Float32Array.from({ length: n }, (_, i) => value(group.rank, i + k)));
+          await Promise.all(x.map((vector) => exchange.mean(vector)));
+          return x.map((vector) => [...vector]);
+        }),
+      );
+      await gather.close();
+      return means;
+    });
+    for (const means of sums) expect(means).toEqual(sums[0]);
+    expect(sums[0]![2]![0]).not.toEqual(sums[0]![1]![0]);
+  });
+});
+
+describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mean in %s", (type: DenseType) => {
   it.each(worlds)("says what the counters of %i ranks say", async (ranks) => {
     for (const n of lengths) {
       const groups = loopback(ranks);
@@ -89,5 +163,5 @@ describe.each(["f32", "bf16", "f16"] as const)("the closed form of a mean in %s"
 });
 
 it("names the type that does not exist", () => {
-  expect(() => dense("f8" as never)).toThrow("there is f32, bf16, f16");
+  expect(() => dense("f8" as never)).toThrow("there is f32, bf16, f16, int8");
 });

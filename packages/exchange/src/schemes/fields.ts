@@ -23,7 +23,7 @@
  * Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, for a maximum that ranks agree on before each block
  */
 import { type Codec, type Floats, l1, linf, type Parameters } from "@terse/codecs";
-import { allReduceBytes, type Group } from "@terse/collectives";
+import { allReduceBytes, copy, type Group } from "@terse/collectives";
 import { type Chunks, checkLength, checkOptions, chunksOf, type EncodeOptions, regionsOf, sliceOf } from "../chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import { checkNotes, StepRefusedError } from "../refusal.ts";
@@ -42,6 +42,8 @@ export interface SumOfFieldsOptions extends EncodeOptions {
 export interface FieldsRequest {
   readonly x: Floats;
   readonly options: SumOfFieldsOptions;
+  /** What `into` held is forgotten. */
+  readonly over?: boolean;
 }
 
 /**
@@ -59,7 +61,7 @@ export async function sumOfFields(
   await fieldsTogether(group, [{ x, options }], note, gather);
 }
 
-/** Several vectors: one all-reduce for all scales, and one message for all fields. */
+/** Several vectors: a small all-reduce of scales for each, side by side, and one message for all fields. */
 export async function fieldsTogether(
   group: Group,
   requests: readonly FieldsRequest[],
@@ -67,16 +69,22 @@ export async function fieldsTogether(
   gather: Group,
   sent?: () => void,
 ): Promise<void> {
-  using agreed = await agree(group, requests, note);
-  const deliveries = requests.map((request, i) => deliveryOf(group, request, agreed.units[i]!));
-  await byOwners(group, deliveries, 0, gather, sent);
+  const outcomes = await Promise.allSettled(requests.map((request) => agree(group, request, note)));
+  const agreed = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+  try {
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    const deliveries = requests.map((request, i) => deliveryOf(group, request, agreed[i]!.units));
+    await byOwners(group, deliveries, 0, gather, sent);
+  } finally {
+    for (const one of agreed) one[Symbol.dispose]();
+  }
 }
 
 /** into += scale · Σ x by a summing all-reduce of fields; the same bits, and errors, as `sumOfFields`. */
 export async function sumOfFieldsDirect(group: Group, x: Floats, options: SumOfFieldsOptions, note = 0): Promise<void> {
   checkFields("sumOfFieldsDirect", group, { x, options });
-  using agreed = await agree(group, [{ x, options }], note);
-  const [units] = agreed.units as [Float32Array];
+  using agreed = await agree(group, { x, options }, note);
+  const { units } = agreed;
   const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
   using loan = scratchOf(group).loan(elementBytes * elements);
   const wire = loan.bytes;
@@ -99,6 +107,12 @@ export function sumOfFieldsDirectCost(n: number, ranks: number, rank: number, co
   return costOf(reduced, 4 * (regions + 1) + elementBytes * elements);
 }
 
+/** Bytes held when all wires of the owners have come. */
+export function sumOfFieldsHeld(n: number, ranks: number, codec: Codec): number {
+  const { regions, downSizes } = layoutOf(codec, n, ranks);
+  return 4 * (regions + 1) + downSizes.reduce((sum, bytes) => sum + bytes, 0);
+}
+
 /** What cannot be right is refused before anything is sent. */
 export function checkFields(where: string, group: Group, { x, options }: FieldsRequest): void {
   checkOptions(where, options.codec, x.length, options);
@@ -107,7 +121,7 @@ export function checkFields(where: string, group: Group, { x, options }: FieldsR
 }
 
 /** One vector's part in a joint message, once the units are agreed. */
-function deliveryOf(group: Group, { x, options }: FieldsRequest, units: Float32Array): Delivery {
+function deliveryOf(group: Group, { x, options, over }: FieldsRequest, units: Float32Array): Delivery {
   const { rank, size } = group;
   const { into, scale = 1 } = options;
   const { chunks, down, downSizes, downWrites } = layoutOf(options.codec, x.length, size);
@@ -132,35 +146,26 @@ function deliveryOf(group: Group, { x, options }: FieldsRequest, units: Float32A
         if (wire.length === 0) continue;
         const [first, count] = regionsOf(options.codec, chunks.starts[r]!, chunks.starts[r + 1]!);
         const part = sliceOf(into, chunks.starts[r]!, chunks.starts[r + 1]!);
+        if (over) {
+          using zeros = scratchOf(group).loan(4 * part.length);
+          copy(part, zeros.floats.fill(0));
+        }
         down[r]!.decodeAdd(part, wire, { scale, units: units.subarray(first, first + count) });
       }
     },
   };
 }
 
-/** What the ranks agreed on, in memory that goes back. */
+/** What the ranks agreed on: a unit for each region, and behind them the refusal, in memory that goes back. */
 class Agreed implements Disposable {
-  readonly units: Float32Array[] = []; // of each vector
+  readonly all: Float32Array;
+  readonly units: Float32Array;
   readonly #loan: Loan;
-  readonly #sizes: readonly number[];
 
-  constructor(scratch: Scratch, sizes: readonly number[]) {
-    this.#sizes = sizes;
-    this.#loan = scratch.loan(4 * (sizes.reduce((a, b) => a + b, 0) + 1));
-    let at = 0;
-    for (const size of sizes) {
-      this.units.push(this.all.subarray(at, at + size));
-      at += size;
-    }
-  }
-
-  /** The units, and behind them the refusal. */
-  get all(): Float32Array {
-    return this.#loan.floats;
-  }
-
-  get refusal(): number {
-    return this.all[this.#sizes.reduce((a, b) => a + b, 0)]!;
+  constructor(scratch: Scratch, regions: number) {
+    this.#loan = scratch.loan(4 * (regions + 1));
+    this.all = this.#loan.floats;
+    this.units = this.all.subarray(0, regions);
   }
 
   [Symbol.dispose](): void {
@@ -168,30 +173,24 @@ class Agreed implements Disposable {
   }
 }
 
-/** The units of each vector's regions, the same on every rank. Throws on every rank where one refuses. */
-async function agree(group: Group, requests: readonly FieldsRequest[], note: number): Promise<Agreed> {
+/** The units of a vector's regions, the same on every rank. Throws on every rank where one refuses. */
+async function agree(group: Group, { x, options }: FieldsRequest, note: number): Promise<Agreed> {
   const { rank, size } = group;
-  const layouts = requests.map(({ x, options }) => layoutOf(options.codec, x.length, size));
-  const agreed = new Agreed(
-    scratchOf(group),
-    layouts.map(({ regions }) => regions),
-  );
+  const { regions, unitOf, most } = layoutOf(options.codec, x.length, size);
+  const agreed = new Agreed(scratchOf(group), regions);
+  const { all, units } = agreed;
   try {
-    const unwritten = noteOfFailure(() => {
-      for (const [i, { x, options }] of requests.entries()) options.codec.scales(x, agreed.units[i]!);
-    });
-    if (note || unwritten) agreed.all.fill(0);
-    // As large as no other rank's where this is the first that refuses.
-    agreed.all[agreed.all.length - 1] = note || unwritten ? notes * (size - rank) + (note || unwritten) : 0;
-    await group.allReduce(agreed.all, "max");
-    const refused = size - Math.floor(agreed.refusal / notes);
-    checkNotes(Array.from({ length: size }, (_, r) => (r === refused ? agreed.refusal % notes : 0)));
-    for (const [i, { unitOf, most }] of layouts.entries()) {
-      const units = agreed.units[i]!;
-      for (const [r, scale] of units.entries()) units[r] = unitOf(scale);
-      if (!units.every((unit) => unit * most <= largestFloat))
-        throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
-    }
+    const unwritten = noteOfFailure(() => options.codec.scales(x, units));
+    if (note || unwritten) units.fill(0);
+    // The lower the rank, the larger: all hear of the first that refuses.
+    all[regions] = note || unwritten ? notes * (size - rank) + (note || unwritten) : 0;
+    await group.allReduce(all, "max");
+    const refusal = all[regions]!;
+    const first = size - Math.floor(refusal / notes);
+    checkNotes(Array.from({ length: size }, (_, r) => (r === first ? refusal % notes : 0)));
+    for (const [r, scale] of units.entries()) units[r] = unitOf(scale);
+    if (!units.every((unit) => unit * most <= largestFloat))
+      throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
     return agreed;
   } catch (error) {
     agreed[Symbol.dispose]();

@@ -85,9 +85,9 @@ function encoded(codec: Codec<Record<never, never>>, wire: Uint8Array, x: Floats
   }
 }
 
-function floatsOf(x: Memory): Floats {
+export function floatsOf(x: Memory): Floats {
   if (x instanceof Float32Array || ("pointer" in x && x.dtype === "f32")) return x;
-  throw new TypeError("a mean in 16 bits takes a vector of f32");
+  throw new TypeError("a mean that travels in 8 or 16 bits takes a vector of f32");
 }
 
 function slice(x: Floats, from: number, to: number): Floats {

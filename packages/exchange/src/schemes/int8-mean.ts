@@ -1,0 +1,46 @@
+/**
+ * The mean of a vector of f32 that travels in whole numbers of 8 bits, by a unit that the ranks share in each block of 512: rounded once,
+ * on the way up, and added exactly (fields.ts).
+ *
+ *   u = max over ranks of max |x_r| in the block / 127          the least fp32 that is no less
+ *   x ← (1/P) u Σ_r round(x_r / u)                              the same bits on every rank; errs by at most u/2, and fp32's rounding
+ *
+ * Sent by a rank, about 2 (P − 1)/P times: 4 bytes a block for u, and of an element 1 byte up and 2 down from 2 to 257 ranks, on average
+ * 1.5: three quarters of 16 bits. Messages: the small all-reduce's, and 2 (P − 1).
+ * Held: as `sumOfFields`, or what came and 4 bytes an element of the largest part, where that is more.
+ */
+import { int8 } from "@terse/codecs";
+import type { Group, Memory } from "@terse/collectives";
+import { chunksOf } from "../chunks.ts";
+import { type Cost, costOf } from "../cost.ts";
+import { checkNotes } from "../refusal.ts";
+import { checkFields, fieldsTogether, sumOfFieldsCost, sumOfFieldsHeld } from "./fields.ts";
+import { floatsOf } from "./half-mean.ts";
+
+const codec = int8({ block: 512 });
+
+/** As `DenseScheme.together`. One rank keeps its x as it is: nothing travels. */
+export async function int8Means(
+  group: Group,
+  vectors: readonly Memory[],
+  { note = 0, gather = group, sent = () => {} }: { note?: number; gather?: Group; sent?: () => void } = {},
+): Promise<void> {
+  if (group.size === 1) {
+    sent();
+    return checkNotes([note]);
+  }
+  const requests = vectors.map((memory) => {
+    const x = floatsOf(memory);
+    return { x, options: { into: x, codec, scale: 1 / group.size }, over: true };
+  });
+  for (const request of requests) checkFields("int8 mean", group, request);
+  await fieldsTogether(group, requests, note, gather, sent);
+}
+
+export function int8MeanCost(n: number, ranks: number, rank: number): Cost {
+  if (ranks === 1) return costOf([]);
+  const cost = sumOfFieldsCost(n, ranks, rank, codec);
+  const chunks = chunksOf(codec, n, ranks);
+  const part = Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, sumOfFieldsHeld(n, ranks, codec) + 4 * part) };
+}
