@@ -15,6 +15,10 @@
 // Silence: a rank may be late for hours, and then what is sent to it waits in full buffers, where the kernel cannot tell a late reader
 // from a cut cable: its limits on unacknowledged data would end the connection. On the third connection nothing is ever under way, so
 // the kernel's keepalive always runs there, and is answered by the kernel of the other machine. Who waits looks at it.
+//
+// A network may also lose one connection and keep the others. On a connection with data under way the kernel of the other machine says so of
+// everything that comes, and when its reader is late it still answers when it is asked for room. Who waits looks whether this kernel
+// has asked for so long, and has heard nothing. Where nothing is under way, the keepalive asks.
 #include "tcp.h"
 
 #include <netdb.h>
@@ -34,6 +38,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -49,6 +54,8 @@ constexpr size_t most_strangers = 256;       // connections that have not said w
 constexpr int welcomes_at_once = 64;         // connections accepted before those that are here have their turn
 constexpr auto redial = std::chrono::milliseconds(100);
 constexpr int patience_ms = 500;             // after so long without news, a wait looks whether the other machine is still there
+constexpr auto patience = std::chrono::milliseconds(patience_ms);
+constexpr int rto_max_ms = 44, longest_ask_ms = 2000;  // TCP_RTO_MAX_MS, from Linux 6.15 on: the most between two times that the kernel asks
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
 constexpr size_t lazy_bytes = 128 << 10;    // a receive of as much is not woken for less
 
@@ -125,13 +132,25 @@ Address numeric(const std::string& text) {
     return address;
 }
 
-// Both ends of a connection on one machine, so that no network lies between them.
-bool within_machine(int fd) {
-    Address here, there;
-    socklen_t length = sizeof here.place, theirs = sizeof there.place;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&here.place), &length) != 0 || getpeername(fd, reinterpret_cast<sockaddr*>(&there.place), &theirs) != 0) return false;
-    here.port() = there.port() = 0;
-    return length == theirs && std::memcmp(&here.place, &there.place, length) == 0;
+// Who paces, where the kernel is asked. Between ranks of one machine nobody should: memory is never congested, and what measures and
+// paces (bbr) would take up to half of the time. It must not begin, because the kernel never ends it: so it is chosen before there is
+// a connection, and the machine's own choice is put back for those that leave the machine.
+using Control = std::array<char, 16>;
+constexpr Control unpaced = {"reno"};
+
+Control control_of(int fd) {
+    Control control{};
+    socklen_t length = control.size();
+    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), &length);
+    return control;
+}
+
+// Where it is refused, all stays as it was.
+void set_control(int fd, const Control& control) { setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), std::strlen(control.data())); }
+
+bool same_machine(Address a, Address b) {
+    a.port() = b.port() = 0;
+    return a.length() == b.length() && std::memcmp(&a.place, &b.place, a.length()) == 0;
 }
 
 bool same_secret(const uint8_t* a, const uint8_t* b) {  // in constant time
@@ -157,7 +176,7 @@ struct Pump;
 
 // One direction of a connection: what is still to move, and why nothing moves any more.
 struct Stream {
-    int fd = -1;
+    int fd = -1, peer = -1;
     bool sends = false;
     Pump* pump = nullptr;
     std::deque<Item*> queue;
@@ -167,9 +186,17 @@ struct Stream {
 
     bool advance();
     void listen_for_life();
+    bool look(Clock::time_point now, Clock::duration gone);
     bool wants() const { return !queue.empty() && broken.empty(); }
 
 private:
+    void look_for_answers(Clock::time_point now, Clock::duration gone);
+    void look_for_progress(Clock::time_point now, Clock::duration gone);
+
+    Clock::time_point looked_{};  // for the last time
+    std::optional<Clock::time_point> asked_, halted_;  // since when, as far as has been seen: not answered; in the middle of a header
+    size_t halted_at_ = 0;
+
     ssize_t step(Item& item);
     bool announced(Item& item);
 };
@@ -179,6 +206,7 @@ struct Pump {
     std::mutex mutex;
     Bell bell;
     std::vector<Stream*> streams;
+    Clock::time_point looked{};
     bool waiting = false;  // its thread polls: what is added must be polled too
 };
 
@@ -210,6 +238,39 @@ bool Stream::advance() {
 void Stream::listen_for_life() {
     pollfd ends{quiet, 0, 0};
     if (poll(&ends, 1, 0) > 0 && (ends.revents & (POLLERR | POLLHUP))) broken = "nothing is heard from its machine any more";
+}
+
+// A wait has a look at its connections every so often; false if this one turns out to be broken. What an earlier wait has seen counts
+// for nothing in this one.
+bool Stream::look(Clock::time_point now, Clock::duration gone) {
+    if (fd < 0 || !broken.empty()) return true;  // a rank that has closed its group is no reason to end this one
+    if (now - looked_ > 3 * patience) {
+        asked_.reset();
+        halted_.reset();
+    }
+    looked_ = now;
+    look_for_answers(now, gone);
+    if (!sends && broken.empty()) look_for_progress(now, gone);
+    return broken.empty();
+}
+
+void Stream::look_for_answers(Clock::time_point now, Clock::duration gone) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return;
+    if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) return asked_.reset();  // all has arrived, or the last question was answered
+    if (!asked_) asked_ = now;
+    if (now - std::max(*asked_, now - std::chrono::milliseconds(info.tcpi_last_ack_recv)) >= gone)
+        broken = "what is sent over it is not answered any more";
+}
+
+// A header leaves in one piece, and its sender goes on until it has left.
+void Stream::look_for_progress(Clock::time_point now, Clock::duration gone) {
+    const Item* item = queue.empty() ? nullptr : queue.front();
+    if (!item || !item->framed || item->moved == 0) return halted_.reset();
+    if (!halted_ || halted_at_ != item->moved) halted_ = now;
+    halted_at_ = item->moved;
+    if (now - *halted_ >= gone) broken = "what it sends has stopped in the middle of a header";
 }
 
 // The header's own length has arrived.
@@ -273,9 +334,11 @@ private:
 class Tcp final : public MeetingEngine {
 public:
     Tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
-        : MeetingEngine(rank, size), connect_timeout_(connect_timeout), silence_(silence), here_(numeric(address)) {
+        : MeetingEngine(rank, size), connect_timeout_(connect_timeout), gone_(std::max<Clock::duration>(silence * 4 / 5, std::chrono::seconds(4))), here_(numeric(address)) {
         listener_ = Descriptor(socket(here_.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         socklen_t length = here_.length();
+        if (listener_) control_ = control_of(listener_.get());
+        if (listener_) set_control(listener_.get(), unpaced);  // what it accepts begins with it
         if (!listener_ || bind(listener_.get(), here_.name(), length) != 0 || listen(listener_.get(), SOMAXCONN) != 0 ||
             getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here_.place), &length) != 0)
             throw std::runtime_error(words(errno));
@@ -289,6 +352,7 @@ public:
             for (int lane = 0; lane < lanes; lane++)
                 for (const bool sends : {false, true}) {
                     Stream& stream = connections_[peer][lane].streams[sends];
+                    stream.peer = peer;
                     stream.sends = sends;
                     if (lane == 1) direct_.emplace_back();  // the threads of send and recv wait for one direction each
                     stream.pump = lane == 0 ? &collective_ : &direct_.back();
@@ -340,6 +404,7 @@ public:
     }
 
     bool aborted() const { return aborted_; }
+    Clock::duration gone() const { return gone_; }
 
 private:
     struct Connection {
@@ -372,9 +437,10 @@ private:
         throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + why + ")");
     }
 
-    const Clock::duration connect_timeout_, silence_;
+    const Clock::duration connect_timeout_, gone_;  // gone: after so long without an answer
     Address here_;
     Descriptor listener_;
+    Control control_{};                   // what the machine takes
     std::vector<Address> mine_, peers_;  // [peer]: what this rank told it; what it told this rank
     std::vector<std::array<Connection, connections>> connections_;
     Pump collective_;
@@ -428,12 +494,15 @@ bool Tcp::connect(Clock::time_point deadline) {
         const bool knocks = full || polled[1].revents != 0;
         full = false;
         for (int i = 0; knocks && i < welcomes_at_once; i++) {
-            Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+            Address from;
+            socklen_t length = sizeof from.place;
+            Descriptor socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.place), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
             if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
                 full = strangers() == 0;
                 keep_only(strangers() / 2);
             }
             if (!socket) break;
+            if (!same_machine(from, here_)) set_control(socket.get(), control_);
             callers.emplace_back();
             callers.back().socket = std::move(socket);
             if (!turn(callers.back())) callers.pop_back();
@@ -462,6 +531,7 @@ void Tcp::call(Caller& caller) const {
     if (there.place.ss_family == AF_INET6 && here_.place.ss_family == AF_INET6)
         reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place).sin6_scope_id;
     Descriptor called(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (called && same_machine(there, from)) set_control(called.get(), unpaced);
     if (!called || bind(called.get(), from.name(), from.length()) != 0) refuse(caller.peer, words(errno));
     if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(caller.peer, words(errno));
     caller.socket = std::move(called);
@@ -522,8 +592,6 @@ void Tcp::settle(Descriptor socket, int peer, int lane) {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     give_up_when_silent(socket.get());
-    // Memory is never congested: what measures and paces (bbr) would take up to half of the time. Refused, it stays as it was.
-    if (within_machine(socket.get())) setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     std::lock_guard lock(closing_);
     Connection& connection = connections_[peer][lane];
     connection.socket = std::move(socket);
@@ -538,13 +606,13 @@ void Tcp::settle(Descriptor socket, int peer, int lane) {
 // answer. A little earlier than the rendezvous would call that rank lost: all of it, with the question of who is to blame, takes no
 // longer.
 void Tcp::give_up_when_silent(int fd) const {
-    const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(silence_).count() * 4 / 5;
-    const int most = static_cast<int>(std::clamp<int64_t>(silence, 4000, 1 << 30) / 1000);  // seconds
+    const int most = static_cast<int>(std::min<int64_t>(std::chrono::duration_cast<std::chrono::seconds>(gone_).count(), 1 << 20));
     const int on = 1, idle = most / 2, interval = std::max(1, most / 10), count = std::max(1, (most - idle) / interval - 1);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(fd, IPPROTO_TCP, rto_max_ms, &longest_ask_ms, sizeof longest_ask_ms);
 }
 
 // --- Transfers ---
@@ -572,6 +640,10 @@ TcpTransfer::~TcpTransfer() {
 
 void TcpTransfer::wait(Clock::time_point deadline) {
     Pump& pump = *stream_.pump;
+    const auto fail = [](const Stream& stream) {
+        const std::string rank = std::to_string(stream.peer);
+        throw Failure(Reason::transport, stream.peer, "the connection to rank " + rank + " ended (" + stream.broken + ")");
+    };
     std::vector<pollfd> polled;
     std::unique_lock lock(pump.mutex);
     for (;;) {
@@ -583,8 +655,15 @@ void TcpTransfer::wait(Clock::time_point deadline) {
         if (engine_.aborted()) throw Failure(Reason::aborted, -1, "aborted");
         if (item_.done) return;
         if (interrupted_.exchange(false)) throw Failure(Reason::aborted, -1, "interrupted");
-        if (!stream_.broken.empty()) throw Failure(Reason::transport, peer_, "the connection to rank " + std::to_string(peer_) + " ended (" + stream_.broken + ")");
-        if (Clock::now() >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time; see what it does, or allow more (timeoutSeconds)");
+        if (!stream_.broken.empty()) fail(stream_);
+        const auto now = Clock::now();
+        if (now - pump.looked >= patience) {
+            pump.looked = now;
+            // A little earlier than the kernel gives up a quiet connection, because a look may come that much late.
+            for (Stream* each : pump.streams)
+                if (!each->look(now, engine_.gone() - 2 * patience)) fail(*each);
+        }
+        if (now >= deadline) throw Failure(Reason::timeout, peer_, "rank " + std::to_string(peer_) + " did not come in time; see what it does, or allow more (timeoutSeconds)");
 
         polled = {pump.bell.ears()};
         for (const Stream* each : pump.streams)

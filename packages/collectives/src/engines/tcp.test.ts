@@ -124,6 +124,24 @@ describe("a peer of tcp that sends what no rank sends", () => {
     await zero[0].close();
     for (const { socket } of peer) socket.destroy();
   });
+
+  it.each([
+    ["length", Buffer.alloc(2)],
+    ["header", Buffer.concat([Buffer.from(new Uint32Array([32]).buffer), Buffer.from("TRS2")])],
+  ])("ends it long before its deadline when it stops in the middle of a %s", async (_, bytes) => {
+    const zero = open(0, 60, 1);
+    const address = zero[1][1]!;
+    const waiting = zero[0].connect([new Uint8Array(), address]);
+    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    await waiting;
+    const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
+    peer[0]!.socket.write(bytes);
+    const error = await sum.catch((each: NativeFailure) => each);
+    expect(error).toMatchObject({ reason: "transport", peer: 1 });
+    expect((error as Error).message).toMatch(/ended \(what it sends has stopped in the middle of a header\)$/);
+    await zero[0].close();
+    for (const { socket } of peer) socket.destroy();
+  });
 });
 
 describe("a rank of tcp that comes late", () => {
