@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type NativeFailure } from "@terse/native-collectives";
@@ -141,6 +143,33 @@ describe("a peer of tcp that sends what no rank sends", () => {
     expect((error as Error).message).toMatch(/ended \(what it sends has stopped in the middle of a header\)$/);
     await zero[0].close();
     for (const { socket } of peer) socket.destroy();
+  });
+});
+
+describe("what the kernel does against congestion", () => {
+  it.for([
+    ["nothing that paces, between ranks of one machine", "127.0.0.1", "reno"],
+    [
+      "what the machine is set to, beyond it",
+      "127.0.0.2",
+      readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim(),
+    ],
+  ] as const)("is %s", async ([, address, control], context) => {
+    const zero = open(0);
+    const one = collectives().tcp(1, 2, address, 20, 20, undefined, 10);
+    const port = portOf(zero[1][1]!);
+    await Promise.all([
+      zero[0].connect([new Uint8Array(), one[1][0]!]),
+      one[0].connect([zero[1][1]!, new Uint8Array()]),
+    ]);
+    const { stdout, error } = spawnSync("ss", ["-tinH", `( sport = :${port} or dport = :${port} )`], {
+      encoding: "utf8",
+    });
+    await Promise.all([zero[0].close(), one[0].close()]);
+    if (error) return context.skip("it takes ss to see it");
+    const ends = stdout.split(/\n(?=\S)/).filter(Boolean);
+    expect(ends.length).toBe(6); // of three connections
+    for (const end of ends) expect(end).toMatch(new RegExp(`\\s${control} `));
   });
 });
 
