@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../../packages/codecs/src/measures/measures.h"
+#include "../../packages/codecs/src/overlap.h"
 #include "../../packages/codecs/src/regions.h"
-#include "overlap.h"
 #include "terse/codecs.h"
 #include "terse/parallel.h"
 #include "terse/walk.h"
@@ -67,6 +67,12 @@ static terse_codec_status check(const terse_codec *codec, size_t n, const terse_
     return status != TERSE_CODEC_OK || !codec->check ? status : codec->check(n, o);
 }
 
+// Whether what a call writes shares memory with what its options point to.
+static int meets_options(const void *written, size_t bytes, size_t n, const terse_codec_options *o) {
+    return (o->hold && terse_overlap(written, bytes, o->hold, n / 8 + (n % 8 != 0))) ||
+           (o->units && terse_overlap(written, bytes, o->units, o->unit_count * sizeof(float)));
+}
+
 static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
                                         const terse_codec_options *o) {
     const terse_codec_status status = check(codec, n, o);
@@ -74,8 +80,7 @@ static terse_codec_status check_buffers(const terse_codec *codec, const uint8_t 
     if (codec->wire_bytes(n, o) != wire_bytes) return TERSE_CODEC_BAD_LENGTH;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
-    if (o->hold && terse_overlap(wire, wire_bytes, o->hold, n / 8 + (n % 8 != 0))) return TERSE_CODEC_OVERLAP;
-    return TERSE_CODEC_OK;
+    return meets_options(wire, wire_bytes, n, o) ? TERSE_CODEC_OVERLAP : TERSE_CODEC_OK;
 }
 
 terse_codec_status terse_codec_wire_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
@@ -289,6 +294,7 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (status != TERSE_CODEC_OK) return status;
     if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(error, n * sizeof(float), x, n * sizeof(float)) || terse_overlap(wire, wire_bytes, x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
+    if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
 
     feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
     f.by_pieces = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
@@ -325,6 +331,7 @@ terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, 
                                           const terse_codec_options *o) {
     const terse_codec_status status = check_buffers(codec, wire, wire_bytes, sum, n, o);
     if (status != TERSE_CODEC_OK) return status;
+    if (meets_options(sum, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
     if (!isfinite(o->scale)) return TERSE_CODEC_BAD_SCALE;
     return decode_add(codec, sum, wire, n, o);
 }

@@ -350,6 +350,15 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode(codec, (uint8_t *)x + 4, bytes, x, N, &good, NULL), "a wire inside the floats");
     REFUSES(TERSE_CODEC_OVERLAP, terse_codec_decode_add(codec, x, N, (uint8_t *)(x + N) - 1, bytes, &good), "a wire that begins in the last float");
     REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode_with_feedback(codec, wire, bytes, x, x + 1, N, &good, NULL), "an error inside the floats");
+    if (codec->takes & TERSE_TAKES_HOLD) {
+        o = good, o.hold = (const uint8_t *)(x + N) - 1;
+        REFUSES(TERSE_CODEC_OVERLAP, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "a mask in the sums");
+        REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode_with_feedback(codec, wire, bytes, x + N, x, N, &o, NULL), "a mask in the error");
+        o.hold = wire + bytes - 1;
+        REFUSES(TERSE_CODEC_OVERLAP, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a mask in the wire");
+    }
+    REFUSES(TERSE_CODEC_MISALIGNED, terse_codec_encode_with_feedback(codec, wire, bytes, (float *)((uint8_t *)(x + N) + 1), x, N, &good, NULL), "floats beside a float");
+    REFUSES(TERSE_CODEC_MISALIGNED, terse_codec_decode_add(codec, (float *)((uint8_t *)x + 1), N, wire, bytes, &good), "sums beside a float");
     REFUSES(TERSE_CODEC_MISALIGNED, terse_codec_encode(codec, wire, bytes, (float *)((uint8_t *)x + 2), N, &good, NULL), "floats at half a float");
     o = good, o.size--;
     REFUSES(TERSE_CODEC_BAD_ABI, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "options of another version");
@@ -471,6 +480,16 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
     for (int k = 0; k < 16; k++) planes[k] = plane_room[0][k];
     const int refused = vote->majority(planes[0], votes, MANY, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS && vote->majority_or_zero(planes[0], planes[1], votes, MANY, 8) == TERSE_CODEC_BAD_RANKS && vote->tally(planes, votes, MANY, 8) == TERSE_CODEC_BAD_RANKS;
     expect(refused && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 8, "all absent is refused, and nothing written");
+    uint8_t *room = plane_room[0][0];
+    const uint8_t *two[] = {room + 8, room + 40};
+    uint8_t *beside[] = {room, room + 24}, *across[] = {room, room + 1};
+    int overlaps = vote->majority(room + 9, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->majority(room + 33, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->majority_or_zero(room, room + 47, two, 2, 64) == TERSE_CODEC_OVERLAP && vote->majority_or_zero(room + 7, room + 24, two, 2, 64) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->majority_or_zero(room + 24, room + 31, two, 2, 64) == TERSE_CODEC_OVERLAP && vote->tally(across, two, 2, 64) == TERSE_CODEC_OVERLAP;
+    overlaps &= vote->tally((uint8_t *[]){room, room + 15}, two, 2, 64) == TERSE_CODEC_OVERLAP;
+    expect(overlaps && !memcmp(plane_room[0], plane_room[1], sizeof *plane_room), "vote", vote->implementation, 64, "a result across a vote or another result is refused, and nothing written");
+    expect(vote->tally(beside, two, 2, 64) == TERSE_CODEC_OK && vote->majority(room + 8, two, 2, 64, TERSE_ZERO_PLUS) == TERSE_CODEC_OK, "vote", vote->implementation, 64, "results between votes, and in place of one");
     expect(vote->majority(plane_room[0][0], votes, 0, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "0 ranks are refused");
     expect(vote->majority(plane_room[0][0], votes, MANY + 1, 8, TERSE_ZERO_PLUS) == TERSE_CODEC_BAD_RANKS, "vote", vote->implementation, 8, "1025 ranks are refused");
 }

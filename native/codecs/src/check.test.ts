@@ -1,6 +1,17 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { abi, codecs, floatAt, levels, type PointerMemory, votes } from "./index.ts";
+import {
+  abi,
+  codecs,
+  expectedAbi,
+  floatAt,
+  levels,
+  NativeMissingError,
+  ofThisAbi,
+  type PointerMemory,
+  votes,
+} from "./index.ts";
 
 describe("the C codecs", () => {
   it("all do what the scalar ones do", () => {
@@ -53,7 +64,10 @@ describe.each(codecs().filter(({ name }) => name === "sign"))("the binding of $n
     expect([...wire]).toEqual([0, 0, 0]);
   });
 
-  it("refuses memory that is not on the CPU, and memory that is used twice", () => {
+  it("refuses memory that is not on the CPU, that no float begins at, or that is used twice", () => {
+    expect(() =>
+      encode(new Uint8Array(2), { pointer: 4098n, length: 16, dtype: "f32", device: "cpu" }, {}, plus),
+    ).toThrow("no multiple of 4");
     const elsewhere: PointerMemory = { pointer: 4096n, length: 16, dtype: "f32", device: "cuda:0" };
     expect(() => encode(new Uint8Array(2), elsewhere, {}, plus)).toThrow("another device");
     expect(() => encode(new Uint8Array(x.buffer, 8, 2), x, {}, plus)).toThrow("overlap");
@@ -94,5 +108,10 @@ describe.each(votes())("the binding of vote $implementation", ({ majority, major
 });
 
 it("is built for the ABI that the header declares", () => {
-  expect(abi()).toBe(2);
+  expect(abi()).toBe(expectedAbi);
+  const header = readFileSync(`${import.meta.dirname}/../../include/terse/codecs.h`, "utf8");
+  expect(header).toContain(`#define TERSE_CODECS_ABI ${expectedAbi}\n`);
+  const other = () => ofThisAbi({ abi: expectedAbi + 1 });
+  expect(other).toThrow(`addon has ABI ${expectedAbi + 1}, and this package speaks ABI ${expectedAbi}: rebuild it`);
+  expect(other).toThrow(NativeMissingError);
 });

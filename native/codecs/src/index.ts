@@ -1,4 +1,4 @@
-import { type Addon, loadAddon, type PointerMemory } from "@terse/native-loader";
+import { type Addon, loadAddon, NativeMissingError, type PointerMemory } from "@terse/native-loader";
 
 export {
   NativeMissingError,
@@ -108,6 +108,17 @@ export const votes = (): readonly VoteKernel[] => open().votes();
 
 let addon: (Addon & CodecsAddon) | undefined;
 function open(): CodecsAddon {
-  addon ??= loadAddon("codecs", import.meta.url) as Addon & CodecsAddon;
+  addon ??= ofThisAbi(loadAddon("codecs", import.meta.url) as Addon & CodecsAddon);
   return addon;
+}
+
+/** TERSE_CODECS_ABI of the terse/codecs.h that this file was written for. */
+export const expectedAbi = 2;
+
+/** An addon that was built from other sources than these would be called in a way that it does not understand. */
+export function ofThisAbi<A extends { abi: number }>(opened: A): A {
+  if (opened.abi === expectedAbi) return opened;
+  throw new NativeMissingError(
+    `the native codecs addon has ABI ${opened.abi}, and this package speaks ABI ${expectedAbi}: rebuild it with \`./terse setup\` in the repository, or \`npx cmake-js rebuild\` in the folder of @terse/native-codecs.`,
+  );
 }

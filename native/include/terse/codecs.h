@@ -207,7 +207,7 @@ enum { TERSE_VOTE_MAX_RANKS = 1024 };
 
 // Elections over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL: rank r is absent, and is not counted.
 // Where all are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored, those of the results are 0.
-// A result may be one of the votes, in place; it may not overlap one otherwise.
+// A result may be one of the votes, in place; one that overlaps a vote otherwise, or another result, is TERSE_CODEC_OVERLAP.
 typedef struct terse_vote {
     const char *implementation;
     // out = more plus than minus; a tie counts as `tie`.

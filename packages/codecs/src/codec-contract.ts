@@ -175,6 +175,35 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       expect(encode).toThrow(`${name}.encode: x[2] is NaN`);
     });
 
+    it("refuses to write over what it reads, and writes nothing then", () => {
+      const given = call(n);
+      const maskBytes = Math.ceil(n / 8);
+      const room = new Uint8Array(4 * n + 4 * n + wire.length + maskBytes);
+      const all = new Float32Array(room.buffer, 0, 2 * n);
+      const [here, other] = [all.subarray(0, n), all.subarray(n)];
+      here.set(x);
+      const before = toHex(room);
+      const inside = room.subarray(4 * n - 1, 4 * n - 1 + wire.length); // its first byte is the last of `here`
+      const apart = room.subarray(8 * n, 8 * n + wire.length);
+      const name = codec.name;
+      expect(() => codec.encode(inside, here, given)).toThrow(`${name}.encode: wire overlaps x`);
+      expect(() => codec.decodeAdd(here, inside)).toThrow(`${name}.decodeAdd: sum overlaps wire`);
+      const within = (error: Float32Array, to: Uint8Array) => () => codec.encodeWithFeedback(to, here, error, given);
+      expect(within(all.subarray(n - 1, 2 * n - 1), apart)).toThrow("error overlaps x");
+      expect(within(other, room.subarray(8 * n - 1, 8 * n - 1 + wire.length))).toThrow("error overlaps wire");
+      if (takes.hold) {
+        const hold = room.subarray(8 * n + wire.length - 1, 8 * n + wire.length - 1 + maskBytes);
+        expect(() => codec.encode(apart, here, { ...given, hold })).toThrow("wire overlaps hold");
+        expect(() => codec.decodeAdd(here, apart, { hold: room.subarray(0, maskBytes) })).toThrow("sum overlaps hold");
+      }
+      expect(toHex(room)).toBe(before);
+      // Beside one another they may lie.
+      codec.encodeWithFeedback(apart, here, other, given);
+      const alone = new Uint8Array(wire.length);
+      codec.encode(alone, x, given);
+      expect(toHex(apart)).toBe(toHex(alone));
+    });
+
     it("refuses wrong lengths, types and options in one sentence each", () => {
       const given = call(n);
       const short = wire.subarray(1);

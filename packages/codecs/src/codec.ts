@@ -11,6 +11,7 @@ import {
 } from "@terse/native-codecs";
 import { widthOf } from "./fields/fields.ts";
 import { choose, implementations } from "./implementation.ts";
+import { refuseOverlap } from "./overlap.ts";
 import type { Draws } from "./random/random.ts";
 import { regionCount } from "./regions.ts";
 import { largestFloat } from "./rounding.ts";
@@ -110,6 +111,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
     checkBytes(where, "wire", wire, wireBytes(x.length), `${x.length} floats`);
     checkCall(where, takes, call, x.length);
     checkUnits(where, takes, call.units, x.length, parameters);
+    refuseOverlap(where, "wire", wire, { x, hold: call.hold, units: call.units });
   };
 
   return {
@@ -134,6 +136,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       checkFloats(where, "error", error);
       if (error.length !== x.length)
         throw new RangeError(`${where}: error has ${error.length} floats, and x has ${x.length}.`);
+      refuseOverlap(where, "error", error, { x, wire, hold: call.hold, units: call.units });
       const native = kernel();
       const accepted = native.encodeWithFeedback
         ? native.encodeWithFeedback(wire, x, error, parameters, call)
@@ -147,6 +150,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       checkBytes(where, "wire", wire, wireBytes(sum.length), `${sum.length} floats`);
       checkHold(where, takes, hold, sum.length);
       checkUnits(where, takes, units, sum.length, parameters);
+      refuseOverlap(where, "sum", sum, { wire, hold, units });
       if (!Number.isFinite(Math.fround(scale)))
         throw new RangeError(`${where}: scale is ${scale}, and must be finite in fp32.`);
       if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) {
@@ -167,6 +171,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
         throw new RangeError(
           `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${regions} regions.`,
         );
+      refuseOverlap(where, "into", scales, { x });
       accept(where, measure(scales, x, parameters), x);
       return scales;
     },

@@ -2,6 +2,7 @@ import type { Sign, Vote, VoteKernel } from "@terse/native-codecs";
 import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
 import { checkBytes } from "../codec.ts";
 import { choose, implementations } from "../implementation.ts";
+import { isSame, refuseOverlap } from "../overlap.ts";
 import { vote as definition } from "./vote.ts";
 
 /** Most votes that one election takes. */
@@ -10,12 +11,12 @@ export const maxVotes = 1024;
 /**
  * out = the sign that most votes have, per lane; a tie counts as `tie`. The vote stays packed: nothing is unpacked.
  * A null among the votes is an absent rank: it is not counted, neither for nor against.
- * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes. 1 to 1024 votes, not all of them null; another
+ * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes, and may not overlap one otherwise. 1 to 1024 votes, not all of them null; another
  * number, or another length, is a RangeError.
  */
 export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { tie }: { tie: Sign }): void {
   checkVotes("majority", votes, n);
-  checkBytes("majority", "out", out, bytesFor(n), `${n} lanes`);
+  checkResults("majority", { out }, votes, n);
   if (tie !== "plus" && tie !== "minus") {
     throw new TypeError(
       `majority: tie is ${String(tie)}, and one bit holds "plus" or "minus"; for "zero" use majorityOrZero, for "alternate" signAt(policy, step).`,
@@ -30,8 +31,7 @@ export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { t
  */
 export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Vote[], n: number): void {
   checkVotes("majorityOrZero", votes, n);
-  checkBytes("majorityOrZero", "plus", plus, bytesFor(n), `${n} lanes`);
-  checkBytes("majorityOrZero", "nonzero", nonzero, bytesFor(n), `${n} lanes`);
+  checkResults("majorityOrZero", { plus, nonzero }, votes, n);
   kernel().majorityOrZero(plus, nonzero, votes, n);
 }
 
@@ -46,9 +46,7 @@ export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: 
       `tally: a count of ${votes.length} votes takes ${tallyPlanes(votes.length)} planes, got ${planes.length}.`,
     );
   }
-  planes.forEach((plane, k) => {
-    checkBytes("tally", `planes[${k}]`, plane, bytesFor(n), `${n} lanes`);
-  });
+  checkResults("tally", Object.fromEntries(planes.map((plane, k) => [`planes[${k}]`, plane])), votes, n);
   kernel().tally(planes, votes, n);
 }
 
@@ -65,6 +63,24 @@ function kernel(): VoteKernel {
 export const voteImplementation = (): string => kernel().implementation;
 
 const bytesFor = (n: number): number => Math.ceil(n / 8);
+
+/** A result may lie where a vote lies, and nowhere across one or across another result. */
+function checkResults(
+  where: string,
+  results: Readonly<Record<string, Uint8Array>>,
+  votes: readonly Vote[],
+  n: number,
+): void {
+  const before: Record<string, Uint8Array> = {};
+  for (const [what, result] of Object.entries(results)) {
+    checkBytes(where, what, result, bytesFor(n), `${n} lanes`);
+    refuseOverlap(where, what, result, before);
+    votes.forEach((wire, r) => {
+      if (wire !== null && !isSame(result, wire)) refuseOverlap(where, what, result, { [`votes[${r}]`]: wire });
+    });
+    before[what] = result;
+  }
+}
 
 function checkVotes(where: string, votes: readonly Vote[], n: number): void {
   if (!Number.isSafeInteger(n) || n < 0)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "../overlap.h"
+
 // sum + a + b, per lane: the low bit stays in sum, the carry is returned.
 static inline uint64_t full_add(uint64_t *sum, uint64_t a, uint64_t b) {
     const uint64_t half = *sum ^ a, carry = (*sum & a) | (half & b);
@@ -70,6 +72,13 @@ static int take_present(present *p, const uint8_t *const *votes, size_t ranks) {
     return p->ranks > 0;
 }
 
+// Whether a result lies across a vote: lanes of it would be written before they are counted. In the very place of one it may lie.
+static int meets_a_vote(const uint8_t *out, const present *p, size_t bytes) {
+    for (size_t r = 0; r < p->ranks; r++)
+        if (p->votes[r] != out && terse_overlap(out, bytes, p->votes[r], bytes)) return 1;
+    return 0;
+}
+
 typedef struct threshold {
     unsigned start;  // every counter's first value
     int top;         // the plane that is 1 where the count reached T
@@ -85,6 +94,7 @@ terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t 
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
     if (tie != TERSE_ZERO_MINUS && tie != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
+    if (meets_a_vote(out, &p, wire_bytes(n))) return TERSE_CODEC_OVERLAP;
     const threshold half = threshold_of(p.ranks, tie == TERSE_ZERO_PLUS ? (p.ranks + 1) / 2 : p.ranks / 2 + 1);
     _Alignas(64) vote_plane planes[VOTE_PLANES];
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
@@ -99,6 +109,8 @@ terse_codec_status vote_majority(vote_count *count, uint8_t *out, const uint8_t 
 terse_codec_status vote_majority_or_zero(vote_count *count, uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
+    if (meets_a_vote(plus, &p, wire_bytes(n)) || meets_a_vote(nonzero, &p, wire_bytes(n)) || terse_overlap(plus, wire_bytes(n), nonzero, wire_bytes(n)))
+        return TERSE_CODEC_OVERLAP;
     const threshold half = threshold_of(p.ranks, (p.ranks + 1) / 2);
     const uint64_t odd = p.ranks % 2 ? ~(uint64_t)0 : 0;
     _Alignas(64) vote_plane planes[VOTE_PLANES], decided;
@@ -130,6 +142,11 @@ terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
     const int top = (int)terse_vote_planes(ranks) - 1;  // whoever is absent: the planes of a wire do not depend on it
+    for (int k = 0; k <= top; k++) {
+        if (meets_a_vote(out[k], &p, wire_bytes(n))) return TERSE_CODEC_OVERLAP;
+        for (int other = 0; other < k; other++)
+            if (terse_overlap(out[k], wire_bytes(n), out[other], wire_bytes(n))) return TERSE_CODEC_OVERLAP;
+    }
     _Alignas(64) vote_plane planes[VOTE_PLANES];
     for (size_t at = 0, all = wire_bytes(n); at < all; at += sizeof(vote_plane)) {
         const size_t bytes = block_bytes(all, at);

@@ -189,6 +189,21 @@ describe("vote", () => {
       expect([out[0], nonzero[0]]).toEqual([0b011, 0b111]);
     });
 
+    it("refuses a result across a vote or another result, and writes nothing then", () => {
+      const room = new Uint8Array(64).fill(0b1010_0101);
+      const part = (begin: number) => room.subarray(begin, begin + 8);
+      const some = [part(8), null, part(40)];
+      expect(() => majority(part(9), some, 64, { tie: "plus" })).toThrow("majority: out overlaps votes[0]");
+      expect(() => majority(part(33), some, 64, { tie: "plus" })).toThrow("out overlaps votes[2]");
+      expect(() => majorityOrZero(part(7), part(24), some, 64)).toThrow("plus overlaps votes[0]");
+      expect(() => majorityOrZero(part(24), part(31), some, 64)).toThrow("nonzero overlaps plus");
+      expect(() => tally([part(0), part(0)], some, 64)).toThrow("planes[1] overlaps planes[0]");
+      expect(() => tally([part(0), part(47)], some, 64)).toThrow("planes[1] overlaps votes[2]");
+      expect(room.every((byte) => byte === 0b1010_0101)).toBe(true);
+      tally([part(8), part(48)], some, 64);
+      expect([...part(8), ...part(48)]).toEqual([...Array(8).fill(0), ...Array(8).fill(0b1010_0101)]);
+    });
+
     it("refuses wrong lengths, ranks and policies in one sentence each", () => {
       const out = new Uint8Array(1);
       expect(() => majority(out, [], 3, { tie: "plus" })).toThrow("a vote takes 1 to 1024 ranks, got 0");
