@@ -10,6 +10,7 @@
 #include "check.h"
 #include "measures/measures.h"
 #include "regions.h"
+#include "top-k/top_k.cuh"
 #include "vote/vote.h"
 
 namespace {
@@ -72,6 +73,17 @@ uint64_t bad_on_device(const device_bytes &bad) {
     uint64_t value;
     std::memcpy(&value, bad.get().data(), 8);
     return value;
+}
+
+// Bit for bit, but that a NaN is a NaN.
+bool same_floats(const device_bytes &there, const std::vector<float> &expected) {
+    const std::vector<uint8_t> bytes = there.get();
+    for (size_t i = 0; i < expected.size(); i++) {
+        float value;
+        std::memcpy(&value, bytes.data() + 4 * i, 4);
+        if (std::memcmp(&value, &expected[i], 4) && !(std::isnan(value) && std::isnan(expected[i]))) return false;
+    }
+    return true;
 }
 
 // Any finite float, with zeros of both signs, denormals and the largest ones more often than chance has them.
@@ -180,6 +192,11 @@ const configuration configurations[] = {
     {"terngrad", "clipped, segments", [](terse_codec_options &o, size_t n) { o.clip = 1.0f, by_segments(o, n); }, small_float},
     {"terngrad", "clipped, one scale", [](terse_codec_options &o, size_t) { o.clip = 0.5f; }, nullptr},
     {"terngrad", "blocks of 7", block_of_7, sparse_float},
+    {"top-k", "one of a hundred, any numbers", [](terse_codec_options &o, size_t n) { o.k = n / 100 + 1; }, nullptr},
+    {"top-k", "half, zeros in between", [](terse_codec_options &o, size_t n) { o.k = n / 2 + 1; }, sparse_float},
+    {"top-k", "a third, many equal", [](terse_codec_options &o, size_t n) { o.k = n / 3 + 1; }, whole_float},
+    {"top-k", "one", [](terse_codec_options &o, size_t) { o.k = 1; }, small_float},
+    {"top-k", "all", [](terse_codec_options &o, size_t n) { o.k = n; }, small_float},
 };
 
 const size_t lengths[] = {0,  1,  2,  3,  7,  8,   9,   15,  16,  17,  31,  32,  33,  47,  63,  64,   65,   70,   127,  128,  129,  255,  256,  257,  511,
@@ -202,6 +219,7 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         expect(good, what, n, how);
     };
 
+    if (n == 0 && scalar->takes & TERSE_TAKES_K && !(scalar->takes & TERSE_TAKES_BLOCK)) return;  // nothing to choose from
     std::vector<float> x(n);
     for (float &value : x) value = kind == 0 ? (random_word() % 2 ? 0.0f : -0.0f) : c.number ? c.number() : kind == 1 ? any_float() : small_float();
     size_t bytes = 0, room = 0;
@@ -228,8 +246,30 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
         expecting(bad_on_device(bad) == first_bad, "index of the first element that does not fit");
     }
 
-    for (int any = encoded != TERSE_CODEC_OK; any < 2; any++) {
-        if (any) wire = any_bytes(bytes);  // any byte may arrive
+    // Error feedback, of errors that now and then lead beyond what is finite or fits; then once more with an x that is not finite.
+    for (int spoilt = 0; spoilt < (n ? 2 : 1); spoilt++) {
+        std::vector<float> error(n), given = x;
+        for (float &value : error) value = kind == 1 && c.number != whole_float ? any_float() : c.number ? c.number() : small_float();
+        if (spoilt) given[random_word() % n] = NAN;
+        device_bytes given_there(n * 4, shift(4)), error_there(n * 4, shift(4));
+        given_there.put(given.data()), error_there.put(error.data());
+        std::vector<uint8_t> expected_wire(bytes);
+        const terse_codec_status expected = terse_codec_encode_with_feedback(scalar, expected_wire.data(), bytes, given.data(), error.data(), n, &o, &first_bad);
+        expecting(terse_codec_cuda_encode_with_feedback(codec, wire_there.at, bytes, (const float *)given_there.at, (float *)error_there.at, n, &there, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_OK,
+                  "encode_with_feedback's status");
+        expecting(bad_on_device(bad) == (expected == TERSE_CODEC_OK ? TERSE_CODEC_CUDA_GOOD : first_bad), "what is refused with feedback");
+        expecting(expected != TERSE_CODEC_OK || wire_there.get() == expected_wire, "wire bytes with feedback");
+        expecting(same_floats(error_there, error), spoilt ? "an error of refused floats" : "the error that stays");
+        expecting(given_there.margins_are_whole() && error_there.margins_are_whole(), "bytes outside the arrays of feedback");
+    }
+
+    const std::vector<uint8_t> written = wire;
+    for (int any = encoded != TERSE_CODEC_OK; any < 3; any++) {
+        if (any == 1) wire = any_bytes(bytes);  // any byte may arrive
+        if (any == 2) {
+            if (encoded != TERSE_CODEC_OK || !bytes) break;
+            wire = written, wire[random_word() % bytes] ^= (uint8_t)(1 << random_word() % 8);
+        }
         wire_there.put(wire.data());
         std::vector<float> sum(n);
         for (float &value : sum) value = any_float() * 0.25f;
@@ -274,6 +314,15 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     refuses(TERSE_CODEC_BAD_ABI, "options of another version", o, bytes, x.at, room);
     if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSAID, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not said", o, bytes, x.at, room);
     if (codec->definition->takes & TERSE_TAKES_RANDOM) o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
+    device_bytes error(N * 4, 0);
+    const auto feeds = [&](terse_codec_status status, const char *what, const void *from, const void *to, size_t have) {
+        expect(terse_codec_cuda_encode_with_feedback(codec, wire.at, bytes, (const float *)from, (float *)to, N, &good, workspace.at, have, (uint64_t *)bad.at, nullptr) == status, name, N, what);
+    };
+    feeds(TERSE_CODEC_BAD_LENGTH, "a workspace too small for feedback", x.at, error.at, room - 1);
+    feeds(TERSE_CODEC_OVERLAP, "an error inside the floats", x.at, x.at + 4, room);
+    feeds(TERSE_CODEC_OVERLAP, "floats inside the workspace", workspace.at, error.at, room);
+    feeds(TERSE_CODEC_MISALIGNED, "floats of feedback at half a float", x.at + 2, error.at, room);
+    feeds(TERSE_CODEC_MISALIGNED, "an error at half a float", x.at, error.at + 2, room);
     o = good, o.scale = INFINITY;
     expect(terse_codec_cuda_decode_add(codec, (float *)x.at, N, wire.at, bytes, &o, workspace.at, room, (uint64_t *)bad.at, nullptr) == TERSE_CODEC_BAD_SCALE, name, N, "an infinite scale");
     expect(wire.margins_are_whole() && wire.get() == std::vector<uint8_t>(bytes, SENTINEL), name, N, "a refused call writes nothing");
@@ -307,6 +356,42 @@ void check_measures() {
         expect(most.get() == expected[2], "measures cuda", c.n, "largest magnitudes");
         expect(workspace.margins_are_whole(), "measures cuda", c.n, "bytes outside the workspace");
     }
+}
+
+// What a selection can stumble over: many equal ones, borders of tiles, a sample that misleads.
+void check_selection(const terse_codec_cuda *codec) {
+    static const struct {
+        const char *name;
+        float (*at)(size_t i, bool sampled);
+    } vectors[] = {
+        {"all equal", [](size_t, bool) { return -1.5f; }},
+        {"all zero", [](size_t i, bool) { return i % 3 ? 0.0f : -0.0f; }},
+        {"denormals", [](size_t i, bool) { return (float)(i * 7919 % 1009) * -0x1p-149f; }},
+        {"the same seven sizes", [](size_t i, bool) { return (float)((int)(i * 7919 % 13) - 6); }},
+        {"one large one", [](size_t i, bool) { return i == 65537 ? 0x1.fffffep127f : 0x1p-126f; }},
+        {"neighbouring numbers", [](size_t i, bool) { return 1.0f + (float)(i * 7919 % 4099) * 0x1p-23f; }},
+        {"a sample of small ones", [](size_t i, bool sampled) { return sampled ? 1.0f : 2.0f + (float)(i % 5); }},
+        {"a sample of large ones", [](size_t i, bool sampled) { return sampled ? 8.0f : 1.0f + (float)(i % 1000) * 0x1p-20f; }},
+    };
+    for (const auto &v : vectors)
+        for (const size_t n : {(size_t)1 << 16, (size_t)(1 << 16) + 4097, (size_t)150001}) {
+            const size_t samples = top_k_samples(n), stride = n / samples;
+            std::vector<float> x(n);
+            for (size_t i = 0; i < n; i++) x[i] = v.at(i, i / stride < samples && top_k_sampled(i / stride, stride) == i);
+            for (const size_t k : {(size_t)1, samples + 7, n / 3, n}) {
+                terse_codec_options o = TERSE_CODEC_OPTIONS;
+                o.k = k;
+                size_t bytes = 0, room = 0;
+                terse_codec_cuda_wire_bytes(codec, n, &o, &bytes), terse_codec_cuda_workspace_bytes(codec, n, &o, &room);
+                device_bytes x_there(n * 4, 4), wire_there(bytes, random_word() % 16), workspace(room, 0), bad(8, 0);
+                x_there.put(x.data());
+                std::vector<uint8_t> wire(bytes);
+                expect(terse_codec_encode(codec->definition, wire.data(), bytes, x.data(), n, &o, nullptr) == TERSE_CODEC_OK, v.name, n, "top-k in C");
+                const terse_codec_status status = terse_codec_cuda_encode(codec, wire_there.at, bytes, (const float *)x_there.at, n, &o, workspace.at, room, (uint64_t *)bad.at, nullptr);
+                expect(status == TERSE_CODEC_OK && bad_on_device(bad) == TERSE_CODEC_CUDA_GOOD && wire_there.get() == wire, v.name, n, "top-k's bytes");
+                expect(wire_there.margins_are_whole() && workspace.margins_are_whole(), v.name, n, "bytes outside top-k's arrays");
+            }
+        }
 }
 
 void check_vote() {
@@ -376,29 +461,38 @@ void check_vote() {
 }
 }  // namespace
 
-int check_all() {
+int check_all(char **names, int count) {
+    const auto asked_for = [&](const char *name) {
+        bool named = count == 0;
+        for (int i = 0; i < count; i++) named = named || !std::strcmp(names[i], name);
+        return named;
+    };
     if (terse_codecs_cuda_abi() != TERSE_CODECS_CUDA_ABI) return std::printf("the library is of another ABI\n"), 1;
     const terse_codec_cuda *found;
     for (size_t i = 0; const terse_codec_cuda *codec = terse_codec_cuda_at(i); i++) {
         const char *name = codec->definition->name;
+        if (!asked_for(name)) continue;
         const long before = checks;
         expect(terse_codec_cuda_find(&found, name) == TERSE_CODEC_OK && found == codec, name, 0, "found by its name");
         for (const configuration &c : configurations) {
             if (std::strcmp(c.codec, name)) continue;
             for (const size_t n : lengths)
                 for (int kind = 0; kind < 3; kind++) check_length(codec, c, n, kind);
-            if (codec->definition->takes & TERSE_TAKES_BLOCK)
+            if (codec->definition->takes & (TERSE_TAKES_BLOCK | TERSE_TAKES_K))
                 for (const size_t n : long_lengths) check_length(codec, c, n, 2);
             check_refusals(codec, c);
         }
+        if (!std::strcmp(name, "top-k")) check_selection(codec);
         std::printf("%s cuda %ld checks\n", name, checks - before);
         std::fflush(stdout);
     }
     expect(terse_codec_cuda_find(&found, "no such codec") == TERSE_CODEC_UNKNOWN, "find", 0, "an unknown name");
-    check_measures();
-    const long before = checks;
-    check_vote();
-    std::printf("vote cuda %ld checks\n", checks - before);
+    if (asked_for("measures")) check_measures();
+    if (asked_for("vote")) {
+        const long before = checks;
+        check_vote();
+        std::printf("vote cuda %ld checks\n", checks - before);
+    }
     if (bad_checks) std::printf("%ld of %ld checks failed\n", bad_checks, checks);
     return bad_checks != 0;
 }

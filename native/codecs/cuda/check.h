@@ -3,8 +3,8 @@
 #define TERSE_CODECS_CUDA_CHECK_H
 #include "terse/codecs_cuda.h"
 
-// 0 where all is well.
-int check_all();
+// 0 where all is well. Of all codecs, or of those that are named.
+int check_all(char **names, int count);
 
 // The measures of all regions, in device memory.
 terse_codec_status measure_for_check(double *magnitudes, double *squares, float *most, const float *x, size_t n, const terse_codec_options *options, void *workspace);

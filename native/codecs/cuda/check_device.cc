@@ -1,5 +1,5 @@
 // The kernels on a GPU: all checks, then how fast they are beside a copy on the same device, one JSON object a line.
-//   codecs_cuda_check [check|bench]      exit status 77 where there is no driver or no device that runs the kernels
+//   codecs_cuda_check [check [codec …]|bench]      exit status 77 where there is no driver or no device that runs the kernels
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -117,6 +117,6 @@ int main(int count, char **arguments) {
     const char *only = count > 1 ? arguments[1] : "";
     if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
     if (terse_codecs_cuda_here() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
-    if (std::strcmp(only, "bench") && check_all()) return 1;
+    if (std::strcmp(only, "bench") && check_all(arguments + 2, count > 2 ? count - 2 : 0)) return 1;
     return std::strcmp(only, "check") ? bench_all() : 0;
 }

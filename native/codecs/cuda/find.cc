@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "launch.cuh"
+#include "feedback.cuh"
 
 #define CODECS(X)    \
     X(sign)          \
@@ -15,7 +15,8 @@
     X(linf)          \
     X(qsgd)          \
     X(int8)          \
-    X(terngrad)
+    X(terngrad)      \
+    X(top_k)
 
 #define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
 #define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;
@@ -37,9 +38,9 @@ terse_codec_status terse_codec_cuda_find(const terse_codec_cuda **codec, const c
 
 const char *terse_codecs_cuda_error(void) { return cudaGetErrorString(last_cuda_error); }
 
-// Multiples of 8, so that tables of 64-bit numbers lie well.
+// Multiples of 8, so that tables of 64-bit numbers lie well. Behind what the codec takes lies a word of error feedback.
 static size_t workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o) {
-    return codec->workspace_bytes ? codec->workspace_bytes(n, o) : 0;
+    return (codec->workspace_bytes ? codec->workspace_bytes(n, o) : 0) + sizeof(uint64_t);
 }
 
 terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *o, size_t *bytes) {
@@ -77,19 +78,44 @@ static terse_codec_status check(const terse_codec_cuda *codec, const uint8_t *wi
     return TERSE_CODEC_OK;
 }
 
+static terse_codec_status check_encoding(const terse_codec_cuda *codec, const uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
+                                         const terse_codec_options *o, const void *workspace, size_t room, const uint64_t *bad) {
+    const terse_codec_status status = check(codec, wire, wire_bytes, x, n, o, workspace, room, bad);
+    if (status != TERSE_CODEC_OK) return status;
+    const uint32_t takes = codec->definition->takes;
+    if (takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
+    return takes & TERSE_TAKES_RANDOM && o->index % 64 ? TERSE_CODEC_BAD_INDEX : TERSE_CODEC_OK;
+}
+
 static terse_codec_status nothing_is_bad(uint64_t *bad, void *stream) {
     return terse_cuda_status(cudaMemsetAsync(bad, 0xff, sizeof *bad, (cudaStream_t)stream));
 }
 
 terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x, size_t n,
                                            const terse_codec_options *o, void *workspace, size_t room, uint64_t *bad, void *stream) {
-    terse_codec_status status = check(codec, wire, wire_bytes, x, n, o, workspace, room, bad);
+    terse_codec_status status = check_encoding(codec, wire, wire_bytes, x, n, o, workspace, room, bad);
     if (status != TERSE_CODEC_OK) return status;
-    const uint32_t takes = codec->definition->takes;
-    if (takes & TERSE_TAKES_ZERO && o->zero != TERSE_ZERO_MINUS && o->zero != TERSE_ZERO_PLUS) return TERSE_CODEC_BAD_ZERO;
-    if (takes & TERSE_TAKES_RANDOM && o->index % 64) return TERSE_CODEC_BAD_INDEX;
     status = nothing_is_bad(bad, stream);
     return status == TERSE_CODEC_OK ? codec->encode(wire, x, n, o, workspace, bad, stream) : status;
+}
+
+terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error, size_t n,
+                                                         const terse_codec_options *o, void *workspace, size_t room, uint64_t *bad, void *stream) {
+    terse_codec_status status = check_encoding(codec, wire, wire_bytes, error, n, o, workspace, room, bad);
+    if (status != TERSE_CODEC_OK) return status;
+    if ((uintptr_t)x % sizeof(float)) return TERSE_CODEC_MISALIGNED;
+    const span floats = {x, n * sizeof(float)};
+    for (const span &other : {span{error, n * sizeof(float)}, span{wire, wire_bytes}, span{workspace, room}, span{bad, sizeof *bad}})
+        if (overlap(floats, other)) return TERSE_CODEC_OVERLAP;
+    uint64_t *const refused = (uint64_t *)((uint8_t *)workspace + workspace_bytes(codec, n, o)) - 1;
+    terse_codec_options back = *o;
+    back.scale = -1.0f;
+    status = nothing_is_bad(bad, stream);
+    if (status == TERSE_CODEC_OK) status = nothing_is_bad(refused, stream);
+    if (status == TERSE_CODEC_OK) status = add_to_error(error, x, n, bad, stream);
+    if (status == TERSE_CODEC_OK) status = codec->encode(wire, error, n, o, workspace, refused, stream);
+    if (status == TERSE_CODEC_OK) status = settle_error(error, x, n, bad, refused, stream);
+    return status == TERSE_CODEC_OK ? codec->decode_add(error, wire, n, &back, workspace, bad, stream) : status;
 }
 
 terse_codec_status terse_codec_cuda_decode_add(const terse_codec_cuda *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,

@@ -51,10 +51,18 @@ __device__ inline size_t all_threads() { return (size_t)gridDim.x * blockDim.x; 
 constexpr unsigned INFINITE = 0x7f800000u;
 __device__ inline unsigned magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
 
+// Floats on the wire begin anywhere.
+__device__ inline float float_on_wire(const uint8_t *at) { return __uint_as_float(at[0] | (unsigned)at[1] << 8 | (unsigned)at[2] << 16 | (unsigned)at[3] << 24); }
+
 __device__ inline unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 
 // *bad = the first element that anybody refused.
 __device__ inline void refuse(uint64_t *bad, size_t i) { atomicMin((unsigned long long *)bad, (unsigned long long)i); }
+
+// *bad = *other, where nothing else is bad.
+[[maybe_unused]] static __global__ void refuse_too(uint64_t *bad, const uint64_t *other) {
+    if (first_thread() == 0 && *bad == TERSE_CODEC_CUDA_GOOD) *bad = *other;
+}
 
 // Rare: who has met a magnitude above `most` looks again, one by one, which it was.
 __device__ inline void refuse_first(uint64_t *bad, const float *x, size_t begin, size_t end, unsigned most = INFINITE - 1) {

@@ -1,6 +1,6 @@
 // The codecs of terse/codecs.h on an NVIDIA GPU: the same bytes and the same sums, bit for bit.
 //
-// Every call puts its work into a stream and returns: nothing here waits, allocates, or looks at device memory. wire, x, sum, hold,
+// Every call puts its work into a stream and returns: nothing here waits, allocates, or looks at device memory. wire, x, error, sum, hold,
 // votes, workspace and bad are device memory; options, its segments and the lists of votes and planes are read on the host, and may
 // go when the call has returned. The library, libterse_codecs_cuda.so, links no driver: open it where dlopen("libcuda.so.1") succeeds.
 //
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TERSE_CODECS_CUDA_ABI 1
+#define TERSE_CODECS_CUDA_ABI 2
 
 // The TERSE_CODECS_CUDA_ABI that the library was built with. Compare it with the header's before anything else.
 TERSE_API uint32_t terse_codecs_cuda_abi(void);
@@ -40,6 +40,7 @@ typedef struct terse_codec_cuda {
     size_t (*workspace_bytes)(size_t n, const terse_codec_options *options);  // NULL: it needs none
     terse_codec_status (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, void *workspace,
                                  uint64_t *bad, void *stream);
+    // Does nothing where *bad is not TERSE_CODEC_CUDA_GOOD when the stream comes to it.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, void *workspace,
                                      uint64_t *bad, void *stream);
 } terse_codec_cuda;
@@ -53,7 +54,7 @@ TERSE_API const terse_codec_cuda *terse_codec_cuda_at(size_t i);
 // *bytes = the bytes that n floats take on the wire.
 TERSE_API terse_codec_status terse_codec_cuda_wire_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
 
-// *bytes = the device memory, a multiple of 8 from an address that is one, that encode and decode_add work in.
+// *bytes = the device memory, a multiple of 8 from an address that is one, that encode, encode_with_feedback and decode_add work in.
 TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_cuda *codec, size_t n, const terse_codec_options *options, size_t *bytes);
 
 // Writes x to the wire. When the stream has done it, *bad is TERSE_CODEC_CUDA_GOOD; or the index of the first element that is
@@ -62,6 +63,13 @@ TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_
 TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                      size_t n, const terse_codec_options *options, void *workspace,
                                                      size_t workspace_bytes, uint64_t *bad, void *stream);
+
+// Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as encode has it; where it names an element, x[*bad]
+// is not finite and error is as it was, or x[*bad] + error[*bad] was refused, and error is as it was but for rounding: x was added to
+// it and taken away again.
+TERSE_API terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes,
+                                                                   const float *x, float *error, size_t n, const terse_codec_options *options,
+                                                                   void *workspace, size_t workspace_bytes, uint64_t *bad, void *stream);
 
 // sum += scale * decode(wire). When the stream has done it, *bad is TERSE_CODEC_CUDA_GOOD; or something else: the wire was bad
 // (TERSE_CODEC_BAD_WIRE), and sum is as it was.

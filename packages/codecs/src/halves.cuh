@@ -38,6 +38,7 @@ static __global__ void __launch_bounds__(256) encode_halves(uint8_t *wire, const
 // *bad = the first half that no encoder writes. One read of the wire more, a fifth of what adding moves: nothing may be added before.
 template <class Half, bool ALIGNED>
 static __global__ void __launch_bounds__(256) check_halves(const uint8_t *wire, size_t n, uint64_t *bad) {
+    if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const auto infinite = [](unsigned half) { return (half & Half::INFINITE_BITS) == Half::INFINITE_BITS; };
     for (size_t i = 8 * first_thread(); i < n; i += 8 * all_threads()) {
         if (ALIGNED && i + 8 <= n) {

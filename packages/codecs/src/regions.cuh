@@ -35,10 +35,8 @@ inline terse_codec_status put_regions(regions *to, size_t n, const terse_codec_o
     return terse_cuda_status(cudaMemcpyAsync(workspace, o->segments, bytes_of_ends(o), cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
-// A scale on the wire, which begins anywhere.
 __device__ inline float scale_on_wire(const uint8_t *wire, size_t r) {
-    const uint8_t *at = wire + 4 * r;
-    return __uint_as_float(at[0] | (unsigned)at[1] << 8 | (unsigned)at[2] << 16 | (unsigned)at[3] << 24);
+    return float_on_wire(wire + 4 * r);
 }
 
 __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
@@ -47,6 +45,7 @@ __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
 
 // *bad = the first region whose scale no encoder writes: negative, not finite, or more than the largest float when times `reach`.
 [[maybe_unused]] static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
+    if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_thread(); r < count; r += all_threads()) {
         const double scale = scale_on_wire(wire, r);
         if (!(scale >= 0 && scale * reach <= (double)0x1.fffffep127f)) refuse(bad, r);

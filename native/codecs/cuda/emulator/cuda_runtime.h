@@ -86,9 +86,22 @@ T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32) {
     return emulator::shuffle(mask, value, from / width == lane / width ? from : lane, width);
 }
 template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
+    const unsigned lane = emulator::lane();
+    return emulator::shuffle(mask, value, lane % width >= by ? lane - by : lane, width);
+}
+template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
     const unsigned lane = emulator::lane();
     return emulator::shuffle(mask, value, lane % width + by < (unsigned)width ? lane + by : lane, width);
+}
+inline void __threadfence() {}
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    const uint64_t *all = emulator::gather(mask, emulator::REDUCE, value);
+    unsigned sum = 0;
+    for (unsigned lane = 0; lane < 32; lane++)
+        if (mask >> lane & 1) sum += (unsigned)all[lane];
+    return sum;
 }
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
     const uint64_t *all = emulator::gather(mask, emulator::REDUCE, value);
@@ -114,6 +127,7 @@ T atomicOr(T *at, T value) { return exchanged(at, (T)(*at | value)); }
 
 inline unsigned __float_as_uint(float x) { return emulator::from_bits<unsigned>(emulator::to_bits(x)); }
 inline float __uint_as_float(unsigned x) { return emulator::from_bits<float>(emulator::to_bits(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 

@@ -22,6 +22,7 @@ struct int8_reading {
 
 // -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float. A warp a region.
 __global__ void __launch_bounds__(256) int8_check(const uint8_t *wire, const uint8_t *bytes, regions in, uint64_t *bad) {
+    if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_warp(); r < in.count; r += all_warps()) {
         if (magnitude_bits((float)(-128.0 * ((double)scale_on_wire(wire, r) / 127.0))) < INFINITE) continue;
         for (size_t i = in.begin(r) + lane_of_warp(); i < in.begin(r + 1); i += WARP)

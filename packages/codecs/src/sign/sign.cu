@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(256) sign_encode(uint8_t *wire, const float *x
 }
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t *wire, size_t n, const uint8_t *hold, float scale) {
+__global__ void __launch_bounds__(256) sign_decode_add(float *sum, const uint8_t *wire, size_t n, const uint8_t *hold, float scale, const uint64_t *bad) {
+    if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * DECODED; base < n; base += all_warps() * DECODED) {
         if (ALIGNED && base + DECODED <= n) {
@@ -68,9 +69,9 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
     return launch(kernel, divided_up(n, 8 * ENCODED), 256, stream, wire, x, n, o->hold, least, bad);
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
     const auto kernel = multiples_of(16, sum) && multiples_of(4, wire, o->hold) ? sign_decode_add<true> : sign_decode_add<false>;
-    return launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, n, o->hold, o->scale);
+    return launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, n, o->hold, o->scale, bad);
 }
 
 extern const terse_codec_cuda terse_sign_cuda;

@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(256) ternary_encode(uint8_t *plus, uint8_t *no
 }
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256) ternary_decode_add(float *sum, const uint8_t *plus, const uint8_t *nonzero, size_t n, float scale) {
+__global__ void __launch_bounds__(256) ternary_decode_add(float *sum, const uint8_t *plus, const uint8_t *nonzero, size_t n, float scale, const uint64_t *bad) {
+    if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
     const auto value = [&](unsigned above, unsigned apart) { return scale * (float)((int)(apart & 1) * (2 * (int)(above & 1) - 1)); };
     for (size_t base = first_warp() * DECODED; base < n; base += all_warps() * DECODED) {
@@ -72,10 +73,10 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
     return launch(kernel, divided_up(n, 8 * ENCODED), 256, stream, wire, nonzero, x, n, bad);
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *, void *stream) {
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *, uint64_t *bad, void *stream) {
     const uint8_t *const nonzero = wire + terse_ternary_plane(n);
     const auto kernel = multiples_of(16, sum) && multiples_of(4, wire, nonzero) ? ternary_decode_add<true> : ternary_decode_add<false>;
-    return launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, nonzero, n, o->scale);
+    return launch(kernel, divided_up(n, 8 * DECODED), 256, stream, sum, wire, nonzero, n, o->scale, bad);
 }
 
 extern const terse_codec_cuda terse_ternary_cuda;
