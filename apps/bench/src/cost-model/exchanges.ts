@@ -64,4 +64,4 @@ export const exchanges: readonly Exchange[] = [...means, ...votes, ofHosts];
 export const quiet = () => new Promise((done) => setTimeout(done, 10));
 
 /** How often an exchange runs that takes so many seconds. The first one, which touches new memory, is left out. */
-export const runsOf = (seconds: number) => Math.max(3, Math.min(20, Math.ceil(0.15 / seconds)));
+export const runsOf = (seconds: number) => Math.max(5, Math.min(20, Math.ceil(0.15 / seconds)));

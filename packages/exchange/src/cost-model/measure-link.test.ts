@@ -34,7 +34,8 @@ function network({
     allGather: async () => {
       clock += alpha + (size - 2) * perMessage + 2 * perOperation; // of a vote's two collectives
     },
-    allReduce: async (_: Memory, op: Reduction) => expect(op).toBe("max"), // the slowest rank's times count
+    // The slowest rank's times count; of short messages those of the rank that began last.
+    allReduce: async (_: Memory, op: Reduction) => expect(["min", "max"]).toContain(op),
   } as unknown as Group;
 }
 

@@ -50,23 +50,24 @@ const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
 const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
 const rounds = 7;
+const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
 /** All ranks call it at the same point; takes about a second, and on links below 1 Mbit/s a few transfers of 16 KiB. */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
   // Before and after the long ones, because what disturbs one of them is over by the other.
-  const before = await shortMessages(group);
-  const { first, beta, intercept } = await longMessages(group);
-  const after = await shortMessages(group);
+  const before = await shortMessages(group, 30);
+  const { first, beta, atOnce } = await longMessages(group);
+  const after = await shortMessages(group, 0);
   const alpha = Math.min(before.alpha, after.alpha);
   const perMessage = Math.min(before.perMessage, after.perMessage);
   const perOperation = Math.min(before.perOperation, after.perOperation);
-  // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
   const alone = first - (group.size - 2) * perMessage;
-  const shaped = alone - alpha < (firstBytes * beta) / 2;
+  // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
+  const shaped = alone - alpha < (firstBytes * beta) / 2 && atOnce * beta > leastBurstSeconds;
   const alphaLong = Math.max(alpha, alone - (shaped ? 0 : firstBytes * beta));
-  const burst = shaped ? Math.max(0, (alphaLong + (group.size - 2) * perMessage - intercept) / beta) : 0;
+  const burst = shaped ? atOnce : 0;
   return { link: { alpha, alphaLong, perMessage, perOperation, beta, burst }, codec };
 }
 
@@ -74,7 +75,8 @@ const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perOperation: 
 
 type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perOperation">;
 
-async function shortMessages(group: Group): Promise<ShortMessages> {
+/** `warmUp`: votes whose time does not count, until JavaScript is as fast as in the middle of a training. */
+async function shortMessages(group: Group, warmUp: number): Promise<ShortMessages> {
   const hops = Math.ceil(Math.log2(group.size));
   const bytes = new Uint8Array(2 * group.size);
   const part = (r: number) => bytes.subarray(r, r + 1);
@@ -82,6 +84,7 @@ async function shortMessages(group: Group): Promise<ShortMessages> {
   const [outgoing, incoming] = [parts.slice(0, group.size), parts.slice(group.size)];
   const scheme = allToAll();
   const ballot = () => scheme.vote(group, new Bits(64 * group.size), { outcome: "plus" });
+  for (let k = 0; k < warmUp; k++) await ballot();
   const times: [number, number, number][] = [];
   /** As an exchange meets it: threads have slept while a step computed, and all ranks begin together. */
   const afterQuiet = async (work: () => Promise<unknown>) => {
@@ -90,23 +93,23 @@ async function shortMessages(group: Group): Promise<ShortMessages> {
     return seconds(work);
   };
   for (let k = 0; k < rounds; k++) {
-    const barrier = await afterQuiet(() => group.barrier());
-    const plain = await afterQuiet(() => group.allToAll(outgoing, incoming));
-    times.push([barrier / hops, plain, await afterQuiet(ballot)]);
+    const barriers = await afterQuiet(() => twice(() => group.barrier()));
+    const plain = await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming)));
+    times.push([barriers / hops, plain, await afterQuiet(ballot)]);
   }
+  // Every rank waits for all; who began last has waited for nobody, and has what it really took.
+  const all = Float64Array.from(times.flat());
+  await group.allReduce(all, "min");
   const usual = (values: number[]) => values.sort((a, b) => a - b)[rounds >> 1]!;
-  const [alpha, together, vote] = await agree(
-    group,
-    [0, 1, 2].map((k) => usual(times.map((each) => each[k]!))),
-  );
-  const perOperation = Math.max(0, vote! / 2 - together!); // a small vote is two collectives
+  const [alpha, together, vote] = [0, 1, 2].map((kind) => usual([...all].filter((_, k) => k % 3 === kind)) / 2);
+  const perOperation = Math.max(0, vote! - together!); // a small vote is two collectives
   // Two ranks have one message each either way, and exchanges are made of all-to-alls.
   if (group.size === 2) return { alpha: together!, perMessage: 0, perOperation };
   return { alpha: alpha!, perMessage: Math.max(0, together! - alpha!) / (group.size - 2), perOperation };
 }
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
-async function longMessages(group: Group): Promise<{ first: number; beta: number; intercept: number }> {
+async function longMessages(group: Group): Promise<{ first: number; beta: number; atOnce: number }> {
   const [out, into] = [new Uint8Array(mostBytes), new Uint8Array(mostBytes).fill(1)]; // touched: no page faults later
   out.fill(1);
   const { rank, size } = group;
@@ -128,19 +131,22 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   let bytes = firstBytes;
   const first = await transfer(bytes, 5);
   let [shorter, longer] = [first, first];
+  let knee: { bytes: number; seconds: number } | undefined; // the first that took more than what is let through at once
   do {
     bytes *= 2;
     shorter = longer;
     longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
+    if (longer > first + 0.004) knee ??= { bytes, seconds: longer };
   } while (longer < enoughSeconds && bytes < mostBytes);
   // The two that count, in turns.
-  for (let k = 0; k < 2; k++) {
+  for (let k = 0; k < (longer < 2 * enoughSeconds ? 2 : 1); k++) {
     shorter = Math.min(shorter, await transfer(bytes / 2, 1));
     longer = Math.min(longer, await transfer(bytes, 1));
   }
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
   const beta = longer > shorter ? (longer - shorter) / (bytes / 2) : longer / bytes;
-  return { first, beta, intercept: longer - bytes * beta };
+  const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first) / beta) : 0;
+  return { first, beta, atOnce };
 }
 
 const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
@@ -167,19 +173,21 @@ async function measureCodec(group: Group): Promise<CodecCost> {
     encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
   };
-  /** What it usually takes while all ranks do it: on a machine with fewer cores than ranks they are in each other's way. */
+  /**
+   * What it usually takes while all ranks do it, who may be in each other's way, and in memory that no cache holds any more: an exchange
+   * comes after other work, and a wait.
+   */
   const usual = async ({ of, work }: { of: number; work: () => void }) => {
-    await group.barrier();
+    for (let k = 0; k < 3; k++) work(); // until it is warm: loops in JavaScript become several times as fast
     const times: number[] = [];
-    // Until it is warm: loops in JavaScript become several times as fast.
-    for (let all = 0; times.length < 5 || (times.length < 20 && all < 0.012); ) {
+    while (times.length < 5) {
+      await quiet(5);
+      await group.barrier();
       const begin = performance.now();
       work();
       times.push((performance.now() - begin) / 1000);
-      all += times.at(-1)!;
     }
-    const warm = times.slice(times.length >> 1).sort((a, b) => a - b);
-    return of === 0 ? 0 : warm[warm.length >> 1]! / of;
+    return of === 0 ? 0 : times.sort((a, b) => a - b)[2]! / of;
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
   const times: number[] = [];
@@ -206,6 +214,11 @@ async function agree(group: Group, times: readonly number[]): Promise<number[]> 
   const slowest = Float64Array.from(times);
   await group.allReduce(slowest, "max");
   return [...slowest];
+}
+
+async function twice(work: () => Promise<unknown>): Promise<void> {
+  await work();
+  await work();
 }
 
 async function seconds(work: () => Promise<unknown>): Promise<number> {

@@ -81,6 +81,16 @@ describe("a vote", () => {
       expect(predictVoteOfHosts({ ...question, ranksPerHost }, measured).seconds).toBeCloseTo(flat, 9);
   });
 
+  it("of hosts that are on one link passes so many bytes at once, and not so many of each kind", () => {
+    const of = (burst: number) => {
+      const link = { ...measured.link, beta: 1, burst };
+      return predictVoteOfHosts({ n: mebi, ranks: 8, ranksPerHost: 4 }, { ...measured, link }).seconds;
+    };
+    const saved = of(0) - of(1000);
+    expect(saved).toBeGreaterThanOrEqual(1000);
+    expect(saved).toBeLessThan(1010); // a few came in while it waited
+  });
+
   it("of floats encodes and decodes them", () => {
     const slow = { ...measured, codec: { ...measured.codec, encode: 1e-6, decode: 3e-6 } };
     const question = { n: mebi, ranks: 4 };
@@ -118,6 +128,10 @@ describe("a vote", () => {
     expect(of(each, beta)).toBeCloseTo((each - 2020) * beta, 6); // all of the first one, then what came in
     expect(of(3 * each, beta)).toBeCloseTo(0, 9);
     expect(of(1000, beta)).toBeCloseTo((2 * each - 2000) * beta, 6); // the bucket holds no more than 1000
+    // The top of a tree hears two children, each on a way of its own, through one way in.
+    const tree = predictVote("parameter-server-efficient", { n: mebi, ranks: 3 }, shaped(4000, beta)).seconds;
+    const own = 8 * Math.ceil(mebi / 64 / 3);
+    expect(tree).toBeCloseTo(2 + (256 * kibi - 4000) * beta + 2 * 2.01 + (4 * own - 4000 - 2010) * beta, 6);
     // The server's way out has been quiet until then.
     const server = predictVote("parameter-server", { n: mebi, ranks: 4 }, shaped(1000, beta)).seconds - waiting;
     expect(server).toBeCloseTo(2 * (3 * 128 * kibi - 1000) * beta, 6);

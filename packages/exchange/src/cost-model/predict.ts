@@ -93,10 +93,11 @@ function allReduce(line: Line, P: number, S: number): number {
 function climb(cost: LinkCost, P: number, S: number): number {
   const ready = (s: number): number => {
     let free = 0; // when the way in is free again
+    const wayIn = new Line(cost);
     for (let bit = 1; bit < s; bit *= 2) {
       const below = Math.min(bit, s - bit);
       const sent = ready(below) + together(new Line(cost), below * S, 1, below * S);
-      free = Math.max(sent, free + below * S * cost.beta);
+      free = Math.max(sent, free + wayIn.carry(below * S));
     }
     return free;
   };
@@ -192,7 +193,8 @@ export function predictVoteOfHosts(
   const votesOfHosts: Scheme = ({ n, ranks: P }, { link, codec }) => {
     const [W, H] = [8 * wordsOf(n), Math.ceil(P / L)];
     const part = 8 * ownWords(n, L);
-    const [within, between] = [new Line(inside), new Line(link)];
+    const within = new Line(inside);
+    const between = inside === link ? within : new Line(link);
     const round = () => allToAll(within, L, L * part) + allToAll(between, H, part);
     return {
       // Votes to the owners on a host, from there to the owners on all hosts; the outcome back the same way.
