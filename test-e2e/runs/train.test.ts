@@ -94,7 +94,7 @@ describe("./terse train", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, number>);
     expect(metrics.filter((line) => "train/loss" in line)).toHaveLength(30);
-    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 2 });
+    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 1 });
   });
 
   it("can be sampled from, the same for the same seed", async () => {

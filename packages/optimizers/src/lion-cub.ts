@@ -13,7 +13,7 @@
  *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
  *
  * Shapes: θ, g, m (n)   u, v: n bits
- * Sent per step: 2 (P − 1) messages, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ * Sent per step: 2 (P − 1) messages (of two ranks 1), 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
  * With p bits (p + 2)/2 as many; c is held meanwhile, 4 n bytes.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */

@@ -65,9 +65,16 @@ describe("a vote", () => {
 
   it("counts what the last chunk's votes take to count", () => {
     const slow = { ...measured, codec: { ...measured.codec, vote: 1e-3 } };
-    const { wire, computing, seconds } = predictVote("all-to-all", { n: 8 * kibi, ranks: 2 }, slow);
-    expect(computing).toBeCloseTo(kibi * 1e-3, 9); // 512 bytes from each of 2
+    const { wire, computing, seconds } = predictVote("all-to-all", { n: 8 * kibi, ranks: 4 }, slow);
+    expect(computing).toBeCloseTo(kibi * 1e-3, 9); // 256 bytes from each of 4
     expect(seconds).toBe(wire + computing);
+  });
+
+  it("of two ranks goes there and not back, and each counts all of it", () => {
+    const slow = { ...measured, codec: { ...measured.codec, vote: 1e-3 } };
+    const { wire, computing } = predictVote("all-to-all", { n: 8 * kibi, ranks: 2, planes: 2 }, slow);
+    expect(wire).toBeCloseTo(measured.link.alpha + kibi * measured.link.beta, 9);
+    expect(computing).toBeCloseTo(2 * kibi * 1e-3, 9); // its own and the other's
   });
 
   it("of 2 hosts of 4 ranks: a quarter to each on the host, half of it to the other host, and all of that back", () => {
@@ -102,7 +109,7 @@ describe("a vote", () => {
 
   it("in chunks counts all but the last one's votes while the next one is on the wire", () => {
     const slow = { ...measured, codec: { ...measured.codec, vote: 1e-3 } };
-    const { computing } = predictVote("all-to-all", { n: 20_000, ranks: 2, chunk: 16_384 }, slow);
+    const { computing } = predictVote("all-to-all", { n: 20_000, ranks: 4, chunk: 16_384 }, slow);
     expect(computing).toBeCloseTo(8 * Math.ceil((20_000 - 16_384) / 64) * 1e-3, 9);
   });
 

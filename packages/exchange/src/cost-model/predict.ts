@@ -121,6 +121,11 @@ const votes = {
     let counted = 0; // what is counted while the next chunk is on the wire
     for (const { n: elements } of chunks) {
       const S = 8 * wordsOf(elements);
+      if (P === 2) {
+        wire += together(line, S, 1, S); // both count everything
+        counted = counting(codec, 2 * S);
+        continue;
+      }
       for (let k = 0; k < 1 + planes; k++) wire += allToAll(line, P, 8 * P * ownWords(elements, P));
       counted = counting(codec, S);
     }

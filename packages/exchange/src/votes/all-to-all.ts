@@ -5,14 +5,17 @@
  *   2. vote          it counts them in the packed domain
  *   3. all-gather    and gives the outcome to everybody
  *
+ * Two ranks give each other all their signs, and both count all of them: as many bytes, and nothing has to come back.
+ *
  * Long vectors go in chunks, so that the four things that take time run side by side: while chunk k is on the wire, chunk k + 1 is
  * encoded, and chunk k − 1 is counted and on its way back.
  *
  * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
- * which it owns w ≈ W / P, and d planes of the outcome. Held: the votes of two chunks about its words, 8 (P − 1) w bytes each (P w
+ * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two chunks about its words, 8 (P − 1) w bytes each (P w
  * where d > 1), and the outcome's planes above the first.
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
+import { bytesOf } from "../bits.ts";
 import { costOf } from "../cost.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
@@ -37,13 +40,17 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
     async carry(group, planes, { outcome, gather, scratch, sent, note }) {
       const [u] = planes;
       const { rank, size } = group;
+      const returns = size > 2; // of two, both count everything
 
       /** Encodes a chunk and puts it on the wire. */
       const leave = ({ from, n }: Chunk) => {
         u!.fill(from + n);
         const starts = partition(n, size);
-        const chunks = planes.map(({ wire }) => parts(wire.subarray(from / 8, from / 8 + 8 * starts[size]!), starts)); // [plane][rank]
-        const mine = elementsOf(n, starts, rank);
+        const chunks = planes.map(({ wire }) => {
+          const whole = wire.subarray(from / 8, from / 8 + 8 * starts[size]!);
+          return returns ? parts(whole, starts) : [whole, whole];
+        }); // [plane][rank]
+        const mine = returns ? elementsOf(n, starts, rank) : n;
         const own = chunks[0]![rank]!;
         const ballots = new Ballots(own, mine, group, planes.length, scratch);
         const outgoing = ballots.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
@@ -60,12 +67,12 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
           const { chunks: pieces, mine, ballots, arrived } = next!;
           using _ = ballots;
           next = k + 1 < chunks.length ? leave(chunks[k + 1]!) : undefined;
-          if (k + 2 >= chunks.length && gather !== group) sent(); // the last chunk has left
+          if (k + 2 >= chunks.length && (gather !== group || !returns)) sent(); // the last chunk has left
 
           checkNotes(await arrived);
           const here = pieces.map((of) => signsOf(of[rank]!, mine));
           decide(outcome, here, ballots.votes, mine);
-          gathers.push(...pieces.map((of) => gather.allGather(of)));
+          if (returns) gathers.push(...pieces.map((of) => gather.allGather(of)));
           for (const gathered of gathers) gathered.catch(() => {});
         }
         await Promise.all(gathers);
@@ -77,10 +84,12 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
 
     cost(n, ranks, rank, outcome) {
       const planes = planesOf(outcome, ranks);
-      const chunks = chunksOf(n, chunk).map((of) => partBytes(partition(of.n, ranks)));
+      const chunks = chunksOf(n, chunk).map((of) =>
+        ranks > 2 ? partBytes(partition(of.n, ranks)) : [bytesOf(of.n), bytesOf(of.n)],
+      );
       const operations = chunks.flatMap((sizes) => [
         allToAllBytes(sizes, rank),
-        ...Array.from({ length: planes }, () => allGatherBytes(sizes, rank)),
+        ...Array.from({ length: ranks > 2 ? planes : 0 }, () => allGatherBytes(sizes, rank)),
       ]);
       const held = chunks.map((sizes) => ballotsHeld(ranks, planes) * sizes[rank]!);
       return costOf(operations, Math.max(...held.map((bytes, k) => bytes + (held[k + 1] ?? 0))));
