@@ -103,7 +103,7 @@ class Codec:
 
     def encode(
         self, x: Any, *, zero: Optional[str] = None, hold: Any = None, seed: Optional[int] = None, step: Optional[int] = None,
-        index: int = 0, out: Any = None,
+        index: int = 0, units: Any = None, out: Any = None,
     ) -> Any:  # fmt: skip
         """
         Writes x to a wire and returns it: `out` (exactly wire_bytes(n) bytes), or else a new uint8 array of x's family: a tensor for
@@ -112,13 +112,14 @@ class Codec:
         zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
         hold: ceil(n/8) bytes, bit 1 = this lane says nothing; the same on every rank (`takes_hold`).
         seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
+        units: of unscaled l1 and linf: float32, one a region, what a level stands for there; the same on every rank.
 
         NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
         """
         where = f"{self.name}.encode"
         with contextlib.ExitStack() as loans:
             floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
-            options = self._call(loans, where, zero, hold, seed, step, index, floats.length)
+            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length)
             wire, out = self._wire(loans, where, x, out, floats.length)
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_encode(
@@ -129,7 +130,7 @@ class Codec:
 
     def encode_with_feedback(
         self, x: Any, error: Any, *, zero: Optional[str] = None, hold: Any = None, seed: Optional[int] = None,
-        step: Optional[int] = None, index: int = 0, out: Any = None,
+        step: Optional[int] = None, index: int = 0, units: Any = None, out: Any = None,
     ) -> Any:  # fmt: skip
         """
         Error feedback: error += x, wire = encode(error), error -= decode(wire). What could not be sent waits in `error` (as many
@@ -143,7 +144,7 @@ class Codec:
             errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
             if errors.length != floats.length:
                 raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}.")
-            options = self._call(loans, where, zero, hold, seed, step, index, floats.length)
+            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length)
             wire, out = self._wire(loans, where, x, out, floats.length)
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_encode_with_feedback(
@@ -152,9 +153,9 @@ class Codec:
             self._accept(where, status, bad.value, floats, errors)
         return out
 
-    def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None) -> Any:
+    def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
-        sum += scale * decode(wire), the product rounded to fp32; held lanes keep their value. Returns `sum`.
+        sum += scale * decode(wire), the product rounded to fp32; held lanes keep their value. Returns `sum`. `units` as in `encode`.
 
         A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
         """
@@ -162,7 +163,7 @@ class Codec:
         with contextlib.ExitStack() as loans:
             sums = loans.enter_context(lend(sum, f"{where}: sum", FLOATS, writable=True))
             given = loans.enter_context(lend(wire, f"{where}: wire", BYTES))
-            options = self._call(loans, where, None, hold, None, None, 0, sums.length, encoding=False)
+            options = self._call(loans, where, None, hold, None, None, 0, units, sums.length, encoding=False)
             options.scale = scale
             if not math.isfinite(options.scale):
                 raise ValueError(f"{where}: scale is {scale!r}, and must be finite in fp32.")
@@ -173,13 +174,39 @@ class Codec:
             self._accept(where, status, 0, sums)
         return sum
 
-    def decode(self, wire: Any, n: int, scale: float = 1.0, *, hold: Any = None) -> Any:
+    def decode(self, wire: Any, n: int, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
         scale * decode(wire), n new floats of the wire's family: a tensor for a tensor, a NumPy array for a NumPy array, an
         array.array for anything else. Held lanes are 0.
         """
         self.wire_bytes(n)  # n is checked before so many floats are made
-        return self.decode_add(new_zeros((n,), wire), wire, scale, hold=hold)
+        return self.decode_add(new_zeros((n,), wire), wire, scale, hold=hold, units=units)
+
+    def scales(self, x: Any) -> Any:
+        """
+        What `encode` would write as the scale of each region of x: new floats of x's family. Ranks that agree on `units` begin here.
+        NotFiniteError and DoesNotFitError as in `encode`; a codec whose regions have no scales: CodecError.
+        """
+        where = f"{self.name}.scales"
+        with contextlib.ExitStack() as loans:
+            floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
+            self.wire_bytes(floats.length)
+            scales = new_zeros((self._regions(floats.length),), x)
+            room = loans.enter_context(lend(scales, f"{where}: scales", FLOATS, writable=True))
+            bad = ctypes.c_size_t()
+            status = c.LIBRARY.terse_codec_measure(
+                self._table, room.pointer, room.length, floats.pointer, floats.length, ctypes.byref(self._options), ctypes.byref(bad)
+            )
+            if status == c.NOT_TAKEN:
+                raise CodecError(f"{where}: regions have no scales in this codec.", status)
+            self._accept(where, status, bad.value, floats)
+        return scales
+
+    def _regions(self, n: int) -> int:
+        """How many regions n floats are."""
+        if self._options.segments:
+            return int(self._options.segment_count)
+        return -(-n // self._options.block) if self._options.block else int(n > 0)
 
     def _segmented(self) -> int:
         """The floats that the segments are."""
@@ -187,7 +214,7 @@ class Codec:
 
     def _call(
         self, loans: "contextlib.ExitStack[Any]", where: str, zero: Optional[str], hold: Any, seed: Optional[int], step: Optional[int],
-        index: int, n: int, encoding: bool = True,
+        index: int, units: Any, n: int, encoding: bool = True,
     ) -> c.Options:  # fmt: skip
         options = c.Options.from_buffer_copy(self._options)
         if encoding and self.takes_zero:
@@ -206,6 +233,13 @@ class Codec:
                 raise ValueError(f"{where}: index is {index}, and must be a multiple of 64.")
         elif seed is not None or step is not None or index:
             raise TypeError(f"{where}: {self.name} draws nothing; leave seed, step and index out.")
+        if units is not None:
+            if not (self._takes & c.TAKES_UNSCALED and self._options.unscaled):
+                raise TypeError(f"{where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.")
+            given_units = loans.enter_context(lend(units, f"{where}: units", FLOATS))
+            if given_units.length != self._regions(n):
+                raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._regions(n)} regions: one each.")
+            options.units, options.unit_count = given_units.pointer, given_units.length
         if hold is not None:
             if not self.takes_hold:
                 raise TypeError(f"{where}: {self.name} takes no mask; leave `hold` out.")

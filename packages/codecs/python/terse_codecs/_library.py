@@ -22,7 +22,7 @@ FRAME_VERSION = 1  # TERSE_FRAME_VERSION
 ZERO = {"minus": 1, "plus": 2}
 LEVELS = {"uniform": 0, "without-zero": 1, "logarithmic": 2}
 
-TAKES_ZERO, TAKES_HOLD, TAKES_RANDOM = 1 << 0, 1 << 1, 1 << 2
+TAKES_ZERO, TAKES_HOLD, TAKES_RANDOM, TAKES_UNSCALED = 1 << 0, 1 << 1, 1 << 2, 1 << 7
 
 MAX_RANKS = 1024  # TERSE_VOTE_MAX_RANKS
 
@@ -148,6 +148,7 @@ def declare(library: Any) -> None:
         "terse_codec_encode": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
         "terse_codec_encode_with_feedback": (ctypes.c_int, [table, pointer, size, pointer, pointer, size, options, sizes]),
         "terse_codec_decode_add": (ctypes.c_int, [table, pointer, size, pointer, size, options]),
+        "terse_codec_measure": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
         "terse_codecs_use_threads": (None, [ctypes.c_uint]),
         "terse_frame_bytes": (ctypes.c_int, [table, size, options, sizes, sizes]),
         "terse_frame_write": (ctypes.c_int, [table, pointer, size, pointer, size, size, options]),

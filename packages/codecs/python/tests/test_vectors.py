@@ -46,6 +46,18 @@ class GoldenVectors(unittest.TestCase):
                             sums = codec.decode_add(make(case["x"]), wire, case["scale"], **mask)
                             self.assertEqual(as_bytes(sums).hex(), array("f", case["sum"]).tobytes().hex())
 
+    def test_by_units_that_ranks_agreed_on_are_written_and_add_up(self):
+        with open(os.path.join(SOURCES, "fields/units.json"), encoding="utf-8") as file:
+            cases = json.load(file)["cases"]
+        self.assertGreater(len(cases), 100)
+        for case in cases:
+            for family, make in float_families().items():
+                with self.subTest(codec=case["codec"], case=case["name"], parameters=case["parameters"], family=family):
+                    codec, units = terse_codecs.codec(case["codec"], **case["parameters"]), make(case["units"])
+                    self.assertEqual(as_bytes(codec.encode(make(case["x"]), units=units, **case["call"])).hex(), case["wire"])
+                    decoded = codec.decode(bytes.fromhex(case["summed"]), len(case["x"]), units=units)
+                    self.assertEqual([value + 0.0 for value in decoded], [value + 0.0 for value in array("f", case["sum"])])
+
     def test_that_are_drawn_come_from_seed_and_step_alone(self):
         drawing = [(name, case) for name in terse_codecs.codec_names() for case in vectors()[name] if "seed" in case["call"]]
         if not drawing:
