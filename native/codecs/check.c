@@ -378,6 +378,17 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
         by_segments(&o, N), o.block = 7;
         REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
     }
+    if (codec->takes & TERSE_TAKES_FIELDS) {
+        // Fields of 8 bits hold the sum of so many ranks, and of no more.
+        const uint32_t bits = codec->takes & TERSE_TAKES_BITS ? 4 : 0, levels = bits ? 15 : 1;
+        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL, o.bits = bits, o.levels = TERSE_LEVELS_UNIFORM;
+        o.unscaled = codec->takes & TERSE_TAKES_UNSCALED ? 1 : 0, o.width = 8, o.ranks = 255 / levels;
+        size_t room = 0;
+        REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &room), "as many ranks as a field holds");
+        o.ranks++;
+        REFUSES(TERSE_CODEC_TOO_MANY_RANKS, terse_codec_encode(codec, wire, room, x, N, &o, NULL), "a rank too many for the field");
+        REFUSES(TERSE_CODEC_TOO_MANY_RANKS, terse_codec_decode_add(codec, x, N, wire, room, &o), "the sum of a rank too many");
+    }
     if (codec->takes & TERSE_TAKES_K) {
         o = good, o.k = 0;
         REFUSES(TERSE_CODEC_BAD_K, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "k of 0");
@@ -586,6 +597,15 @@ static void check_words(void (*words)(uint64_t, uint64_t, uint64_t, uint32_t[64]
     }
 }
 
+static void check_finding(void) {
+    const terse_codec *codec = NULL;
+    const terse_vote *vote = NULL;
+    expect(terse_codec_find(&codec, "sing", NULL) == TERSE_CODEC_UNKNOWN && !codec, "sing", "", 0, "a codec that there is not");
+    expect(terse_codec_find(&codec, "sign", "sse9") == TERSE_CODEC_NOT_HERE && !codec, "sign", "sse9", 0, "an implementation that there is not");
+    expect(terse_vote_find(&vote, "sse9") == TERSE_CODEC_NOT_HERE && !vote, "vote", "sse9", 0, "an implementation that there is not");
+    for (int status = -1; status < 100; status++) expect(strlen(terse_codec_sentence((terse_codec_status)status)) > 8, "status", "", (size_t)status, "a sentence");
+}
+
 static const char *only;  // the implementation that is asked for; NULL: all
 static int asked_for(const char *implementation) { return !only || !strcmp(only, implementation); }
 
@@ -593,6 +613,7 @@ int main(int count, char **arguments) {
     if (count == 2 && !strcmp(arguments[1], "--vectors")) return terse_check_vectors(stdin) != 0;
     only = count > 1 ? arguments[1] : NULL;
     list_lengths();
+    check_finding();
     const terse_codec *codec, *scalar_codec;
     for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
         if (!asked_for(codec->implementation)) continue;
