@@ -57,6 +57,7 @@ constexpr int patience_ms = 500;             // after so long without news, a wa
 constexpr auto patience = std::chrono::milliseconds(patience_ms);
 constexpr int rto_max_ms = 44, longest_ask_ms = 2000;  // TCP_RTO_MAX_MS, from Linux 6.15 on: the most between two times that the kernel asks
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
+constexpr uint32_t near_us = 10000;          // the round trip to a machine nearby is shorter
 constexpr size_t lazy_bytes = 128 << 10;    // a receive of as much is not woken for less
 
 class Descriptor {
@@ -133,8 +134,10 @@ Address numeric(const std::string& text) {
 }
 
 // Who paces, where the kernel is asked. Between ranks of one machine nobody should: memory is never congested, and what measures and
-// paces (bbr) would take up to half of the time. It must not begin, because the kernel never ends it: so it is chosen before there is
-// a connection, and the machine's own choice is put back for those that leave the machine.
+// paces (bbr) would take up to half of the time. Nor to a machine nearby: bbr believes in how fast a stream was while it had the way for
+// itself, and the streams of an all-to-all take turns on it, so that it sends too fast, loses much at once, and then waits. It must not
+// begin, because the kernel never ends it: so it is chosen before there is a connection, and the machine's own choice is put back for
+// those that go farther.
 using Control = std::array<char, 16>;
 constexpr Control unpaced = {"reno"};
 
@@ -151,6 +154,14 @@ void set_control(int fd, const Control& control) { setsockopt(fd, IPPROTO_TCP, T
 bool same_machine(Address a, Address b) {
     a.port() = b.port() = 0;
     return a.length() == b.length() && std::memcmp(&a.place, &b.place, a.length()) == 0;
+}
+
+// For a connection that has just been made to another machine: the machine's own choice, or none that paces.
+Control beyond_machine(int fd, const Control& own) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    const bool near = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rtt < near_us;
+    return near && std::strncmp(own.data(), "bbr", 3) == 0 ? unpaced : own;
 }
 
 bool same_secret(const uint8_t* a, const uint8_t* b) {  // in constant time
@@ -502,7 +513,7 @@ bool Tcp::connect(Clock::time_point deadline) {
                 keep_only(strangers() / 2);
             }
             if (!socket) break;
-            if (!same_machine(from, here_)) set_control(socket.get(), control_);
+            if (!same_machine(from, here_)) set_control(socket.get(), beyond_machine(socket.get(), control_));
             callers.emplace_back();
             callers.back().socket = std::move(socket);
             if (!turn(callers.back())) callers.pop_back();
@@ -531,7 +542,7 @@ void Tcp::call(Caller& caller) const {
     if (there.place.ss_family == AF_INET6 && here_.place.ss_family == AF_INET6)
         reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place).sin6_scope_id;
     Descriptor called(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (called && same_machine(there, from)) set_control(called.get(), unpaced);
+    if (called) set_control(called.get(), unpaced);
     if (!called || bind(called.get(), from.name(), from.length()) != 0) refuse(caller.peer, words(errno));
     if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(caller.peer, words(errno));
     caller.socket = std::move(called);
@@ -554,6 +565,7 @@ bool Tcp::greet(Caller& caller) const {
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
         if (error == ECONNRESET) return breaks(words(error));
         if (error != 0) refuse(caller.peer, words(error));
+        if (!same_machine(peers_[caller.peer], here_)) set_control(fd, beyond_machine(fd, control_));
         const uint32_t words_of_hello[3] = {hello_magic, static_cast<uint32_t>(rank), static_cast<uint32_t>(caller.lane)};
         uint8_t hello[hello_bytes];
         std::memcpy(hello, words_of_hello, 12);

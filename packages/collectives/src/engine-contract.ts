@@ -487,6 +487,44 @@ export function engineContract(
       });
     });
 
+    it("keeps what long operations in flight say to each other", async () => {
+      // The second begins before the tail of the first has come, unless it needs it.
+      const many = () => Array.from({ length: n }, () => new Uint8Array(100_000));
+      await everywhere(groups, async (group, rank) => {
+        const [out, there, back, own, more] = [many(), many(), many(), many(), many()];
+        for (const [r, part] of out.entries()) part.fill(1 + rank * n + r);
+        own[rank]!.fill(rank + 1);
+        const settled: number[] = [];
+        const calls = [
+          group.allToAll(out, there, { note: 5 }), // there[r] = 1 + r n + rank
+          group.allToAll(there, back, { note: rank }), // what the first brings goes back: back[r] = 1 + rank n + r
+          group.allGather(back), // back[r] = 1 + r n + r
+          group.allGather(own), // this one and the next need nothing of those before
+          group.allToAll(out, more, { note: 7 }),
+        ].map((call, k) =>
+          call.then((notes) => {
+            settled.push(k);
+            return notes;
+          }),
+        );
+        const notes = await Promise.all(calls);
+        expect(settled).toEqual([0, 1, 2, 3, 4]);
+        expect(notes.map((each) => each && [...each])).toEqual([
+          groups.map(() => 5),
+          groups.map((_, r) => r),
+          undefined,
+          undefined,
+          groups.map(() => 7),
+        ]);
+        for (let r = 0; r < n; r++) {
+          const got = [there, back, own, more].map((parts) => parts[r]!);
+          const want = [1 + r * n + rank, 1 + r * n + r, r + 1, 1 + r * n + rank];
+          for (const [k, part] of got.entries())
+            expect(Buffer.compare(part, new Uint8Array(part.length).fill(want[k]!))).toBe(0);
+        }
+      });
+    });
+
     it("touches only the view that it was given", async () => {
       for (const length of [3, 50_000]) {
         const buffers = groups.map(() => new Float32Array(length + 10).fill(-1));

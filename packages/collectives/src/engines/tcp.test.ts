@@ -146,14 +146,13 @@ describe("a peer of tcp that sends what no rank sends", () => {
   });
 });
 
+const own = readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim();
+const unlessItPaces = (control: string) => (control.startsWith("bbr") ? "reno" : control);
+
 describe("what the kernel does against congestion", () => {
   it.for([
     ["nothing that paces, between ranks of one machine", "127.0.0.1", "reno"],
-    [
-      "what the machine is set to, beyond it",
-      "127.0.0.2",
-      readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim(),
-    ],
+    ["what the machine is set to beyond it, or nothing that paces, nearby", "127.0.0.2", unlessItPaces(own)],
   ] as const)("is %s", async ([, address, control], context) => {
     const zero = open(0);
     const one = collectives().tcp(1, 2, address, 20, 20, undefined, 10);
