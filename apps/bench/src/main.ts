@@ -60,14 +60,22 @@ async function main(argv: readonly string[]): Promise<void> {
   for (const setting of settings) {
     const recorded = `${new Date().toISOString().slice(0, 16)}Z`;
     const lines: RecordedLine[] = [];
-    for await (const measurement of suites[suite]![setting]!()) {
-      const line = { bench: suite, setting, recorded, machine, ...measurement };
-      lines.push(line);
-      if (json === "-") process.stdout.write(written([line]));
-      else if (file !== undefined) writeSync(file, written([line]));
-      cases.add(measurement);
+    try {
+      for await (const measurement of suites[suite]![setting]!()) {
+        const line = { bench: suite, setting, recorded, machine, ...measurement };
+        lines.push(line);
+        if (json === "-") process.stdout.write(written([line]));
+        else if (file !== undefined) writeSync(file, written([line]));
+        cases.add(measurement);
+      }
+    } catch (error) {
+      // What cannot be measured here takes nothing from the others.
+      process.stderr.write(`error: ${suite}, ${setting}: ${(error as Error).message}\n`);
+      process.exitCode = 1;
+      continue;
+    } finally {
+      cases.end();
     }
-    cases.end();
     if (record) keep(suite, lines); // each as soon as it is there: a long run may be interrupted
   }
   if (file !== undefined) closeSync(file);

@@ -4,25 +4,22 @@ import { measureLink } from "@terse/exchange";
 import { serve } from "../hosts/serve.ts";
 import { exchanges, quiet } from "./exchanges.ts";
 
-/** From when this rank called it until it had the result: seconds of a clock that all processes of a machine share. */
-export type Run = readonly [begin: number, end: number];
-
 const group = await joinWorld();
-const now = () => Number(process.hrtime.bigint()) / 1e9;
 
 await serve({
   measure: () => measureLink(group),
 
-  async run({ name, n, times }: { name: string; n: number; times: number }): Promise<Run[]> {
+  /** Seconds of each. */
+  async run({ name, n, times }: { name: string; n: number; times: number }): Promise<number[]> {
     const exchange = exchanges.find((each) => each.name === name)!;
     const run = exchange.prepare(group, n);
-    const runs: Run[] = [];
+    const runs: number[] = [];
     for (let k = 0; k < times; k++) {
       await quiet();
       await group.barrier();
-      const begin = now();
+      const begin = performance.now();
       await run();
-      runs.push([begin, now()]);
+      runs.push((performance.now() - begin) / 1000);
     }
     await exchange.close?.(group);
     return runs;

@@ -4,33 +4,33 @@ import { engines, type World as Groups } from "../collectives/collectives.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import type { Exchange } from "./exchanges.ts";
 import { quiet, runsOf } from "./exchanges.ts";
-import type { Run } from "./host.ts";
 
 export interface World extends AsyncDisposable {
   /** What the link and the codecs cost, as the exchanges meet them. */
   measure(): Promise<Measured>;
-  /** Seconds from when all ranks have called it until the last one has the result, of several runs. */
+  /** Seconds from when a rank calls it, just after a barrier, until it has the result: the ranks' mean, of several runs. */
   run(exchange: Exchange, n: number): Promise<number[]>;
 }
 
-/** All ranks compute on this process's one thread, one after the other. */
+/** All ranks on this process's one thread. */
 export async function inOneProcess(engine: string, ranks: number, link: string): Promise<World> {
   const { groups, ...world }: Groups = await engines[engine]!(ranks, link);
   return {
-    async measure() {
-      const [{ link, codec }] = (await Promise.all(groups.map(measureLink))) as [Measured];
-      const slower = Object.entries(codec).map(([work, seconds]) => [work, ranks * seconds]);
-      return { link, codec: Object.fromEntries(slower) as Measured["codec"] };
-    },
+    measure: async () => (await Promise.all(groups.map(measureLink)))[0]!,
     async run(exchange, n) {
       const runs = groups.map((group) => exchange.prepare(group, n));
       const times: number[] = [];
       while (times.length < 2 || times.length < 1 + runsOf(times[1]!)) {
         await quiet();
         await Promise.all(groups.map((group) => group.barrier()));
-        const begin = performance.now();
-        await Promise.all(runs.map((run) => run()));
-        times.push((performance.now() - begin) / 1000);
+        const each = await Promise.all(
+          runs.map(async (run) => {
+            const begin = performance.now();
+            await run();
+            return (performance.now() - begin) / 1000;
+          }),
+        );
+        times.push(mean(each));
       }
       await Promise.all(groups.map((group) => exchange.close?.(group)));
       return times.slice(1);
@@ -43,8 +43,8 @@ export async function inOneProcess(engine: string, ranks: number, link: string):
 export async function onHosts(ranks: number, rate: string): Promise<World & { readonly emulated: boolean }> {
   const hosts = await Hosts.open({ hosts: ranks, rate, program: new URL("./host.ts", import.meta.url) });
   const times = async (name: string, n: number, times: number) => {
-    const runs = await hosts.ask<Run[]>({ do: "run", name, n, times });
-    return runs[0]!.map((_, k) => Math.max(...runs.map((of) => of[k]![1])) - Math.max(...runs.map((of) => of[k]![0])));
+    const runs = await hosts.ask<number[]>({ do: "run", name, n, times });
+    return runs[0]!.map((_, k) => mean(runs.map((of) => of[k]!)));
   };
   return {
     emulated: hosts.links === "emulated",
@@ -59,3 +59,5 @@ export async function onHosts(ranks: number, rate: string): Promise<World & { re
     },
   };
 }
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,5 +1,5 @@
 /**
- * α and β of the network that a group of ranks really has, in about a second, and how fast this machine counts votes.
+ * α and β of the network that a group of ranks really has, in a second or two, and how fast this machine counts votes.
  *
  * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
  * bit, and whatever they choose by them is the same everywhere.
@@ -26,7 +26,7 @@ export interface LinkCost {
   readonly burst: number;
 }
 
-/** What computing costs. Seconds, on the slowest rank. */
+/** What computing costs. Seconds until the slowest rank has done it, while all of them do. */
 export interface CodecCost {
   /** A float to a sign, and back. */
   readonly encode: number;
@@ -52,7 +52,7 @@ const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then
 const rounds = 7;
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
-/** All ranks call it at the same point; takes about a second, and on links below 1 Mbit/s a few transfers of 16 KiB. */
+/** All ranks call it at the same point; takes a second or two, and on links below 1 Mbit/s a few transfers of 16 KiB. */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
@@ -65,7 +65,9 @@ export async function measureLink(group: Group): Promise<Measured> {
   const perOperation = Math.min(before.perOperation, after.perOperation);
   const alone = first - (group.size - 2) * perMessage;
   // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
-  const shaped = alone - alpha < (firstBytes * beta) / 2 && atOnce * beta > leastBurstSeconds;
+  // More than that let through at once shows in longer ones.
+  const firstIsFree = alone - alpha < (firstBytes * beta) / 2;
+  const shaped = (firstIsFree || atOnce > 1.5 * firstBytes) && atOnce * beta > leastBurstSeconds;
   const alphaLong = Math.max(alpha, alone - (shaped ? 0 : firstBytes * beta));
   const burst = shaped ? atOnce : 0;
   return { link: { alpha, alphaLong, perMessage, perOperation, beta, burst }, codec };
@@ -97,9 +99,9 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
     const plain = await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming)));
     times.push([barriers / hops, plain, await afterQuiet(ballot)]);
   }
-  // Every rank waits for all; who began last has waited for nobody, and has what it really took.
+  // Ranks do not begin together: the first one's time has its waiting in it, the last one's has not heard of the others' ends.
   const all = Float64Array.from(times.flat());
-  await group.allReduce(all, "min");
+  await group.allReduce(all, "mean");
   const usual = (values: number[]) => values.sort((a, b) => a - b)[rounds >> 1]!;
   const [alpha, together, vote] = [0, 1, 2].map((kind) => usual([...all].filter((_, k) => k % 3 === kind)) / 2);
   const perOperation = Math.max(0, vote! - together!); // a small vote is two collectives
@@ -153,7 +155,7 @@ const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, m
 
 /** Of the codecs: local work, but agreed on all the same. */
 async function measureCodec(group: Group): Promise<CodecCost> {
-  const n = 2 ** 20; // of packed votes
+  const n = 2 ** 22; // of packed votes
   const many = 2 ** 22; // floats: longer than what a core keeps to itself, as a model is
   const floats = new Float32Array(many).fill(1);
   const signs = new Uint8Array(many / 8);
@@ -173,21 +175,29 @@ async function measureCodec(group: Group): Promise<CodecCost> {
     encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
   };
+  const elsewhere = new Float64Array(2 ** 22); // 32 MiB
   /**
-   * What it usually takes while all ranks do it, who may be in each other's way, and in memory that no cache holds any more: an exchange
-   * comes after other work, and a wait.
+   * Until all ranks have done it, all at once: where they share cores they wait for each other. In memory that no cache holds any more,
+   * because an exchange comes after other work.
    */
+  const together = async (work: () => void) => {
+    const times: number[] = [];
+    while (times.length < 3) {
+      elsewhere.fill(times.length);
+      await group.barrier();
+      times.push(
+        await seconds(() => {
+          work();
+          return group.barrier();
+        }),
+      );
+    }
+    return times.sort((a, b) => a - b)[1]!;
+  };
+  const barrier = await together(() => {});
   const usual = async ({ of, work }: { of: number; work: () => void }) => {
     for (let k = 0; k < 3; k++) work(); // until it is warm: loops in JavaScript become several times as fast
-    const times: number[] = [];
-    while (times.length < 5) {
-      await quiet(5);
-      await group.barrier();
-      const begin = performance.now();
-      work();
-      times.push((performance.now() - begin) / 1000);
-    }
-    return of === 0 ? 0 : times.sort((a, b) => a - b)[2]! / of;
+    return of === 0 ? 0 : Math.max(0, (await together(work)) - barrier) / of;
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
   const times: number[] = [];
