@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { withLock } from "./lock.ts";
 
 const root = realpathSync(join(import.meta.dirname, ".."));
 const packages = ["native/loader", "native/optimizers", "native/collectives", "native/tensor"];
@@ -37,10 +38,17 @@ describe.skipIf(missing.length > 0)(`native packages as published${why}, install
     throw new Error(`${command} ${args.join(" ")}: ${error?.message ?? ""}\n${stdout}${stderr}`);
   };
 
-  beforeAll(() => {
-    const turbo = ["run", "build", ...packages.map((folder) => `--filter=./${folder}`), "--output-logs=errors-only"];
-    run(join(root, "node_modules/.bin/turbo"), turbo, root);
-    for (const folder of packages) run("pnpm", ["pack", "--pack-destination", scratch], join(root, folder));
+  beforeAll(async () => {
+    // One at a time: a build empties dist, and another test may be packing it.
+    await withLock(
+      join(root, "node_modules/.dist.lock"),
+      () => {},
+      async () => {
+        const filters = packages.map((folder) => `--filter=./${folder}`);
+        run(join(root, "node_modules/.bin/turbo"), ["run", "build", ...filters, "--output-logs=errors-only"], root);
+        for (const folder of packages) run("pnpm", ["pack", "--pack-destination", scratch], join(root, folder));
+      },
+    );
     const headers = realpathSync(join(root, "native/optimizers/node_modules/node-addon-api"));
     run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch, headers], scratch);
     mkdirSync(user);

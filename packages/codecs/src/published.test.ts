@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NativeMissingError, codecs as nativeCodecs } from "@terse/native-codecs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { withLock } from "../../../tools/lock.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const packages = ["packages/codecs", "native/codecs", "native/loader"];
@@ -59,13 +60,17 @@ describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing
     return { implementation: lines.at(-2)!, output: `${lines.slice(0, -2).join("\n")}\n`, warnings };
   }
 
-  beforeAll(() => {
-    run(
-      join(root, "node_modules/.bin/turbo"),
-      ["run", "build", "--filter=@terse/codecs", "--output-logs=errors-only"],
-      root,
+  beforeAll(async () => {
+    // One at a time: a build empties dist, and another test may be packing it.
+    await withLock(
+      join(root, "node_modules/.dist.lock"),
+      () => {},
+      async () => {
+        const turbo = ["run", "build", "--filter=@terse/codecs", "--output-logs=errors-only"];
+        run(join(root, "node_modules/.bin/turbo"), turbo, root);
+        for (const folder of packages) run("pnpm", ["pack", "--pack-destination", scratch], join(root, folder));
+      },
     );
-    for (const folder of packages) run("pnpm", ["pack", "--pack-destination", scratch], join(root, folder));
     // The one dependency from elsewhere: headers, which only a build reads.
     const headers = realpathSync(join(root, "native/codecs/node_modules/node-addon-api"));
     run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch, headers], scratch);
