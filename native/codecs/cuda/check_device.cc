@@ -74,7 +74,8 @@ void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse
     if (failed(cudaMalloc(&b.workspace, room ? room : 8), "workspace")) return;
     const std::string title = std::string(name) + " cuda" + how;
     b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
-    b.report((title + " decode_add").c_str(), (double)(8 * N + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
+    const size_t sums = o.k && !o.block ? o.k : N;  // top-k adds to k of them
+    b.report((title + " decode_add").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
     cudaFree(b.workspace);
 }
 
@@ -104,6 +105,12 @@ int bench_all() {
     bench_codec(b, "qsgd", " 4 bits, blocks of 512", [](terse_codec_options &o) { o.bits = 4, o.block = 512; });
     bench_codec(b, "int8", "", [](terse_codec_options &) {});
     bench_codec(b, "terngrad", "", [](terse_codec_options &) {});
+
+    bench_codec(b, "top-k", " 1 of 1000", [](terse_codec_options &o) { o.k = N / 1000; });
+    bench_codec(b, "top-k", " 1 of 100", [](terse_codec_options &o) { o.k = N / 100; });
+    bench_codec(b, "dct-top-k", " chunks of 64, k = 8", [](terse_codec_options &o) { o.block = 64, o.k = 8; });
+    bench_codec(b, "dct-top-k", " chunks of 1024, k = 32", [](terse_codec_options &o) { o.block = 1024, o.k = 32; });
+    bench_codec(b, "dct-top-k", " squares of 64, k = 32", [](terse_codec_options &o) { o.block = 64, o.k = 32, o.dimensions = 2; });
 
     const uint8_t *votes[8];
     for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);

@@ -1,25 +1,29 @@
 #include "feedback.cuh"
 
-// A warp's unit: 8 loads of 16 bytes a lane are on their way at once, of two arrays 4 and 4.
-constexpr unsigned LOOKED_AT = 8 * 4 * WARP, ADDED = 4 * 4 * WARP;
+constexpr unsigned ADDED = 4 * 4 * WARP;  // floats of a warp's unit: 8 loads of 16 bytes a lane are on their way at once, 4 of each array
 
 template <bool ALIGNED>
-__global__ void __launch_bounds__(256, 4) find_not_finite(const float *x, size_t n, uint64_t *bad) {
+__global__ void __launch_bounds__(256, 4) find_not_finite(const float *error, const float *x, size_t n, uint64_t *bad, uint64_t *bad_sum) {
     const unsigned lane = lane_of_warp();
-    for (size_t base = first_warp() * LOOKED_AT; base < n; base += all_warps() * LOOKED_AT) {
-        const size_t end = base + LOOKED_AT < n ? base + LOOKED_AT : n;
-        unsigned most = 0;
-        if (ALIGNED && base + LOOKED_AT <= n) {
-            uint4 v[8];
+    for (size_t base = first_warp() * ADDED; base < n; base += all_warps() * ADDED) {
+        const size_t end = base + ADDED < n ? base + ADDED : n;
+        unsigned most = 0, most_sum = 0;
+        const auto look = [&](float added, float to) { most = larger(most, magnitude_bits(added)), most_sum = larger(most_sum, magnitude_bits(to + added)); };
+        if (ALIGNED && base + ADDED <= n) {
+            float4 e[4], v[4];
 #pragma unroll
-            for (unsigned t = 0; t < 8; t++) v[t] = ((const uint4 *)(x + base))[t * WARP + lane];
+            for (unsigned t = 0; t < 4; t++) e[t] = ((const float4 *)(error + base))[t * WARP + lane], v[t] = ((const float4 *)(x + base))[t * WARP + lane];
 #pragma unroll
-            for (unsigned t = 0; t < 8; t++)
-                for (const unsigned bits : {v[t].x, v[t].y, v[t].z, v[t].w}) most = larger(most, bits & 0x7fffffffu);
+            for (unsigned t = 0; t < 4; t++) look(v[t].x, e[t].x), look(v[t].y, e[t].y), look(v[t].z, e[t].z), look(v[t].w, e[t].w);
         } else {
-            for (size_t i = base + lane; i < end; i += WARP) most = larger(most, magnitude_bits(x[i]));
+            for (size_t i = base + lane; i < end; i += WARP) look(x[i], error[i]);
         }
         if (most >= INFINITE) refuse_first(bad, x, base, end);
+        for (size_t i = base; most_sum >= INFINITE && i < end; i++)
+            if (magnitude_bits(error[i] + x[i]) >= INFINITE) {
+                refuse(bad_sum, i);
+                break;
+            }
     }
 }
 
@@ -52,13 +56,15 @@ __global__ void __launch_bounds__(256, 4) take_x_away(float *error, const float 
     if (*bad == TERSE_CODEC_CUDA_GOOD && *refused != TERSE_CODEC_CUDA_GOOD) change_error<false, ALIGNED>(error, x, n);
 }
 
-terse_codec_status add_to_error(float *error, const float *x, size_t n, uint64_t *bad, void *stream) {
+terse_codec_status add_to_error(float *error, const float *x, size_t n, uint64_t *bad, uint64_t *bad_sum, void *stream) {
     const bool aligned = multiples_of(16, error, x);
-    const terse_codec_status status = launch(multiples_of(16, x) ? find_not_finite<true> : find_not_finite<false>, divided_up(n, 8 * LOOKED_AT), 256, stream, x, n, bad);
-    return status != TERSE_CODEC_OK ? status : launch(aligned ? add_x<true> : add_x<false>, divided_up(n, 8 * ADDED), 256, stream, error, x, n, bad);
+    const size_t blocks = divided_up(n, 8 * ADDED);
+    terse_codec_status status = launch(aligned ? find_not_finite<true> : find_not_finite<false>, blocks, 256, stream, error, x, n, bad, bad_sum);
+    if (status == TERSE_CODEC_OK) status = launch(refuse_too, 1, WARP, stream, bad, bad_sum);
+    return status != TERSE_CODEC_OK ? status : launch(aligned ? add_x<true> : add_x<false>, blocks, 256, stream, error, x, n, bad);
 }
 
-// What x was refused for comes first: the error was encoded without it. Few blocks, for nearly always there is nothing to do.
+// Where something was bad before, the error was encoded without x. Few blocks, for nearly always there is nothing to do.
 terse_codec_status settle_error(float *error, const float *x, size_t n, uint64_t *bad, const uint64_t *refused, void *stream) {
     constexpr size_t MOST = 1024;
     const size_t blocks = divided_up(n, 8 * ADDED);

@@ -1,6 +1,6 @@
 // What error feedback does around an encode and a decode_add, for every codec. x (n), error (n).
 //
-//   find     *bad = the first x that is not finite: nothing may be added then
+//   find     *bad = the first x that is not finite, else the first error + x: the error then stays as it is
 //   add      error += x
 //   (encode the error, and write what it refuses to *refused)
 //   settle   where it refused: error -= x, *bad = *refused
@@ -9,7 +9,7 @@
 #define TERSE_FEEDBACK_CUH
 #include "launch.cuh"
 
-terse_codec_status add_to_error(float *error, const float *x, size_t n, uint64_t *bad, void *stream);
+terse_codec_status add_to_error(float *error, const float *x, size_t n, uint64_t *bad, uint64_t *bad_sum, void *stream);
 terse_codec_status settle_error(float *error, const float *x, size_t n, uint64_t *bad, const uint64_t *refused, void *stream);
 
 #endif

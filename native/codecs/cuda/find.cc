@@ -16,7 +16,8 @@
     X(qsgd)          \
     X(int8)          \
     X(terngrad)      \
-    X(top_k)
+    X(top_k)         \
+    X(dct_top_k)
 
 #define DECLARE(codec) extern const terse_codec_cuda terse_##codec##_cuda;
 #define AT(codec) if (i-- == 0) return &terse_##codec##_cuda;
@@ -112,7 +113,8 @@ terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda 
     back.scale = -1.0f;
     status = nothing_is_bad(bad, stream);
     if (status == TERSE_CODEC_OK) status = nothing_is_bad(refused, stream);
-    if (status == TERSE_CODEC_OK) status = add_to_error(error, x, n, bad, stream);
+    if (status == TERSE_CODEC_OK) status = add_to_error(error, x, n, bad, refused, stream);
+    if (status == TERSE_CODEC_OK) status = nothing_is_bad(refused, stream);
     if (status == TERSE_CODEC_OK) status = codec->encode(wire, error, n, o, workspace, refused, stream);
     if (status == TERSE_CODEC_OK) status = settle_error(error, x, n, bad, refused, stream);
     return status == TERSE_CODEC_OK ? codec->decode_add(error, wire, n, &back, workspace, bad, stream) : status;

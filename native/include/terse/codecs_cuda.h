@@ -64,9 +64,9 @@ TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *cod
                                                      size_t n, const terse_codec_options *options, void *workspace,
                                                      size_t workspace_bytes, uint64_t *bad, void *stream);
 
-// Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as encode has it; where it names an element, x[*bad]
-// is not finite and error is as it was, or x[*bad] + error[*bad] was refused, and error is as it was but for rounding: x was added to
-// it and taken away again.
+// Error feedback: error += x, wire = encode(error), error -= decode(wire). *bad as encode has it; where it names an element, error is
+// as it was, but for rounding where error[*bad] + x[*bad] is finite and was refused: x was added and taken away again. What is not
+// finite is named first, and of that what is in x.
 TERSE_API terse_codec_status terse_codec_cuda_encode_with_feedback(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes,
                                                                    const float *x, float *error, size_t n, const terse_codec_options *options,
                                                                    void *workspace, size_t workspace_bytes, uint64_t *bad, void *stream);
