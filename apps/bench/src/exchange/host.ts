@@ -60,8 +60,14 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
       const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
       clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
-    using elected = (await scheme.vote(clock.group, u, { outcome: "plus" })) as Bits;
-    clock.decode(() => applySigns(x, elected.signs, { keep: 0, scale: 1 }));
+    // And decoded as it comes, while the rest is on its way.
+    using _ = (await scheme.vote(clock.group, u, {
+      outcome: "plus",
+      arrived(result, from, to) {
+        const signs = (result as Bits).signs.subarray(from / 8, Math.ceil(to / 8));
+        clock.decode(() => applySigns(x.subarray(from, to), signs, { keep: 0, scale: 1 }));
+      },
+    })) as Bits;
     return clock.phases;
   },
 };

@@ -8,7 +8,7 @@
  * Two ranks give each other all their signs, and both count all of them: as many bytes, and nothing has to come back.
  *
  * Long vectors go in chunks, so that the four things that take time run side by side: while chunk k is on the wire, chunk k + 1 is
- * encoded, and chunk k − 1 is counted and on its way back.
+ * encoded, and chunk k − 1 is counted and on its way back; what has come back can be used (`arrived`).
  *
  * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
  * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two chunks about its words, 8 (P − 1) w bytes each (P w
@@ -24,7 +24,7 @@ import { decide, planesOf } from "./outcome.ts";
 import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface AllToAllOptions {
-  /** Elements of a chunk, in whole words of 64; by default an eighth of the vector, and at least 1 Mi (128 KiB of signs). */
+  /** Elements of a chunk, in whole words of 64; by default a sixteenth of the vector, and at least 1 Mi (128 KiB of signs). */
   readonly chunk?: number;
 }
 
@@ -37,7 +37,7 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
   return voteScheme({
     name: "all-to-all",
 
-    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+    async carry(group, planes, { outcome, gather, scratch, sent, arrived, note }) {
       const [u] = planes;
       const { rank, size } = group;
       const returns = size > 2; // of two, both count everything
@@ -54,9 +54,9 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
         const own = chunks[0]![rank]!;
         const ballots = new Ballots(own, mine, group, planes.length, scratch);
         const outgoing = ballots.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
-        const arrived = group.allToAll(outgoing, ballots.incoming, { note: note() });
-        arrived.catch(() => {}); // whoever gets to it tells
-        return { chunks, mine, ballots, arrived };
+        const votes = group.allToAll(outgoing, ballots.incoming, { note: note() });
+        votes.catch(() => {}); // whoever gets to it tells
+        return { chunks, mine, ballots, votes, end: from + n };
       };
 
       const chunks = chunksOf(u!.length, chunk);
@@ -64,20 +64,24 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
       let next: ReturnType<typeof leave> | undefined = leave(chunks[0]!);
       try {
         for (let k = 0; k < chunks.length; k++) {
-          const { chunks: pieces, mine, ballots, arrived } = next!;
+          const { chunks: pieces, mine, ballots, votes, end } = next!;
           using _ = ballots;
           next = k + 1 < chunks.length ? leave(chunks[k + 1]!) : undefined;
           if (k + 2 >= chunks.length && (gather !== group || !returns)) sent(); // the last chunk has left
 
-          checkNotes(await arrived);
+          checkNotes(await votes);
           const here = pieces.map((of) => signsOf(of[rank]!, mine));
           decide(outcome, here, ballots.votes, mine);
-          if (returns) gathers.push(...pieces.map((of) => gather.allGather(of)));
+          const back = returns ? pieces.map((of) => gather.allGather(of)) : [];
+          gathers.push(
+            ...back,
+            Promise.all(back).then(() => arrived(end)),
+          );
           for (const gathered of gathers) gathered.catch(() => {});
         }
         await Promise.all(gathers);
       } finally {
-        await Promise.allSettled([...gathers, next?.arrived]); // until then the memory is not ours
+        await Promise.allSettled([...gathers, next?.votes]); // until then the memory is not ours
         next?.ballots[Symbol.dispose]();
       }
     },
@@ -103,7 +107,7 @@ export interface Chunk {
 }
 
 const leastChunk = 2 ** 20;
-const mostChunks = 8;
+const mostChunks = 16;
 
 /** One chunk at least, though it may be empty: the ranks still hear each other. */
 export function chunksOf(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {

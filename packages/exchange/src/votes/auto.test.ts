@@ -26,7 +26,7 @@ describe("auto", () => {
   });
 
   it("takes another one where each message costs, until the bytes cost more", () => {
-    // 16 ranks, 10 ms a message. All-to-all goes in 8 chunks, each there and back: 240 messages, 2.4 s. Counts take 15 empty messages
+    // 16 ranks, 10 ms a message. All-to-all goes in 16 chunks, each there and back: 480 messages, 4.8 s. Counts take 15 empty messages
     // and one round the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB, 32 s, against 0.5 GB.
     const of = auto({ measured: network(1e-3, 8e-9, 1e-2) });
     expect([2 ** 26, 2 ** 31].map((n) => of.choice(n, 16).scheme)).toEqual(["count", "all-to-all"]);

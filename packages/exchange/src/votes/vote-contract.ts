@@ -114,6 +114,28 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
         });
       });
 
+      it("says of every element once, in order, that its outcome has come, and it has", async () => {
+        await onRanks(ranks, scheme, async (group) => {
+          for (const outcome of scheme.outcomes) {
+            for (const n of [0, 1000]) {
+              const early: number[][] = [];
+              let next = 0;
+              const result = await scheme.vote(group, packed(group.rank, n), {
+                outcome,
+                arrived(part, from, to) {
+                  expect(from).toBe(next);
+                  expect(from % 64).toBe(0);
+                  next = to;
+                  early.push([...unpacked(part, n).slice(from, to)]);
+                },
+              });
+              expect(next).toBe(n);
+              expect(early.flat()).toEqual([...unpacked(result, n)]);
+            }
+          }
+        });
+      });
+
       it.each(["a second group", "the same group"])(
         "keeps apart what several steps under way ask for, the outcome going over %s",
         async (over) => {

@@ -14,6 +14,11 @@ export interface VoteOptions {
   readonly gather?: Group;
   /** Called when nothing more will be asked of the first group. */
   readonly sent?: () => void;
+  /**
+   * Called for elements from … to − 1 of the result when they have come, in order and in whole words, so that they can be used while the
+   * others are on their way; by the end, for all. What comes later may still be refused: the vote then rejects.
+   */
+  readonly arrived?: (result: Result, from: number, to: number) => void;
 }
 
 export interface VoteScheme {
@@ -46,6 +51,8 @@ export interface CarryContext {
   readonly gather: Group;
   readonly scratch: Scratch;
   readonly sent: () => void;
+  /** The first `end` elements of the outcome have come. */
+  readonly arrived: (end: number) => void;
   /** This rank's note, as far as it is known by now: u may be encoded in pieces. */
   readonly note: () => number;
 }
@@ -64,20 +71,37 @@ export function voteScheme({ name, outcomes = everything, carry, cost, beside = 
     name,
     outcomes,
 
-    async vote(group, u, { outcome, note = 0, gather = group, sent = () => {} }) {
+    async vote(group, u, { outcome, note = 0, gather = group, sent = () => {}, arrived = () => {} }) {
       check(outcome);
+      let told = 0;
+      const tell = (result: Result, end: number) => {
+        const from = told;
+        told = Math.max(from, end);
+        if (end > from) arrived(result, from, end);
+      };
       const noted = () => note || (u.firstNonFinite === undefined ? 0 : noteOf("the gradient is not finite"));
       if (group.size === 1) {
         u.fill();
         checkNotes([noted()]);
-        return resultOf(outcome, [u], 1);
+        const result = resultOf(outcome, [u], 1);
+        tell(result, u.length);
+        return result;
       }
       const scratch = scratchOf(group);
       const more = Array.from({ length: planesOf(outcome, group.size) - 1 }, () => new Bits(u.length, scratch));
       try {
         const planes = [u, ...more];
-        await carry(group, planes, { outcome, gather, scratch, sent, note: noted });
-        return resultOf(outcome, planes, group.size);
+        const result = resultOf(outcome, planes, group.size);
+        await carry(group, planes, {
+          outcome,
+          gather,
+          scratch,
+          sent,
+          arrived: (end) => tell(result, end),
+          note: noted,
+        });
+        tell(result, u.length);
+        return result;
       } catch (error) {
         for (const plane of more) plane[Symbol.dispose]();
         throw error;
