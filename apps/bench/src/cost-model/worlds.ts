@@ -8,7 +8,7 @@ import { quiet, runsOf } from "./exchanges.ts";
 export interface World extends AsyncDisposable {
   /** What the link and the codecs cost, as the exchanges meet them. */
   measure(): Promise<Measured>;
-  /** Seconds from when a rank calls it, just after a barrier, until it has the result: the ranks' mean, of several runs. */
+  /** Seconds from when a rank calls it, just after a barrier, until it has the result: the slowest rank's, of several runs. */
   run(exchange: Exchange, n: number): Promise<number[]>;
 }
 
@@ -30,7 +30,7 @@ export async function inOneProcess(engine: string, ranks: number, link: string):
             return (performance.now() - begin) / 1000;
           }),
         );
-        times.push(mean(each));
+        times.push(Math.max(...each));
       }
       await Promise.all(groups.map((group) => exchange.close?.(group)));
       return times.slice(1);
@@ -44,7 +44,7 @@ export async function onHosts(ranks: number, rate: string): Promise<World & { re
   const hosts = await Hosts.open({ hosts: ranks, rate, program: new URL("./host.ts", import.meta.url) });
   const times = async (name: string, n: number, times: number) => {
     const runs = await hosts.ask<number[]>({ do: "run", name, n, times });
-    return runs[0]!.map((_, k) => mean(runs.map((of) => of[k]!)));
+    return runs[0]!.map((_, k) => Math.max(...runs.map((of) => of[k]!)));
   };
   return {
     emulated: hosts.links === "emulated",
@@ -59,5 +59,3 @@ export async function onHosts(ranks: number, rate: string): Promise<World & { re
     },
   };
 }
-
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -56,13 +56,12 @@ const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is c
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
-  // Before and after the long ones, because what disturbs one of them is over by the other.
+  // Before and after the long ones, so that what changes meanwhile meets both.
   const before = await shortMessages(group, 30);
   const { first, beta, atOnce } = await longMessages(group);
   const after = await shortMessages(group, 0);
-  const alpha = Math.min(before.alpha, after.alpha);
-  const perMessage = Math.min(before.perMessage, after.perMessage);
-  const perOperation = Math.min(before.perOperation, after.perOperation);
+  const both = (what: keyof ShortMessages) => (before[what] + after[what]) / 2;
+  const [alpha, perMessage, perOperation] = [both("alpha"), both("perMessage"), both("perOperation")];
   const alone = first - (group.size - 2) * perMessage;
   // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
   // More than that let through at once shows in longer ones.
@@ -99,15 +98,19 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
     const plain = await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming)));
     times.push([barriers / hops, plain, await afterQuiet(ballot)]);
   }
-  // Ranks do not begin together: the first one's time has its waiting in it, the last one's has not heard of the others' ends.
-  const all = Float64Array.from(times.flat());
-  await group.allReduce(all, "mean");
   const usual = (values: number[]) => values.sort((a, b) => a - b)[rounds >> 1]!;
-  const [alpha, together, vote] = [0, 1, 2].map((kind) => usual([...all].filter((_, k) => k % 3 === kind)) / 2);
-  const perOperation = Math.max(0, vote! - together!); // a small vote is two collectives
-  // Two ranks have one message each either way, and exchanges are made of all-to-alls.
-  if (group.size === 2) return { alpha: together!, perMessage: 0, perOperation };
-  return { alpha: alpha!, perMessage: Math.max(0, together! - alpha!) / (group.size - 2), perOperation };
+  const [alpha, together, vote] = await agree(
+    group,
+    [0, 1, 2].map((kind) => usual(times.map((each) => each[kind]!))),
+  );
+  const each = together! / 2;
+  // Two ranks have one message each either way, exchanges are made of all-to-alls, and a vote is one of them; else it is two collectives.
+  if (group.size === 2) return { alpha: each, perMessage: 0, perOperation: Math.max(0, vote! - each) };
+  return {
+    alpha: alpha! / 2,
+    perMessage: Math.max(0, each - alpha! / 2) / (group.size - 2),
+    perOperation: Math.max(0, vote! / 2 - each),
+  };
 }
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */

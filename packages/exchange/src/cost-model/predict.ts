@@ -1,6 +1,6 @@
 /**
- * How long an exchange takes on a network and a machine that were measured (`measure-link.ts`), from a rank's call, just after a barrier, until
- * it has the result. Same counts of bytes as the schemes' closed forms; here also what waits for what.
+ * How long an exchange takes on a network and a machine that were measured (`measure-link.ts`), on its slowest rank: from
+ * its call, just after a barrier, until it has the result. Same counts of bytes as the schemes' closed forms; here also what waits for what.
  *
  *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
  *   α, β, o, h: a message, a byte, one more message, what a scheme does around a collective
