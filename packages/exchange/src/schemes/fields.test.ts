@@ -98,7 +98,8 @@ describe("the sum of fields", () => {
     for (const codec of [l1({ bits: 3 }), int8({ block: 4096 })]) {
       const sum = await summed(5, 100_003, codec);
       const sizes = codec.name === "int8" ? blocks(100_003, 4096) : [100_003];
-      expect(sum).toEqual(oracle(5, sizes, codec.name === "int8" ? 8 : 3, codec.name === "int8" ? "largest" : "mean"));
+      const exact = oracle(5, sizes, codec.name === "int8" ? 8 : 3, codec.name === "int8" ? "largest" : "mean");
+      expect(sum.findIndex((v, i) => v !== exact[i])).toBe(-1);
     }
   });
 
