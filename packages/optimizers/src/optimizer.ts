@@ -36,7 +36,7 @@ export interface OptimizerOptions {
    */
   overlap?: "auto" | "on" | "off";
   /**
-   * Least elements of a bucket; by default an eighth of the model, and at least 256 Ki. "auto": that to begin with, and after a few steps
+   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki. "auto": that to begin with, and after a few steps
    * what leaves the least to wait for, by how long backward took and what the network costs (`bucketing` says it). What votes decide does
    * not depend on it; means of three ranks and more are added in another order, which shows in their last bits.
    */
@@ -55,7 +55,7 @@ export class OverlapError extends Error {
 }
 
 const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which even a fast link takes longer for than for its latency
-const mostBuckets = 8;
+const mostBuckets = 16; // small enough that what a bucket is encoded from is still in the cache
 
 /** What one step cost and saw, on this rank. */
 export interface StepReport {
