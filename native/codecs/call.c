@@ -144,10 +144,17 @@ static void decode_part(void *context, size_t begin, size_t end) {
     if (status != TERSE_CODEC_OK) atomic_store(&d->status, status);
 }
 
+static void check_part_of_wire(void *context, size_t begin, size_t end) {
+    decoding *d = context;
+    if (!d->codec->is_good(d->wire, d->n, d->options, begin, end)) atomic_store(&d->status, TERSE_CODEC_BAD_WIRE);
+}
+
 static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
-    // Codecs that refuse wires are given everything at once, so that a refusal adds nothing.
-    if (codec->whole || codec->decodes_whole) return codec->decode_add(sum, wire, n, o, 0, n);
+    if (codec->whole) return codec->decode_add(sum, wire, n, o, 0, n);
     decoding d = {codec, sum, wire, n, o, TERSE_CODEC_OK};
+    // All of the wire is looked at before anything is added: a refusal adds nothing.
+    if (codec->is_good) terse_parallel(n, CUT, check_part_of_wire, &d);
+    if (atomic_load(&d.status) != TERSE_CODEC_OK) return TERSE_CODEC_BAD_WIRE;
     terse_parallel(n, CUT, decode_part, &d);
     return (terse_codec_status)atomic_load(&d.status);
 }

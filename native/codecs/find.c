@@ -77,6 +77,7 @@ static int has_f16c(void) {
     ON_X86(X, terngrad, avx2, HAS_AVX2)        \
     ON_ARM(X, terngrad, neon, 1)               \
     X(terngrad, scalar, 1)                     \
+    ON_X86(X, top_k, avx512, HAS_AVX512)       \
     ON_X86(X, top_k, avx2, HAS_AVX2)           \
     ON_ARM(X, top_k, neon, 1)                  \
     X(top_k, scalar, 1)

@@ -125,7 +125,6 @@ typedef struct terse_codec {
     const char *implementation;  // "scalar", "avx2", ...
     uint32_t takes;              // TERSE_TAKES_...
     uint32_t whole;              // 1: cannot be cut
-    uint32_t decodes_whole;      // 1: decode_add cannot, because it refuses wires by what it finds in its own range
     // What the general checks cannot know about the options. NULL: nothing.
     terse_codec_status (*check)(size_t n, const terse_codec_options *options);
     size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
@@ -134,6 +133,9 @@ typedef struct terse_codec {
     size_t (*prepare)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
     // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire undefined.
     size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);
+    // Before decode_add, where some wires are refused by what lies in a range: is it such that decode_add can read it? NULL: decode_add
+    // sees that for itself, or there is nothing to see.
+    int (*is_good)(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
     // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may come: those that no encoder
     // writes are TERSE_CODEC_BAD_WIRE if they would lead out of sum or give NaN or an infinity, and nothing is added then.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);

@@ -182,18 +182,18 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
 function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
   const cores = availableParallelism();
   if (cores === 1) return;
-  for (const name of ["sign", "ternary", "bf16"]) {
-    const codec = codecNamed(name);
-    const kernel = codec.kernels()[0]!;
-    const rows = Array.from({ length: rounds }, () => {
+  for (const { name, how, parameters = () => ({}), sparse } of configurations) {
+    if (sparse) continue; // chosen and added by one thread
+    const kernel = codecNamed(name, parameters(n)).kernels()[0]!;
+    const rows = Array.from({ length: 3 }, () => {
       useThreads(1);
-      const one = run(kernel, x, sum, {});
+      const one = run(kernel, x, sum, parameters(n));
       useThreads(cores);
-      const all = run(kernel, x, sum, {});
+      const all = run(kernel, x, sum, parameters(n));
       return { encode: one.encode / all.encode, decode: one.decode / all.decode };
     });
     for (const what of ["encode", "decode"] as const) {
-      const measured = `${name} ${what}, ${kernel.implementation}, ${cores} threads`;
+      const measured = `${how ? `${name}, ${how}` : name} ${what}, ${kernel.implementation}, ${cores} threads`;
       yield { case: measured, metric: "over_one_thread", value: median(rows.map((row) => row[what])), unit: "ratio" };
     }
   }

@@ -19,13 +19,19 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     return end;
 }
 
-static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    (void)n;
+static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    (void)n, (void)options;
     uint16_t half;
     for (size_t i = begin; i < end; i++) {
         memcpy(&half, wire + 2 * i, 2);
-        if ((half & TERSE_BF16_INFINITE) == TERSE_BF16_INFINITE) return TERSE_CODEC_BAD_WIRE;
+        if ((half & TERSE_BF16_INFINITE) == TERSE_BF16_INFINITE) return 0;
     }
+    return 1;
+}
+
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    (void)n;
+    uint16_t half;
     for (size_t i = begin; i < end; i++) {
         memcpy(&half, wire + 2 * i, 2);
         const uint32_t bits = (uint32_t)half << 16;
@@ -38,5 +44,5 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
 
 const terse_codec terse_bf16_scalar = {
     .name = "bf16", .implementation = "scalar",
-    .decodes_whole = 1, .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .wire_bytes = terse_bf16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
 };

@@ -60,10 +60,11 @@ size_t dct_top_k_wire_bytes(size_t n, const terse_codec_options *options) {
     return n / length * bytes_of(length, k) + bytes_of(rest, k < rest ? k : rest);
 }
 
-int dct_wire_is_good(const uint8_t *wire, const dct_chunks *chunks) {
-    for (size_t chunk = chunks->begin; chunk < chunks->end; chunk++) {
-        const size_t length = dct_chunk_length(chunks, chunk), k = dct_kept(chunks, length);
-        terse_chosen_reader reader = terse_chosen_reader_at(wire + chunk * chunks->bytes, k, length);
+int dct_wire_is_good(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    const dct_chunks chunks = dct_chunks_of(n, options, begin, end);
+    for (size_t chunk = chunks.begin; chunk < chunks.end; chunk++) {
+        const size_t length = dct_chunk_length(&chunks, chunk), k = dct_kept(&chunks, length);
+        terse_chosen_reader reader = terse_chosen_reader_at(wire + chunk * chunks.bytes, k, length);
         double sum = 0;
         size_t above = 0;  // what the next index is at least
         for (size_t j = 0; j < k; j++) {
@@ -96,6 +97,6 @@ typedef int32_t ints;
 #include "dct_top_k_lanes.h"
 
 const terse_codec terse_dct_top_k_scalar = {
-    .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES, .decodes_whole = 1,
-    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES,
+    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,
 };

@@ -54,7 +54,7 @@ terse_codec_status dct_top_k_check(size_t n, const terse_codec_options *options)
 size_t dct_top_k_wire_bytes(size_t n, const terse_codec_options *options);
 
 // Are all chunks of the range good?
-int dct_wire_is_good(const uint8_t *wire, const dct_chunks *chunks);
+int dct_wire_is_good(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
 
 // The element to name where a chunk's coefficients do not fit: the largest |x|, of those before `end`. `end` where the chunk has one
 // behind it that is not finite: whoever encodes that range names it.

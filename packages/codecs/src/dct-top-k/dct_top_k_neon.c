@@ -9,6 +9,6 @@ typedef int32_t ints __attribute__((vector_size(4 * INTS), may_alias));
 #include "dct_top_k_lanes.h"
 
 const terse_codec terse_dct_top_k_neon = {
-    .name = "dct-top-k", .implementation = "neon", .takes = DCT_TOP_K_TAKES, .decodes_whole = 1,
-    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .name = "dct-top-k", .implementation = "neon", .takes = DCT_TOP_K_TAKES,
+    .check = dct_top_k_check, .wire_bytes = dct_top_k_wire_bytes, .encode = encode, .is_good = dct_wire_is_good, .decode_add = decode_add,
 };

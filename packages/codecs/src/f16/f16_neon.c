@@ -45,6 +45,12 @@ TERSE_ROUND_FUNCTION check_round(void *context, size_t i) {
     }
 }
 
+static int is_good(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    checking c = {wire + 2 * begin, vdupq_n_u16(0)};
+    const size_t done = begin + terse_walk(end - begin, check_round, &c);
+    return !vmaxvq_u16(c.infinite) && terse_f16_scalar.is_good(wire, n, options, done, end);
+}
+
 typedef struct decoding {
     float *sum;
     const uint8_t *wire;
@@ -61,18 +67,12 @@ TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
 }
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    checking c = {wire + 2 * begin, vdupq_n_u16(0)};
-    terse_walk(end - begin, check_round, &c);
-    if (vmaxvq_u16(c.infinite)) return TERSE_CODEC_BAD_WIRE;
-    // The tail, checked and added by scalar, comes first: it may refuse too.
-    const terse_codec_status status = terse_f16_scalar.decode_add(sum, wire, n, options, end - (end - begin) % TERSE_ROUND, end);
-    if (status != TERSE_CODEC_OK) return status;
     decoding d = {sum + begin, wire + 2 * begin, vdupq_n_f32(options->scale)};
-    terse_walk(end - begin, decode_round, &d);
-    return TERSE_CODEC_OK;
+    const size_t done = begin + terse_walk(end - begin, decode_round, &d);
+    return terse_f16_scalar.decode_add(sum, wire, n, options, done, end);
 }
 
 const terse_codec terse_f16_neon = {
     .name = "f16", .implementation = "neon",
-    .decodes_whole = 1, .wire_bytes = terse_f16_wire_bytes, .encode = encode, .decode_add = decode_add,
+    .wire_bytes = terse_f16_wire_bytes, .encode = encode, .is_good = is_good, .decode_add = decode_add,
 };

@@ -44,16 +44,26 @@ size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, cons
     return terse_levels_measured_late(o) ? n : terse_levels_measure(codec, wire, x, n, o);
 }
 
+typedef struct measuring {
+    const terse_levels_codec *codec;
+    uint8_t *scales;
+    const float *x;
+    size_t n;
+    const terse_codec_options *options;
+} measuring;
+
+static size_t measure_region(const void *context, size_t r) {
+    const measuring *m = context;
+    const size_t end = terse_region_begin(r + 1, m->n, m->options);
+    float scale;
+    const size_t accepted = measure(m->codec, m->x, terse_region_begin(r, m->n, m->options), end, &scale);
+    if (accepted == end) terse_set_scale(m->scales, r, scale);
+    return accepted;
+}
+
 size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    const size_t regions = terse_region_count(n, o);
-    for (size_t r = 0; r < regions; r++) {
-        const size_t end = terse_region_begin(r + 1, n, o);
-        float scale;
-        const size_t accepted = measure(codec, x, terse_region_begin(r, n, o), end, &scale);
-        if (accepted < end) return accepted;
-        terse_set_scale(scales, r, scale);
-    }
-    return n;
+    const measuring m = {codec, scales, x, n, o};
+    return terse_each_region(n, o, measure_region, &m);
 }
 
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {

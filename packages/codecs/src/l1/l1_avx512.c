@@ -7,13 +7,14 @@ typedef struct quantising {
     const float *x;
     size_t ahead;
     terse_packing_avx512 packing;
-    __m512d factor, most;
+    __m512d factor;
+    __m256 most;  // what becomes level s
     __m512i s;
 } quantising;
 
 static inline __m256i level_8(const quantising *q, __m256 x) {
-    const __m512d level = _mm512_mul_pd(_mm512_cvtps_pd(x), q->factor), least = _mm512_sub_pd(_mm512_setzero_pd(), q->most);
-    return _mm512_cvtpd_epi32(_mm512_max_pd(_mm512_min_pd(level, q->most), least));
+    const __m256 least = _mm256_xor_ps(q->most, _mm256_set1_ps(-0.0f));
+    return _mm512_cvtpd_epi32(_mm512_mul_pd(_mm512_cvtps_pd(_mm256_max_ps(_mm256_min_ps(x, q->most), least)), q->factor));
 }
 
 static inline __m128i level_16(const quantising *q, const float *x) {
@@ -39,7 +40,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
         const unsigned s = terse_levels_a_side(o);
         const quantising q = {
             fields + first / 8 * terse_field_width(o), x + first, terse_levels_ahead(o), terse_packing_avx512_of(terse_field_width(o)),
-            _mm512_set1_pd(terse_l1_factor(o, scale)), _mm512_set1_pd(s), _mm512_set1_epi8((char)s),
+            _mm512_set1_pd(terse_l1_factor(o, scale)), _mm256_set1_ps((float)(s / terse_l1_factor(o, scale))), _mm512_set1_epi8((char)s),
         };
         done = first + terse_walk(to - first, quantise_round, (void *)&q);
     }

@@ -1,8 +1,10 @@
 #include "measures.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "terse/parallel.h"
 #include "terse/walk.h"
 
 enum term { PLAIN, MAGNITUDE, SQUARE };
@@ -42,6 +44,54 @@ double terse_deviation(const float *x, size_t n) {
     if (n == 0) return 0;
     const double mean = sum(x, n, 0, PLAIN) / (double)n;
     return sqrt(sum(x, n, mean, SQUARE) / (double)n);
+}
+
+enum { CHUNKS = 1024 };  // at a time: their sums lie on the stack
+
+typedef struct measuring {
+    const float *x;
+    terse_chunk_sums *sums;
+    double of_chunks[CHUNKS];
+    float (*largest)(const float *x, size_t n);
+    atomic_uint most;
+} measuring;
+
+static void sum_part(void *context, size_t begin, size_t end) {
+    measuring *m = context;
+    m->sums(m->of_chunks + begin / TERSE_MEASURE_CHUNK, m->x + begin, end - begin);
+}
+
+double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n) {
+    measuring m;
+    m.sums = sums;
+    double all = 0;
+    for (size_t at = 0, length; at < n; at += length) {
+        const size_t most = (size_t)CHUNKS * TERSE_MEASURE_CHUNK;
+        length = n - at < most ? n - at : most;
+        m.x = x + at;
+        terse_parallel(length, TERSE_MEASURE_CHUNK, sum_part, &m);
+        for (size_t c = 0; c * TERSE_MEASURE_CHUNK < length; c++) all += m.of_chunks[c];
+    }
+    return all;
+}
+
+static void largest_part(void *context, size_t begin, size_t end) {
+    measuring *m = context;
+    const float most = m->largest(m->x + begin, end - begin);
+    unsigned bits, before = atomic_load(&m->most);
+    memcpy(&bits, &most, sizeof bits);
+    while (before < bits && !atomic_compare_exchange_weak(&m->most, &before, bits)) {}
+}
+
+float terse_measures_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
+    measuring m;
+    m.x = x, m.largest = largest;
+    atomic_init(&m.most, 0);
+    terse_parallel(n, TERSE_WALK_GROUP, largest_part, &m);
+    const unsigned bits = atomic_load(&m.most);
+    float most;
+    memcpy(&most, &bits, sizeof most);
+    return most;
 }
 
 typedef uint32_t words __attribute__((vector_size(16)));  // every processor's

@@ -20,6 +20,11 @@ typedef struct terse_measures {
 
 extern const terse_measures terse_measures_scalar, terse_measures_avx2, terse_measures_avx512, terse_measures_neon;
 
+// Measures on several threads: from what sums each chunk of a range, and from what looks at a range.
+typedef void terse_chunk_sums(double *of_chunks, const float *x, size_t n);
+double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n);
+float terse_measures_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n);
+
 // The standard deviation, sqrt(mean (x - mean x)^2), both means summed as above; 0 where all elements are equal. All are finite.
 double terse_deviation(const float *x, size_t n);
 

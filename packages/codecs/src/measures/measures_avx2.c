@@ -21,14 +21,13 @@ static inline __attribute__((always_inline)) void add_64(double partial[16], con
     }
 }
 
-static inline __attribute__((always_inline)) double sum(const float *x, size_t n, const int squared) {
-    double all = 0;
+static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, const int squared) {
     size_t at = 0;
     for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
         double partial[SIDE_BY_SIDE][16] = {{0}};
         for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
             for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x + at + c * TERSE_MEASURE_CHUNK + i, squared);
-        for (size_t c = 0; c < SIDE_BY_SIDE; c++) all += terse_measures_fold(partial[c]);
+        for (size_t c = 0; c < SIDE_BY_SIDE; c++) *of_chunks++ = terse_measures_fold(partial[c]);
     }
     for (; at < n; at += TERSE_MEASURE_CHUNK) {
         const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
@@ -39,13 +38,14 @@ static inline __attribute__((always_inline)) double sum(const float *x, size_t n
             const double value = x[at + i];
             partial[i % 16] += squared ? value * value : __builtin_fabs(value);
         }
-        all += terse_measures_fold(partial);
+        *of_chunks++ = terse_measures_fold(partial);
     }
-    return all;
 }
 
-static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
-static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 0); }
+static void squares_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 1); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n); }
+static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n); }
 
 typedef struct looking {
     const float *x;
@@ -61,7 +61,7 @@ TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     }
 }
 
-static float largest(const float *x, size_t n) {
+static float largest_of_part(const float *x, size_t n) {
     looking l = {x, {_mm256_setzero_si256(), _mm256_setzero_si256()}};
     const size_t done = terse_walk(n, look, &l);
     float found[9];
@@ -69,5 +69,7 @@ static float largest(const float *x, size_t n) {
     found[8] = terse_measures_scalar.largest(x + done, n - done);
     return terse_measures_scalar.largest(found, 9);
 }
+
+static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
 
 const terse_measures terse_measures_avx2 = {sum_of_magnitudes, sum_of_squares, largest};

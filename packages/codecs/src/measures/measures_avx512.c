@@ -26,8 +26,7 @@ static inline double fold(const __m512d partial[2]) {
     return terse_measures_fold(in_memory);
 }
 
-static inline __attribute__((always_inline)) double sum(const float *x, size_t n, const int squared) {
-    double all = 0;
+static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, const int squared) {
     size_t at = 0;
     for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
         __m512d partial[SIDE_BY_SIDE][2];
@@ -35,7 +34,7 @@ static inline __attribute__((always_inline)) double sum(const float *x, size_t n
         for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
 #pragma GCC unroll 4
             for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x + at + c * TERSE_MEASURE_CHUNK + i, squared);
-        for (int c = 0; c < SIDE_BY_SIDE; c++) all += fold(partial[c]);
+        for (int c = 0; c < SIDE_BY_SIDE; c++) *of_chunks++ = fold(partial[c]);
     }
     for (; at < n; at += TERSE_MEASURE_CHUNK) {
         const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
@@ -48,13 +47,14 @@ static inline __attribute__((always_inline)) double sum(const float *x, size_t n
             partial[0] = _mm512_add_pd(partial[0], term(_mm512_castps512_ps256(values), squared));
             partial[1] = _mm512_add_pd(partial[1], term(_mm512_extractf32x8_ps(values, 1), squared));
         }
-        all += fold(partial);
+        *of_chunks++ = fold(partial);
     }
-    return all;
 }
 
-static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
-static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 0); }
+static void squares_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 1); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n); }
+static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n); }
 
 typedef struct looking {
     const float *x;
@@ -69,7 +69,7 @@ TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     for (int k = 0; k < 4; k++) l->most[k % 2] = _mm512_max_epi32(l->most[k % 2], magnitudes(_mm512_loadu_si512(l->x + i + 16 * k)));
 }
 
-static float largest(const float *x, size_t n) {
+static float largest_of_part(const float *x, size_t n) {
     looking l = {x, {_mm512_setzero_si512(), _mm512_setzero_si512()}};
     for (size_t i = terse_walk(n, look, &l); i < n; i += 16) {
         const __mmask16 lanes = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
@@ -80,5 +80,7 @@ static float largest(const float *x, size_t n) {
     memcpy(&value, &most, 4);
     return value;
 }
+
+static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
 
 const terse_measures terse_measures_avx512 = {sum_of_magnitudes, sum_of_squares, largest};

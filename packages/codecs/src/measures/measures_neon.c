@@ -7,8 +7,7 @@ static inline __attribute__((always_inline)) float64x2_t term(float32x2_t x, con
     return squared ? vmulq_f64(value, value) : vabsq_f64(value);
 }
 
-static inline __attribute__((always_inline)) double sum(const float *x, size_t n, const int squared) {
-    double all = 0;
+static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, const int squared) {
     for (size_t at = 0; at < n; at += TERSE_MEASURE_CHUNK) {
         const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
         float64x2_t sums[8];
@@ -23,15 +22,16 @@ static inline __attribute__((always_inline)) double sum(const float *x, size_t n
             const double value = x[at + i];
             partial[i % 16] += squared ? value * value : __builtin_fabs(value);
         }
-        all += terse_measures_fold(partial);
+        *of_chunks++ = terse_measures_fold(partial);
     }
-    return all;
 }
 
-static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0); }
-static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 1); }
+static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 0); }
+static void squares_of_chunks(double *of_chunks, const float *x, size_t n) { sum(of_chunks, x, n, 1); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n); }
+static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n); }
 
-static float largest(const float *x, size_t n) {
+static float largest_of_part(const float *x, size_t n) {
     const uint32x4_t magnitude = vdupq_n_u32(0x7fffffff);
     uint32x4_t most[4] = {vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0)};
     size_t i = 0;
@@ -43,5 +43,7 @@ static float largest(const float *x, size_t n) {
     found[4] = terse_measures_scalar.largest(x + i, n - i);
     return terse_measures_scalar.largest(found, 5);
 }
+
+static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
 
 const terse_measures terse_measures_neon = {sum_of_magnitudes, sum_of_squares, largest};

@@ -11,7 +11,7 @@
 #include "indices.h"
 #include "terse/codecs.h"
 
-extern const terse_codec terse_top_k_scalar, terse_top_k_avx2, terse_top_k_neon;
+extern const terse_codec terse_top_k_scalar, terse_top_k_avx2, terse_top_k_avx512, terse_top_k_neon;
 
 enum {
     TOP_K_TAKES = TERSE_TAKES_K,
