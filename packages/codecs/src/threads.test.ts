@@ -42,6 +42,21 @@ describe("several threads", () => {
     expect(both(codec).map((bytes, i) => bytes.equals(expected[i]!))).toEqual([true, true, true]);
   });
 
+  it.each([
+    ["int8", { block: 1000 }],
+    ["int8", { segments: [5, 0, 2 ** 19 + 3, 100, n - 2 ** 19 - 108, 0] }],
+    ["scaled-sign", { block: 2 ** 16 }],
+    ["terngrad", { block: 77, clip: 2.5 }],
+    ["l1", { bits: 4 }],
+    ["dct-top-k", { block: 100, k: 3 }],
+  ] as const)("measure regions as one does: %s %o", (name, parameters) => {
+    const codec = codecNamed(name, parameters as Parameters);
+    useThreads(1);
+    const expected = both(codec);
+    useThreads(3);
+    expect(both(codec).map((bytes, i) => bytes.equals(expected[i]!))).toEqual([true, true, true]);
+  });
+
   it("name the first bad element, whichever part it lies in", () => {
     useThreads(3);
     for (const name of ["sign", "bf16", "scaled-sign"]) {
