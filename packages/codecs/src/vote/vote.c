@@ -4,50 +4,22 @@
 
 #include "../overlap.h"
 
-// sum + a + b, per lane: the low bit stays in sum, the carry is returned.
-static inline uint64_t full_add(uint64_t *sum, uint64_t a, uint64_t b) {
-    const uint64_t half = *sum ^ a, carry = (*sum & a) | (half & b);
+typedef uint64_t word;  // 64 lanes
+
+static inline word full_add(word *sum, word a, word b) {
+    const word half = *sum ^ a, carry = (*sum & a) | (half & b);
     *sum = half ^ b;
     return carry;
 }
 
-// One more bit for the counters' planes from k on.
-static inline void ripple(vote_plane *planes, int k, int top, size_t w, uint64_t carry) {
-    for (; k <= top; k++) {
-        const uint64_t before = planes[k][w];
-        planes[k][w] = before ^ carry;
-        carry &= before;
-    }
+static inline word load(const uint8_t *from, size_t bytes) {
+    word lanes = 0;
+    if (bytes >= 8) memcpy(&lanes, from, 8);
+    else for (size_t b = 0; b < bytes; b++) lanes |= (word)from[b] << (8 * b);
+    return lanes;
 }
 
-static inline uint64_t load(const uint8_t *from, size_t bytes) {
-    uint64_t word = 0;
-    if (bytes >= 8) memcpy(&word, from, 8);
-    else for (size_t b = 0; b < bytes; b++) word |= (uint64_t)from[b] << (8 * b);
-    return word;
-}
-
-static void count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes) {
-    const size_t words = (bytes + 7) / 8;
-    for (int k = 0; k <= top; k++) memset(planes[k], start >> k & 1 ? 0xff : 0, 8 * words);
-
-    size_t r = 0;
-    for (; r + 8 <= ranks; r += 8)  // eight votes at a time: 7 full adders, and one carry that goes past the fours
-        for (size_t w = 0; w < words; w++) {
-            uint64_t v[8];
-            for (int j = 0; j < 8; j++) v[j] = load(votes[r + j] + at + 8 * w, bytes - 8 * w);
-            uint64_t ones = planes[0][w], twos = planes[1][w], fours = planes[2][w];
-            const uint64_t two_a = full_add(&ones, v[0], v[1]), two_b = full_add(&ones, v[2], v[3]);
-            const uint64_t four_a = full_add(&twos, two_a, two_b);
-            const uint64_t two_c = full_add(&ones, v[4], v[5]), two_d = full_add(&ones, v[6], v[7]);
-            const uint64_t four_b = full_add(&twos, two_c, two_d);
-            const uint64_t eight = full_add(&fours, four_a, four_b);
-            planes[0][w] = ones, planes[1][w] = twos, planes[2][w] = fours;
-            ripple(planes, 3, top, w, eight);
-        }
-    for (; r < ranks; r++)
-        for (size_t w = 0; w < words; w++) ripple(planes, 0, top, w, load(votes[r] + at + 8 * w, bytes - 8 * w));
-}
+#include "vote_words.h"
 
 static size_t wire_bytes(size_t n) { return n / 8 + (n % 8 != 0); }
 

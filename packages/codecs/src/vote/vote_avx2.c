@@ -12,16 +12,6 @@ static inline word full_add(word *sum, word a, word b) {
     return carry;
 }
 
-static inline word *plane_word(vote_plane *planes, int k, size_t w) { return (word *)planes[k] + w; }
-
-static inline void ripple(vote_plane *planes, int k, int top, size_t w, word carry) {
-    for (; k <= top; k++) {
-        const word before = _mm256_loadu_si256(plane_word(planes, k, w));
-        _mm256_storeu_si256(plane_word(planes, k, w), _mm256_xor_si256(before, carry));
-        carry = _mm256_and_si256(before, carry);
-    }
-}
-
 static inline word load(const uint8_t *from, size_t bytes) {
     if (bytes >= 32) return _mm256_loadu_si256((const word *)from);
     uint8_t padded[32] = {0};
@@ -29,32 +19,7 @@ static inline word load(const uint8_t *from, size_t bytes) {
     return _mm256_loadu_si256((const word *)padded);
 }
 
-// As in vote.c, four times as wide.
-static void count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes) {
-    const size_t words = (bytes + 31) / 32;
-    for (int k = 0; k <= top; k++) memset(planes[k], start >> k & 1 ? 0xff : 0, 32 * words);
-
-    size_t r = 0;
-    for (; r + 8 <= ranks; r += 8)
-        for (size_t w = 0; w < words; w++) {
-            word v[8];
-            for (int j = 0; j < 8; j++) v[j] = load(votes[r + j] + at + 32 * w, bytes - 32 * w);
-            word ones = _mm256_loadu_si256(plane_word(planes, 0, w));
-            word twos = _mm256_loadu_si256(plane_word(planes, 1, w));
-            word fours = _mm256_loadu_si256(plane_word(planes, 2, w));
-            const word two_a = full_add(&ones, v[0], v[1]), two_b = full_add(&ones, v[2], v[3]);
-            const word four_a = full_add(&twos, two_a, two_b);
-            const word two_c = full_add(&ones, v[4], v[5]), two_d = full_add(&ones, v[6], v[7]);
-            const word four_b = full_add(&twos, two_c, two_d);
-            const word eight = full_add(&fours, four_a, four_b);
-            _mm256_storeu_si256(plane_word(planes, 0, w), ones);
-            _mm256_storeu_si256(plane_word(planes, 1, w), twos);
-            _mm256_storeu_si256(plane_word(planes, 2, w), fours);
-            ripple(planes, 3, top, w, eight);
-        }
-    for (; r < ranks; r++)
-        for (size_t w = 0; w < words; w++) ripple(planes, 0, top, w, load(votes[r] + at + 32 * w, bytes - 32 * w));
-}
+#include "vote_words.h"
 
 static terse_codec_status majority(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie) {
     return vote_majority(count, out, votes, ranks, n, tie);
