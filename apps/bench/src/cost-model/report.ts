@@ -18,7 +18,8 @@ export function report(measurements: readonly Measurement[], { machine, when }: 
 Written by \`./terse bench cost-model --record\`. ${machine}. Over \`tcp\` each rank is a process on a host of its
 own (a network namespace), behind a link that the kernel shapes in both directions; over \`loopback\` and Gloo all ranks are in one process, and
 their links are emulated. α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Every exchange
-begins after 10 ms of quiet, as after a step's backward, when a shaped link lets some bytes through at once. Times are medians.
+begins after 10 ms of quiet, as after a step's backward, when a shaped link lets some bytes through at once. Times are the slowest rank's own, from its
+call just after a barrier to its result; medians of at least five.
 
 ![Each exchange's time by what was predicted; nearly all lie on the diagonal.](cost-model.svg)
 
