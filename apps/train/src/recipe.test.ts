@@ -55,7 +55,7 @@ describe("a recipe", () => {
     expect(of("exchange.vote=count", "exchange.width=8", "exchange.dense=bf16")).toEqual(["count", "bf16"]);
     expect(of("exchange.vote=hierarchical", "exchange.ranksPerHost=4")).toEqual(["hierarchical", "f32"]);
     const auto = readRecipe(embedded, ["exchange.vote=auto", "exchange.chunk=640"]);
-    const link = { alpha: 0, alphaLong: 0, perMessage: 0, perOperation: 0, beta: 0, burst: 0 };
+    const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { link, codec: {} as never }).votes.name).toBe("auto");
     expect(() => of("exchange.vote=hierarchical")).toThrow(/exchange\.ranksPerHost: .*how many ranks share a host/);
     expect(() => of("exchange.width=4")).toThrow(/exchange\.width: only vote: count has it, and vote is all-to-all/);

@@ -70,7 +70,7 @@ function* linkOf(where: string, link: LinkCost): Generator<Measurement> {
   yield { case: where, metric: "alpha", value: 1e6 * link.alpha, unit: "µs" };
   yield { case: where, metric: "alpha_long", value: 1e6 * link.alphaLong, unit: "µs" };
   yield { case: where, metric: "per_message", value: 1e6 * link.perMessage, unit: "µs" };
-  yield { case: where, metric: "per_operation", value: 1e6 * link.perOperation, unit: "µs" };
+  yield { case: where, metric: "per_exchange", value: 1e6 * link.perExchange, unit: "µs" };
   yield { case: where, metric: "rate", value: 8e-6 / link.beta, unit: "Mbit/s" };
   yield { case: where, metric: "burst", value: link.burst, unit: "B" };
 }

@@ -10,7 +10,7 @@ it("has a line for each exchange, each link and the worst of each", () => {
       { case: where, metric: "alpha", value: 1211.4, unit: "µs" },
       { case: where, metric: "alpha_long", value: 1300, unit: "µs" },
       { case: where, metric: "per_message", value: 0, unit: "µs" },
-      { case: where, metric: "per_operation", value: 31.4, unit: "µs" },
+      { case: where, metric: "per_exchange", value: 31.4, unit: "µs" },
       { case: where, metric: "burst", value: 16_384, unit: "B" },
       { case: where, metric: "rate", value: 19.98, unit: "Mbit/s" },
       { case: vote, metric: "predicted", value: 28.78, unit: "ms" },

@@ -40,14 +40,14 @@ ${table(
     "α, µs",
     "α of more than 8 KiB, µs",
     "one more message, µs",
-    "around a collective, µs",
+    "an exchange beyond its messages, µs",
     "Mbit/s",
     "at once, KiB",
     "measuring, s",
   ],
-  links.map(([what, { alpha, alpha_long, per_message, per_operation, rate, burst = 0, measuring }]) => [
+  links.map(([what, { alpha, alpha_long, per_message, per_exchange, rate, burst = 0, measuring }]) => [
     what,
-    ...[alpha, alpha_long, per_message, per_operation, rate, burst / 1024, measuring].map(number),
+    ...[alpha, alpha_long, per_message, per_exchange, rate, burst / 1024, measuring].map(number),
   ]),
 )}
 

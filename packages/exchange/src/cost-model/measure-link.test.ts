@@ -12,7 +12,7 @@ function network({
   alpha = 1e-3,
   room = 0,
   perMessage = 1e-4,
-  perOperation = 0,
+  perExchange = 0,
   beta = 8e-8,
   burst = 0,
 }): Group {
@@ -32,7 +32,7 @@ function network({
       return [];
     },
     allGather: async () => {
-      clock += alpha + (size - 2) * perMessage + 2 * perOperation; // of a vote's two collectives
+      clock += alpha + (size - 2) * perMessage + perExchange; // of a vote, which ends with it
     },
     allReduce: async (_: Memory, op: Reduction) => expect(op).toBe("max"), // the slowest rank's times count
   } as unknown as Group;
@@ -61,9 +61,9 @@ describe("α and β of a network", () => {
     expect((await measureLink(network({ beta: 8 / 20e6 }))).link.burst).toBe(0);
   });
 
-  it("tell what a scheme does around a collective", async () => {
-    const { link } = await measureLink(network({ perOperation: 2e-4 }));
-    expect(link.perOperation).toBeCloseTo(2e-4, 9);
+  it("tell what an exchange takes beyond its messages", async () => {
+    const { link } = await measureLink(network({ perExchange: 2e-4 }));
+    expect(link.perExchange).toBeCloseTo(2e-4, 9);
   });
 
   it("are measured in less than a second of the network's time, and in 2 s at 1 Mbit/s", async () => {

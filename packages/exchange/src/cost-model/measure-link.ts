@@ -18,8 +18,8 @@ export interface LinkCost {
   readonly alphaLong: number;
   /** Every further message that a rank sends at the same time. */
   readonly perMessage: number;
-  /** What a scheme itself does before and after a collective: makes room, finds the parts, hears what has arrived. */
-  readonly perOperation: number;
+  /** What an exchange takes beyond its messages: threads that slept wake up, the scheme makes room, finds the parts, hears what has arrived. */
+  readonly perExchange: number;
   /** β: a byte. */
   readonly beta: number;
   /** Bytes that a shaped link lets through at once when it has been quiet: a token bucket's. 0 where there is none. */
@@ -61,7 +61,7 @@ export async function measureLink(group: Group): Promise<Measured> {
   const { first, beta, atOnce } = await longMessages(group);
   const after = await shortMessages(group, 0);
   const both = (what: keyof ShortMessages) => (before[what] + after[what]) / 2;
-  const [alpha, perMessage, perOperation] = [both("alpha"), both("perMessage"), both("perOperation")];
+  const [alpha, perMessage, perExchange] = [both("alpha"), both("perMessage"), both("perExchange")];
   const alone = first - (group.size - 2) * perMessage;
   // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
   // More than that let through at once shows in longer ones.
@@ -69,12 +69,12 @@ export async function measureLink(group: Group): Promise<Measured> {
   const shaped = (firstIsFree || atOnce > 1.5 * firstBytes) && atOnce * beta > leastBurstSeconds;
   const alphaLong = Math.max(alpha, alone - (shaped ? 0 : firstBytes * beta));
   const burst = shaped ? atOnce : 0;
-  return { link: { alpha, alphaLong, perMessage, perOperation, beta, burst }, codec };
+  return { link: { alpha, alphaLong, perMessage, perExchange, beta, burst }, codec };
 }
 
-const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perOperation: 0, beta: 0, burst: 0 };
+const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
 
-type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perOperation">;
+type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perExchange">;
 
 /** `warmUp`: votes whose time does not count, until JavaScript is as fast as in the middle of a training. */
 async function shortMessages(group: Group, warmUp: number): Promise<ShortMessages> {
@@ -105,11 +105,11 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
   );
   const each = together! / 2;
   // Two ranks have one message each either way, exchanges are made of all-to-alls, and a vote is one of them; else it is two collectives.
-  if (group.size === 2) return { alpha: each, perMessage: 0, perOperation: Math.max(0, vote! - each) };
+  if (group.size === 2) return { alpha: each, perMessage: 0, perExchange: Math.max(0, vote! - each) };
   return {
     alpha: alpha! / 2,
     perMessage: Math.max(0, each - alpha! / 2) / (group.size - 2),
-    perOperation: Math.max(0, vote! / 2 - each),
+    perExchange: Math.max(0, vote! - 2 * each),
   };
 }
 
@@ -143,13 +143,11 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
     longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
     if (longer > first + 0.004) knee ??= { bytes, seconds: longer };
   } while (longer < enoughSeconds && bytes < mostBytes);
-  // The two that count, in turns.
-  for (let k = 0; k < (longer < 2 * enoughSeconds ? 2 : 1); k++) {
-    shorter = Math.min(shorter, await transfer(bytes / 2, 1));
-    longer = Math.min(longer, await transfer(bytes, 1));
-  }
+  for (let k = 0; k < (longer < 2 * enoughSeconds ? 3 : 1); k++) longer = Math.min(longer, await transfer(bytes, 1));
+  // From the first one that is beyond the bucket, or from half of the last one.
+  const from = knee && knee.bytes < bytes ? knee : { bytes: bytes / 2, seconds: shorter };
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
-  const beta = longer > shorter ? (longer - shorter) / (bytes / 2) : longer / bytes;
+  const beta = longer > from.seconds ? (longer - from.seconds) / (bytes - from.bytes) : longer / bytes;
   const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first) / beta) : 0;
   return { first, beta, atOnce };
 }
@@ -195,7 +193,7 @@ async function measureCodec(group: Group): Promise<CodecCost> {
         }),
       );
     }
-    return times.sort((a, b) => a - b)[1]!;
+    return Math.min(...times); // what disturbs one of them is no part of it
   };
   const barrier = await together(() => {});
   const usual = async ({ of, work }: { of: number; work: () => void }) => {

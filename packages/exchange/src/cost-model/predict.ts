@@ -3,8 +3,8 @@
  * its call, just after a barrier, until it has the result. Same counts of bytes as the schemes' closed forms; here also what waits for what.
  *
  *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
- *   α, β, o, h: a message, a byte, one more message, what a scheme does around a collective
- *   t(m, k, s) = h + α(s) + (k − 1) o + (m − b) β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
+ *   α, β, o, h: a message, a byte, one more message, an exchange beyond its messages
+ *   t(m, k, s) = α(s) + (k − 1) o + (m − b) β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
  *   b: bytes that a shaped link lets through at once, a token bucket's: what is left of them, and what has come in since
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               an all-gather the same
@@ -65,8 +65,8 @@ class Line {
 /** Of `bytes` in `messages` from the busiest rank at once, the longest of `longest` bytes. */
 function together(line: Line, bytes: number, messages: number, longest: number) {
   if (messages === 0) return 0;
-  const { alpha, alphaLong, perMessage, perOperation } = line.cost;
-  const latency = perOperation + (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage;
+  const { alpha, alphaLong, perMessage } = line.cost;
+  const latency = (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage;
   return latency + line.carry(bytes, latency);
 }
 
@@ -79,14 +79,14 @@ const server = (line: Line, P: number, S: number) => together(line, S * (P - 1),
 /** The sum of S bytes, in a ring of segments, or in one round while it is small. */
 function allReduce(line: Line, P: number, S: number): number {
   if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(line, S * (P - 1), P - 1, S);
-  const { alpha, alphaLong, beta, perOperation } = line.cost;
+  const { alpha, alphaLong, beta } = line.cost;
   const chunk = S / P;
   const segment = Math.min(chunk, Math.min(segmentBytes, Math.max(65536, chunk / 4)));
   const steps = 2 * (P - 1);
   const saved = steps * chunk * beta - line.carry(steps * chunk);
   const carried = alphaLong + steps * chunk * beta;
   const relayed = steps * (alpha + segment * beta) + (chunk - segment) * beta;
-  return perOperation + Math.max(carried, relayed, saved) - saved;
+  return Math.max(carried, relayed, saved) - saved;
 }
 
 /** One rank gets everybody's S bytes up a binomial tree: what a rank has heard it sends on together. */
@@ -211,8 +211,10 @@ export function predictVoteOfHosts(
 }
 
 function predicted(scheme: Scheme, question: Question, measured: Measured, isVote: boolean): Prediction {
-  const { codec } = measured;
-  const { wire, computing: counted } = question.ranks === 1 ? none : scheme({ planes: 1, ...question }, measured);
+  const { codec, link } = measured;
+  const { wire: messages, computing: counted } =
+    question.ranks === 1 ? none : scheme({ planes: 1, ...question }, measured);
+  const wire = question.ranks === 1 ? 0 : link.perExchange + messages;
   const computing = counted + (isVote && question.floats ? question.n * (codec.encode + codec.decode) : 0);
   return { seconds: wire + computing, wire, computing };
 }

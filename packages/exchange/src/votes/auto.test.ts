@@ -8,7 +8,7 @@ import { voteContract } from "./vote-contract.ts";
 
 const noComputing = { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 };
 const network = (alpha: number, beta: number, perMessage = 0): Measured => ({
-  link: { alpha, alphaLong: alpha, perMessage, perOperation: 0, beta, burst: 0 },
+  link: { alpha, alphaLong: alpha, perMessage, perExchange: 0, beta, burst: 0 },
   codec: noComputing,
 });
 
