@@ -233,10 +233,10 @@ typedef struct feedback {
     float *error;
     size_t n;
     const terse_codec_options *options;
-    int by_pieces;  // elements share nothing on the wire
+    int adds, encodes;  // what is done piece by piece
     atomic_size_t refused;  // the first one; n: none
     atomic_size_t parts;
-    struct { size_t begin, end; } done[TERSE_PARALLEL_MOST];  // what each part has added, and by pieces also encoded and taken away
+    struct { size_t begin, end; } done[TERSE_PARALLEL_MOST];  // what each part has done
 } feedback;
 
 static void lower(atomic_size_t *least, size_t to) {
@@ -275,15 +275,15 @@ static void pieces_part(void *context, size_t begin, size_t end) {
     size_t at = begin;
     while (at < end) {
         const size_t to = end - at < CUT ? end : at + CUT;
-        size_t accepted = at + add(f->error + at, f->x + at, to - at);
+        size_t accepted = f->adds ? at + add(f->error + at, f->x + at, to - at) : to;
         if (accepted < to) {
-            lower(&f->refused, f->by_pieces ? first_refused(f, at, to) : accepted);
+            lower(&f->refused, f->encodes ? first_refused(f, at, to) : accepted);
             break;
         }
-        if (f->by_pieces) {
+        if (f->encodes) {
             accepted = f->codec->encode(f->wire, f->error, f->n, f->options, at, to);
             if (accepted < to) {
-                subtract_part(f, at, to);
+                if (f->adds) subtract_part(f, at, to);
                 lower(&f->refused, accepted);
                 break;
             }
@@ -292,6 +292,19 @@ static void pieces_part(void *context, size_t begin, size_t end) {
         at = to;
     }
     f->done[part].begin = begin, f->done[part].end = at;
+}
+
+// Returns n; or undoes what it did, and returns the first element that is refused.
+static size_t walk_pieces(feedback *f, int adds) {
+    f->adds = adds;
+    atomic_store(&f->parts, 0);
+    terse_parallel(f->n, CUT, pieces_part, f);
+    const size_t refused = atomic_load(&f->refused);
+    for (size_t part = 0; refused < f->n && part < atomic_load(&f->parts); part++) {
+        if (f->encodes) take_away(f, -1.0f, f->done[part].begin, f->done[part].end);
+        if (adds) subtract_part(f, f->done[part].begin, f->done[part].end);
+    }
+    return refused;
 }
 
 terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x, float *error,
@@ -304,7 +317,6 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     if (meets_options(error, n * sizeof(float), n, o)) return TERSE_CODEC_OVERLAP;
 
     feedback f = {.codec = codec, .wire = wire, .x = x, .error = error, .n = n, .options = o, .refused = n};
-    f.by_pieces = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
     terse_parallel(n, CUT, check_part, &f);
     size_t refused = atomic_load(&f.refused);
     if (refused < n) {
@@ -312,26 +324,29 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         return TERSE_CODEC_NOT_FINITE;
     }
 
-    terse_parallel(n, CUT, pieces_part, &f);
-    refused = atomic_load(&f.refused);
-    if (refused < n) {
-        for (size_t part = 0; part < atomic_load(&f.parts); part++) {
-            if (f.by_pieces) take_away(&f, -1.0f, f.done[part].begin, f.done[part].end);
-            subtract_part(&f, f.done[part].begin, f.done[part].end);
+    // Where elements share nothing on the wire, all is done to a piece at once; where they share one scale, that is
+    // measured between adding and the rest. Where there are many, decode_add looks at all of them: once.
+    f.encodes = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
+    refused = walk_pieces(&f, 1);
+    if (refused == n && f.encodes) return TERSE_CODEC_OK;
+    if (refused == n) {
+        const int measured = codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
+        if (measured) {
+            refused = codec->prepare(wire, error, n, o);
+            if (refused == n) f.encodes = 1, refused = walk_pieces(&f, 0);
+        } else {
+            status = encode(codec, wire, error, n, o, &refused);
+            if (status == TERSE_CODEC_OK) refused = n;
         }
-        if (bad) *bad = refused;
-        return isfinite(error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
-    }
-    if (f.by_pieces) return TERSE_CODEC_OK;
-
-    status = encode(codec, wire, error, n, o, bad);
-    if (status != TERSE_CODEC_OK) {
+        if (refused == n) {
+            terse_codec_options back = *o;
+            back.scale = -1.0f;
+            return measured ? TERSE_CODEC_OK : decode_add(codec, error, wire, n, &back);
+        }
         terse_parallel(n, CUT, subtract_part, &f);
-        return status;
     }
-    terse_codec_options back = *o;
-    back.scale = -1.0f;
-    return decode_add(codec, error, wire, n, &back);
+    if (bad) *bad = refused;
+    return isfinite(error[refused] + x[refused]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
 }
 
 terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,

@@ -57,6 +57,29 @@ describe("several threads", () => {
     expect(both(codec).map((bytes, i) => bytes.equals(expected[i]!))).toEqual([true, true, true]);
   });
 
+  it.each([
+    ...Object.keys(codecs).map((name) => [name, others[name]] as const),
+    ["l1", { bits: 4 }],
+    ["l1", { bits: 3, block: 4096 }],
+    ["qsgd", { bits: 4, segments: [70_001, n - 70_001] }],
+    ["int8", { block: 256 }],
+    ["terngrad", { block: 512 }],
+  ] as const)("keep of a long vector what the three steps keep: %s %o", (name, parameters) => {
+    const codec = codecNamed(name, parameters as Parameters);
+    for (const threads of [1, 3]) {
+      useThreads(threads);
+      const wire = new Uint8Array(codec.wireBytes(n));
+      const expectedWire = new Uint8Array(wire.length);
+      const error = x.map((value) => value / 4);
+      const expected = error.map((value, i) => value + x[i]!);
+      codec.encode(expectedWire, expected, call(codec));
+      codec.decodeAdd(expected, expectedWire, { scale: -1 });
+      codec.encodeWithFeedback(wire, x, error, call(codec));
+      expect(Buffer.from(wire).equals(Buffer.from(expectedWire))).toBe(true);
+      expect(Buffer.from(error.buffer).equals(Buffer.from(expected.buffer))).toBe(true);
+    }
+  });
+
   it("name the first bad element, whichever part it lies in", () => {
     useThreads(3);
     for (const name of ["sign", "bf16", "scaled-sign"]) {
@@ -116,6 +139,22 @@ describe("several threads", () => {
           expect(refuse(small.with(n - 7, 65_504), before.with(n - 7, 65_504))).toContain(`is 131008`);
         }
       }
+    }
+  });
+
+  it("give back what was taken away where a later block has no scale", () => {
+    const codec = codecNamed("l1", { bits: 4, block: 4096 });
+    const small = Float32Array.from({ length: n }, (_, i) => ((i * 7919) % 1024) - 512);
+    const held = small.slice().fill(3e38, 3 * 4096, 4 * 4096);
+    for (const threads of [1, 3]) {
+      useThreads(threads);
+      const error = held.slice();
+      expect(() => codec.encodeWithFeedback(new Uint8Array(codec.wireBytes(n)), small, error)).toThrow(
+        /x\[\d+\] \+ error\[\d+\] is [\d.]+e\+38, which this codec cannot write/,
+      );
+      // What a level stands for is some hundred: sums were rounded to some 2^-16.
+      const off = error.findIndex((value, i) => Math.abs(value - held[i]!) > Math.max(2 ** -12, held[i]! * 2 ** -20));
+      expect(off).toBe(-1);
     }
   });
 
