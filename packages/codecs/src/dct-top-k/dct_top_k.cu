@@ -159,6 +159,14 @@ struct lines {
     __device__ unsigned step() const { return COLUMNS ? width.value : 1; }
 };
 
+// The same number, which the compiler must take for a new one: else it keeps the places of all pairs at all levels, and registers run out.
+__device__ inline unsigned anew(unsigned number) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
 // One level: of all pairs (x, y) of sub-lines of 2 half, `read` says what they become, `write` where to.
 template <class Team, bool COLUMNS, class Read, class Write>
 __device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned half, const Read &read, const Write &write) {
@@ -167,7 +175,7 @@ __device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned hal
     double one[PAIRS], other[PAIRS];
 #pragma unroll
     for (unsigned u = 0; u < PAIRS; u++) {
-        unsigned e = Team::rank() + u * Team::SIZE;
+        unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= pairs) break;
         const unsigned begin = l.begin(&e, of_line), i = of_half.rest(e);
         const double *const at = tile + begin + of_half.quotient(e) * 2 * half * step;
@@ -176,7 +184,7 @@ __device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned hal
     Team::wait();
 #pragma unroll
     for (unsigned u = 0; u < PAIRS; u++) {
-        unsigned e = Team::rank() + u * Team::SIZE;
+        unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= pairs) break;
         const unsigned begin = l.begin(&e, of_line), i = of_half.rest(e);
         double *const at = tile + begin + of_half.quotient(e) * 2 * half * step;
@@ -194,7 +202,7 @@ __device__ inline void odd_sums(double *tile, const lines<COLUMNS> &l, const bas
     double sums[OF_THREAD];
 #pragma unroll
     for (unsigned u = 0; u < OF_THREAD; u++) {
-        unsigned e = Team::rank() + u * Team::SIZE;
+        unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= all) break;
         const unsigned begin = l.begin(&e, l.c), r = of_odd.rest(e), by = inverse ? 2 * r + 1 : 2 * r;
         const double *const at = tile + begin + (e - r) * step;
@@ -209,7 +217,7 @@ __device__ inline void odd_sums(double *tile, const lines<COLUMNS> &l, const bas
     Team::wait();
 #pragma unroll
     for (unsigned u = 0; u < OF_THREAD; u++) {
-        unsigned e = Team::rank() + u * Team::SIZE;
+        unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= all) break;
         const unsigned begin = l.begin(&e, l.c);
         tile[begin + e * step] = sums[u];
