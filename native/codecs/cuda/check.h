@@ -10,4 +10,7 @@ int check_all(char **names, int count);
 terse_codec_status measure_for_check(double *magnitudes, double *squares, float *most, const float *x, size_t n, const terse_codec_options *options, void *workspace);
 size_t workspace_for_check(size_t n, const terse_codec_options *options);
 
+// *before = how many there are before a tile, which has `own`, as the tiles before it have told.
+terse_codec_status look_back_for_check(unsigned long long *before, unsigned long long *told, size_t tile, unsigned long long own);
+
 #endif

@@ -1,6 +1,8 @@
-// The measures alone, for the checks: a scale is rounded to fp32, and would hide a sum in another order.
+// The measures alone, for the checks: a scale is rounded to fp32, and would hide a sum in another order. And the look back of top-k's
+// tiles: on a GPU its length is chance, and in the emulator, where blocks come one after another, it is always 1.
 #include "check.h"
 #include "measures/measures.cuh"
+#include "top-k/top_k.cuh"
 
 __global__ void all_sums(double *sums, const double *partials, slots s) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
@@ -31,3 +33,12 @@ terse_codec_status measure_for_check(double *magnitudes, double *squares, float 
 }
 
 size_t workspace_for_check(size_t n, const terse_codec_options *o) { return bytes_of_ends(o) + 8 * slot_count(n, o, LARGEST_CHUNK); }
+
+__global__ void look_back(unsigned long long *before, unsigned long long *told, size_t tile, unsigned long long own) {
+    const unsigned long long all = before_tile(told, tile, own);
+    if (lane_of_warp() == 0) *before = all;
+}
+
+terse_codec_status look_back_for_check(unsigned long long *before, unsigned long long *told, size_t tile, unsigned long long own) {
+    return launch(look_back, 1, WARP, nullptr, before, told, tile, own);
+}

@@ -17,7 +17,7 @@ constexpr double LARGEST = 0x1.fffffep127;         // fp32
 
 // The threads that share a chunk.
 struct warp_team {
-    static constexpr unsigned SIZE = WARP;
+    static constexpr unsigned SIZE = WARP, BLOCK = 256, BLOCKS = 3;  // threads of a block, blocks of a multiprocessor at least
     static __device__ unsigned rank() { return lane_of_warp(); }
     static __device__ unsigned of_block() { return threadIdx.x / WARP; }
     static __device__ size_t first() { return first_warp(); }
@@ -34,7 +34,7 @@ struct warp_team {
 };
 
 struct block_team {
-    static constexpr unsigned SIZE = THREADS;
+    static constexpr unsigned SIZE = THREADS, BLOCK = THREADS, BLOCKS = 2;
     static __device__ unsigned rank() { return threadIdx.x; }
     static __device__ unsigned of_block() { return 0; }
     static __device__ size_t first() { return blockIdx.x; }
@@ -335,8 +335,8 @@ __device__ inline void refuse_chunk(uint64_t *misfit, const float *x, size_t beg
 }
 
 template <class Team, bool SQUARES>
-__global__ void __launch_bounds__(THREADS, 2) dct_encode(uint8_t *wire, const float *x, alike a, basis b, uint64_t *bad, uint64_t *misfit) {
-    __shared__ double room[AT_ONCE];
+__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t *wire, const float *x, alike a, basis b, uint64_t *bad, uint64_t *misfit) {
+    __shared__ double room[Team::BLOCK * OF_THREAD];
     constexpr unsigned NUMBERS = OF_THREAD * Team::SIZE;
     double *const tile = room + Team::of_block() * NUMBERS;
     float *const coefficients = (float *)tile;
@@ -446,8 +446,8 @@ __device__ inline void each_kept(const uint8_t *wire, size_t first, unsigned chu
 }
 
 template <class Team, bool SQUARES>
-__global__ void __launch_bounds__(THREADS, 2) dct_decode_add(float *sum, const uint8_t *wire, alike a, basis b, float scale, const uint64_t *bad) {
-    __shared__ double room[AT_ONCE];
+__global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_decode_add(float *sum, const uint8_t *wire, alike a, basis b, float scale, const uint64_t *bad) {
+    __shared__ double room[Team::BLOCK * OF_THREAD];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     constexpr unsigned NUMBERS = OF_THREAD * Team::SIZE;
     double *const tile = room + Team::of_block() * NUMBERS;
@@ -537,11 +537,11 @@ static terse_codec_status put_basis(basis *b, double *factors, const alike &a, v
     return a.chunks ? launch(dct_put_basis, divided_up(a.side + 1, THREADS), THREADS, stream, factors, a.side, odd) : TERSE_CODEC_OK;
 }
 
-// Blocks of 512 threads and 32 KiB: two or more fit a multiprocessor, and one computes while another waits for memory. More numbers a
-// thread would need more registers than there are.
+// Two or three blocks fit a multiprocessor, and one computes while another waits for memory. More numbers a thread would need more
+// registers than there are.
 template <class Team>
 static size_t blocks_of(const alike &a) {
-    return a.chunks ? divided_up(divided_up(a.chunks, OF_THREAD * Team::SIZE / a.length), THREADS / Team::SIZE) : 0;
+    return a.chunks ? divided_up(divided_up(a.chunks, OF_THREAD * Team::SIZE / a.length), Team::BLOCK / Team::SIZE) : 0;
 }
 static bool for_warps(const alike &a) { return a.length <= OF_THREAD * WARP; }
 
@@ -556,8 +556,8 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
         if (a.length > AT_ONCE) status = launch(dct_encode_large, p.blocks_of_planes(), THREADS, stream, wire, x, a, b, room + p.planes(), bad, misfit);
-        else if (for_warps(a)) status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>, blocks_of<warp_team>(a), THREADS, stream, wire, x, a, b, bad, misfit);
-        else status = launch(squares ? dct_encode<block_team, true> : dct_encode<block_team, false>, blocks_of<block_team>(a), THREADS, stream, wire, x, a, b, bad, misfit);
+        else if (for_warps(a)) status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, wire, x, a, b, bad, misfit);
+        else status = launch(squares ? dct_encode<block_team, true> : dct_encode<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, wire, x, a, b, bad, misfit);
     };
     encode_alike(p.whole, room + p.bases());
     if (p.rest.chunks) encode_alike(p.rest, room + p.basis_of_rest());
@@ -575,8 +575,8 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
         if (a.length > AT_ONCE) status = launch(dct_decode_add_large, p.blocks_of_planes(), THREADS, stream, sum, wire, a, b, room + p.planes(), o->scale, bad);
-        else if (for_warps(a)) status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>, blocks_of<warp_team>(a), THREADS, stream, sum, wire, a, b, o->scale, bad);
-        else status = launch(squares ? dct_decode_add<block_team, true> : dct_decode_add<block_team, false>, blocks_of<block_team>(a), THREADS, stream, sum, wire, a, b, o->scale, bad);
+        else if (for_warps(a)) status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
+        else status = launch(squares ? dct_decode_add<block_team, true> : dct_decode_add<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
     };
     decode_alike(p.whole, room + p.bases());
     if (p.rest.chunks) decode_alike(p.rest, room + p.basis_of_rest());

@@ -30,9 +30,6 @@ struct search {
     }
 };
 
-template <class T>
-__device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what another block has written in this launch
-
 // Adds this block's counts. True in the last block that does: it sees the counts of all.
 __device__ inline bool add_counts(search *s, const unsigned *in) {
     __shared__ bool last;
@@ -136,13 +133,12 @@ __global__ void __launch_bounds__(THREADS, 6) top_k_count(search *s, const float
     if (!add_counts(s, in)) return;
 
     unsigned long long counts[PICKED], before = fresh(&s->beyond) + take_counts(s, counts);
-    const bool misled = fresh(&s->beyond) >= k;  // or too few are in sight: then nobody below finds the k-th
     __shared__ bool picked;
     if (threadIdx.x == 0) picked = false;
     __syncthreads();
 #pragma unroll
     for (unsigned j = 0; j < PICKED; j++) {
-        if (!misled && before < k && before + counts[j] >= k) {
+        if (before < k && before + counts[j] >= k) {
             picked = true;
             s->least = low + ((RANGES - 1 - PICKED * threadIdx.x - j) << shift), s->ties = k - before;
             s->found = shift == 0 || s->ties == counts[j];  // all of a range are chosen: no need to look into it
@@ -152,36 +148,9 @@ __global__ void __launch_bounds__(THREADS, 6) top_k_count(search *s, const float
     }
     __syncthreads();
     if (threadIdx.x) return;
-    if (!picked) s->low = s->finer = 0;
+    if (!picked) s->low = s->finer = 0;  // the sample misled: k are larger than what is in sight, or too few are in sight
     if (fresh(bad) != TERSE_CODEC_CUDA_GOOD) s->found = 1;
     s->beyond = s->ended = 0;
-}
-
-// What a tile has told the tiles behind it, in the upper two bits of its word: how many it has, or how many there are up to its end.
-constexpr unsigned long long OWN = 1ull << 62, WHOLE = 2ull << 62, NUMBER = OWN - 1;
-
-// How many there are before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A warp;
-// tiles are begun in their order, so those before have been begun and will tell.
-__device__ inline unsigned long long before_tile(unsigned long long *told, size_t tile, unsigned long long own) {
-    const unsigned lane = lane_of_warp();
-    const auto tell = [&](unsigned long long word) {
-        if (lane == 0) *(volatile unsigned long long *)(told + tile) = word;
-    };
-    if (tile) tell(OWN | own);
-    unsigned long long before = 0;
-    for (size_t behind = tile; behind;) {
-        unsigned long long word;
-        do word = lane < behind ? fresh(told + behind - 1 - lane) : WHOLE;
-        while (!__all_sync(EVERY_LANE, word > NUMBER));
-        const unsigned whole = __ballot_sync(EVERY_LANE, word >= WHOLE), nearest = whole ? __ffs((int)whole) - 1 : WARP - 1;
-        unsigned long long sum = lane <= nearest ? word & NUMBER : 0;
-#pragma unroll
-        for (unsigned stride = WARP / 2; stride; stride /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, stride);
-        before += sum;
-        behind = whole ? 0 : behind - WARP;
-    }
-    tell(WHOLE | (before + own));
-    return before;
 }
 
 __device__ inline void put_float(uint8_t *to, float value, bool straight) {
