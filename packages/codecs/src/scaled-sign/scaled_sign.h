@@ -57,7 +57,7 @@ typedef struct terse_scaled_sign_measuring {
 } terse_scaled_sign_measuring;
 
 static inline size_t terse_scaled_sign_measure(const void *context, size_t r) {
-    const terse_scaled_sign_measuring *m = context;
+    const terse_scaled_sign_measuring *m = (const terse_scaled_sign_measuring *)context;
     const terse_codec_options *o = m->options;
     const size_t begin = terse_region_begin(r, m->n, o), end = terse_region_begin(r + 1, m->n, o);
     size_t count = end - begin;
