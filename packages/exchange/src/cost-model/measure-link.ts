@@ -1,5 +1,5 @@
 /**
- * α and β of the network that a group of ranks really has, in a second or two, and how fast this machine counts votes.
+ * α and β of the network that a group of ranks really has, in half a second, and how fast this machine counts votes.
  *
  * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
  * bit, and whatever they choose by them is the same everywhere.
@@ -52,12 +52,12 @@ const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then
 const rounds = 7;
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
-/** All ranks call it at the same point; takes a second or two, and on links below 1 Mbit/s a few transfers of 16 KiB. */
+/** All ranks call it at the same point; takes about a second (half of it for the codecs, and longer where ranks share cores), and on links below 1 Mbit/s a few transfers of 16 KiB. */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
   // Before and after the long ones, so that what changes meanwhile meets both.
-  const before = await shortMessages(group, 30);
+  const before = await shortMessages(group, 20);
   const { first, beta, atOnce } = await longMessages(group);
   const after = await shortMessages(group, 0);
   const both = (what: keyof ShortMessages) => (before[what] + after[what]) / 2;
@@ -125,7 +125,7 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   const transfer = async (bytes: number, times: number) => {
     let fastest = Number.POSITIVE_INFINITY;
     for (let k = 0; k < times; k++) {
-      await quiet(10); // a token bucket is full again
+      await quiet(5); // a token bucket is full again
       await group.barrier();
       const each = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
       fastest = Math.min(fastest, each);
