@@ -1,3 +1,4 @@
+import { globSync, rmSync } from "node:fs";
 import type { Options } from "tsup";
 
 /** One bundle a package, ESM only; the declarations come from tsc, which reads the sources better. */
@@ -9,4 +10,13 @@ export const library: Options = {
   sourcemap: true,
   clean: true,
   dts: false,
+  // `clean` leaves declarations: those of a file that is gone would be published for ever.
+  plugins: [
+    {
+      name: "no-stale-declarations",
+      buildStart() {
+        for (const file of globSync("dist/**/*.d.ts")) rmSync(file);
+      },
+    },
+  ],
 };

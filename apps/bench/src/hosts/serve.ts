@@ -10,14 +10,20 @@ export async function serve(handlers: Handlers): Promise<void> {
   const socket = connect(process.env["TERSE_BENCH_CONTROL"]!);
   await new Promise((done, failed) => socket.once("connect", done).once("error", failed));
   socket.write(process.env["RANK"]!);
+  let busy = false;
+  socket.once("end", () => {
+    if (busy) process.exit(1); // whoever asked was ended, and nobody waits for the answer
+  });
   for await (const line of createInterface({ input: socket })) {
     const request = JSON.parse(line) as { do: string };
+    busy = true;
     try {
       const answer = await handlers[request.do]!(request as never);
       socket.write(`${JSON.stringify({ answer: answer ?? null })}\n`);
     } catch (error) {
       socket.write(`${JSON.stringify({ error: (error as Error).message })}\n`);
     }
+    busy = false;
   }
   socket.end();
 }

@@ -48,7 +48,7 @@ export interface Measured {
 
 const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
-const enoughSeconds = 0.06; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
+const enoughSeconds = 0.04; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
 const rounds = 7;
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
@@ -143,7 +143,7 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
     longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
     if (longer > first + 0.004) knee ??= { bytes, seconds: longer };
   } while (longer < enoughSeconds && bytes < mostBytes);
-  for (let k = 0; k < (longer < 2 * enoughSeconds ? 3 : 1); k++) longer = Math.min(longer, await transfer(bytes, 1));
+  for (let k = 0; k < (longer < 2 * enoughSeconds ? 2 : 1); k++) longer = Math.min(longer, await transfer(bytes, 1));
   // From the first one that is beyond the bucket, or from half of the last one.
   const from = knee && knee.bytes < bytes ? knee : { bytes: bytes / 2, seconds: shorter };
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
@@ -197,7 +197,7 @@ async function measureCodec(group: Group): Promise<CodecCost> {
   };
   const barrier = await together(() => {});
   const usual = async ({ of, work }: { of: number; work: () => void }) => {
-    for (let k = 0; k < 3; k++) work(); // until it is warm: loops in JavaScript become several times as fast
+    for (let k = 0; k < 2; k++) work(); // until it is warm: loops in JavaScript become several times as fast
     return of === 0 ? 0 : Math.max(0, (await together(work)) - barrier) / of;
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
