@@ -25,6 +25,7 @@ function runTests(files: Record<string, string>): { status: number | null; lines
 
 describe("the closing line", () => {
   it("counts, and says why tests were skipped", () => {
+    // What is skipped here are lines for the reporter to count; no test of this project is among them.
     const { status, lines } = runTests({
       "a.test.ts": `it("one", () => {}); it("two", () => {}); it("three", (test) => test.skip("no GPU here"));`,
       "b.test.ts": `it("four", (test) => test.skip("no GPU here")); describe("five", () => { it.skip("six (needs apt)", () => {}); });`,

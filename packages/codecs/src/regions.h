@@ -40,9 +40,12 @@ static inline float terse_scale_at(const uint8_t *wire, size_t r) {
 
 static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcpy(wire + 4 * r, &scale, 4); }
 
-// Calls measure(context, r) for every region, on several threads: many regions share a thread, and a large one is measured by all of
-// them (as measures do). It returns the end of its region, or the element that it refuses; returned is the first such element, or n.
-size_t terse_each_region(size_t n, const terse_codec_options *o, size_t (*measure)(const void *context, size_t r), const void *context);
+// Measures one region: sets *scale and returns end, or returns the element of [begin, end) because of which there is no scale.
+typedef size_t terse_measure_region(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
+
+// Sets the scale of every region, on several threads: many regions share a thread, and a large one is measured by all of them (as
+// measures do). Returned is n, or the first element that is refused.
+size_t terse_measure_regions(terse_measure_region *measure, const void *by, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
 
 // Scales that an encoder writes are finite and not negative. Call this before anything is added.
 static inline int terse_scales_are_good(const uint8_t *wire, size_t regions) {

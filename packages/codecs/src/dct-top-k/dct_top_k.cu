@@ -6,6 +6,7 @@
 //
 // Those at once lie in shared memory, 8 for each thread. A level of Lee's transform is one sum or difference for each pair: a thread
 // reads its 4 pairs, and writes them back to where the next level looks for them once everybody has read.
+#include "cosine.h"
 #include "dct_top_k.h"
 #include "launch.cuh"
 #include "top-k/indices.cuh"
@@ -107,38 +108,11 @@ struct basis {
     }
 };
 
-// dct_cosine of dct_top_k.c, the same additions and multiplications.
-__device__ double cosine_of(unsigned p, unsigned q) {
-    const double half_pi = 0x1.921fb54442d18p0;
-    const bool as_sine = 2 * p > q;
-    const double x = half_pi * ((double)(as_sine ? q - p : p) / (double)q), z = x * x;
-    if (as_sine) {
-        double sum = 1.0 / 355687428096000.0;
-        sum = sum * z - 1.0 / 1307674368000.0;
-        sum = sum * z + 1.0 / 6227020800.0;
-        sum = sum * z - 1.0 / 39916800.0;
-        sum = sum * z + 1.0 / 362880.0;
-        sum = sum * z - 1.0 / 5040.0;
-        sum = sum * z + 1.0 / 120.0;
-        sum = sum * z - 1.0 / 6.0;
-        return sum * z * x + x;
-    }
-    double sum = 1.0 / 20922789888000.0;
-    sum = sum * z - 1.0 / 87178291200.0;
-    sum = sum * z + 1.0 / 479001600.0;
-    sum = sum * z - 1.0 / 3628800.0;
-    sum = sum * z + 1.0 / 40320.0;
-    sum = sum * z - 1.0 / 720.0;
-    sum = sum * z + 1.0 / 24.0;
-    sum = sum * z - 0.5;
-    return sum * z + 1.0;
-}
-
 __global__ void __launch_bounds__(THREADS) dct_put_basis(double *factors, unsigned length, unsigned odd) {
     for (unsigned t = (unsigned)first_thread(); t <= length; t += (unsigned)all_threads()) {
         unsigned half = odd;
         while (t > 2 * half) half *= 2;
-        factors[2 + t] = t <= odd ? cosine_of(t, odd) : 1.0 / (2.0 * cosine_of(2 * (t - half - 1) + 1, 2 * half));
+        factors[2 + t] = t <= odd ? dct_cosine(t, odd) : 1.0 / (2.0 * dct_cosine(2 * (t - half - 1) + 1, 2 * half));
         if (t < 2) factors[t] = sqrt((t ? 2.0 : 1.0) / (double)length);
     }
 }

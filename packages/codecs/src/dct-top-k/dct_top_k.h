@@ -35,9 +35,6 @@ typedef struct dct_basis {
 } dct_basis;
 void dct_basis_of(dct_basis *basis, size_t length);
 
-// cos(pi p / 2 q) for 0 <= p <= q, from additions, multiplications and one division.
-double dct_cosine(size_t p, size_t q);
-
 // Numbered from 0; the last one may be short.
 typedef struct dct_chunks {
     size_t length, k, bytes;  // of every chunk but a short one

@@ -28,8 +28,9 @@ terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
 
 static int can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
 
-// Sets *scale, and returns end; or returns the element of [begin, end) because of which there is no scale.
-static size_t measure(const terse_levels_codec *codec, const float *x, size_t begin, size_t end, float *scale) {
+static size_t measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    (void)o;
+    const terse_levels_codec *codec = by;
     *scale = begin < end ? (float)codec->scale_of(x + begin, end - begin) : 0.0f;
     if (can_be_a_scale(*scale, codec->reach)) return end;
     const size_t bad = begin + terse_first_not_finite(x + begin, end - begin);
@@ -44,26 +45,8 @@ size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, cons
     return terse_levels_measured_late(o) ? n : terse_levels_measure(codec, wire, x, n, o);
 }
 
-typedef struct measuring {
-    const terse_levels_codec *codec;
-    uint8_t *scales;
-    const float *x;
-    size_t n;
-    const terse_codec_options *options;
-} measuring;
-
-static size_t measure_region(const void *context, size_t r) {
-    const measuring *m = context;
-    const size_t end = terse_region_begin(r + 1, m->n, m->options);
-    float scale;
-    const size_t accepted = measure(m->codec, m->x, terse_region_begin(r, m->n, m->options), end, &scale);
-    if (accepted == end) terse_set_scale(m->scales, r, scale);
-    return accepted;
-}
-
 size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    const measuring m = {codec, scales, x, n, o};
-    return terse_each_region(n, o, measure_region, &m);
+    return terse_measure_regions(measure, codec, scales, x, n, o);
 }
 
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
@@ -79,7 +62,7 @@ size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const
             if (accepted < to) return accepted;
             scale = o->units[r];
         } else if (terse_levels_measured_late(o)) {
-            const size_t accepted = measure(codec, x, region, region_end, &scale);
+            const size_t accepted = measure(codec, x, region, region_end, o, &scale);
             if (accepted < region_end) return accepted;
             if (!o->unscaled && region >= begin) terse_set_scale(wire, r, scale);
         } else {

@@ -4,26 +4,14 @@
 
 size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) { return 4 * terse_region_count(n, options) + n; }
 
-typedef struct measuring {
-    const terse_measures *measures;
-    uint8_t *wire;
-    const float *x;
-    size_t n;
-    const terse_codec_options *options;
-} measuring;
-
-static size_t measure(const void *context, size_t r) {
-    const measuring *m = context;
-    const size_t begin = terse_region_begin(r, m->n, m->options), end = terse_region_begin(r + 1, m->n, m->options);
-    const float scale = m->measures->largest(m->x + begin, end - begin);
-    if (scale - scale != 0.0f) return begin + terse_first_not_finite(m->x + begin, end - begin);
-    terse_set_scale(m->wire, r, scale);
-    return end;
+static size_t measure(const void *measures, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    (void)o;
+    *scale = ((const terse_measures *)measures)->largest(x + begin, end - begin);
+    return *scale - *scale == 0.0f ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
 size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    const measuring m = {measures, wire, x, n, o};
-    return terse_each_region(n, o, measure, &m);
+    return terse_measure_regions(measure, measures, wire, x, n, o);
 }
 
 size_t terse_int8_encode(terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {

@@ -48,28 +48,15 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
     return all;
 }
 
-typedef struct terse_scaled_sign_measuring {
-    const terse_measures *measures;
-    uint8_t *wire;
-    const float *x;
-    size_t n;
-    const terse_codec_options *options;
-} terse_scaled_sign_measuring;
-
-static inline size_t terse_scaled_sign_measure(const void *context, size_t r) {
-    const terse_scaled_sign_measuring *m = (const terse_scaled_sign_measuring *)context;
-    const terse_codec_options *o = m->options;
-    const size_t begin = terse_region_begin(r, m->n, o), end = terse_region_begin(r + 1, m->n, o);
+static inline size_t terse_scaled_sign_measure(const void *measures, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
     size_t count = end - begin;
-    const double squares = o->hold ? terse_spoken_squares(m->x, o->hold, begin, end, &count) : m->measures->sum_of_squares(m->x + begin, count);
-    if (squares - squares != 0.0) return begin + terse_first_not_finite(m->x + begin, end - begin);
-    terse_set_scale(m->wire, r, count ? (float)sqrt(squares / (double)count) : 0.0f);
-    return end;
+    const double squares = o->hold ? terse_spoken_squares(x, o->hold, begin, end, &count) : ((const terse_measures *)measures)->sum_of_squares(x + begin, count);
+    *scale = count ? (float)sqrt(squares / (double)count) : 0.0f;
+    return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
 static inline size_t terse_scaled_sign_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    const terse_scaled_sign_measuring m = {measures, wire, x, n, o};
-    return terse_each_region(n, o, terse_scaled_sign_measure, &m);
+    return terse_measure_regions(terse_scaled_sign_measure, measures, wire, x, n, o);
 }
 
 static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {

@@ -11,30 +11,18 @@ terse_codec_status terse_terngrad_check(size_t n, const terse_codec_options *opt
     return options->clip >= 0.0f && isfinite(options->clip) ? TERSE_CODEC_OK : TERSE_CODEC_BAD_CHOICE;
 }
 
-typedef struct measuring {
-    const terse_measures *measures;
-    uint8_t *wire;
-    const float *x;
-    size_t n;
-    const terse_codec_options *options;
-} measuring;
-
-static size_t measure(const void *context, size_t r) {
-    const measuring *m = context;
-    const size_t begin = terse_region_begin(r, m->n, m->options), end = terse_region_begin(r + 1, m->n, m->options);
-    float scale = m->measures->largest(m->x + begin, end - begin);
-    if (scale - scale != 0.0f) return begin + terse_first_not_finite(m->x + begin, end - begin);
-    if (m->options->clip > 0.0f) {
-        const double bound = (double)m->options->clip * terse_deviation(m->x + begin, end - begin);
-        if (bound > 0.0 && bound < (double)scale) scale = (float)bound;
+static size_t measure(const void *measures, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    *scale = ((const terse_measures *)measures)->largest(x + begin, end - begin);
+    if (*scale - *scale != 0.0f) return begin + terse_first_not_finite(x + begin, end - begin);
+    if (o->clip > 0.0f) {
+        const double bound = (double)o->clip * terse_deviation(x + begin, end - begin);
+        if (bound > 0.0 && bound < (double)*scale) *scale = (float)bound;
     }
-    terse_set_scale(m->wire, r, scale);
     return end;
 }
 
 size_t terse_terngrad_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    const measuring m = {measures, wire, x, n, o};
-    return terse_each_region(n, o, measure, &m);
+    return terse_measure_regions(measure, measures, wire, x, n, o);
 }
 
 static unsigned code_of(const float *x, size_t i, const uint8_t *wire, const terse_codec_options *o) {

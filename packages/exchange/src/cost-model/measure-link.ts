@@ -52,7 +52,10 @@ const enoughSeconds = 0.04; // for a transfer: a token bucket is long empty then
 const rounds = 7;
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
-/** All ranks call it at the same point; takes about a second (half of it for the codecs, and longer where ranks share cores), and on links below 1 Mbit/s a few transfers of 16 KiB. */
+/**
+ * All ranks call it at the same point. Takes about a second, half of it for the codecs; longer where ranks share cores, and on links
+ * below 1 Mbit/s a few transfers of 16 KiB.
+ */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };

@@ -11,8 +11,8 @@
  * encoded, and chunk k − 1 is counted and on its way back; what has come back can be used (`arrived`).
  *
  * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
- * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two chunks about its words, 8 (P − 1) w bytes each (P w
- * where d > 1), and the outcome's planes above the first.
+ * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two
+ * chunks about its words, 8 (P − 1) w bytes each (P w where d > 1), and the outcome's planes above the first.
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
 import { bytesOf } from "../bits.ts";
