@@ -2,7 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Slurm, slurmObstacle, startSlurm } from "./slurm.ts";
 import { freePort } from "./start-ranks.ts";
 
 const python = process.env["TERSE_PYTHON"] ?? "";
@@ -77,6 +78,32 @@ describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => 
     const agent = () => run([...torchrun(...place), ...node], { TERSE_TOKEN: "a secret" });
     const said = (await Promise.all([agent(), agent()])).map((each) => each.said).join("");
     expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+  });
+});
+
+const noSlurm = slurmObstacle();
+describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})` : ""}`, () => {
+  let slurm: Slurm;
+  beforeAll(async () => {
+    slurm = await startSlurm();
+  });
+  afterAll(() => slurm?.[Symbol.asyncDispose]());
+
+  it.for(["none", "pmi2", "pmix"])("starts ranks that find each other, with --mpi=%s", async (mpi, context) => {
+    if (!slurm.interfaces.includes(mpi)) return context.skip(`this Slurm has no ${mpi}`);
+    const { code, said } = await run([...slurm.command("srun", "-n", "2", `--mpi=${mpi}`), ...node], slurm.env);
+    if (said.includes("Unable to load any plugin")) return context.skip(`this Slurm's ${mpi} does not load`);
+    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+    expect(code).toBe(0);
+  });
+
+  it("starts the ranks of one step beside those of another, which do not meet", async () => {
+    const [srun, ...words] = slurm.command("srun", "-n", "2", "--overlap");
+    const steps = ["sh", "-c", `${srun} ${words.join(" ")} "$@" & "$@"; ${srun} ${words.join(" ")} "$@"; wait`, "sh"];
+    const { code, said } = await run([...slurm.command("salloc", "-n", "2"), ...steps, ...node], slurm.env);
+    // What runs in the allocation itself is no rank of a step.
+    expect(joined(said), said).toEqual(["0 of 1", "0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
+    expect(code).toBe(0);
   });
 });
 

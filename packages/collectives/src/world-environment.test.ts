@@ -79,6 +79,15 @@ describe("the environment", () => {
     expect(readWorldEnvironment({ ...mine, ...pmi })).toMatchObject({ launcher: "PMI", rank: 1, size: 4 });
   });
 
+  it("goes by Slurm's own names where srun hands out PMI's beside them", () => {
+    const pmi2 = { PMI_FD: "13", PMI_JOBID: "4711.0", PMI_RANK: "1", PMI_SIZE: "4" }; // srun --mpi=pmi2, Slurm 22.05
+    const { master, ...place } = readWorldEnvironment({ ...slurm, ...pmi2 });
+    expect(place).toMatchObject({ launcher: "Slurm", rank: 1, size: 4, localRank: 1, localSize: 2 });
+    expect(master?.host).toBe("node09");
+    const another = { ...pmi2, PMI_JOBID: "4711.1" }; // of an mpirun in that step
+    expect(readWorldEnvironment({ ...slurm, ...another }).launcher).toBe("PMI");
+  });
+
   it("takes rank and size from one launcher, and never mixes two", () => {
     expect(() => readWorldEnvironment({ ...slurm, RANK: "0" })).toThrow(
       "RANK is 0, and WORLD_SIZE is not set (Slurm has set SLURM_PROCID and SLURM_STEP_NUM_TASKS: unset RANK to go by those)",
@@ -109,12 +118,16 @@ describe("the environment", () => {
     expect(readWorldEnvironment(script)).toMatchObject({ launcher: undefined, rank: 0, size: 1 });
   });
 
+  // As `scontrol show hostnames` of Slurm 22.05 lists them.
   it.each([
     ["node[09-10]", "node09"],
-    ["node[3,7-9]-ib,login", "node3-ib"],
+    ["node[3,7-9],login", "node3"],
     ["gpu1,gpu2", "gpu1"],
     ["gpu1", "gpu1"],
     ["rack-2-node[001-016,020]", "rack-2-node001"],
+    ["n[01-03,7],login", "n01"],
+    ["login,n[01-03,7]", "login"],
+    ["r[1-2]n[3-5]", "r1n3"],
   ])("meets on the first node of a Slurm step: %s", (list, host) => {
     const { master } = readWorldEnvironment({ ...slurm, SLURM_STEP_NODELIST: list });
     expect(master).toMatchObject({ host });

@@ -36,7 +36,7 @@ interface Launcher {
 // node, and mpirun in a job of Slurm's. Names as in the launchers' manuals: torchrun, "Environment Variables"; Open MPI 5,
 // "Environment variables set for MPI applications"; MPICH's Hydra (and Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT
 // ENVIRONMENT VARIABLES". sbatch and salloc set SLURM_PROCID and SLURM_NTASKS as well, in a script that is no rank: only a step has a
-// SLURM_STEP_ID.
+// SLURM_STEP_ID. `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE beside its own, which say more; its PMI_JOBID is the step's name.
 const launchers: readonly Launcher[] = [
   {
     name: "torchrun",
@@ -87,7 +87,8 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     return Number(env[name]);
   };
   const sizeOf = ({ sizes }: Launcher) => sizes.find(isSet);
-  const speaks = launchers.filter(({ only }) => only === undefined || isSet(only));
+  const ofSlurm = isSet("SLURM_STEP_ID") && env["PMI_JOBID"] === slurmStep(env);
+  const speaks = launchers.filter(({ name, only }) => (name === "PMI" ? !ofSlurm : only === undefined || isSet(only)));
   const whole = speaks.find((each) => isSet(each.rank) && sizeOf(each) !== undefined);
   const launcher = speaks.find((each) => isSet(each.rank) || sizeOf(each) !== undefined);
   const rank = number(launcher?.rank);
@@ -141,11 +142,15 @@ function meetingPlace(
   port: number | undefined,
 ): { host: string; port: number } | undefined {
   const nodes = env["SLURM_STEP_NODELIST"] || env["SLURM_JOB_NODELIST"] || env["SLURM_NODELIST"];
-  const steps = name === "Slurm" ? [env["SLURM_JOB_ID"] || env["SLURM_JOBID"], env["SLURM_STEP_ID"]] : [];
-  const job = name === "Slurm" ? steps.join(".") : name === "Open MPI" ? env["PMIX_NAMESPACE"] : undefined;
+  const job = name === "Slurm" ? slurmStep(env) : name === "Open MPI" ? env["PMIX_NAMESPACE"] : undefined;
   const place = host || (localSize === size ? "127.0.0.1" : name === "Slurm" && nodes ? firstNode(nodes) : undefined);
   const gate = port ?? (job ? portOf(job) : undefined);
   return place !== undefined && gate !== undefined ? { host: place, port: gate } : undefined;
+}
+
+/** Job and step, as Slurm itself writes them: 4711.0 */
+function slurmStep(env: NodeJS.ProcessEnv): string {
+  return `${env["SLURM_JOB_ID"] || env["SLURM_JOBID"]}.${env["SLURM_STEP_ID"]}`;
 }
 
 /** Tasks on one of a step's nodes. Slurm writes 4(x2),3 for 4, 4 and 3; other launchers give one number. */
@@ -160,10 +165,10 @@ function tasksOn(node: number, perNode: string): number {
   return 1;
 }
 
-/** The first name of a list as Slurm writes it: `node[003-007,12],gpu1` → node003. */
+/** The first name of a list as Slurm writes it: `node[003-007,12],gpu1` → node003, `rack[1-2]node[3-5]` → rack1node3. */
 function firstNode(list: string): string {
-  const [, name, bracket, rest] = /^([^,[]*)(?:\[([^\]]*)\]([^,]*))?/.exec(list)!;
-  return `${name}${bracket?.split(/[,-]/)[0] ?? ""}${rest ?? ""}`;
+  const [first] = /^(?:[^,[]|\[[^\]]*\])*/.exec(list)!;
+  return first.replace(/\[([^\],-]*)[^\]]*\]/g, "$1");
 }
 
 /** 10000 to 29999, by FNV-1a of the name: two jobs on one machine rarely meet at the same. */

@@ -1,0 +1,111 @@
+/** A Slurm of one node on this machine, for as long as a test runs; nobody else's jobs go there. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./start-ranks.ts";
+
+const unpacked = process.env["TERSE_SLURM"]; // where its packages were unpacked; otherwise it is the system's
+const root = join(unpacked ?? "/", "usr");
+const folders = [join(root, "sbin"), join(root, "bin")];
+/** Debian's daemons have a surname. */
+const find = (name: string) =>
+  folders.flatMap((folder) => [join(folder, name), join(folder, `${name}-wlm`)]).find((file) => existsSync(file));
+const needed = ["slurmctld", "slurmd", "slurmstepd", "srun", "salloc", "sinfo"];
+const plugins = (existsSync(join(root, "lib")) ? readdirSync(join(root, "lib")) : [])
+  .flatMap((name) => [join(root, "lib", name), join(root, "lib", name, "slurm-wlm"), join(root, "lib", name, "slurm")])
+  .find((folder) => existsSync(join(folder, "auth_none.so")));
+
+/** Why there can be none here; undefined where there can. */
+export function slurmObstacle(): string | undefined {
+  const lacks = needed.filter((name) => find(name) === undefined);
+  if (lacks.length === needed.length) return "there is no Slurm here; docs/several-machines.md says how to bring one";
+  if (lacks.length > 0) return `this Slurm has no ${lacks.join(", no ")}`;
+  return plugins ? undefined : "this Slurm does not go without munge (auth_none.so)";
+}
+
+export interface Slurm extends AsyncDisposable {
+  readonly env: NodeJS.ProcessEnv;
+  /** The first word is a program of Slurm's. */
+  command(...words: string[]): string[];
+  /** What `srun --mpi` may be. */
+  readonly interfaces: readonly string[];
+}
+
+export async function startSlurm(): Promise<Slurm> {
+  const folder = mkdtempSync(join(tmpdir(), "terse-slurm-"));
+  const [controller, node] = [await freePort(), await freePort()];
+  const me = userInfo().username;
+  for (const name of ["state", "spool"]) mkdirSync(join(folder, name));
+  const settings = {
+    ClusterName: "test",
+    SlurmctldHost: `${hostname()}(127.0.0.1)`,
+    SlurmUser: me,
+    SlurmdUser: me,
+    AuthType: "auth/none",
+    CredType: "cred/none",
+    SlurmctldPort: controller,
+    SlurmdPort: node,
+    StateSaveLocation: join(folder, "state"),
+    SlurmdSpoolDir: join(folder, "spool"),
+    SlurmctldPidFile: join(folder, "slurmctld.pid"),
+    SlurmdPidFile: join(folder, "slurmd.pid"),
+    PluginDir: plugins!,
+    ProctrackType: "proctrack/linuxproc",
+    TaskPlugin: "task/none",
+    SwitchType: "switch/none",
+    MpiDefault: "none",
+    SelectType: "select/linear",
+    SlurmdParameters: "config_overrides",
+    NodeName: `${hostname()} NodeAddr=127.0.0.1 CPUs=2`,
+    PartitionName: "test Nodes=ALL Default=YES State=UP",
+  };
+  const file = join(folder, "slurm.conf");
+  writeFileSync(
+    file,
+    Object.entries(settings)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(""),
+  );
+
+  const below = unpacked ? join(plugins!, "..") : "";
+  const env = { SLURM_CONF: file, ...(unpacked && { LD_LIBRARY_PATH: `${below}:${plugins}` }) };
+  const command = (name: string, ...words: string[]) => [find(name)!, ...words];
+  let said = "";
+  const daemons = [command("slurmctld", "-D", "-c"), command("slurmd", "-D", "-d", find("slurmstepd")!)].map(
+    ([program, ...words]) => {
+      const child = spawn(program!, words, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => {
+          said += text;
+        });
+      return child;
+    },
+  );
+  const stop = async () => {
+    await Promise.all(daemons.map(end));
+    rmSync(folder, { recursive: true });
+  };
+  const until = Date.now() + 30_000;
+  const run = (name: string, ...words: string[]) =>
+    spawnSync(find(name)!, words, { env: { ...process.env, ...env }, encoding: "utf8" });
+  while (run("sinfo", "--noheader", "--format=%t").stdout.trim() !== "idle") {
+    if (Date.now() > until || daemons.some(({ exitCode }) => exitCode !== null)) {
+      await stop();
+      throw new Error(`Slurm does not start:\n${said}`);
+    }
+    await sleep(100);
+  }
+  const { stdout, stderr } = run("srun", "--mpi=list");
+  return { env, command, interfaces: `${stdout}${stderr}`.match(/\w+/g) ?? [], [Symbol.asyncDispose]: stop };
+}
+
+async function end(daemon: ChildProcess): Promise<void> {
+  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
+  const ended = new Promise((resolve) => daemon.on("close", resolve));
+  daemon.kill("SIGTERM");
+  const patience = setTimeout(() => daemon.kill("SIGKILL"), 10_000);
+  await ended;
+  clearTimeout(patience);
+}
