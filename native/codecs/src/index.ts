@@ -101,7 +101,8 @@ export const floatAt = (x: Floats, i: number): number => open().floatAt(x, i);
 export const useThreads = (threads: number): void => open().useThreads(threads);
 
 /** Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without the addon. */
-export const codecs = (): readonly CodecKernel[] => open().codecs();
+export const codecs = (): readonly CodecKernel[] => (listed ??= open().codecs());
+let listed: readonly CodecKernel[] | undefined; // every codec that somebody makes asks for it
 
 /** Every vote implementation that this machine can run, best first. Throws NativeMissingError without the addon. */
 export const votes = (): readonly VoteKernel[] => open().votes();

@@ -32,9 +32,14 @@ struct Memory {
 inline Memory memory_of(const Napi::Value& value, const char* what) {
     const Napi::Env env = value.Env();
     if (value.IsTypedArray()) {
-        const auto array = value.As<Napi::TypedArray>();
+        // With its address, not by way of its buffer: before Node 24 a SharedArrayBuffer does not say where it lies.
+        napi_typedarray_type kind;
+        size_t length;
+        void* data;
+        const napi_status status = napi_get_typedarray_info(env, value, &kind, &length, &data, nullptr, nullptr);
+        if (status != napi_ok) throw Napi::Error::New(env);
         DType type;
-        switch (array.TypedArrayType()) {
+        switch (kind) {
             case napi_uint8_array: case napi_uint8_clamped_array: type = DType::u8; break;
             case napi_int8_array: type = DType::i8; break;
             case napi_int16_array: case napi_uint16_array: type = DType::i16; break;
@@ -44,8 +49,7 @@ inline Memory memory_of(const Napi::Value& value, const char* what) {
             case napi_float64_array: type = DType::f64; break;
             default: throw Napi::TypeError::New(env, std::string(what) + ": this kind of typed array is not supported");
         }
-        auto* base = static_cast<uint8_t*>(array.ArrayBuffer().Data());
-        return {base + array.ByteOffset(), array.ElementLength(), type, true};
+        return {data, length, type, true};
     }
     if (value.IsObject()) {
         const auto object = value.As<Napi::Object>();

@@ -204,6 +204,39 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       expect(toHex(apart)).toBe(toHex(alone));
     });
 
+    it("keeps the parameters that it was made with", () => {
+      const given: { -readonly [name in keyof Parameters]: unknown } = structuredClone(parameters(n));
+      const made = codecNamed(name, given as Parameters);
+      if (Array.isArray(given.segments)) given.segments.fill(0);
+      for (const each of Object.keys(given) as (keyof Parameters)[]) given[each] = undefined;
+      expect(made.parameters).toEqual(parameters(n));
+      const again = new Uint8Array(made.wireBytes(n));
+      made.encode(again, x, call(n));
+      codec.encode(wire, x, call(n));
+      expect(toHex(again)).toBe(toHex(wire));
+    });
+
+    it("refuses numbers of floats that are none, and memory that is no longer there", () => {
+      for (const count of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 49, "8", undefined])
+        expect(() => codec.wireBytes(count as number)).toThrow(`wireBytes: n is ${count}, and must be a whole number`);
+      const gone = new Float32Array(n);
+      const goneWire = new Uint8Array(wire.length);
+      structuredClone([gone, goneWire], { transfer: [gone.buffer, goneWire.buffer] });
+      expect(() => codec.encode(goneWire, gone, call(n))).toThrow("x has lost its memory");
+      expect(() => codec.encode(goneWire, x, call(n))).toThrow("wire has lost its memory");
+      expect(() => codec.encodeWithFeedback(wire, x, gone, call(n))).toThrow("error has lost its memory");
+      expect(() => codec.decodeAdd(gone, goneWire)).toThrow("sum has lost its memory");
+      const shrinks = new ArrayBuffer(4 * n, { maxByteLength: 4 * n });
+      const shrunk = new Float32Array(shrinks, 0, n);
+      shrinks.resize(4 * n - 4);
+      expect(() => codec.decodeAdd(shrunk, goneWire)).toThrow("sum has lost its memory");
+      const memory = { pointer: 4096n, length: n, dtype: "f32", device: "cpu" } as const;
+      for (const pointer of [0n, -4n, 4098n, 2n ** 64n])
+        expect(() => codec.encode(wire, { ...memory, pointer }, call(n))).toThrow(`x.pointer is ${pointer}, and must`);
+      for (const length of [-n, n + 0.5, undefined as never])
+        expect(() => codec.encode(wire, { ...memory, length }, call(n))).toThrow(`x.length is ${length}, and must`);
+    });
+
     it("refuses wrong lengths, types and options in one sentence each", () => {
       const given = call(n);
       const short = wire.subarray(1);
@@ -221,6 +254,8 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       );
       expect(() => codec.decodeAdd(x, short)).toThrow(/wire has \d+ bytes/);
       expect(() => codec.decodeAdd(x, wire, { scale: Number.NaN })).toThrow("scale is NaN");
+      expect(() => codec.decodeAdd(x, wire, { scale: null as never })).toThrow("scale is null");
+      expect(() => codec.scales(x, new Float64Array(n) as never)).toThrow(TypeError);
 
       const mask = new Uint8Array(Math.ceil(n / 8) + 1);
       const masked = () => codec.encode(wire, x, { ...given, hold: mask });

@@ -11,7 +11,8 @@ import {
 } from "@terse/native-codecs";
 import { widthOf } from "./fields/fields.ts";
 import { choose, implementations } from "./implementation.ts";
-import { refuseOverlap } from "./overlap.ts";
+import { refuseGone, refuseOverlap } from "./overlap.ts";
+import { checkWhole } from "./parameters.ts";
 import type { Draws } from "./random/random.ts";
 import { regionCount } from "./regions.ts";
 import { largestFloat } from "./rounding.ts";
@@ -30,7 +31,7 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly implementation: string;
   /** Every implementation that can run here, best first, the definition last: for tests and benchmarks. They trust their arguments. */
   kernels(): readonly CodecKernel[];
-  /** Bytes for n floats. */
+  /** Bytes for n floats. RangeError where n is no number of floats, or none that the parameters fit. */
   wireBytes(n: number): number;
   /**
    * Writes x (n floats) to `wire`, which holds exactly wireBytes(n) bytes. NaN or an infinity anywhere in x: NotFiniteError with
@@ -96,15 +97,19 @@ export class BadWireError extends RangeError {
   override name = "BadWireError";
 }
 
-/** A codec as people call it: its arguments checked, its best implementation run. `parameters` have been checked by its factory. */
-export function codec<Call extends EncodeCall>(definition: Definition, parameters: Parameters = {}): Codec<Call> {
+/** A codec as people call it: its arguments checked, its best implementation run. `checked`: parameters, by its factory. */
+export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
+  const parameters = kept(checked);
   let chosen: CodecKernel | undefined;
   const kernel = (): CodecKernel => {
     chosen ??= choose(implementations(definition, nativeCodecs), nativeLevels);
     return chosen;
   };
   const { name, takes } = definition;
-  const wireBytes = (n: number): number => definition.wireBytes(n, parameters);
+  const wireBytes = (n: number): number => {
+    checkWhole(`${name}.wireBytes`, "n", n, 0);
+    return definition.wireBytes(n, parameters);
+  };
 
   const checkEncoding = (where: string, wire: Uint8Array, x: Floats, call: EncodeCall): void => {
     checkFloats(where, "x", x);
@@ -124,14 +129,16 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
     kernels: () => implementations(definition, nativeCodecs).kernels,
     wireBytes,
 
-    encode(wire, x, call: EncodeCall = {}) {
+    encode(wire, x, given: EncodeCall = {}) {
       const where = `${name}.encode`;
+      const call = { ...given }; // read once, before any length is looked at: a getter may do anything
       checkEncoding(where, wire, x, call);
       accept(where, kernel().encode(wire, x, parameters, call), x);
     },
 
-    encodeWithFeedback(wire, x, error, call: EncodeCall = {}) {
+    encodeWithFeedback(wire, x, error, given: EncodeCall = {}) {
       const where = `${name}.encodeWithFeedback`;
+      const call = { ...given };
       checkEncoding(where, wire, x, call);
       checkFloats(where, "error", error);
       if (error.length !== x.length)
@@ -151,8 +158,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       checkHold(where, takes, hold, sum.length);
       checkUnits(where, takes, units, sum.length, parameters);
       refuseOverlap(where, "sum", sum, { wire, hold, units });
-      if (!Number.isFinite(Math.fround(scale)))
-        throw new RangeError(`${where}: scale is ${scale}, and must be finite in fp32.`);
+      if (typeof scale !== "number" || !Number.isFinite(Math.fround(scale)))
+        throw new RangeError(`${where}: scale is ${String(scale)}, and must be a number that is finite in fp32.`);
       if (!kernel().decodeAdd(sum, wire, parameters, { scale, hold, units })) {
         throw new BadWireError(
           `${where}: no encoder writes such a wire: it was damaged, or written with other parameters than ${JSON.stringify(parameters)}.`,
@@ -167,6 +174,8 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       if (!measure) throw new TypeError(`${where}: regions have no scales in this codec.`);
       const regions = regionCount(x.length, parameters);
       const scales = into ?? new Float32Array(regions);
+      if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
+      refuseGone(where, "into", scales);
       if (scales.length !== regions)
         throw new RangeError(
           `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${regions} regions.`,
@@ -176,6 +185,11 @@ export function codec<Call extends EncodeCall>(definition: Definition, parameter
       return scales;
     },
   };
+}
+
+/** What nobody else changes any more. */
+function kept({ segments, ...others }: Parameters): Parameters {
+  return Object.freeze({ ...others, ...(segments && { segments: Object.freeze([...segments]) }) });
 }
 
 /** error += x, wire = encode(error), error −= decode(wire), one by one. As terse_codec_encode_with_feedback. */
@@ -207,6 +221,7 @@ export function floats(x: Floats): Float32Array {
 
 export function checkBytes(where: string, what: string, bytes: Uint8Array, expected: number, holds: string): void {
   if (!(bytes instanceof Uint8Array)) throw new TypeError(`${where}: ${what} must be a Uint8Array.`);
+  refuseGone(where, what, bytes);
   if (bytes.length !== expected) {
     throw new RangeError(
       `${where}: ${what} has ${bytes.length} bytes, and ${holds} take ${expected}; pass a view of exactly that many.`,
@@ -228,11 +243,17 @@ function accept(where: string, accepted: number, x: Floats, error?: Floats): voi
 const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
 
 function checkFloats(where: string, what: string, x: Floats): void {
-  if (x instanceof Float32Array) return;
+  if (x instanceof Float32Array) {
+    refuseGone(where, what, x);
+    return;
+  }
   if (typeof x?.pointer !== "bigint")
     throw new TypeError(`${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`);
   if (x.dtype !== "f32" || x.device !== "cpu")
     throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
+  checkWhole(where, `${what}.length`, x.length, 0);
+  if (x.length > 0 && (x.pointer <= 0n || x.pointer >= 2n ** 64n || x.pointer % 4n !== 0n))
+    throw new RangeError(`${where}: ${what}.pointer is ${x.pointer}, and must be an address that is a multiple of 4.`);
 }
 
 function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {

@@ -127,6 +127,9 @@ describe("frames", () => {
     expect(() => writeFrame(sign, new Uint8Array(2), 17)).toThrow("wire has 2 bytes, and 17 floats take 3");
     expect(() => writeFrame(sign, new Uint8Array(2), 2 ** 49)).toThrow("n is 562949953421312");
     expect(() => writeFrame(sign, new Uint8Array(2), -1)).toThrow("n is -1");
+    for (const wrong of [new Float32Array(2), new Int8Array(2), [1, 2]])
+      expect(() => writeFrame(sign, wrong as never, 16)).toThrow("wire must be a Uint8Array");
+    expect(() => writeFrame(undefined as never, new Uint8Array(2), 16)).toThrow(RangeError);
     expect(() => writeFrame({ ...sign, name: "mine" } as Codec, new Uint8Array(2), 16)).toThrow('a codec "mine"');
   });
 });

@@ -6,7 +6,7 @@
  * `native/codecs/frame.c` writes the same bytes and refuses the same ones, in the same order.
  */
 import type { Parameters } from "@terse/native-codecs";
-import type { Codec } from "./codec.ts";
+import { type Codec, checkBytes } from "./codec.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 
@@ -73,11 +73,9 @@ const infinityBits = 0x7f80_0000;
 /** A frame around `wire`, which `codec` made of n floats. A mask that lanes were held with is not in it. */
 export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Array {
   const where = "writeFrame";
-  if (!Object.hasOwn(codecs, codec.name)) throw new RangeError(`${where}: no reader knows a codec "${codec.name}".`);
-  if (!isCount(n)) throw new RangeError(`${where}: n is ${n}, and must be a whole number, 0 to 2^48.`);
-  const expected = codec.wireBytes(n);
-  if (wire.length !== expected)
-    throw new RangeError(`${where}: wire has ${wire.length} bytes, and ${n} floats take ${expected}.`);
+  if (!Object.hasOwn(codecs, codec?.name)) throw new RangeError(`${where}: no reader knows a codec "${codec?.name}".`);
+  if (!isCount(n)) throw new RangeError(`${where}: n is ${String(n)}, and must be a whole number, 0 to 2^48.`);
+  checkBytes(where, "wire", wire, codec.wireBytes(n), `${n} floats`);
   for (const what of ["block", "k"] as const) {
     const value = codec.parameters[what] ?? 0;
     if (!isCount(value)) throw new RangeError(`${where}: ${what} is ${value}, and a frame has room for at most 2^48.`);

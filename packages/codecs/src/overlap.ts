@@ -15,6 +15,16 @@ export function refuseOverlap(
   }
 }
 
+/** Refuses a view whose memory was transferred away, or has shrunk from under it: it has no elements, and would pass for empty. */
+export function refuseGone(where: string, what: string, view: Float32Array | Uint8Array): void {
+  if (view.length > 0) return;
+  try {
+    view.keys(); // which asks no more than whether the view is still there
+  } catch {
+    throw new TypeError(`${where}: ${what} has lost its memory: its buffer was transferred, or has become too short.`);
+  }
+}
+
 /** The same memory, from its first byte to its last. */
 export const isSame = (a: ArrayBufferView, b: ArrayBufferView): boolean =>
   a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;

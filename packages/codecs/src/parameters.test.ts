@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { int8 } from "./int8/int8.ts";
+import { l1 } from "./l1/l1.ts";
 import { checkChoice, checkNames, checkRegions, checkWhole } from "./parameters.ts";
 import { regionCount } from "./regions.ts";
+import { topK } from "./top-k/top-k.ts";
 
 describe("the checks of parameters", () => {
   it("refuse a parameter that is not taken", () => {
@@ -20,6 +23,15 @@ describe("the checks of parameters", () => {
     expect(() => checkRegions("l1", { block: 64, segments: [64] })).toThrow("both block and segments");
     checkRegions("l1", { segments: [0, 4] });
     checkRegions("l1", { block: 64 });
+  });
+
+  it("refuse what is no object, no truth and more than there is", () => {
+    const made = [l1, topK, int8] as readonly ((parameters: never) => unknown)[];
+    for (const factory of made)
+      expect(() => factory(null as never)).toThrow("parameters are null, and must be an object");
+    expect(() => (topK as () => unknown)()).toThrow("top-k: parameters are undefined");
+    expect(() => l1({ bits: 4, unscaled: "no" as never })).toThrow("l1: unscaled is no, and must be true or false");
+    expect(() => checkWhole("l1", "block", 2 ** 49, 1)).toThrow("must be a whole number, from 1 to 281474976710656");
   });
 
   it("refuse a word that is none of the choices", () => {

@@ -5,7 +5,8 @@ import type { Regions } from "./regions.ts";
 /** A whole number from `least` to `most`. */
 export function checkWhole(codec: string, name: string, value: number, least: number, most = 2 ** 48): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
-  const range = most === 2 ** 48 ? `${least} or more` : `from ${least} to ${most}`;
+  const unlimited = most === 2 ** 48 && !(value > most);
+  const range = unlimited ? `${least} or more` : `from ${least} to ${most}`;
   throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be a whole number, ${range}.`);
 }
 
@@ -21,6 +22,10 @@ export function checkRegions(codec: string, { block, segments }: Regions): void 
 
 /** No parameters but these. */
 export function checkNames(codec: string, parameters: Parameters, taken: readonly string[]): void {
+  if (typeof parameters !== "object" || parameters === null)
+    throw new TypeError(
+      `${codec}: parameters are ${String(parameters)}, and must be an object, as in ${codec}({ … }).`,
+    );
   for (const name of Object.keys(parameters)) {
     if (taken.includes(name)) continue;
     throw new RangeError(`${codec} takes ${taken.join(", ") || "no parameters"}, and ${name} was given.`);

@@ -11,6 +11,9 @@ export type TiePolicy = "zero" | Sign | "alternate";
  * tie go nowhere in the long run (Lion Cub, §5.1). A function of the step alone: every rank gives the same answer.
  */
 export function signAt(policy: Sign | "alternate", step: number): Sign {
-  if (policy !== "alternate") return policy;
+  if (policy === "plus" || policy === "minus") return policy;
+  if (policy !== "alternate")
+    throw new TypeError(`signAt: policy is ${String(policy)}, and must be "plus", "minus" or "alternate".`);
+  if (!Number.isSafeInteger(step)) throw new RangeError(`signAt: step is ${String(step)}, and must be a whole number.`);
   return step % 2 === 0 ? "plus" : "minus";
 }

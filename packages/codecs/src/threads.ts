@@ -2,7 +2,7 @@ import { NativeMissingError, useThreads as nativeThreads } from "@terse/native-c
 
 /**
  * How many threads share a long encode or decodeAdd from now on, the caller's included; 1 at first. The bytes do not depend on it.
- * Whole-vector scales, and votes, stay on one thread; so does everything where no addon is built.
+ * top-k's choice, and votes, stay on one thread; so does everything where no addon is built.
  */
 export function useThreads(threads: number): void {
   if (!Number.isSafeInteger(threads) || threads < 1)

@@ -115,6 +115,8 @@ function firstRefused(x: Float32Array): number {
 export function checkedLevels<P extends Parameters>(codec: string, parameters: P, taken: readonly string[]): P {
   checkNames(codec, parameters, taken);
   checkWhole(codec, "bits", parameters.bits!, 2, 8);
+  if (!["undefined", "boolean"].includes(typeof parameters.unscaled))
+    throw new TypeError(`${codec}: unscaled is ${String(parameters.unscaled)}, and must be true or false.`);
   checkRegions(codec, parameters);
   if ((parameters.ranks ?? 1) > 1 && !parameters.unscaled)
     throw new RangeError(

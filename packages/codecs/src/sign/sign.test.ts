@@ -36,6 +36,22 @@ describe("sign", () => {
     expect(wire[0]).toBe(0b0100);
   });
 
+  it("reads its options once, before it looks at any memory", () => {
+    const x = new Float32Array(8).fill(-1);
+    const wire = new Uint8Array(1);
+    let asked = 0;
+    const call = {
+      get zero() {
+        if (asked++ === 1) structuredClone(x, { transfer: [x.buffer] });
+        return "plus" as const;
+      },
+    };
+    sign.encode(wire, x, call);
+    sign.encodeWithFeedback(wire, new Float32Array(8), new Float32Array(8), { zero: "plus" });
+    expect([asked, wire[0]]).toEqual([1, 0xff]);
+    expect(() => sign.encodeWithFeedback(wire, x, x.slice(), call)).toThrow("x has lost its memory");
+  });
+
   it.skipIf(!python)(`equals numpy.packbits on fresh inputs${needsPython}`, () => {
     const requests = [1, 64, 257, 5000].flatMap((n) =>
       (["plus", "minus"] as const).map((zero) => ({

@@ -3,6 +3,7 @@ import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-code
 import { checkBytes } from "../codec.ts";
 import { choose, implementations } from "../implementation.ts";
 import { isSame, refuseOverlap } from "../overlap.ts";
+import { checkWhole } from "../parameters.ts";
 import { vote as definition } from "./vote.ts";
 
 /** Most votes that one election takes. */
@@ -41,6 +42,8 @@ export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: rea
  */
 export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: number): void {
   checkVotes("tally", votes, n);
+  if (!Array.isArray(planes))
+    throw new TypeError("tally: planes must be an array of Uint8Array, one a bit of the count.");
   if (planes.length !== tallyPlanes(votes.length)) {
     throw new RangeError(
       `tally: a count of ${votes.length} votes takes ${tallyPlanes(votes.length)} planes, got ${planes.length}.`,
@@ -51,7 +54,10 @@ export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: 
 }
 
 /** Bits of a count from 0 to P: ceil(log2(P + 1)). */
-export const tallyPlanes = (ranks: number): number => 32 - Math.clz32(ranks);
+export function tallyPlanes(ranks: number): number {
+  checkWhole("tallyPlanes", "ranks", ranks, 0, 2 ** 32 - 1);
+  return 32 - Math.clz32(ranks);
+}
 
 let chosen: VoteKernel | undefined;
 function kernel(): VoteKernel {
@@ -85,11 +91,13 @@ function checkResults(
 function checkVotes(where: string, votes: readonly Vote[], n: number): void {
   if (!Number.isSafeInteger(n) || n < 0)
     throw new RangeError(`${where}: n is ${n}, and a number of lanes is whole and 0 or more.`);
+  if (!Array.isArray(votes))
+    throw new TypeError(`${where}: votes must be an array, of a Uint8Array or null for each rank.`);
   if (votes.length < 1 || votes.length > maxVotes)
     throw new RangeError(`${where}: a vote takes 1 to ${maxVotes} ranks, got ${votes.length}.`);
-  votes.forEach((wire, r) => {
+  // Not by forEach, which would pass over holes.
+  for (const [r, wire] of votes.entries())
     if (wire !== null) checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} lanes`);
-  });
   if (votes.every((wire) => wire === null))
     throw new RangeError(`${where}: all ${votes.length} ranks are absent, and somebody must vote.`);
 }

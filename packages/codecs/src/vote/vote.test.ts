@@ -218,6 +218,13 @@ describe("vote", () => {
       expect(() => majorityOrZero(out, new Uint8Array(0), votes, 3)).toThrow("nonzero has 0 bytes");
       expect(() => tally([out], votes, 3)).toThrow("a count of 2 votes takes 2 planes, got 1");
       expect(() => tally([out, new Uint8Array(2)], votes, 3)).toThrow("planes[1] has 2 bytes");
+      expect(() => majority(out, new Set(votes) as never, 3, { tie: "plus" })).toThrow("votes must be an array");
+      // biome-ignore lint/suspicious/noSparseArray: a hole is neither a vote nor an absent rank.
+      expect(() => majority(out, [, out] as never, 3, { tie: "plus" })).toThrow("votes[0] must be a Uint8Array");
+      expect(() => tally(out as never, votes, 3)).toThrow("planes must be an array");
+      for (const ranks of [-1, 1.5, 2 ** 32]) expect(() => tallyPlanes(ranks)).toThrow(`ranks is ${ranks}`);
+      structuredClone(out, { transfer: [out.buffer] });
+      expect(() => majority(out, [out], 0, { tie: "plus" })).toThrow("votes[0] has lost its memory");
     });
   });
 
