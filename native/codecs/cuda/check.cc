@@ -149,6 +149,16 @@ void by_segments(terse_codec_options &o, size_t n) {
     o.segments = ends.data(), o.segment_count = ends.size();
 }
 
+// As much as a unit may be, less than what is written, and none at all.
+void by_units(terse_codec_options &o, size_t n) {
+    static std::vector<float> units;
+    o.unscaled = 1;
+    units.resize(terse_region_count(n, &o));
+    for (size_t r = 0; r < units.size(); r++) units[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
+    units.reserve(1);  // an address even where there is nothing: null would be none
+    o.units = units.data(), o.unit_count = units.size();
+}
+
 // Sums of a few are at the end of fp32, or beyond it.
 float large_float() { return (float)((double)(int64_t)random_word() * 0x1p-63 * (random_word() % 16 ? 0x1p123 : 0x1p127)); }
 
@@ -180,6 +190,12 @@ const configuration configurations[] = {
     {"l1", "3 bits, blocks of 7, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 3, block_of_7(o, n); }, nullptr},
     {"l1", "8 bits in fields of 16, segments", [](terse_codec_options &o, size_t n) { o.bits = 8, o.width = 16, by_segments(o, n); }, small_float},
     {"l1", "2 bits in fields of 8, unscaled, blocks of 512", [](terse_codec_options &o, size_t n) { o.bits = 2, o.width = 8, o.ranks = 85, o.unscaled = 1, block_of_512(o, n); }, sparse_float},
+    {"l1", "5 bits by a unit", [](terse_codec_options &o, size_t n) { o.bits = 5, by_units(o, n); }, small_float},
+    {"l1", "8 bits in fields of 16 by units of blocks of 77", [](terse_codec_options &o, size_t n) { o.bits = 8, o.width = 16, o.ranks = 200, o.block = 77, by_units(o, n); }, small_float},
+    {"l1", "2 bits in fields of 8 by units of segments, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 2, o.width = 8, o.ranks = 80, by_segments(o, n), by_units(o, n); }, nullptr},
+    {"linf", "4 bits by a unit, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 4, by_units(o, n); }, nullptr},
+    {"linf", "7 bits by units of blocks of 512", [](terse_codec_options &o, size_t n) { o.bits = 7, o.width = 16, o.ranks = 500, block_of_512(o, n), by_units(o, n); }, small_float},
+    {"linf", "3 bits without zero by units of segments", [](terse_codec_options &o, size_t n) { o.bits = 3, o.levels = TERSE_LEVELS_WITHOUT_ZERO, by_segments(o, n), by_units(o, n); }, sparse_float},
     {"linf", "4 bits", [](terse_codec_options &o, size_t) { o.bits = 4; }, nullptr},
     {"linf", "5 bits, logarithmic, blocks of 7", [](terse_codec_options &o, size_t n) { o.bits = 5, o.levels = TERSE_LEVELS_LOGARITHMIC, block_of_7(o, n); }, sparse_float},
     {"linf", "8 bits, logarithmic, any numbers", [](terse_codec_options &o, size_t) { o.bits = 8, o.levels = TERSE_LEVELS_LOGARITHMIC; }, nullptr},

@@ -69,7 +69,6 @@ static terse_codec_status check(const terse_codec_cuda *codec, const uint8_t *wi
     size_t expected;
     const terse_codec_status status = terse_codec_wire_bytes(codec->definition, n, o, &expected);
     if (status != TERSE_CODEC_OK) return status;
-    if (o->units) return TERSE_CODEC_NOT_TAKEN;  // they lie in the host's memory
     if (expected != wire_bytes || workspace_bytes(codec, n, o) > room) return TERSE_CODEC_BAD_LENGTH;
     if ((uintptr_t)x % sizeof(float) || (uintptr_t)workspace % 8 || (uintptr_t)bad % 8) return TERSE_CODEC_MISALIGNED;
     const span all[] = {{wire, wire_bytes}, {x, n * sizeof(float)}, {workspace, room}, {bad, sizeof *bad}, {o->hold, o->hold ? n / 8 + (n % 8 != 0) : 0}};

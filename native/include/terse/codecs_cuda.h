@@ -1,8 +1,8 @@
 // The codecs of terse/codecs.h on an NVIDIA GPU: the same bytes and the same sums, bit for bit.
 //
 // Every call puts its work into a stream and returns: nothing here waits, allocates, or looks at device memory. wire, x, error, sum, hold,
-// votes, workspace and bad are device memory; options, its segments and the lists of votes and planes are read on the host, and may
-// go when the call has returned. The library, libterse_codecs_cuda.so, links no driver: open it where dlopen("libcuda.so.1") succeeds.
+// votes, workspace and bad are device memory; options, its segments and units and the lists of votes and planes are read on the host, and
+// may go when the call has returned; segments and units lie in pageable memory. The library, libterse_codecs_cuda.so, links no driver: open it where dlopen("libcuda.so.1") succeeds.
 //
 //     const terse_codec_cuda *sign;
 //     terse_codec_cuda_find(&sign, "sign");
@@ -34,7 +34,7 @@ TERSE_API const char *terse_codecs_cuda_error(void);
 #define TERSE_CODEC_CUDA_GOOD UINT64_MAX
 
 // One codec. The functions of the table trust their arguments; call them through terse_codec_cuda_encode and its neighbours.
-// `stream` is a cudaStream_t, `options` has its segments on the host.
+// `stream` is a cudaStream_t, `options` has its segments and units on the host.
 typedef struct terse_codec_cuda {
     const terse_codec *definition;  // its scalar implementation: name, what it takes, how long its wires are
     size_t (*workspace_bytes)(size_t n, const terse_codec_options *options);  // NULL: it needs none

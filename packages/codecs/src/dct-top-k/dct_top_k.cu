@@ -73,38 +73,43 @@ struct block_team {
     }
 };
 
-// Chunks that are all alike.
-struct alike {
-    size_t chunks, bytes;     // bytes of one on the wire
-    unsigned length, side, k; // floats of a chunk; of a line; how many are kept
-    unsigned width, index_bytes;
-    size_t begin, wire_begin; // of the first
+// Division by a number that is known before, mostly a power of two: a GPU has no instruction for any other. Of x up to 2^18, value up to
+// 2^14: with reciprocal = (2^32 + r) / odd, r < odd, x reciprocal / 2^32 is less than x 2^-32 <= 1 / odd beyond x / odd.
+struct divisor {
+    unsigned value, shift, reciprocal;  // value = odd 2^shift; 0: odd is 1
+    static __host__ __device__ divisor by(unsigned value) {
+        unsigned shift = 0;
+        while (shift < 31 && !(value >> shift & 1)) shift++;
+        return {value, shift, value >> shift > 1 ? 0xffffffffu / (value >> shift) + 1 : 0};
+    }
+    __device__ unsigned quotient(unsigned x) const { return reciprocal ? __umulhi(x >> shift, reciprocal) : x >> shift; }
+    __device__ unsigned rest(unsigned x) const { return x - quotient(x) * value; }
+    __device__ divisor half() const { return {value / 2, shift - 1, reciprocal}; }
+    __device__ divisor twice() const { return {2 * value, shift + 1, reciprocal}; }
 };
 
-// Division by what is mostly a power of two.
-struct divisor {
-    unsigned value, shift, odd;
-    static __device__ divisor by(unsigned value) {
-        const unsigned shift = __ffs((int)value) - 1;
-        return {value, shift, value >> shift};
-    }
-    __device__ unsigned quotient(unsigned x) const { return odd == 1 ? x >> shift : (x >> shift) / odd; }
-    __device__ unsigned rest(unsigned x) const { return odd == 1 ? x & (value - 1) : x % value; }
+// Chunks that are all alike.
+struct alike {
+    size_t chunks, bytes;            // bytes of one on the wire
+    divisor at_once;                 // chunks of a team, or lines of a square that is too large for one
+    divisor length, side, k, width;  // floats of a chunk; of a line; how many are kept; bits of an index
+    unsigned index_bytes;
+    size_t begin, wire_begin;        // of the first
 };
 
 // What a transform multiplies with: dct_basis, its arrays one after the other in device memory.
 struct basis {
     const double *factors;  // sqrt(1 / length), sqrt(2 / length), then `cosine` of dct_basis
-    unsigned odd;
+    divisor odd;
 
     __device__ double factor(unsigned j) const { return factors[j != 0]; }
     __device__ double cosine(unsigned t) const { return factors[2 + t]; }
     __device__ double secant(unsigned half, unsigned i) const { return cosine(half + 1 + i); }
     // cos(pi t / 2 odd), t < 4 odd.
     __device__ double cosine_at(unsigned t) const {
-        const unsigned half = 2 * odd;
+        const unsigned half = 2 * odd.value;
         if (t > half) t = 2 * half - t;
-        return t > odd ? -cosine(half - t) : cosine(t);
+        return t > odd.value ? -cosine(half - t) : cosine(t);
     }
 };
 
@@ -143,16 +148,16 @@ __device__ inline unsigned anew(unsigned number) {
 
 // One level: of all pairs (x, y) of sub-lines of 2 half, `read` says what they become, `write` where to.
 template <class Team, bool COLUMNS, class Read, class Write>
-__device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned half, const Read &read, const Write &write) {
-    const divisor of_line = divisor::by(l.c.value / 2), of_half = divisor::by(half);
+__device__ inline void level(double *tile, const lines<COLUMNS> &l, const divisor &half, const Read &read, const Write &write) {
+    const divisor of_line = l.c.half();
     const unsigned pairs = l.count * of_line.value, step = l.step();
     double one[PAIRS], other[PAIRS];
 #pragma unroll
     for (unsigned u = 0; u < PAIRS; u++) {
         unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= pairs) break;
-        const unsigned begin = l.begin(&e, of_line), i = of_half.rest(e);
-        const double *const at = tile + begin + of_half.quotient(e) * 2 * half * step;
+        const unsigned begin = l.begin(&e, of_line), i = half.rest(e);
+        const double *const at = tile + begin + 2 * (e - i) * step;
         read([&](unsigned j) { return at[j * step]; }, i, one[u], other[u]);
     }
     Team::wait();
@@ -160,8 +165,8 @@ __device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned hal
     for (unsigned u = 0; u < PAIRS; u++) {
         unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= pairs) break;
-        const unsigned begin = l.begin(&e, of_line), i = of_half.rest(e);
-        double *const at = tile + begin + of_half.quotient(e) * 2 * half * step;
+        const unsigned begin = l.begin(&e, of_line), i = half.rest(e);
+        double *const at = tile + begin + 2 * (e - i) * step;
         write([&](unsigned j, double value) { at[j * step] = value; }, i, one[u], other[u]);
     }
     Team::wait();
@@ -170,21 +175,20 @@ __device__ inline void level(double *tile, const lines<COLUMNS> &l, unsigned hal
 // Sub-lines of odd length: plain sums, in the order of dct_top_k.h.
 template <class Team, bool COLUMNS>
 __device__ inline void odd_sums(double *tile, const lines<COLUMNS> &l, const basis &b, bool inverse) {
-    if (b.odd == 1) return;
+    if (b.odd.value == 1) return;
     const unsigned all = l.count * l.c.value, step = l.step();
-    const divisor of_odd = divisor::by(b.odd);
     double sums[OF_THREAD];
 #pragma unroll
     for (unsigned u = 0; u < OF_THREAD; u++) {
         unsigned e = anew(Team::rank()) + u * Team::SIZE;
         if (e >= all) break;
-        const unsigned begin = l.begin(&e, l.c), r = of_odd.rest(e), by = inverse ? 2 * r + 1 : 2 * r;
+        const unsigned begin = l.begin(&e, l.c), r = b.odd.rest(e), by = inverse ? 2 * r + 1 : 2 * r;
         const double *const at = tile + begin + (e - r) * step;
         double sum = 0;
-        for (unsigned s = 0, t = inverse ? 0 : r; s < b.odd; s++) {
+        for (unsigned s = 0, t = inverse ? 0 : r; s < b.odd.value; s++) {
             sum += at[s * step] * b.cosine_at(t);
             t += by;
-            if (t >= 4 * b.odd) t -= 4 * b.odd;
+            if (t >= 4 * b.odd.value) t -= 4 * b.odd.value;
         }
         sums[u] = sum;
     }
@@ -201,44 +205,54 @@ __device__ inline void odd_sums(double *tile, const lines<COLUMNS> &l, const bas
 
 template <class Team, bool COLUMNS>
 __device__ inline void forward(double *tile, const lines<COLUMNS> &l, const basis &b) {
-    for (unsigned half = l.c.value / 2; half >= b.odd; half /= 2)
+    for (divisor of = l.c; of.value > b.odd.value;) {
+        of = of.half();
+        const unsigned half = of.value;
         level<Team>(
-            tile, l, half,
+            tile, l, of,
             [&](const auto &x, unsigned i, double &A, double &B) {
                 const double left = x(i), right = x(2 * half - 1 - i);
                 A = left + right, B = (left - right) * b.secant(half, i);
             },
             [&](const auto &put, unsigned i, double A, double B) { put(i, A), put(half + i, B); });
+    }
     odd_sums<Team>(tile, l, b, false);
-    for (unsigned half = b.odd; half < l.c.value; half *= 2)
+    for (divisor of = b.odd; of.value < l.c.value; of = of.twice()) {
+        const unsigned half = of.value;
         level<Team>(
-            tile, l, half,
+            tile, l, of,
             [&](const auto &x, unsigned j, double &even, double &odd) {
                 even = x(j), odd = x(half + j);
                 if (j + 1 < half) odd += x(half + j + 1);
             },
             [&](const auto &put, unsigned j, double even, double odd) { put(2 * j, even), put(2 * j + 1, odd); });
+    }
 }
 
 template <class Team, bool COLUMNS>
 __device__ inline void backward(double *tile, const lines<COLUMNS> &l, const basis &b) {
-    for (unsigned half = l.c.value / 2; half >= b.odd; half /= 2)
+    for (divisor of = l.c; of.value > b.odd.value;) {
+        of = of.half();
+        const unsigned half = of.value;
         level<Team>(
-            tile, l, half,
+            tile, l, of,
             [&](const auto &X, unsigned j, double &A, double &B) {
                 A = X(2 * j), B = X(2 * j + 1);
                 if (j) B += X(2 * j - 1);
             },
             [&](const auto &put, unsigned j, double A, double B) { put(j, A), put(half + j, B); });
+    }
     odd_sums<Team>(tile, l, b, true);
-    for (unsigned half = b.odd; half < l.c.value; half *= 2)
+    for (divisor of = b.odd; of.value < l.c.value; of = of.twice()) {
+        const unsigned half = of.value;
         level<Team>(
-            tile, l, half,
+            tile, l, of,
             [&](const auto &x, unsigned i, double &left, double &right) {
                 const double even = x(i), odd = x(half + i) * b.secant(half, i);
                 left = even + odd, right = even - odd;
             },
             [&](const auto &put, unsigned i, double left, double right) { put(i, left), put(2 * half - 1 - i, right); });
+    }
 }
 
 // Do magnitudes of at most `most` add up to a finite fp32? Nearly always so many of the largest would; else they are added in order.
@@ -254,7 +268,7 @@ __device__ inline bool fit(unsigned most, unsigned k, const Magnitude &magnitude
 // The k largest of a chunk, coefficient j at x[STRIDE j], to the wire. False where they do not fit. `chosen` has room for k.
 template <class Team, unsigned STRIDE>
 __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike &a, uint16_t *chosen) {
-    const unsigned rank = Team::rank(), n = a.length, k = a.k;
+    const unsigned rank = Team::rank(), n = a.length.value, k = a.k.value;
     const auto magnitude = [&](unsigned j) { return magnitude_bits(x[STRIDE * j]); };
     unsigned most = 0;
     for (unsigned j = rank; j < n; j += Team::SIZE) most = larger(most, magnitude(j));
@@ -287,8 +301,8 @@ __device__ inline bool write_largest(uint8_t *wire, const float *x, const alike 
     for (unsigned b = rank; b < a.bytes; b += Team::SIZE) {
         unsigned byte = 0;
         if (b < a.index_bytes) {
-            unsigned j = 8 * b / a.width;
-            for (int at = (int)(j * a.width) - 8 * (int)b; at < 8 && j < k; j++, at += (int)a.width) byte |= at < 0 ? (unsigned)chosen[j] >> -at : (unsigned)chosen[j] << at;
+            unsigned j = a.width.quotient(8 * b);
+            for (int at = (int)(j * a.width.value) - 8 * (int)b; at < 8 && j < k; j++, at += (int)a.width.value) byte |= at < 0 ? (unsigned)chosen[j] >> -at : (unsigned)chosen[j] << at;
         } else {
             const unsigned v = b - a.index_bytes;
             byte = __float_as_uint(x[STRIDE * chosen[v / 4]]) >> 8 * (v % 4);
@@ -315,11 +329,10 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
     double *const tile = room + Team::of_block() * NUMBERS;
     float *const coefficients = (float *)tile;
     uint16_t *const chosen = (uint16_t *)(coefficients + NUMBERS);
-    const unsigned at_once = NUMBERS / a.length, rank = Team::rank();
-    const divisor of_line = divisor::by(a.side), of_chunk = divisor::by(a.length);
-    for (size_t first = Team::first() * at_once; first < a.chunks; first += Team::all() * at_once) {
-        const unsigned chunks = a.chunks - first < at_once ? (unsigned)(a.chunks - first) : at_once, all = chunks * a.length;
-        const size_t begin = a.begin + first * a.length;
+    const unsigned rank = Team::rank();
+    for (size_t first = Team::first() * a.at_once.value; first < a.chunks; first += Team::all() * a.at_once.value) {
+        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value, all = chunks * a.length.value;
+        const size_t begin = a.begin + first * a.length.value;
         float v[OF_THREAD];
         unsigned most = 0;
 #pragma unroll
@@ -332,16 +345,17 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
         if (most >= INFINITE) refuse_first(bad, x, begin, begin + all);
         if (Team::largest(most) >= INFINITE) continue;  // the wire is undefined
         Team::wait();
-        forward<Team>(tile, lines<false>{all / a.side, of_line, divisor::by(1)}, b);
+        forward<Team>(tile, lines<false>{a.side.quotient(all), a.side, {}}, b);
         if (SQUARES) {
-            for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] *= b.factor(of_line.rest(e));
+            for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] *= b.factor(a.side.rest(e));
             Team::wait();
-            forward<Team>(tile, lines<true>{all / a.side, of_line, of_line}, b);
+            forward<Team>(tile, lines<true>{a.side.quotient(all), a.side, a.side}, b);
         }
 #pragma unroll
         for (unsigned u = 0; u < OF_THREAD; u++) {
-            const unsigned e = rank + u * Team::SIZE;
-            if (e < all) v[u] = (float)(tile[e] * b.factor(SQUARES ? of_line.quotient(of_chunk.rest(e)) : of_line.rest(e)));
+            const unsigned e = (SQUARES ? anew(rank) : rank) + u * Team::SIZE;
+            // In every thread, or those that do nothing would keep the floats in registers until here.
+            v[u] = e < all ? (float)(tile[e] * b.factor(SQUARES ? a.side.quotient(a.length.rest(e)) : a.side.rest(e))) : 0.0f;
         }
         Team::wait();
 #pragma unroll
@@ -349,7 +363,7 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
             if (rank + u * Team::SIZE < all) coefficients[rank + u * Team::SIZE] = v[u];
         Team::wait();
         for (unsigned chunk = 0; chunk < chunks; chunk++)
-            if (!write_largest<Team, 1>(wire + a.wire_begin + (first + chunk) * a.bytes, coefficients + chunk * a.length, a, chosen)) refuse_chunk<Team>(misfit, x, begin + chunk * a.length, a.length);
+            if (!write_largest<Team, 1>(wire + a.wire_begin + (first + chunk) * a.bytes, coefficients + chunk * a.length.value, a, chosen)) refuse_chunk<Team>(misfit, x, begin + chunk * a.length.value, a.length.value);
     }
 }
 
@@ -357,11 +371,10 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
 __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, const float *x, alike a, basis b, double *planes, uint64_t *bad, uint64_t *misfit) {
     __shared__ double tile[AT_ONCE];
     using team = block_team;
-    const unsigned c = a.side, at_once = AT_ONCE / c;
-    double *const plane = planes + (size_t)blockIdx.x * a.length;
-    const divisor of_line = divisor::by(c);
+    const unsigned c = a.side.value, at_once = a.at_once.value;
+    double *const plane = planes + (size_t)blockIdx.x * a.length.value;
     for (size_t square = blockIdx.x; square < a.chunks; square += gridDim.x) {
-        const size_t begin = square * a.length;
+        const size_t begin = square * a.length.value;
         unsigned most = 0;
         for (unsigned row = 0; row < c; row += at_once) {
             const unsigned rows = c - row < at_once ? c - row : at_once;
@@ -371,23 +384,23 @@ __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, co
                 tile[e] = (double)value;
             }
             __syncthreads();
-            forward<team>(tile, lines<false>{rows, of_line, divisor::by(1)}, b);
-            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) plane[row * c + e] = tile[e] * b.factor(of_line.rest(e));
+            forward<team>(tile, lines<false>{rows, a.side, {}}, b);
+            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) plane[row * c + e] = tile[e] * b.factor(a.side.rest(e));
             __syncthreads();
         }
-        if (most >= INFINITE) refuse_first(bad, x, begin, begin + a.length);
+        if (most >= INFINITE) refuse_first(bad, x, begin, begin + a.length.value);
         if (team::largest(most) >= INFINITE) continue;
         for (unsigned column = 0; column < c; column += at_once) {
             const unsigned columns = c - column < at_once ? c - column : at_once;
-            const divisor width = divisor::by(columns);
+            const divisor width = columns == at_once ? a.at_once : divisor::by(columns);
             const auto in_plane = [&](unsigned e) { return width.quotient(e) * c + column + width.rest(e); };
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) tile[e] = plane[in_plane(e)];
             __syncthreads();
-            forward<team>(tile, lines<true>{columns, of_line, width}, b);
+            forward<team>(tile, lines<true>{columns, a.side, width}, b);
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) *(float *)(plane + in_plane(e)) = (float)(tile[e] * b.factor(width.quotient(e)));
             __syncthreads();
         }
-        if (!write_largest<team, 2>(wire + square * a.bytes, (const float *)plane, a, (uint16_t *)tile)) refuse_chunk<team>(misfit, x, begin, a.length);
+        if (!write_largest<team, 2>(wire + square * a.bytes, (const float *)plane, a, (uint16_t *)tile)) refuse_chunk<team>(misfit, x, begin, a.length.value);
     }
 }
 
@@ -399,23 +412,23 @@ __global__ void __launch_bounds__(THREADS) dct_check_wire(const uint8_t *wire, a
         const auto magnitude = [&](unsigned j) { return magnitude_bits(float_on_wire(values + 4 * j)); };
         unsigned most = 0;
         bool good = true;
-        for (unsigned j = lane_of_warp(); j < a.k; j += WARP) {
-            const size_t index = index_at(indices, a.index_bytes, j, a.width);
-            good = good && index < a.length && (j == 0 || index > index_at(indices, a.index_bytes, j - 1, a.width));
+        for (unsigned j = lane_of_warp(); j < a.k.value; j += WARP) {
+            const size_t index = index_at(indices, a.index_bytes, j, a.width.value);
+            good = good && index < a.length.value && (j == 0 || index > index_at(indices, a.index_bytes, j - 1, a.width.value));
             most = larger(most, magnitude(j));
         }
         most = __reduce_max_sync(EVERY_LANE, most);
-        if (!__all_sync(EVERY_LANE, good) || !fit(most, a.k, magnitude)) refuse(bad, chunk);
+        if (!__all_sync(EVERY_LANE, good) || !fit(most, a.k.value, magnitude)) refuse(bad, chunk);
     }
 }
 
 // What a chunk kept, to `put`: the number of the chunk, the place in it, the value.
 template <class Team, class Put>
 __device__ inline void each_kept(const uint8_t *wire, size_t first, unsigned chunks, const alike &a, const Put &put) {
-    for (unsigned e = Team::rank(); e < chunks * a.k; e += Team::SIZE) {
-        const unsigned chunk = e / a.k, j = e % a.k;
+    for (unsigned e = Team::rank(); e < chunks * a.k.value; e += Team::SIZE) {
+        const unsigned chunk = a.k.quotient(e), j = e - chunk * a.k.value;
         const uint8_t *const indices = wire + a.wire_begin + (first + chunk) * a.bytes;
-        put(chunk, (unsigned)index_at(indices, a.index_bytes, j, a.width), (double)float_on_wire(indices + a.index_bytes + 4 * j));
+        put(chunk, (unsigned)index_at(indices, a.index_bytes, j, a.width.value), (double)float_on_wire(indices + a.index_bytes + 4 * j));
     }
 }
 
@@ -425,23 +438,22 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_decode_add(floa
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     constexpr unsigned NUMBERS = OF_THREAD * Team::SIZE;
     double *const tile = room + Team::of_block() * NUMBERS;
-    const unsigned at_once = NUMBERS / a.length, rank = Team::rank();
-    const divisor of_line = divisor::by(a.side);
-    for (size_t first = Team::first() * at_once; first < a.chunks; first += Team::all() * at_once) {
-        const unsigned chunks = a.chunks - first < at_once ? (unsigned)(a.chunks - first) : at_once, all = chunks * a.length;
-        float *const sums = sum + a.begin + first * a.length;
+    const unsigned rank = Team::rank();
+    for (size_t first = Team::first() * a.at_once.value; first < a.chunks; first += Team::all() * a.at_once.value) {
+        const unsigned chunks = a.chunks - first < a.at_once.value ? (unsigned)(a.chunks - first) : a.at_once.value, all = chunks * a.length.value;
+        float *const sums = sum + a.begin + first * a.length.value;
         for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] = 0;
         Team::wait();
         each_kept<Team>(wire, first, chunks, a, [&](unsigned chunk, unsigned place, double value) {
-            tile[chunk * a.length + place] = value * b.factor(SQUARES ? of_line.quotient(place) : place);
+            tile[chunk * a.length.value + place] = value * b.factor(SQUARES ? a.side.quotient(place) : place);
         });
         Team::wait();
         if (SQUARES) {
-            backward<Team>(tile, lines<true>{all / a.side, of_line, of_line}, b);
-            for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] *= b.factor(of_line.rest(e));
+            backward<Team>(tile, lines<true>{a.side.quotient(all), a.side, a.side}, b);
+            for (unsigned e = rank; e < all; e += Team::SIZE) tile[e] *= b.factor(a.side.rest(e));
             Team::wait();
         }
-        backward<Team>(tile, lines<false>{all / a.side, of_line, divisor::by(1)}, b);
+        backward<Team>(tile, lines<false>{a.side.quotient(all), a.side, {}}, b);
         for (unsigned e = rank; e < all; e += Team::SIZE) sums[e] += scale * (float)tile[e];
         Team::wait();
     }
@@ -451,21 +463,20 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
     __shared__ double tile[AT_ONCE];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     using team = block_team;
-    const unsigned c = a.side, at_once = AT_ONCE / c;
-    double *const plane = planes + (size_t)blockIdx.x * a.length;
-    const divisor of_line = divisor::by(c);
+    const unsigned c = a.side.value, at_once = a.at_once.value;
+    double *const plane = planes + (size_t)blockIdx.x * a.length.value;
     for (size_t square = blockIdx.x; square < a.chunks; square += gridDim.x) {
-        for (unsigned e = threadIdx.x; e < a.length; e += THREADS) plane[e] = 0;
+        for (unsigned e = threadIdx.x; e < a.length.value; e += THREADS) plane[e] = 0;
         __syncthreads();
-        each_kept<team>(wire, square, 1, a, [&](unsigned, unsigned place, double value) { plane[place] = value * b.factor(of_line.quotient(place)); });
+        each_kept<team>(wire, square, 1, a, [&](unsigned, unsigned place, double value) { plane[place] = value * b.factor(a.side.quotient(place)); });
         __syncthreads();
         for (unsigned column = 0; column < c; column += at_once) {
             const unsigned columns = c - column < at_once ? c - column : at_once;
-            const divisor width = divisor::by(columns);
+            const divisor width = columns == at_once ? a.at_once : divisor::by(columns);
             const auto in_plane = [&](unsigned e) { return width.quotient(e) * c + column + width.rest(e); };
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) tile[e] = plane[in_plane(e)];
             __syncthreads();
-            backward<team>(tile, lines<true>{columns, of_line, width}, b);
+            backward<team>(tile, lines<true>{columns, a.side, width}, b);
             for (unsigned e = threadIdx.x; e < columns * c; e += THREADS) plane[in_plane(e)] = tile[e] * b.factor(column + width.rest(e));
             __syncthreads();
         }
@@ -473,16 +484,20 @@ __global__ void __launch_bounds__(THREADS, 2) dct_decode_add_large(float *sum, c
             const unsigned rows = c - row < at_once ? c - row : at_once;
             for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) tile[e] = plane[row * c + e];
             __syncthreads();
-            backward<team>(tile, lines<false>{rows, of_line, divisor::by(1)}, b);
-            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) sum[square * a.length + row * c + e] += scale * (float)tile[e];
+            backward<team>(tile, lines<false>{rows, a.side, {}}, b);
+            for (unsigned e = threadIdx.x; e < rows * c; e += THREADS) sum[square * a.length.value + row * c + e] += scale * (float)tile[e];
             __syncthreads();
         }
     }
 }
 
+static bool for_warps(size_t length) { return length <= OF_THREAD * WARP; }
+
 static alike chunks_alike(size_t chunks, size_t length, size_t side, size_t k, size_t begin, size_t wire_begin) {
-    const size_t kept = k < length ? k : length, index_bytes = terse_index_bytes(kept, length);
-    return {chunks, index_bytes + 4 * kept, (unsigned)length, (unsigned)side, (unsigned)kept, (unsigned)terse_index_bits(length), (unsigned)index_bytes, begin, wire_begin};
+    const size_t kept = k < length ? k : length, index_bytes = terse_index_bytes(kept, length), numbers = for_warps(length) ? OF_THREAD * WARP : AT_ONCE;
+    const auto by = [](size_t value) { return divisor::by((unsigned)value); };
+    const divisor at_once = by(chunks == 0 ? 0 : numbers / (length <= AT_ONCE ? length : side));
+    return {chunks, index_bytes + 4 * kept, at_once, by(length), by(side), by(kept), by(terse_index_bits(length)), (unsigned)index_bytes, begin, wire_begin};
 }
 
 // Whole chunks, and what is left behind them, with what lies where in the workspace: a word for what does not fit | bases | planes
@@ -495,29 +510,27 @@ struct plan {
         whole = chunks_alike(n / length, length, o->block, o->k, 0, 0);
         rest = chunks_alike(n % length ? 1 : 0, n % length, n % length, o->k, n - n % length, n / length * whole.bytes);
     }
-    size_t blocks_of_planes() const { return whole.length <= AT_ONCE ? 0 : whole.chunks < MOST_PLANES ? whole.chunks : MOST_PLANES; }
+    size_t blocks_of_planes() const { return whole.length.value <= AT_ONCE ? 0 : whole.chunks < MOST_PLANES ? whole.chunks : MOST_PLANES; }
     size_t bases() const { return 1; }
-    size_t basis_of_rest() const { return bases() + 3 + whole.side; }
-    size_t planes() const { return basis_of_rest() + (rest.chunks ? 3 + rest.side : 0); }
-    size_t bytes() const { return 8 * (planes() + blocks_of_planes() * whole.length); }
+    size_t basis_of_rest() const { return bases() + 3 + whole.side.value; }
+    size_t planes() const { return basis_of_rest() + (rest.chunks ? 3 + rest.side.value : 0); }
+    size_t bytes() const { return 8 * (planes() + blocks_of_planes() * whole.length.value); }
 };
 
 static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return plan(n, o).bytes(); }
 
 static terse_codec_status put_basis(basis *b, double *factors, const alike &a, void *stream) {
-    unsigned odd = a.side;
-    while (odd && odd % 2 == 0) odd /= 2;
-    *b = {factors, odd};
-    return a.chunks ? launch(dct_put_basis, divided_up(a.side + 1, THREADS), THREADS, stream, factors, a.side, odd) : TERSE_CODEC_OK;
+    const unsigned side = a.side.value, odd = side >> a.side.shift;
+    *b = {factors, divisor::by(odd)};
+    return a.chunks ? launch(dct_put_basis, divided_up(side + 1, THREADS), THREADS, stream, factors, side, odd) : TERSE_CODEC_OK;
 }
 
 // Two or three blocks fit a multiprocessor, and one computes while another waits for memory. More numbers a thread would need more
 // registers than there are.
 template <class Team>
 static size_t blocks_of(const alike &a) {
-    return a.chunks ? divided_up(divided_up(a.chunks, OF_THREAD * Team::SIZE / a.length), Team::BLOCK / Team::SIZE) : 0;
+    return a.chunks ? divided_up(divided_up(a.chunks, a.at_once.value), Team::BLOCK / Team::SIZE) : 0;
 }
-static bool for_warps(const alike &a) { return a.length <= OF_THREAD * WARP; }
 
 static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
     const plan p(n, o);
@@ -529,8 +542,8 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
         if (status == TERSE_CODEC_OK) status = put_basis(&b, factors, a, stream);
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
-        if (a.length > AT_ONCE) status = launch(dct_encode_large, p.blocks_of_planes(), THREADS, stream, wire, x, a, b, room + p.planes(), bad, misfit);
-        else if (for_warps(a)) status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, wire, x, a, b, bad, misfit);
+        if (a.length.value > AT_ONCE) status = launch(dct_encode_large, p.blocks_of_planes(), THREADS, stream, wire, x, a, b, room + p.planes(), bad, misfit);
+        else if (for_warps(a.length.value)) status = launch(squares ? dct_encode<warp_team, true> : dct_encode<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, wire, x, a, b, bad, misfit);
         else status = launch(squares ? dct_encode<block_team, true> : dct_encode<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, wire, x, a, b, bad, misfit);
     };
     encode_alike(p.whole, room + p.bases());
@@ -548,8 +561,8 @@ static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, 
         if (status == TERSE_CODEC_OK) status = put_basis(&b, factors, a, stream);
         if (status != TERSE_CODEC_OK) return;
         const bool squares = p.squares;
-        if (a.length > AT_ONCE) status = launch(dct_decode_add_large, p.blocks_of_planes(), THREADS, stream, sum, wire, a, b, room + p.planes(), o->scale, bad);
-        else if (for_warps(a)) status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
+        if (a.length.value > AT_ONCE) status = launch(dct_decode_add_large, p.blocks_of_planes(), THREADS, stream, sum, wire, a, b, room + p.planes(), o->scale, bad);
+        else if (for_warps(a.length.value)) status = launch(squares ? dct_decode_add<warp_team, true> : dct_decode_add<warp_team, false>, blocks_of<warp_team>(a), warp_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
         else status = launch(squares ? dct_decode_add<block_team, true> : dct_decode_add<block_team, false>, blocks_of<block_team>(a), block_team::BLOCK, stream, sum, wire, a, b, o->scale, bad);
     };
     decode_alike(p.whole, room + p.bases());

@@ -7,10 +7,12 @@ template <terse_levels LEVELS>
 struct stochastic_writing {
     static constexpr bool DRAWS = true;
     int s;
+    double of_scale;  // levels_of_scale
+    bool units;
 
     __device__ double most() const { return LEVELS == TERSE_LEVELS_LOGARITHMIC ? 1 : s; }
-    __device__ double factor(float scale) const { return most() / (double)scale; }
-    __device__ bool refuses(float) const { return false; }  // a region with such an element has no scale
+    __device__ double factor(float scale) const { return of_scale / (double)scale; }
+    __device__ bool refuses(float x) const { return refused_by_units(units, x); }
     __device__ unsigned zero() const { return (unsigned)s; }
     __device__ unsigned field(float x, double factor, unsigned word) const {
         double v = fabs((double)x) * factor;
@@ -33,5 +35,11 @@ struct stochastic_writing {
         return (unsigned)(x < 0 ? s - magnitude : s + magnitude);
     }
 };
+
+template <terse_levels LEVELS>
+stochastic_writing<LEVELS> stochastic_writing_of(const terse_codec_options *o) {
+    const int s = (int)terse_levels_a_side(o);
+    return {s, levels_of_scale(o, LEVELS == TERSE_LEVELS_LOGARITHMIC ? 1 : s), o->units != nullptr};
+}
 
 #endif

@@ -4,7 +4,7 @@
 
 template <terse_levels LEVELS>
 static terse_codec_status encode_with(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
-    return encode_levels<LARGEST_MAGNITUDE>(wire, x, n, o, 1.0, stochastic_writing<LEVELS>{(int)terse_levels_a_side(o)}, workspace, bad, stream);
+    return encode_levels<LARGEST_MAGNITUDE>(wire, x, n, o, 1.0, stochastic_writing_of<LEVELS>(o), workspace, bad, stream);
 }
 
 static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
