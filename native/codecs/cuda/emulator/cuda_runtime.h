@@ -128,6 +128,8 @@ T atomicOr(T *at, T value) { return exchanged(at, (T)(*at | value)); }
 inline unsigned __float_as_uint(float x) { return emulator::from_bits<unsigned>(emulator::to_bits(x)); }
 inline float __uint_as_float(unsigned x) { return emulator::from_bits<float>(emulator::to_bits(x)); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
+inline int __double2loint(double x) { return (int)(unsigned)emulator::to_bits(x); }
+inline double __hiloint2double(int high, int low) { return emulator::from_bits<double>((uint64_t)(unsigned)high << 32 | (unsigned)low); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }

@@ -26,9 +26,9 @@ struct stochastic_writing {
             p = k < 1 ? ldexp(v, s - 1) : 2 * mantissa - 1;
             magnitude = k < 1 ? 0 : k;
         } else {
-            const double under = floor(v);
-            p = v - under;
-            magnitude = (int)under;
+            const double nearest = v + 0x1p52 - 0x1p52;
+            magnitude = nearest_whole(v) - (nearest > v);
+            p = v - (nearest > v ? nearest - 1 : nearest);
         }
         magnitude += below(word, p);
         if (LEVELS == TERSE_LEVELS_WITHOUT_ZERO && magnitude == 0 && x != 0.0f) magnitude = 1;

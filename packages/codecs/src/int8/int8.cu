@@ -10,8 +10,7 @@ struct int8_writing {
     __device__ bool refuses(float) const { return false; }
     __device__ unsigned zero() const { return 0; }
     __device__ unsigned field(float x, double factor, unsigned) const {
-        const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
-        return (unsigned)(int)((double)x * factor + whole - whole) & 0xff;
+        return (unsigned)nearest_whole((double)x * factor) & 0xff;
     }
 };
 

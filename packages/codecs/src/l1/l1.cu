@@ -4,23 +4,23 @@
 
 struct l1_writing {
     static constexpr bool DRAWS = false;
-    double s, of_scale;  // levels_of_scale: s / 2, exactly
+    int s;
+    double most, of_scale;  // s; levels_of_scale: s / 2, exactly
     bool units;
 
     __device__ double factor(float scale) const { return of_scale / (double)scale; }
     __device__ bool refuses(float x) const { return refused_by_units(units, x); }
     __device__ unsigned zero() const { return (unsigned)s; }
     __device__ unsigned field(float x, double factor, unsigned) const {
-        const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
         double level = x * factor;
-        level = level > s ? s : level < -s ? -s : level;
-        return (unsigned)((level + whole - whole) + s);
+        level = level > most ? most : level < -most ? -most : level;
+        return (unsigned)(nearest_whole(level) + s);
     }
 };
 
 static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
     const double s = terse_levels_a_side(o);
-    return encode_levels<MEAN_MAGNITUDE>(wire, x, n, o, TERSE_L1_REACH, l1_writing{s, levels_of_scale(o, s / TERSE_L1_REACH), o->units != nullptr}, workspace, bad, stream);
+    return encode_levels<MEAN_MAGNITUDE>(wire, x, n, o, TERSE_L1_REACH, l1_writing{(int)s, s, levels_of_scale(o, s / TERSE_L1_REACH), o->units != nullptr}, workspace, bad, stream);
 }
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {

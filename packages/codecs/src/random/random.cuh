@@ -23,6 +23,6 @@ struct draws {
 };
 
 // True with probability p, 0 <= p <= 1.
-__device__ inline bool below(unsigned word, double p) { return (double)(word >> 1) < p * 0x1p31; }
+__device__ inline bool below(unsigned word, double p) { return as_double(word >> 1) < p * 0x1p31; }
 
 #endif

@@ -25,12 +25,17 @@ __global__ void __launch_bounds__(256) scaled_sign_scales(uint8_t *wire, const d
 
 // A thread a byte of bits, and no byte belongs to two. Regions end anywhere.
 __global__ void __launch_bounds__(256) scaled_sign_clear(uint8_t *bits, const uint8_t *wire, regions in) {
+    if (in.count == 1 && scale_on_wire(wire, 0) != 0.0f) return;
     for (size_t i = 8 * first_thread(); i < in.n; i += 8 * all_threads()) {
         unsigned kept = 0xff;
         size_t r = in.of(i);
-        for (unsigned lane = 0; lane < 8 && i + lane < in.n; lane++) {
-            while (i + lane >= in.begin(r + 1)) r++;
-            if (scale_on_wire(wire, r) == 0.0f) kept &= ~(1u << lane);
+        if (i + 8 <= in.begin(r + 1)) {
+            if (scale_on_wire(wire, r) == 0.0f) kept = 0;
+        } else {
+            for (unsigned lane = 0; lane < 8 && i + lane < in.n; lane++) {
+                while (i + lane >= in.begin(r + 1)) r++;
+                if (scale_on_wire(wire, r) == 0.0f) kept &= ~(1u << lane);
+            }
         }
         if (kept != 0xff) bits[i / 8] = (uint8_t)(bits[i / 8] & kept);
     }

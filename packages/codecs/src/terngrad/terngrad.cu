@@ -46,6 +46,7 @@ __global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uin
             double odds = odds_of(scale_on_wire(wire, first));
 #pragma unroll
             for (unsigned round = 0; round < 3; round++) {
+                if (round == 2 && start % 64 == 0) break;  // four groups are all, where they begin with the quarter
                 const size_t group = start / 64 + 2 * round + lane / 16;
                 unsigned word[4];
                 d.words(group, j, word);
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uin
                     if (i < in.n && base + at < quarter) {
                         const float value = x[i];
                         if (!one_region) odds = odds_of(scale_on_wire(wire, in.of(i)));
-                        code = (double)(word[w] >> 1) >= fabs((double)value) * odds ? 1 : value < 0.0f ? 0 : 2;
+                        code = as_double(word[w] >> 1) >= fabs((double)value) * odds ? 1 : value < 0.0f ? 0 : 2;
                     }
                     ((uint8_t *)codes[k])[at] = (uint8_t)code;
                 }
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(256) terngrad_encode(uint8_t *bytes, const uin
 
 constexpr unsigned BYTES_READ = 4 * WARP;  // a lane's 16 sums are on their way at once
 
-__global__ void __launch_bounds__(256) terngrad_decode_add(float *sum, const uint8_t *bytes, const uint8_t *wire, regions in, size_t quarter, float by, const uint64_t *bad) {
+__global__ void __launch_bounds__(256, 3) terngrad_decode_add(float *sum, const uint8_t *bytes, const uint8_t *wire, regions in, size_t quarter, float by, const uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t base = first_warp() * BYTES_READ; base < quarter; base += all_warps() * BYTES_READ) {
         float v[4][4];
