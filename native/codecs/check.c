@@ -615,7 +615,7 @@ static const char *only;  // the implementation that is asked for; NULL: all
 static int asked_for(const char *implementation) { return !only || !strcmp(only, implementation); }
 
 int main(int count, char **arguments) {
-    if (count == 2 && !strcmp(arguments[1], "--vectors")) return terse_check_vectors(stdin) != 0;
+    if (count == 2 && !strcmp(arguments[1], "--vectors")) return terse_check_vectors(stdin, &terse_golden_here) != 0;
     only = count > 1 ? arguments[1] : NULL;
     list_lengths();
     check_finding();

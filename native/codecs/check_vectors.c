@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "terse/codecs.h"
-
 enum { MOST = 1 << 16, SEGMENTS = 256, RANKS = 64, PLANES = 8, LANES = 4096 };
 
 // One case as it was read. Byte strings keep their length.
@@ -19,12 +17,12 @@ static struct {
     size_t segments[SEGMENTS];
     size_t n, ranks, planes;
 } vector;
-static bytes hold, x, wire, scale, sum, majority[2], plus, nonzero;  // majority: minus, plus
+static bytes hold, units, x, wire, scale, summed, before, sum, majority[2], plus, nonzero;  // majority: minus, plus
 static uint8_t votes[RANKS][LANES / 8], planes[PLANES][LANES / 8];
 static int absent[RANKS];
 static long line_number, different;
 
-static void differs(const char *implementation, const char *what) {
+void terse_golden_differs(const char *implementation, const char *what) {
     if (different++ < 20) printf("%s %s: %s is not the golden one, in the case that ends at line %ld\n", vector.codec, implementation, what, line_number);
 }
 
@@ -77,9 +75,12 @@ static int understand(const char *word, const char *text) {
     IS("seed") return o->seed = number, 1;
     IS("step") return o->step = number, 1;
     IS("index") return o->index = number, 1;
+    IS("units") return o->units = units.floats, read_bytes(text, &units) && (o->unit_count = units.length / 4, 1);
     IS("x") return read_bytes(text, &x);
     IS("wire") return read_bytes(text, &wire);
-    IS("scale") return read_bytes(text, &scale) && scale.length == 4;
+    IS("scale") return read_bytes(text, &scale) && scale.length == 4 && (o->scale = scale.floats[0], 1);
+    IS("summed") return read_bytes(text, &summed);
+    IS("before") return read_bytes(text, &before);
     IS("sum") return read_bytes(text, &sum);
     IS("n") return vector.n = number, number <= LANES;
     IS("absent") return vector.ranks < RANKS && (absent[vector.ranks++] = 1);
@@ -92,61 +93,28 @@ static int understand(const char *word, const char *text) {
     return 0;
 }
 
-static uint8_t written[4 * MOST];
-static float added[MOST];
-
-// How many implementations were compared.
-static long compare_codec(void) {
-    const size_t n = x.length / 4;
-    long compared = 0;
-    const terse_codec *codec;
-    for (size_t i = 0; (codec = terse_codec_at(i)); i++) {
-        if (strcmp(codec->name, vector.codec)) continue;
-        compared++;
-        terse_codec_options options = vector.options;
-        size_t length = 0;
-        if (terse_codec_wire_bytes(codec, n, &options, &length) != TERSE_CODEC_OK || length != wire.length) {
-            differs(codec->implementation, "the number of wire bytes");
-            continue;
-        }
-        memset(written, 0xA5, length);
-        if (terse_codec_encode(codec, written, length, x.floats, n, &options, NULL) != TERSE_CODEC_OK || memcmp(written, wire.at, length)) differs(codec->implementation, "the wire");
-        options.scale = scale.floats[0];
-        memcpy(added, x.at, x.length);
-        if (terse_codec_decode_add(codec, added, n, wire.at, length, &options) != TERSE_CODEC_OK || memcmp(added, sum.at, sum.length)) differs(codec->implementation, "the sum");
-    }
-    return compared;
+static long compare_codec(const terse_golden_by *by) {
+    const terse_golden_codec golden = {
+        vector.codec, vector.options, x.length / 4, wire.length, x.floats, wire.at, summed.length ? summed.at : wire.at, before.length ? before.floats : x.floats, sum.floats,
+    };
+    return by->codec(&golden);
 }
 
-static long compare_vote(void) {
-    const size_t length = (vector.n + 7) / 8;
-    const uint8_t *ranks[RANKS];
-    uint8_t *counts[PLANES];
+static long compare_vote(const terse_golden_by *by) {
+    const uint8_t *ranks[RANKS], *counts[PLANES];
     for (size_t r = 0; r < vector.ranks; r++) ranks[r] = absent[r] ? NULL : votes[r];
-    for (size_t k = 0; k < vector.planes; k++) counts[k] = written + k * LANES / 8;
-    long compared = 0;
-    const terse_vote *vote;
-    for (size_t i = 0; (vote = terse_vote_at(i)); i++, compared++) {
-        for (int is_plus = 0; is_plus < 2; is_plus++)
-            if (vote->majority(written, ranks, vector.ranks, vector.n, is_plus ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS) != TERSE_CODEC_OK || memcmp(written, majority[is_plus].at, length)) differs(vote->implementation, "the majority");
-        if (vote->majority_or_zero(written, written + LANES, ranks, vector.ranks, vector.n) != TERSE_CODEC_OK || memcmp(written, plus.at, length) || memcmp(written + LANES, nonzero.at, length)) differs(vote->implementation, "the majority or zero");
-        if (vector.planes != terse_vote_planes(vector.ranks) || vote->tally(counts, ranks, vector.ranks, vector.n) != TERSE_CODEC_OK) {
-            differs(vote->implementation, "the number of planes");
-            continue;
-        }
-        for (size_t k = 0; k < vector.planes; k++)
-            if (memcmp(counts[k], planes[k], length)) differs(vote->implementation, "the tally");
-    }
-    return compared;
+    for (size_t k = 0; k < vector.planes; k++) counts[k] = planes[k];
+    const terse_golden_vote golden = {vector.n, vector.ranks, vector.planes, ranks, {majority[0].at, majority[1].at}, plus.at, nonzero.at, counts};
+    return by->vote(&golden);
 }
 
 static int is_whole(void) {
     const size_t length = (vector.n + 7) / 8;
     if (!strcmp(vector.codec, "vote")) return majority[0].length == length && majority[1].length == length && plus.length == length && nonzero.length == length;
-    return scale.length == 4 && x.length % 4 == 0 && x.length == sum.length && (!vector.options.hold || hold.length == (x.length / 4 + 7) / 8);
+    return scale.length == 4 && x.length % 4 == 0 && x.length == sum.length && (!summed.length || summed.length == wire.length) && (!before.length || before.length == x.length) && (!vector.options.hold || hold.length == (x.length / 4 + 7) / 8);
 }
 
-long terse_check_vectors(FILE *from) {
+long terse_check_vectors(FILE *from, const terse_golden_by *by) {
     static char line[8 * MOST + 64];
     long cases = 0, compared = 0;
     while (fgets(line, sizeof line, from)) {
@@ -158,12 +126,12 @@ long terse_check_vectors(FILE *from) {
             memset(&vector, 0, sizeof vector);
             snprintf(vector.codec, sizeof vector.codec, "%s", text ? text : "");
             vector.options = (terse_codec_options)TERSE_CODEC_OPTIONS;
-            bytes *const parts[] = {&hold, &x, &wire, &scale, &sum, &majority[0], &majority[1], &plus, &nonzero};
+            bytes *const parts[] = {&hold, &units, &x, &wire, &scale, &summed, &before, &sum, &majority[0], &majority[1], &plus, &nonzero};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->length = 0;
         } else if (!strcmp(line, "done") && is_whole()) {
-            const long by = strcmp(vector.codec, "vote") ? compare_codec() : compare_vote();
-            if (by == 0) return printf("line %ld: there is no codec %s\n", line_number, vector.codec), -1;
-            cases++, compared += by;
+            const long implementations = strcmp(vector.codec, "vote") ? compare_codec(by) : compare_vote(by);
+            if (implementations == 0) return printf("line %ld: there is no codec %s\n", line_number, vector.codec), -1;
+            cases++, compared += implementations;
         } else if (!text || !understand(line, text)) {
             return printf("line %ld is not understood: %.60s\n", line_number, line), -1;
         }

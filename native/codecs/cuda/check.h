@@ -6,6 +6,12 @@
 // 0 where all is well. Of all codecs, or of those that are named.
 int check_all(char **names, int count);
 
+// The golden vectors on standard input; ../check_vectors.h has the lines.
+int check_golden();
+
+// Lengths about 1 Mi, odd ones: for a GPU, the emulator would take minutes for each.
+int check_long();
+
 // The measures of all regions, in device memory.
 terse_codec_status measure_for_check(double *magnitudes, double *squares, float *most, const float *x, size_t n, const terse_codec_options *options, void *workspace);
 size_t workspace_for_check(size_t n, const terse_codec_options *options);

@@ -1,8 +1,9 @@
-// The kernels on a GPU: all checks, then how fast they are beside a copy on the same device, one JSON object a line.
-//   codecs_cuda_check [check [codec …]|bench]      exit status 77 where there is no driver or no device that runs the kernels
+// The kernels on a GPU: all checks, and how fast they are beside a copy on the same device, in the lines of docs/results.
+//   codecs_cuda_check check [codec …]|long|golden|bench      exit status 77 where there is no driver or no device that runs the kernels
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <functional>
@@ -42,24 +43,38 @@ double seconds(cudaStream_t stream, const std::function<void()> &call) {
 
 struct bench {
     cudaStream_t stream;
-    std::string device;
-    double copied;  // bytes a second of a device copy, reads and writes both counted
+    std::string setting;  // how each line begins
+    double copied;        // bytes a second of a device copy, reads and writes both counted
     float *x;
     uint8_t *wire, *workspace;
     uint64_t *bad;
+    int failures;
 
     // `bytes`: read and written by the least that the work takes.
     void report(const char *what, double bytes, const std::function<terse_codec_status()> &call) {
         terse_codec_status status = TERSE_CODEC_OK;
         const double took = seconds(stream, [&] { status = call(); });
         if (status != TERSE_CODEC_OK || failed(cudaGetLastError(), what)) {
-            std::printf("{\"bench\":\"codecs\",\"case\":\"%s\",\"failed\":\"%s\"}\n", what, terse_codec_sentence(status));
+            std::fprintf(stderr, "%s: %s\n", what, terse_codec_sentence(status));
+            failures++;
             return;
         }
-        std::printf("{\"bench\":\"codecs\",\"case\":\"%s\",\"device\":\"%s\",\"n\":%zu,\"metric\":\"over_copy\",\"value\":%.3f,\"unit\":\"1\",\"ms\":%.4f,\"gb_per_s\":%.1f}\n", what,
-                    device.c_str(), N, bytes / took / copied, took * 1e3, bytes / took * 1e-9);
+        uint64_t first_bad = 0;
+        cudaMemcpyAsync(&first_bad, bad, sizeof first_bad, cudaMemcpyDeviceToHost, stream);
+        if (failed(cudaStreamSynchronize(stream), what) || first_bad != TERSE_CODEC_CUDA_GOOD) {
+            std::fprintf(stderr, "%s: refused element %llu\n", what, (unsigned long long)first_bad);
+            failures++;
+            return;
+        }
+        say(what, "over_copy", bytes / took / copied, "ratio");
+        say(what, "gb_per_second", bytes / took * 1e-9, "GB/s");
+        say(what, "milliseconds", took * 1e3, "ms");
+    }
+    void say(const char *what, const char *metric, double value, const char *unit) const {
+        std::printf("%s\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", setting.c_str(), what, metric, value, unit);
         std::fflush(stdout);
     }
+    double copy(float *other) { return 8.0 * N / seconds(stream, [&] { cudaMemcpyAsync(other, x, 4 * N, cudaMemcpyDeviceToDevice, stream); }); }
 };
 
 void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse_codec_options &o)) {
@@ -72,10 +87,10 @@ void bench_codec(bench &b, const char *name, const char *how, void (*fill)(terse
     terse_codec_cuda_wire_bytes(codec, N, &o, &wire);
     terse_codec_cuda_workspace_bytes(codec, N, &o, &room);
     if (failed(cudaMalloc(&b.workspace, room ? room : 8), "workspace")) return;
-    const std::string title = std::string(name) + " cuda" + how;
-    b.report((title + " encode").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
+    const std::string title = std::string(name) + how;
+    b.report((title + " encode, cuda").c_str(), (double)(4 * N + wire), [&] { return terse_codec_cuda_encode(codec, b.wire, wire, b.x, N, &o, b.workspace, room, b.bad, b.stream); });
     const size_t sums = o.k && !o.block ? o.k : N;  // top-k adds to k of them
-    b.report((title + " decode_add").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
+    b.report((title + " decode, cuda").c_str(), (double)(8 * sums + wire), [&] { return terse_codec_cuda_decode_add(codec, b.x, N, b.wire, wire, &o, b.workspace, room, b.bad, b.stream); });
     cudaFree(b.workspace);
 }
 
@@ -83,14 +98,20 @@ int bench_all() {
     bench b = {};
     cudaDeviceProp properties;
     if (failed(cudaGetDeviceProperties(&properties, 0), "device") || failed(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream")) return 1;
-    b.device = properties.name;
+    char when[32];
+    const std::time_t now = std::time(nullptr);
+    std::strftime(when, sizeof when, "%Y-%m-%dT%H:%MZ", std::gmtime(&now));
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    b.setting = std::string("{\"bench\":\"codecs\",\"setting\":\"cuda\",\"recorded\":\"") + when + "\",\"machine\":\"" + properties.name + ", " + std::to_string(properties.multiProcessorCount) +
+                " multiprocessors, driver for CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10) + ", 256 Mi floats\",";
     float *other;
     if (failed(cudaMalloc(&b.x, 4 * N), "x") || failed(cudaMalloc(&other, 4 * N), "copy") || failed(cudaMalloc(&b.bad, 8), "bad")) return 1;
     std::vector<float> pattern((size_t)1 << 20);  // a triangle wave: all sizes, both signs
     for (size_t i = 0; i < pattern.size(); i++) pattern[i] = ((float)(i * 7919 % 4001) - 2000.0f) * 1e-5f;
     for (size_t at = 0; at < N; at += pattern.size()) cudaMemcpy(b.x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
-    b.copied = 8.0 * N / seconds(b.stream, [&] { cudaMemcpyAsync(other, b.x, 4 * N, cudaMemcpyDeviceToDevice, b.stream); });
-    std::printf("{\"bench\":\"codecs\",\"case\":\"cuda copy\",\"device\":\"%s\",\"n\":%zu,\"metric\":\"gb_per_s\",\"value\":%.1f,\"unit\":\"GB/s\"}\n", b.device.c_str(), N, b.copied * 1e-9);
+    b.copied = b.copy(other);
+    b.say("copy, before", "gb_per_second", b.copied * 1e-9, "GB/s");
     b.wire = (uint8_t *)other;
 
     bench_codec(b, "sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
@@ -98,25 +119,26 @@ int bench_all() {
     bench_codec(b, "bf16", "", [](terse_codec_options &) {});
     bench_codec(b, "f16", "", [](terse_codec_options &) {});
     bench_codec(b, "scaled-sign", "", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS; });
-    bench_codec(b, "scaled-sign", " blocks of 512", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.block = 512; });
-    bench_codec(b, "count", " 1 bit of 4", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.width = 4; });
-    bench_codec(b, "l1", " 4 bits", [](terse_codec_options &o) { o.bits = 4; });
-    bench_codec(b, "linf", " 4 bits", [](terse_codec_options &o) { o.bits = 4; });
-    bench_codec(b, "qsgd", " 4 bits, blocks of 512", [](terse_codec_options &o) { o.bits = 4, o.block = 512; });
+    bench_codec(b, "scaled-sign", ", blocks of 512", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.block = 512; });
+    bench_codec(b, "count", ", 1 bit of 4", [](terse_codec_options &o) { o.zero = TERSE_ZERO_PLUS, o.width = 4; });
+    bench_codec(b, "l1", ", 4 bits", [](terse_codec_options &o) { o.bits = 4; });
+    bench_codec(b, "linf", ", 4 bits", [](terse_codec_options &o) { o.bits = 4; });
+    bench_codec(b, "qsgd", ", 4 bits, blocks of 512", [](terse_codec_options &o) { o.bits = 4, o.block = 512; });
     bench_codec(b, "int8", "", [](terse_codec_options &) {});
     bench_codec(b, "terngrad", "", [](terse_codec_options &) {});
 
-    bench_codec(b, "top-k", " 1 of 1000", [](terse_codec_options &o) { o.k = N / 1000; });
-    bench_codec(b, "top-k", " 1 of 100", [](terse_codec_options &o) { o.k = N / 100; });
-    bench_codec(b, "dct-top-k", " chunks of 64, k = 8", [](terse_codec_options &o) { o.block = 64, o.k = 8; });
-    bench_codec(b, "dct-top-k", " chunks of 1024, k = 32", [](terse_codec_options &o) { o.block = 1024, o.k = 32; });
-    bench_codec(b, "dct-top-k", " squares of 64, k = 32", [](terse_codec_options &o) { o.block = 64, o.k = 32, o.dimensions = 2; });
+    bench_codec(b, "top-k", ", 1 of 1000", [](terse_codec_options &o) { o.k = N / 1000; });
+    bench_codec(b, "top-k", ", 1 of 100", [](terse_codec_options &o) { o.k = N / 100; });
+    bench_codec(b, "dct-top-k", ", chunks of 64, k = 8", [](terse_codec_options &o) { o.block = 64, o.k = 8; });
+    bench_codec(b, "dct-top-k", ", chunks of 1024, k = 32", [](terse_codec_options &o) { o.block = 1024, o.k = 32; });
+    bench_codec(b, "dct-top-k", ", squares of 64, k = 32", [](terse_codec_options &o) { o.block = 64, o.k = 32, o.dimensions = 2; });
 
     const uint8_t *votes[8];
     for (size_t r = 0; r < 8; r++) votes[r] = (const uint8_t *)b.x + r * (N / 8);
-    b.report("vote cuda majority of 8", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
-    b.report("vote cuda majority or zero of 8", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
-    return failed(cudaStreamSynchronize(b.stream), "the end");
+    b.report("vote of 8, cuda", 9.0 * N / 8, [&] { return terse_vote_cuda_majority(b.wire, votes, 8, N, TERSE_ZERO_PLUS, b.stream); });
+    b.report("vote of 8, ties to zero, cuda", 10.0 * N / 8, [&] { return terse_vote_cuda_majority_or_zero(b.wire, b.wire + N / 8, votes, 8, N, b.stream); });
+    b.say("copy, after", "gb_per_second", b.copy(other) * 1e-9, "GB/s");
+    return failed(cudaStreamSynchronize(b.stream), "the end") || b.failures;
 }
 }  // namespace
 
@@ -124,6 +146,7 @@ int main(int count, char **arguments) {
     const char *only = count > 1 ? arguments[1] : "";
     if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
     if (terse_codecs_cuda_here() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
-    if (std::strcmp(only, "bench") && check_all(arguments + 2, count > 2 ? count - 2 : 0)) return 1;
-    return std::strcmp(only, "check") ? bench_all() : 0;
+    if (!std::strcmp(only, "long")) return check_long();
+    if (!std::strcmp(only, "golden")) return check_golden();
+    return std::strcmp(only, "bench") ? check_all(arguments + 2, count > 2 ? count - 2 : 0) : bench_all();
 }

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { golden, goldenUnits, textOf } from "./golden-contract.ts";
 
 const sources = join(import.meta.dirname, "../cuda");
 const build = join(sources, "build");
@@ -41,6 +42,36 @@ describe("the CUDA kernels", () => {
     20 * minutes,
   );
 
+  const texts = [...golden.flatMap(({ codec, cases }) => cases.map((vector) => textOf(codec, vector))), ...goldenUnits];
+  const checkGolden = (program: string, input: string) =>
+    spawnSync(join(build, program), ["golden"], { input, encoding: "utf8" });
+  const noneDiffers = `${texts.length} golden cases, ${texts.length} comparisons, 0 different\n`;
+
+  it(
+    "write and read the golden bytes, run on the CPU",
+    () => {
+      make("codecs_cuda_emulated");
+      expect(checkGolden("codecs_cuda_emulated", texts.join(""))).toMatchObject({ status: 0, stdout: noneDiffers });
+      const other = goldenUnits.at(-1)!.replace(/^units .*$/m, (units) => units.replaceAll("3", "4"));
+      expect(checkGolden("codecs_cuda_emulated", other)).toMatchObject({
+        status: 1,
+        stdout: expect.stringMatching(
+          /l1 cuda: the sum is not the golden one|linf cuda: the sum is not the golden one/,
+        ),
+      });
+    },
+    20 * minutes,
+  );
+
+  it("have the same golden vectors where there is no Node", () => {
+    const { stdout, stderr } = spawnSync("python3", [join(sources, "golden.py")], {
+      encoding: "utf8",
+      maxBuffer: 1 << 24,
+    });
+    expect(stderr).toBe("");
+    expect(stdout).toBe(texts.join(""));
+  });
+
   it.skipIf(!nvcc)(
     `compile for every GPU since Ampere, and the library exports what its header names${nvcc ? "" : `: ${nvccMissing}`}`,
     () => {
@@ -68,6 +99,7 @@ describe("the CUDA kernels", () => {
       const { status, stdout, stderr } = spawnSync(join(build, "codecs_cuda_check"), ["check"], { encoding: "utf8" });
       expect(status, stdout + stderr).toBe(0);
       expectAllChecked(stdout);
+      expect(checkGolden("codecs_cuda_check", texts.join(""))).toMatchObject({ status: 0, stdout: noneDiffers });
     },
     20 * minutes,
   );

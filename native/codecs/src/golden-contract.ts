@@ -26,6 +26,18 @@ const source = `${import.meta.dirname}/../../../packages/codecs/src`;
 export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = readdirSync(source)
   .filter((codec) => existsSync(`${source}/${codec}/vectors.json`))
   .map((codec) => ({ codec, cases: JSON.parse(readFileSync(`${source}/${codec}/vectors.json`, "utf8")).cases }));
+
+interface UnitsCase {
+  codec: string;
+  parameters: Parameters;
+  call: CodecCase["call"];
+  units: number[];
+  x: number[];
+  wire: string;
+  summed: string;
+  sum: number[];
+}
+
 const fp32 = (values: number[]): string => Buffer.from(new Float32Array(values).buffer).toString("hex");
 
 /** One case. */
@@ -33,6 +45,15 @@ export function textOf(codec: string, vector: CodecCase | VoteCase): string {
   const lines = "votes" in vector ? voteLines(vector) : codecLines(vector);
   return `${[`codec ${codec}`, ...lines, "done"].join("\n")}\n`;
 }
+
+/** The cases of units that ranks agreed on: the wire of one rank, and what the fields of all of them added up stand for. */
+export const goldenUnits: string[] = JSON.parse(readFileSync(`${source}/fields/units.json`, "utf8")).cases.map(
+  ({ codec, parameters, call, units, x, wire, summed, sum }: UnitsCase) => {
+    const zeros = fp32(x.map(() => 0));
+    const lines = codecLines({ parameters, call, x, wire, scale: 1, sum: sum.map((value) => value + 0) });
+    return `${[`codec ${codec}`, ...lines, `units ${fp32(units)}`, `summed ${summed}`, `before ${zeros}`, "done"].join("\n")}\n`;
+  },
+);
 
 function codecLines({ parameters, call, x, wire, scale, sum }: CodecCase): string[] {
   return Object.entries({ ...parameters, ...call })

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { golden, textOf } from "./golden-contract.ts";
+import { golden, goldenUnits, textOf } from "./golden-contract.ts";
 
 function check(input: string) {
   return spawnSync(`${import.meta.dirname}/../build/Release/codecs_check`, ["--vectors"], { input, encoding: "utf8" });
@@ -23,6 +23,14 @@ describe("every C implementation, without JavaScript", () => {
     const { status, stdout } = check(wrong);
     expect(status).toBe(1);
     expect(stdout).toMatch(/is not the golden one/);
+  });
+
+  it("writes and reads the golden bytes of units, and is caught when it does not", () => {
+    const all = check(goldenUnits.join(""));
+    expect(all.stdout).toMatch(new RegExp(`^${goldenUnits.length} golden cases, \\d+ comparisons, 0 different$`, "m"));
+    expect(all.status).toBe(0);
+    const other = goldenUnits.at(-1)!.replace(/^units .*$/m, (units) => units.replaceAll("3", "4"));
+    expect(check(other)).toMatchObject({ status: 1, stdout: expect.stringMatching(/is not the golden one/) });
   });
 
   it("does not pass over what it does not understand", () => {
