@@ -74,6 +74,39 @@ describe("./terse netlab", () => {
       expect(Number(out)).toBeLessThan(44); // the first burst is free
     });
 
+    it("drops nothing in a host's own queue, and lets no packet of a connection overtake another", async () => {
+      const [streams, bytes] = [6, 200_000];
+      const program = `
+        const net = require("node:net");
+        const { execSync } = require("node:child_process");
+        if (process.env.RANK === "0") {
+          let got = 0;
+          net.createServer((socket) => {
+            socket.on("data", (data) => { if ((got += data.length) === ${streams * bytes}) process.exit(0); });
+            socket.on("error", () => {});
+          }).listen(4000);
+        } else {
+          let ended = 0;
+          const end = () => {
+            if (++ended < ${streams}) return;
+            const [, dropped] = /dropped (\\d+)/.exec(execSync("PATH=$PATH:/usr/sbin:/sbin tc -s qdisc show dev eth0", { encoding: "utf8" }));
+            const cores = execSync("cat /sys/class/net/eth0/queues/rx-0/rps_cpus", { encoding: "utf8" });
+            console.log("dropped", dropped, "steered", !/^[0,]*$/.test(cores.trim()));
+            process.exit(0);
+          };
+          const connect = () => {
+            const socket = net.connect(4000, process.env.MASTER_ADDR, () => socket.write(Buffer.alloc(${bytes})));
+            socket.on("error", (error) => (error.code === "ECONNREFUSED" ? setTimeout(connect, 50) : undefined));
+            socket.on("close", () => socket.bytesWritten > 0 && end());
+          };
+          for (let i = 0; i < ${streams}; i++) connect();
+        }`;
+      const { code, out } = await start(["--hosts", "2", "--rate", "20mbit", "--", process.execPath, "-e", program])
+        .ended;
+      expect(code).toBe(0);
+      expect(out).toBe("dropped 0 steered true\n");
+    });
+
     it("ends the others with the first that fails, and has its exit code", async () => {
       const program = '[ "$RANK" = 1 ] && exit 7; sleep 100';
       const { child, ended } = start(["--hosts", "2", "--", "sh", "-c", program]);

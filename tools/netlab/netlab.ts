@@ -12,7 +12,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { constants } from "node:os";
+import { constants, cpus } from "node:os";
 import { which } from "../which.ts";
 
 export interface Laboratory {
@@ -122,22 +122,13 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
 function build([middle, ...hosts]: readonly string[], rate: string): void {
   // A burst of some milliseconds, as the kernel's timer needs it; and no less than a few packets.
   const [, number, unit] = rate.match(/^([\d.]+)([kmg]?)bit$/)!;
-  const bits = Number(number) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[unit as "" | "k" | "m" | "g"];
-  const burst = `${Math.max(16, Math.ceil((bits / 8 / 1024) * 0.0025))}kb`;
-  const shape = (device: string) => [
-    "qdisc",
-    "add",
-    "dev",
-    device,
-    "root",
-    "tbf",
-    "rate",
-    rate,
-    "burst",
-    burst,
-    "latency",
-    "50ms",
-  ];
+  const bytesPerSecond = (Number(number) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[unit as "" | "k" | "m" | "g"]) / 8;
+  const burst = Math.max(16 * 1024, Math.ceil(0.0025 * bytesPerSecond));
+  const shape = (device: string, queue: number) =>
+    `qdisc add dev ${device} root tbf rate ${rate} burst ${burst} limit ${Math.ceil(queue)}`.split(" ");
+  // A switch holds 50 ms for a port, and then drops; a host's own queue is a thousand packets, as Linux has it, so that what one program
+  // sends is not dropped before it has left.
+  const [ofPort, ofHost] = [0.05 * bytesPerSecond + burst, 1000 * 1500];
   const steps: string[][] = [
     ["ip", "netns", "add", middle!],
     ["ip", "-n", middle!, "link", "add", "switch", "type", "bridge"],
@@ -151,14 +142,18 @@ function build([middle, ...hosts]: readonly string[], rate: string): void {
       ["ip", "-n", host, "link", "set", "eth0", "up"],
       ["ip", "-n", host, "link", "set", "lo", "up"],
       ["ip", "-n", middle!, "link", "set", `port${i}`, "master", "switch", "up"],
-      ["tc", "-n", host, ...shape("eth0")],
-      ["tc", "-n", middle!, ...shape(`port${i}`)],
+      ["tc", "-n", host, ...shape("eth0", Math.max(ofPort, ofHost))],
+      ["tc", "-n", middle!, ...shape(`port${i}`, ofPort)],
     );
   }
   for (const [tool, ...args] of steps) {
     const { status, stderr } = call(tool!, args);
     if (status !== 0) throw new NetlabError(`${tool} ${args.join(" ")}: ${stderr.trim()}`);
   }
+  // Packets of one connection are received on one core, as a card has it: on several they overtake each other, which TCP takes for a loss.
+  const cores = ((1n << BigInt(Math.min(32, cpus().length))) - 1n).toString(16);
+  const steer = `for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do echo ${cores} >$queue; done`;
+  for (const machine of [middle!, ...hosts]) ip("netns", "exec", machine, "sh", "-c", steer);
 }
 
 /** A process that no signal to this one reaches, which removes the namespaces when the pipe to it ends. Returns what ends it in good time. */
