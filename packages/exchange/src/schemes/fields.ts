@@ -121,10 +121,10 @@ export function checkFields(where: string, group: Group, { x, options }: FieldsR
 }
 
 /** One vector's part in a joint message, once the units are agreed. */
-function deliveryOf(group: Group, { x, options, over }: FieldsRequest, units: Float32Array): Delivery {
+export function deliveryOf(group: Group, { x, options, over }: FieldsRequest, units: Float32Array): Delivery {
   const { rank, size } = group;
   const { into, scale = 1 } = options;
-  const { chunks, down, downSizes, downWrites } = layoutOf(options.codec, x.length, size);
+  const { chunks, down, downSizes, downFrom, downWrites } = layoutOf(options.codec, x.length, size);
   const mine = chunks.lengthOf(rank);
   return {
     up: chunks.sizes,
@@ -137,7 +137,7 @@ function deliveryOf(group: Group, { x, options, over }: FieldsRequest, units: Fl
     reduce(incoming, result) {
       if (mine === 0) return;
       using loan = scratchOf(group).loan(4 * mine);
-      const Σq = loan.floats.fill(0); // whole numbers, exact in fp32
+      const Σq = loan.floats.fill(downFrom); // whole numbers, exact in fp32
       chunks.add(rank, incoming, Σq, {}, 1);
       downWrites(result, Σq);
     },
@@ -188,7 +188,7 @@ async function agree(group: Group, { x, options }: FieldsRequest, note: number):
     const refusal = all[regions]!;
     const first = size - Math.floor(refusal / notes);
     checkNotes(Array.from({ length: size }, (_, r) => (r === first ? refusal % notes : 0)));
-    for (const [r, scale] of units.entries()) units[r] = unitOf(scale);
+    for (let r = 0; r < regions; r++) units[r] = unitOf(units[r]!);
     if (!units.every((unit) => unit * most <= largestFloat))
       throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
     return agreed;
@@ -205,10 +205,13 @@ const largestFloat = 3.4028234663852886e38;
 function leastUnit(scale: number, reach: number, s: number): number {
   const unit = Math.fround((reach * scale) / s);
   if (unit * s >= reach * scale) return unit;
-  const bits = new Uint32Array(Float32Array.of(unit).buffer);
+  number[0] = unit;
   bits[0]!++;
-  return new Float32Array(bits.buffer)[0]!;
+  return number[0];
 }
+
+const number = new Float32Array(1);
+const bits = new Uint32Array(number.buffer);
 
 /** How a vector of n floats goes, for so many ranks. */
 interface Layout {
@@ -220,6 +223,8 @@ interface Layout {
   readonly chunks: Chunks;
   readonly down: readonly Codec[];
   readonly downSizes: readonly number[];
+  /** What the sums begin with, and how they are written. */
+  readonly downFrom: number;
   downWrites(wire: Uint8Array, Σq: Float32Array): void;
   /** Direct: fields with room for all ranks. */
   readonly wide: Codec;
@@ -267,7 +272,8 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
     chunks,
     down,
     downSizes: down.map((of, r) => (chunks.lengthOf(r) === 0 ? 0 : of.wireBytes(chunks.lengthOf(r)))),
-    downWrites: (wire, Σq) => (whole ? whole.encode(wire, Σq, { units: one }) : writeIn16(wire, Σq, ranks * s)),
+    downFrom: whole ? 0 : lowBits + ranks * s,
+    downWrites: (wire, Σq) => (whole ? whole.encode(wire, Σq, { units: one }) : writeLow16(wire, Σq)),
     wide,
     elementBytes,
     elements: wide.wireBytes(n) / elementBytes,
@@ -277,13 +283,13 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
 const widest = 2 ** 16 - 1;
 const one = Float32Array.of(1);
 
-/** Whole numbers as unscaled l1 of 16 bits has them, at any byte. */
-function writeIn16(wire: Uint8Array, numbers: Float32Array, offset: number): void {
-  for (let i = 0; i < numbers.length; i++) {
-    const field = numbers[i]! + offset;
-    wire[2 * i] = field & 255;
-    wire[2 * i + 1] = field >> 8;
-  }
+const lowBits = 2 ** 23; // from here to twice as much, fp32 is whole numbers, whose low bits are the mantissa's
+
+/** Whole numbers from `lowBits` on, as unscaled l1 of 16 bits has them, at any byte. */
+function writeLow16(wire: Uint8Array, { buffer, byteOffset, length }: Float32Array): void {
+  const even = wire.byteOffset % 2 === 0 ? wire : new Uint8Array(wire.length);
+  new Uint16Array(even.buffer, even.byteOffset, length).set(new Uint32Array(buffer, byteOffset, length));
+  if (even !== wire) wire.set(even);
 }
 
 /** The unscaled codec that quantises as this one does, units given. */

@@ -17,7 +17,7 @@ import { checkNotes } from "../refusal.ts";
 import { checkFields, fieldsTogether, sumOfFieldsCost, sumOfFieldsHeld } from "./fields.ts";
 import { floatsOf } from "./half-mean.ts";
 
-const codec = int8({ block: 512 });
+export const int8Codec = int8({ block: 512 });
 
 /** As `DenseScheme.together`. One rank keeps its x as it is: nothing travels. */
 export async function int8Means(
@@ -31,7 +31,7 @@ export async function int8Means(
   }
   const requests = vectors.map((memory) => {
     const x = floatsOf(memory);
-    return { x, options: { into: x, codec, scale: 1 / group.size }, over: true };
+    return { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, over: true };
   });
   for (const request of requests) checkFields("int8 mean", group, request);
   await fieldsTogether(group, requests, note, gather, sent);
@@ -39,8 +39,8 @@ export async function int8Means(
 
 export function int8MeanCost(n: number, ranks: number, rank: number): Cost {
   if (ranks === 1) return costOf([]);
-  const cost = sumOfFieldsCost(n, ranks, rank, codec);
-  const chunks = chunksOf(codec, n, ranks);
+  const cost = sumOfFieldsCost(n, ranks, rank, int8Codec);
+  const chunks = chunksOf(int8Codec, n, ranks);
   const part = Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
-  return { ...cost, peakBytes: Math.max(cost.peakBytes, sumOfFieldsHeld(n, ranks, codec) + 4 * part) };
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, sumOfFieldsHeld(n, ranks, int8Codec) + 4 * part) };
 }

@@ -71,17 +71,15 @@ export function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, w
     for (let i = 0; i < fields.length; i++) fields[i] = (signs[i >> 3]! >> (i & 7)) & 1;
     return;
   }
-  const together = 8 / width;
-  const mask = (1 << together) - 1;
-  const spread = Uint8Array.from({ length: 1 << together }, (_, bits) => {
-    let byte = 0;
-    for (let j = 0; j < together; j++) byte |= ((bits >> j) & 1) << (j * width);
-    return byte;
-  });
-  for (let j = 0; j < fields.length; j++) {
-    const i = j * together;
-    fields[j] = spread[(signs[i >> 3]! >> (i & 7)) & mask]!;
-  }
+  // What a byte of signs becomes, `width` bytes, is looked up and written as one number.
+  const Numbers = { 2: Uint16Array, 4: Uint32Array, 8: Float64Array }[width]!;
+  const spread = new Uint8Array(256 * width);
+  for (let i = 0; i < 8 * 256; i++) spread[(i * width) >> 3]! |= ((i >> (3 + (i & 7))) & 1) << ((i * width) & 7);
+  const table = new Numbers(spread.buffer as ArrayBuffer);
+  const whole = new Numbers(fields.buffer as ArrayBuffer, fields.byteOffset, Math.floor(fields.length / width));
+  for (let i = 0; i < whole.length; i++) whole[i] = table[signs[i]!]!;
+  const rest = fields.subarray(whole.length * width);
+  if (rest.length > 0) rest.set(spread.subarray(width * signs[whole.length]!).subarray(0, rest.length));
 }
 
 /** signs[i] ← bit(fields[i]) for n fields; pad bits 0. */
