@@ -78,12 +78,14 @@ it("draws a line for each implementation in each panel, higher where it takes lo
 });
 
 it("writes times and counts as one says them", () => {
-  expect([0.0000123, 0.00123, 0.9999, 1.5, 123.4].map(secondsText)).toEqual([
+  expect([0.0000123, 0.00123, 0.9999, 1.5, 123.4, 9999, 325_067].map(secondsText)).toEqual([
     "12 µs",
     "1.2 ms",
     "1000 ms",
     "1.5 s",
     "123 s",
+    "9999 s",
+    "325 ks",
   ]);
   expect([999, 1000, 14_790, 999_600, 774e6, 7e9].map(countText)).toEqual([
     "999",

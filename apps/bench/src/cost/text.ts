@@ -3,12 +3,13 @@ import { implementations, type Panel } from "./projection.ts";
 
 /** 0.00123 → "1.2 ms". */
 export function secondsText(seconds: number): string {
-  const units: [string, number][] = [
+  const units: [string, number, from?: number][] = [
+    ["ks", 1e3, 1e4], // so that a picture's axis has room for it
     ["s", 1],
     ["ms", 1e-3],
     ["µs", 1e-6],
   ];
-  const [unit, size] = units.find(([, size]) => seconds >= size) ?? units[2]!;
+  const [unit, size] = units.find(([, size, from = size]) => seconds >= from) ?? units[3]!;
   const value = seconds / size;
   return `${value >= 99.5 ? value.toFixed(0) : value.toPrecision(2)} ${unit}`;
 }
