@@ -47,7 +47,7 @@ const ofHosts: Exchange = {
   close: (group) => hierarchical.close(group),
 };
 
-const means = (["f32", "bf16"] as const).map(
+const means = (["f32", "bf16", "int8"] as const).map(
   (type): Exchange => ({
     name: `mean ${type}`,
     predict: (n, ranks, measured) => predictMean(type, { n, ranks }, measured),

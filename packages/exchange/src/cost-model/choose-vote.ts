@@ -35,8 +35,11 @@ export function chooseVote(question: Question, measured: Measured): Choice {
     question.ranks === 1
       ? "alone"
       : `among ${question.ranks} ranks (α ${timeText(link.alpha)}, ${rateText(link.beta)})`;
-  const dense = timeText(predictMean("f32", question, measured).seconds);
-  const why = `a vote of ${question.n} elements ${network} should take: ${fastest}; ${others.join(", ")}; a mean in f32 ${dense}`;
+  const means = (["f32", "bf16", "int8"] as const).flatMap((type) => {
+    const prediction = possible(() => predictMean(type, question, measured));
+    return prediction ? [`in ${type} ${timeText(prediction.seconds)}`] : [];
+  });
+  const why = `a vote of ${question.n} elements ${network} should take: ${fastest}; ${others.join(", ")}; a mean ${means.join(", ")}`;
   return { question, scheme: predictions[0]!.scheme, predictions, why };
 }
 

@@ -1,5 +1,5 @@
 /**
- * α and β of the network that a group of ranks really has, in half a second, and how fast this machine counts votes.
+ * α and β of the network that a group of ranks really has, and how fast its machines encode, count and add, in less than a second.
  *
  * All ranks work at once, as they do in an exchange, and agree on the slowest one's times, so that each has the same numbers, bit for
  * bit, and whatever they choose by them is the same everywhere.
@@ -7,6 +7,8 @@
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { Bits } from "../bits.ts";
+import { deliveryOf } from "../schemes/fields.ts";
+import { int8Codec } from "../schemes/int8-mean.ts";
 import { allToAll } from "../votes/all-to-all.ts";
 import { compareFields, setFields } from "../votes/count.ts";
 
@@ -39,6 +41,10 @@ export interface CodecCost {
   /** A float to 16 bits, and back into zeros. */
   readonly encodeHalf: number;
   readonly decodeHalf: number;
+  /** A float of a mean in int8: to scale and write it, to add up all ranks' as owners, and to read the sum. 0 where there are too many ranks. */
+  readonly encodeInt8: number;
+  readonly sumInt8: number;
+  readonly decodeInt8: number;
 }
 
 export interface Measured {
@@ -48,22 +54,24 @@ export interface Measured {
 
 const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
-const enoughSeconds = 0.04; // for a transfer: a token bucket is long empty then, and a clock's tick does not count
-const rounds = 7;
+const enoughSeconds = 0.012; // for a transfer beyond a token bucket: a clock's tick does not count
+const atMostSeconds = 0.03; // for one that may still be in it
+const rounds = 5;
+const turns = 5; // of the codecs, the first of which only warms up
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
 /**
- * All ranks call it at the same point. Takes about a second, half of it for the codecs; longer where ranks share cores, and on links
- * below 1 Mbit/s a few transfers of 16 KiB.
+ * All ranks call it at the same point. Takes less than a second, a third of it for the codecs; longer where ranks share cores, and on
+ * links of 1 Mbit/s or less some transfers of 16 and 32 KiB.
  */
 export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
-  // Before and after the long ones, so that what changes meanwhile meets both.
+  // Before and after the long ones, so that what disturbs one of them does not meet both.
   const before = await shortMessages(group, 20);
   const { first, beta, atOnce } = await longMessages(group);
   const after = await shortMessages(group, 0);
-  const both = (what: keyof ShortMessages) => (before[what] + after[what]) / 2;
+  const both = (what: keyof ShortMessages) => Math.min(before[what], after[what]);
   const [alpha, perMessage, perExchange] = [both("alpha"), both("perMessage"), both("perExchange")];
   const alone = first - (group.size - 2) * perMessage;
   // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
@@ -128,7 +136,7 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   const transfer = async (bytes: number, times: number) => {
     let fastest = Number.POSITIVE_INFINITY;
     for (let k = 0; k < times; k++) {
-      await quiet(5); // a token bucket is full again
+      await quiet(7); // a token bucket is full again
       await group.barrier();
       const each = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
       fastest = Math.min(fastest, each);
@@ -137,20 +145,21 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   };
 
   let bytes = firstBytes;
-  const first = await transfer(bytes, 5);
-  let [shorter, longer] = [first, first];
-  let knee: { bytes: number; seconds: number } | undefined; // the first that took more than what is let through at once
+  const first = await transfer(bytes, 3);
+  let longest = { bytes, seconds: first };
+  let shorter = longest;
+  let knee: typeof longest | undefined; // the first that took more than what is let through at once
   do {
-    bytes *= 2;
-    shorter = longer;
-    longer = await transfer(bytes, longer < enoughSeconds / 8 ? 3 : 1);
-    if (longer > first + 0.004) knee ??= { bytes, seconds: longer };
-  } while (longer < enoughSeconds && bytes < mostBytes);
-  for (let k = 0; k < (longer < 2 * enoughSeconds ? 2 : 1); k++) longer = Math.min(longer, await transfer(bytes, 1));
-  // From the first one that is beyond the bucket, or from half of the last one.
-  const from = knee && knee.bytes < bytes ? knee : { bytes: bytes / 2, seconds: shorter };
+    bytes = Math.min(mostBytes, bytes * (longest.seconds < enoughSeconds / 16 ? 4 : 2));
+    shorter = longest;
+    longest = { bytes, seconds: await transfer(bytes, longest.seconds < enoughSeconds ? 4 : 2) };
+    if (longest.seconds > first + 0.004) knee ??= longest;
+  } while (bytes < mostBytes && longest.seconds < (knee && knee.bytes < bytes ? enoughSeconds : atMostSeconds));
+  // From the first one that is beyond the bucket, or from the last but one.
+  const from = knee && knee.bytes < bytes ? knee : shorter;
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
-  const beta = longer > from.seconds ? (longer - from.seconds) / (bytes - from.bytes) : longer / bytes;
+  const more = longest.seconds - from.seconds;
+  const beta = more > 0 ? more / (bytes - from.bytes) : longest.seconds / bytes;
   const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first) / beta) : 0;
   return { first, beta, atOnce };
 }
@@ -167,47 +176,39 @@ async function measureCodec(group: Group): Promise<CodecCost> {
   const halves = new Uint8Array(2 * many);
   const decided = new Uint8Array(n / 8);
   const fields = fieldsOf(group.size, n);
+  const int8 = int8Of(group, floats.subarray(0, many / 2));
   const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
     encode: { of: many, work: () => sign.encode(signs, floats, { zero: "plus" }) },
-    decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
+    encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
     setField: { of: fields.bytes, work: () => setFields(fields.memory, decided, fields.width) },
+    decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
     compareField: {
       of: fields.bytes,
       work: () => compareFields(decided, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
     },
-    encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
-  };
-  const elsewhere = new Float64Array(2 ** 22); // 32 MiB
-  /**
-   * Until all ranks have done it, all at once: where they share cores they wait for each other. In memory that no cache holds any more,
-   * because an exchange comes after other work.
-   */
-  const together = async (work: () => void) => {
-    const times: number[] = [];
-    while (times.length < 3) {
-      elsewhere.fill(times.length);
-      await group.barrier();
-      times.push(
-        await seconds(() => {
-          work();
-          return group.barrier();
-        }),
-      );
-    }
-    return Math.min(...times); // what disturbs one of them is no part of it
-  };
-  const barrier = await together(() => {});
-  const usual = async ({ of, work }: { of: number; work: () => void }) => {
-    for (let k = 0; k < 2; k++) work(); // until it is warm: loops in JavaScript become several times as fast
-    return of === 0 ? 0 : Math.max(0, (await together(work)) - barrier) / of;
+    encodeInt8: { of: int8.n, work: () => int8.write() },
+    sumInt8: { of: int8.n, work: () => int8.reduce() },
+    decodeInt8: { of: int8.n, work: () => int8.finish() },
   };
   const names = Object.keys(works) as (keyof CodecCost)[];
-  const times: number[] = [];
-  for (const name of names) times.push(await usual(works[name]));
-  const slowest = await agree(group, times);
-  return Object.fromEntries(names.map((name, i) => [name, slowest[i]!])) as unknown as CodecCost;
+  const tasks = [() => {}, ...names.map((name) => works[name].work)]; // first only barriers
+  const least = tasks.map(() => Number.POSITIVE_INFINITY);
+  // In turn, so that each finds the caches as others have left them, as in an exchange, and nothing disturbs one of them every time. Until
+  // all ranks have done it, all at once: where they share cores they wait for each other.
+  for (let turn = 0; turn < turns; turn++)
+    for (const [i, work] of tasks.entries()) {
+      await group.barrier();
+      const took = await seconds(() => {
+        work();
+        return group.barrier();
+      });
+      if (turn > 0) least[i] = Math.min(least[i]!, took); // by then loops in JavaScript are as fast as they become
+    }
+  const [barrier, ...times] = await agree(group, least);
+  const each = names.map((name, i) => (works[name].of === 0 ? 0 : Math.max(0, times[i]! - barrier!) / works[name].of));
+  return Object.fromEntries(names.map((name, i) => [name, each[i]!])) as unknown as CodecCost;
 }
 
 /** Memory for n fields in which so many ranks can be counted; none where there are too many. */
@@ -219,6 +220,32 @@ function fieldsOf(ranks: number, n: number) {
     return { width, n, bytes, memory: width === 16 ? new Uint16Array(n) : new Uint8Array(bytes) };
   } catch (error) {
     if (error instanceof RangeError) return { width: 8, n: 0, bytes: 0, memory: new Uint8Array() };
+    throw error;
+  }
+}
+
+/** What a rank computes for a mean of x in int8, with wires of its own; nothing where there are too many ranks. */
+function int8Of(group: Group, x: Float32Array) {
+  try {
+    const units = int8Codec.scales(x);
+    const into = new Float32Array(x.length);
+    const request = { x, options: { into, codec: int8Codec, scale: 1 / group.size }, over: true };
+    const delivery = deliveryOf(group, request, units);
+    const memory = (sizes: readonly number[]) => sizes.map((bytes) => new Uint8Array(bytes));
+    const [outgoing, results] = [memory(delivery.up), memory(delivery.down)];
+    const incoming = memory(new Array<number>(group.size).fill(delivery.up[group.rank]!));
+    return {
+      n: x.length,
+      write() {
+        int8Codec.scales(x, units);
+        delivery.write(outgoing);
+      },
+      reduce: () => delivery.reduce(incoming, results[group.rank]!),
+      finish: () => delivery.finish(results),
+    };
+  } catch (error) {
+    const nothing = () => {};
+    if (error instanceof RangeError) return { n: 0, write: nothing, reduce: nothing, finish: nothing };
     throw error;
   }
 }

@@ -1,11 +1,24 @@
+import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
+import { dense } from "../schemes/dense.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 
 // Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
 const measured: Measured = {
   link: { alpha: 1, alphaLong: 2, perMessage: 0.01, perExchange: 0, beta: 1e-6, burst: 0 },
-  codec: { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 },
+  codec: {
+    encode: 0,
+    decode: 0,
+    vote: 0,
+    setField: 0,
+    compareField: 0,
+    encodeHalf: 0,
+    decodeHalf: 0,
+    encodeInt8: 0,
+    sumInt8: 0,
+    decodeInt8: 0,
+  },
 };
 const kibi = 1024;
 const mebi = kibi * kibi;
@@ -154,9 +167,12 @@ describe("a mean", () => {
   });
 
   it("waits for 2 · 3 steps of a segment where latency is what takes time", () => {
-    // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 64 KiB: the first one goes round, the other three follow the last step.
+    // 256 Ki floats are 1 MiB, a chunk 256 KiB, a segment 128 KiB: the first one goes round, the other follows the last step.
     const { seconds } = predictMean("f32", { n: 256 * kibi, ranks: 4 }, measured);
-    expect(seconds).toBeCloseTo(6 * (1 + 64 * kibi * 1e-6) + 3 * 64 * kibi * 1e-6, 9);
+    expect(seconds).toBeCloseTo(6 * (1 + 128 * kibi * 1e-6) + 128 * kibi * 1e-6, 9);
+    // No segment is longer than 256 KiB: of 4 MiB, one goes round and three follow.
+    const longer = predictMean("f32", { n: mebi, ranks: 4 }, measured).seconds;
+    expect(longer).toBeCloseTo(6 * (1 + 256 * kibi * 1e-6) + 3 * 256 * kibi * 1e-6, 9);
   });
 
   it("has segments of 64 KiB at least", () => {
@@ -188,5 +204,31 @@ describe("a mean", () => {
     const question = { n: 2 ** 36, ranks: 4 };
     const ratio = predictMean("f32", question, measured).seconds / predictMean("bf16", question, measured).seconds;
     expect(ratio).toBeCloseTo(2, 3);
+  });
+
+  it("in int8 agrees on a unit for each 512 elements, sends a byte of each to its owner, and gets two back", () => {
+    // 2 Ki + 1 floats of units are beyond 8 KiB: a ring in segments that are whole chunks.
+    const units = 6 * (1 + (2 * kibi + 1) * 1e-6);
+    const { seconds } = predictMean("int8", { n: mebi, ranks: 4 }, measured);
+    expect(seconds).toBeCloseTo(units + 2 * (2 + 2 * 0.01) + 0.75 * (1 + 2) * mebi * 1e-6, 9);
+    const slow = { ...measured, codec: { ...measured.codec, encodeInt8: 1e-6, sumInt8: 2e-6, decodeInt8: 4e-6 } };
+    expect(predictMean("int8", { n: mebi, ranks: 4 }, slow).computing).toBeCloseTo(7e-6 * mebi, 9);
+  });
+
+  it("in int8 is for as many ranks as 16 bits have room for", () => {
+    expect(predictMean("int8", { n: mebi, ranks: 257 }, measured).seconds).toBeGreaterThan(0);
+    expect(() => predictMean("int8", { n: mebi, ranks: 258 }, measured)).toThrow(RangeError);
+  });
+
+  describe.each(["f32", "bf16", "f16", "int8"] as const)("in %s", (type) => {
+    it.each([2, 3, 4])("carries the bytes that the counters of %i ranks count", async (ranks) => {
+      const n = 24 * 4096; // as many for each owner, in whole blocks
+      const groups = loopback(ranks);
+      await Promise.all(groups.map((group) => dense(type).mean(group, new Float32Array(n).fill(1))));
+      const bytes = Math.max(...groups.map((group) => group.sent().bytes));
+      const onlyBytes = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 1, burst: 0 };
+      expect(predictMean(type, { n, ranks }, { ...measured, link: onlyBytes }).wire).toBeCloseTo(bytes, 6);
+      await Promise.all(groups.map((group) => group.close()));
+    });
   });
 });

@@ -16,6 +16,7 @@
 import { count as countCodec } from "@terse/codecs";
 import { wordsOf } from "../bits.ts";
 import { partition } from "../partition.ts";
+import { int8Codec, int8MeanCost } from "../schemes/int8-mean.ts";
 import { chunksOf } from "../votes/all-to-all.ts";
 import type { CodecCost, LinkCost, Measured } from "./measure-link.ts";
 
@@ -39,7 +40,7 @@ export interface Question {
 }
 
 const inlineBytes = 8192; // what travels with its header
-const segmentBytes = 1 << 20;
+const [leastSegment, mostSegment] = [1 << 16, 1 << 18]; // of a ring
 const smallSum = 65536; // bytes that a rank sends in a sum of one round
 
 /** The busiest rank's link during one exchange, which begins after some quiet. */
@@ -81,7 +82,7 @@ function allReduce(line: Line, P: number, S: number): number {
   if (S <= inlineBytes && S * (P - 1) <= smallSum) return together(line, S * (P - 1), P - 1, S);
   const { alpha, alphaLong, beta } = line.cost;
   const chunk = S / P;
-  const segment = Math.min(chunk, Math.min(segmentBytes, Math.max(65536, chunk / 4)));
+  const segment = Math.min(chunk, mostSegment, Math.max(leastSegment, chunk / 2));
   const steps = 2 * (P - 1);
   const saved = steps * chunk * beta - line.carry(steps * chunk);
   const carried = alphaLong + steps * chunk * beta;
@@ -164,6 +165,14 @@ const means = {
   f32: ({ n, ranks: P }, { link }) => ({ wire: allReduce(new Line(link), P, 4 * n), computing: 0 }), // it adds while it waits
   bf16: half,
   f16: half,
+  /** Agrees on a unit a block; then a byte an element to its owner, and two back. */
+  int8: ({ n, ranks: P }, { link, codec }) => {
+    int8MeanCost(0, P, 0); // refuses too many ranks
+    const line = new Line(link);
+    const units = allReduce(line, P, 4 * (Math.ceil(n / int8Codec.parameters.block!) + 1));
+    const wire = units + allToAll(line, P, n) + allToAll(line, P, 2 * n);
+    return { wire, computing: n * (codec.encodeInt8 + codec.sumInt8 + codec.decodeInt8) };
+  },
 } as const satisfies Record<string, Scheme>;
 
 function half({ n, ranks: P }: Asked, { link, codec }: Measured) {
@@ -181,7 +190,7 @@ export function predictVote(scheme: PredictedVote, question: Question, measured:
   return predicted(votes[scheme], question, measured, true);
 }
 
-/** What a mean of floats takes. */
+/** What a mean of floats takes. Throws a RangeError where so many ranks cannot have it. */
 export function predictMean(type: keyof typeof means, question: Question, measured: Measured): Prediction {
   return predicted(means[type], question, measured, false);
 }

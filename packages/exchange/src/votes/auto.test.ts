@@ -6,7 +6,18 @@ import { allToAll, Bits, voteSchemes } from "../index.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
 import { voteContract } from "./vote-contract.ts";
 
-const noComputing = { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 };
+const noComputing = {
+  encode: 0,
+  decode: 0,
+  vote: 0,
+  setField: 0,
+  compareField: 0,
+  encodeHalf: 0,
+  decodeHalf: 0,
+  encodeInt8: 0,
+  sumInt8: 0,
+  decodeInt8: 0,
+};
 const network = (alpha: number, beta: number, perMessage = 0): Measured => ({
   link: { alpha, alphaLong: alpha, perMessage, perExchange: 0, beta, burst: 0 },
   codec: noComputing,
@@ -21,8 +32,14 @@ describe("auto", () => {
     const { scheme, why } = auto({ measured: network(1e-3, 8e-6) }).choice(2 ** 20, 4);
     expect(scheme).toBe("all-to-all");
     expect(why).toBe(
-      "a vote of 1048576 elements among 4 ranks (α 1.0 ms, 1.0 Mbit/s) should take: all-to-all 1.6 s; parameter-server-efficient 4.7 s, parameter-server 6.3 s, count in 4-bit fields 6.3 s; a mean in f32 50 s",
+      "a vote of 1048576 elements among 4 ranks (α 1.0 ms, 1.0 Mbit/s) should take: all-to-all 1.6 s; parameter-server-efficient 4.7 s, parameter-server 6.3 s, count in 4-bit fields 6.3 s; a mean in f32 50 s, in bf16 25 s, in int8 19 s",
     );
+  });
+
+  it("says nothing of a mean in int8 where there are too many ranks for it", () => {
+    const { choice } = auto({ measured: network(1e-3, 8e-6) });
+    expect(choice(2 ** 20, 257).why).toContain(", in int8 ");
+    expect(choice(2 ** 20, 258).why).not.toContain("int8");
   });
 
   it("takes another one where each message costs, until the bytes cost more", () => {
