@@ -29,14 +29,19 @@ def vote_hook(vote, bucket):
     if bucket.is_last():
         vote.step += 1
 
-    mine = sign.encode(gradient, zero=zero_or_tie)
-    signs = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+    # One byte more says what zeros became: ranks that do not agree on it would drift apart in silence.
+    mine = torch.empty(sign.wire_bytes(gradient.numel()) + 1, dtype=torch.uint8)
+    sign.encode(gradient, zero=zero_or_tie, out=mine[:-1])
+    mine[-1] = zero_or_tie == "plus"
+    everyones = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
 
     def elect(_):
-        elected = terse_codecs.majority(signs, gradient.numel(), tie=zero_or_tie)
+        if any(theirs[-1] != mine[-1] for theirs in everyones):
+            raise ValueError("vote_hook: ranks disagree on what zeros and ties become: give all the same policy, and start them at the same step.")
+        elected = terse_codecs.majority([theirs[:-1] for theirs in everyones], gradient.numel(), tie=zero_or_tie)
         return sign.decode_add(gradient.zero_(), elected)
 
-    return dist.all_gather(signs, mine, async_op=True).get_future().then(elect)
+    return dist.all_gather(everyones, mine, async_op=True).get_future().then(elect)
 
 
 def train(state, hook, steps=60):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from types import TracebackType
-from typing import Any, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
 FLOATS, BYTES = "float32", "uint8"
 ITEM_BYTES = {FLOATS: 4, BYTES: 1}
@@ -26,12 +26,14 @@ NOTHING = ctypes.c_uint64()
 class Lent:
     """`length` elements at `pointer`, contiguous."""
 
-    __slots__ = ("pointer", "length", "bytes", "_owner", "_buffer")
+    __slots__ = ("pointer", "length", "bytes", "_owner", "_buffer", "_written")
 
-    def __init__(self, pointer: int, length: int, item: int, owner: object, buffer: "Optional[Buffer]" = None) -> None:
+    def __init__(
+        self, pointer: int, length: int, item: int, owner: object, buffer: "Optional[Buffer]" = None, written: Any = None
+    ) -> None:
         # What is empty may lie at 0, which C would take for no array at all, or at odd addresses, like an empty array.array.
         self.pointer, self.length, self.bytes = pointer if length else ctypes.addressof(NOTHING), length, length * item
-        self._owner, self._buffer = owner, buffer
+        self._owner, self._buffer, self._written = owner, buffer, written
 
     def __enter__(self) -> "Lent":
         return self
@@ -40,7 +42,10 @@ class Lent:
         if self._buffer is not None:
             release(ctypes.byref(self._buffer))
             self._buffer = None
-        self._owner = None
+        if self._written is not None:
+            # A backward that still needs what was here says so then, as after PyTorch's own in-place operations.
+            sys.modules["torch"].autograd.graph.increment_version(self._written)
+        self._owner = self._written = None
 
     def overlaps(self, other: "Lent") -> bool:
         return bool(self.bytes and other.bytes and self.pointer < other.pointer + other.bytes and other.pointer < self.pointer + self.bytes)
@@ -48,8 +53,17 @@ class Lent:
 
 def lend(array: Any, what: str, dtype: str, writable: bool = False) -> Lent:
     """The elements of `array`, all dimensions as one. What cannot be lent is an error that begins with `what`."""
+    lent = lend_any(array, what, dtype, writable)
+    if lent.pointer % ITEM_BYTES[dtype]:
+        raise ValueError(f"{what} begins at an address that is no multiple of {ITEM_BYTES[dtype]}: copy it.")
+    return lent
+
+
+def lend_any(array: Any, what: str, dtype: str, writable: bool) -> Lent:
     if is_tensor(array):
         return lend_tensor(array, what, dtype, writable)
+    if is_numpy(array) and isinstance(array, sys.modules["numpy"].ma.MaskedArray):
+        raise TypeError(f"{what} is a masked array, and what its mask says would be lost: call its filled().")
     try:
         view = memoryview(array)
     except TypeError:
@@ -70,6 +84,12 @@ def is_tensor(array: Any) -> bool:
 def is_numpy(array: Any) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(array, numpy.ndarray)
+
+
+def refuse_overlap(where: str, what: str, written: Lent, others: Dict[str, Lent]) -> None:
+    for name, other in others.items():
+        if written.overlaps(other):
+            raise ValueError(f"{where}: {what} overlaps {name}: give each its own memory.")
 
 
 def kind_of(array: Any) -> str:
@@ -94,7 +114,8 @@ def lend_tensor(tensor: Any, what: str, dtype: str, writable: bool) -> Lent:
     pointer: int = tensor.data_ptr()
     if pointer == 0 and tensor.numel() > 0:
         raise ValueError(f"{what} is a {type(tensor).__name__} that holds no memory of its own.")
-    return Lent(pointer, tensor.numel(), ITEM_BYTES[dtype], tensor)
+    counts = writable and hasattr(torch.autograd.graph, "increment_version") and not tensor.is_inference()
+    return Lent(pointer, tensor.numel(), ITEM_BYTES[dtype], tensor, written=tensor if counts else None)
 
 
 def lend_buffer(array: Any, view: memoryview, what: str, dtype: str, writable: bool) -> Lent:

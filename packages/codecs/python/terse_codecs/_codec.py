@@ -2,19 +2,23 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import difflib
+import itertools
 import math
+import numbers
 import operator
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _library as c
-from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros
+from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros, refuse_overlap
 from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 
-COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": 2**48 + 1, "k": 2**48 + 1}
+MOST = 2**48  # floats of a vector
+COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
 # Wrong whatever the number of floats; the other statuses depend on it.
-WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_REGIONS, c.BAD_CHOICE}
+WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_REGIONS, c.BAD_K, c.BAD_CHOICE}
 PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
 
 
@@ -27,6 +31,8 @@ class Codec:
     __slots__ = ("_table", "_options", "_segments", "_parameters")
 
     def __init__(self, name: str, parameters: Dict[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"codec: name is {name!r}, and must be one of {', '.join(c.names())}.")
         table = ctypes.POINTER(c.Table)()
         status = c.LIBRARY.terse_codec_find(ctypes.byref(table), name.encode(), None)
         if status == c.UNKNOWN:
@@ -35,12 +41,33 @@ class Codec:
             raise CodecError(f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status)
         self._table: Any = table
         self._parameters = {key: value for key, value in parameters.items() if value is not None}
+        if self._parameters.get("segments") is not None:
+            self._parameters["segments"] = lengths_of(name, self._parameters["segments"])
         self._options, self._segments = options_of(name, self._parameters)
+        if self._takes & c.TAKES_FIELDS and not self._options.width:
+            self._choose_width()
         # What is wrong for every number of floats is said here, and not first at the first use.
-        length = self._segmented()
-        status = c.LIBRARY.terse_codec_wire_bytes(table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t()))
+        status = self._status()
         if status in WRONG_FOR_EVERY_LENGTH:
             raise CodecError(f"{self!r}: {c.sentence(status)}", status)
+
+    def _status(self) -> int:
+        """What the library says about the parameters, for as many floats as the segments are, or the most that whole chunks can be."""
+        square = max(1, self._options.block ** 2) if self._options.dimensions == 2 else 1
+        length = self._segmented() if self._segments else MOST // square * square
+        return int(c.LIBRARY.terse_codec_wire_bytes(self._table, length, ctypes.byref(self._options), ctypes.byref(ctypes.c_size_t())))
+
+    def _choose_width(self) -> None:
+        """The narrowest fields that have room for the sum of all ranks."""
+        bits = self._options.bits or 1
+        for width in sorted({bits, 2, 4, 8, 16} - set(range(bits))):
+            self._options.width = width
+            if self._status() not in (c.BAD_WIDTH, c.TOO_MANY_RANKS):
+                break
+        if self._options.width == bits:
+            self._options.width = 0  # as it is where nobody says it
+        else:
+            self._parameters["width"] = self._options.width
 
     @property
     def name(self) -> str:
@@ -50,7 +77,7 @@ class Codec:
     @property
     def parameters(self) -> Dict[str, Any]:
         """What shapes the wire, and must be the same on every rank."""
-        return dict(self._parameters)
+        return copy.deepcopy(self._parameters)
 
     @property
     def implementation(self) -> str:
@@ -119,8 +146,10 @@ class Codec:
         where = f"{self.name}.encode"
         with contextlib.ExitStack() as loans:
             floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
-            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length)
+            read = {"x": floats}
+            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
             wire, out = self._wire(loans, where, x, out, floats.length)
+            refuse_overlap(where, "out", wire, read)
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_encode(
                 self._table, wire.pointer, wire.length, floats.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
@@ -144,8 +173,11 @@ class Codec:
             errors = loans.enter_context(lend(error, f"{where}: error", FLOATS, writable=True))
             if errors.length != floats.length:
                 raise ValueError(f"{where}: error has {errors.length} floats, and x has {floats.length}.")
-            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length)
+            read = {"x": floats}
+            options = self._call(loans, where, zero, hold, seed, step, index, units, floats.length, read)
             wire, out = self._wire(loans, where, x, out, floats.length)
+            refuse_overlap(where, "out", wire, read)
+            refuse_overlap(where, "error", errors, {**read, "out": wire})
             bad = ctypes.c_size_t()
             status = c.LIBRARY.terse_codec_encode_with_feedback(
                 self._table, wire.pointer, wire.length, floats.pointer, errors.pointer, floats.length, ctypes.byref(options), ctypes.byref(bad)
@@ -163,11 +195,16 @@ class Codec:
         with contextlib.ExitStack() as loans:
             sums = loans.enter_context(lend(sum, f"{where}: sum", FLOATS, writable=True))
             given = loans.enter_context(lend(wire, f"{where}: wire", BYTES))
-            options = self._call(loans, where, None, hold, None, None, 0, units, sums.length, encoding=False)
-            options.scale = scale
+            read = {"wire": given}
+            options = self._call(loans, where, None, hold, None, None, 0, units, sums.length, read, encoding=False)
+            try:
+                options.scale = scale
+            except TypeError:
+                raise TypeError(f"{where}: scale is {scale!r}, and must be a number.") from None
             if not math.isfinite(options.scale):
                 raise ValueError(f"{where}: scale is {scale!r}, and must be finite in fp32.")
             self._check_length(where, "wire", given, sums.length)
+            refuse_overlap(where, "sum", sums, read)
             status = c.LIBRARY.terse_codec_decode_add(
                 self._table, sums.pointer, sums.length, given.pointer, given.length, ctypes.byref(options)
             )
@@ -214,8 +251,9 @@ class Codec:
 
     def _call(
         self, loans: "contextlib.ExitStack[Any]", where: str, zero: Optional[str], hold: Any, seed: Optional[int], step: Optional[int],
-        index: int, units: Any, n: int, encoding: bool = True,
+        index: int, units: Any, n: int, read: Dict[str, Lent], encoding: bool = True,
     ) -> c.Options:  # fmt: skip
+        """The options of one call; the memory that they point to is added to `read`."""
         options = c.Options.from_buffer_copy(self._options)
         if encoding and self.takes_zero:
             if zero not in c.ZERO:
@@ -240,6 +278,7 @@ class Codec:
             if given_units.length != self._regions(n):
                 raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._regions(n)} regions: one each.")
             options.units, options.unit_count = given_units.pointer, given_units.length
+            read["units"] = given_units
         if hold is not None:
             if not self.takes_hold:
                 raise TypeError(f"{where}: {self.name} takes no mask; leave `hold` out.")
@@ -248,6 +287,7 @@ class Codec:
                 raise ValueError(f"{where}: hold has {mask.length} bytes, and {n} lanes take {(n + 7) // 8}.")
             # NULL means no mask at all; a mask of no lanes is as good as none.
             options.hold = mask.pointer if n else None
+            read["hold"] = mask
         return options
 
     def _wire(self, loans: "contextlib.ExitStack[Any]", where: str, x: Any, out: Any, n: int) -> Tuple[Lent, Any]:
@@ -303,26 +343,34 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
         raise ValueError(f"{name}: levels is {levels!r}, and must be {', '.join(map(repr, c.LEVELS))}.")
     options.levels = c.LEVELS[levels]
     clip = parameters.get("clip", 0.0)
-    if not isinstance(clip, (int, float)) or not 0 <= clip < math.inf:
+    if not isinstance(clip, numbers.Real) or not 0 <= clip < math.inf:
         raise ValueError(f"{name}: clip is {clip!r}, and must be a number, 0 or more.")
     options.clip = clip
+    if not math.isfinite(options.clip) or (clip and not options.clip):
+        raise ValueError(f"{name}: clip is {clip!r}, which fp32 does not hold.")
     segments = parameters.get("segments")
     if segments is None:
         return options, None
-    ends = list(ends_of(name, segments))
+    ends = list(itertools.accumulate(segments))
     # One more, so that no segments at all are an array too, and not NULL.
     array = (ctypes.c_size_t * (len(ends) + 1))(*ends)
     options.segments, options.segment_count = ctypes.cast(array, ctypes.POINTER(ctypes.c_size_t)), len(ends)
     return options, array
 
 
-def ends_of(name: str, segments: Any) -> Iterator[int]:
-    end = 0
-    for i, length in enumerate(segments):
-        if not is_whole(length, 2**48 + 1):
+def lengths_of(name: str, segments: Any) -> List[int]:
+    """As ints of our own, which nobody changes any more."""
+    try:
+        lengths = list(segments)
+    except TypeError:
+        raise TypeError(f"{name}: segments is {segments!r}, and must be a list of lengths.") from None
+    for i, length in enumerate(lengths):
+        if not is_whole(length, MOST + 1):
             raise ValueError(f"{name}: segments[{i}] is {length!r}, and must be a whole number of floats, 0 or more.")
-        end += operator.index(length)
-        yield end
+    whole = [operator.index(length) for length in lengths]
+    if sum(whole) > MOST:
+        raise ValueError(f"{name}: the segments add up to {sum(whole)} floats, and no vector has more than 2^48.")
+    return whole
 
 
 def float_at(floats: Lent, i: int) -> float:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
+from collections.abc import Mapping
 from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _library as c
@@ -22,7 +24,9 @@ def sign_at(policy: str, step: int) -> str:
         return policy
     if policy != "alternate":
         raise ValueError(f'sign_at: policy is {policy!r}, and must be "plus", "minus" or "alternate".')
-    return "minus" if step % 2 else "plus"
+    if isinstance(step, bool) or not hasattr(step, "__index__"):
+        raise ValueError(f"sign_at: step is {step!r}, and must be a whole number.")
+    return "minus" if operator.index(step) % 2 else "plus"
 
 
 def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
@@ -98,8 +102,10 @@ def new_result(votes: Sequence[Any], n: int) -> Any:
 def lend_votes(loans: "contextlib.ExitStack[Any]", where: str, votes: Sequence[Any], n: int) -> List[Optional[Lent]]:
     if not is_whole(n, 2**48 + 1):
         raise ValueError(f"{where}: n is {n!r}, and a number of lanes is whole and 0 or more.")
-    if isinstance(votes, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{where}: votes is one {type(votes).__name__}, and must be a list of wires, one a rank.")
+    # Not a set, which has no order, and takes equal votes for one.
+    one = isinstance(votes, (bytes, bytearray, memoryview, str))
+    if one or isinstance(votes, Mapping) or not (hasattr(votes, "__len__") and hasattr(votes, "__getitem__")):
+        raise TypeError(f"{where}: votes is {'one' if one else 'a'} {type(votes).__name__}, and must be a list of wires, one a rank.")
     if not 1 <= len(votes) <= MAX_VOTES:
         raise ValueError(f"{where}: a vote takes 1 to {MAX_VOTES} ranks, got {len(votes)}.")
     given = [None if wire is None else loans.enter_context(lend(wire, f"{where}: votes[{rank}]", BYTES)) for rank, wire in enumerate(votes)]

@@ -90,7 +90,8 @@ class Arrays(unittest.TestCase):
             (x[::-1], ValueError, "not contiguous"),
             (numpy.asfortranarray(x[:8].reshape(2, 4)), ValueError, "not contiguous"),
             (x.astype("datetime64[s]"), TypeError, "datetime64"),
-            (numpy.frombuffer(bytes(41), numpy.uint8)[1:37].view(numpy.float32), ValueError, "multiple of 4"),
+            (numpy.frombuffer(bytes(41), numpy.uint8)[1:37].view(numpy.float32), ValueError, "x begins at an address that is no multiple of 4"),
+            (numpy.ma.masked_array(x, mask=[True] + 8 * [False]), TypeError, "x is a masked array"),
         ]:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):
                 sign.encode(wrong, zero="plus")
@@ -132,6 +133,21 @@ class Arrays(unittest.TestCase):
             sign.decode_add(parameter, bytes(2))
         sign.decode_add(parameter.detach(), b"\xb9\x00")
         self.assertEqual(parameter.tolist(), [2, -2, -2, 2, 2, 2, -2, 2, -1.5])
+
+    @unittest.skipUnless(HAS_TORCH, NEEDS_TORCH)
+    def test_of_torch_that_a_backward_still_needs_are_not_written_unnoticed(self):
+        for write in [lambda saved: sign.decode_add(saved, b"\xff\x01"), lambda saved: sign.encode_with_feedback(torch.tensor(X), saved, zero="plus")]:
+            weight, saved = torch.ones(9, requires_grad=True), torch.ones(9)
+            loss = (weight * saved).sum()
+            write(saved)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                loss.backward()
+        read = torch.ones(9)
+        loss = (weight * read).sum()
+        sign.encode(read, zero="plus")
+        loss.backward()
+        with torch.inference_mode():
+            self.assertEqual(sign.decode_add(torch.zeros(2), b"\x01").tolist(), [1, -1])
 
     @unittest.skipUnless(HAS_NUMPY, NEEDS_NUMPY)
     def test_of_unknown_libraries_come_by_dlpack(self):

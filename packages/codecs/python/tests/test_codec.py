@@ -24,16 +24,45 @@ class ACodec(unittest.TestCase):
         self.assertEqual(terse_codecs.scaled_sign, codec("scaled-sign"))
         with self.assertRaisesRegex(AttributeError, "qsgd takes parameters: terse_codecs.codec.'qsgd', …"):
             terse_codecs.qsgd
+        with self.assertRaisesRegex(AttributeError, "top-k takes parameters"):
+            terse_codecs.top_k
 
     def test_travels_to_other_processes(self):
         self.assertEqual(pickle.loads(pickle.dumps(sign)), sign)
         self.assertEqual(hash(codec("sign")), hash(sign))
+        halves = codec("scaled-sign", segments=(length for length in [2, 1]))
+        self.assertEqual(pickle.loads(pickle.dumps(halves)), codec("scaled-sign", segments=[2, 1]))
+
+    def test_keeps_the_parameters_that_it_was_made_with(self):
+        lengths = [2, 1]
+        halves = codec("scaled-sign", segments=lengths)
+        lengths[0] = 7
+        halves.parameters["segments"][0] = 8
+        self.assertEqual((halves.parameters, halves.wire_bytes(3)), ({"segments": [2, 1]}, 9))
+
+    def test_takes_the_narrowest_fields_with_room_for_all_ranks(self):
+        # ranks (2^bits - 1) <= 2^width - 1, and count has no fields of one bit.
+        for ranks, width in [(1, 2), (3, 2), (4, 4), (15, 4), (16, 8), (255, 8), (256, 16), (65535, 16)]:
+            self.assertEqual(codec("count", ranks=ranks).parameters, {"ranks": ranks, "width": width})
+        with self.assertRaisesRegex(CodecError, "So many ranks"):
+            codec("count", ranks=65536)
+        self.assertEqual(codec("l1", bits=5, unscaled=True, ranks=8).parameters["width"], 8)  # 8 * 31 = 248
+        self.assertEqual(codec("l1", bits=5, unscaled=True, ranks=9).parameters["width"], 16)
+        self.assertEqual(codec("l1", bits=5).parameters, {"bits": 5})
 
     def test_says_which_name_or_parameter_is_wrong(self):
         for wrong, kind, words in [
             (lambda: codec("sing"), ValueError, "no codec 'sing' .did you mean 'sign'."),
             (lambda: codec("sign", bit=3), TypeError, "no parameter 'bit' .did you mean 'bits'."),
             (lambda: codec("sign", bits=3), CodecError, "does not take"),
+            (lambda: codec(None), TypeError, "name is None, and must be one of .*sign"),
+            (lambda: codec("top-k"), CodecError, "k must be at least 1"),
+            (lambda: codec("dct-top-k", block=8), CodecError, "k must be at least 1"),
+            (lambda: codec("dct-top-k", block=8, k=9), CodecError, "k must be at least 1"),
+            (lambda: codec("l1", bits=4, segments=3), TypeError, "segments is 3, and must be a list of lengths"),
+            (lambda: codec("l1", bits=4, segments=[2**48, 1]), ValueError, "add up to 281474976710657 floats"),
+            (lambda: codec("terngrad", clip=1e-50), ValueError, "clip is 1e-50, which fp32 does not hold"),
+            (lambda: codec("terngrad", clip=1e39), ValueError, r"clip is 1e\+39, which fp32 does not hold"),
             (lambda: codec("count", width=4, ranks=16), CodecError, r"codec.'count', width=4, ranks=16.: So many ranks .* do not fit the field"),
             (lambda: codec("l1", bits=4, width=8, unscaled=True, ranks=18), CodecError, "So many ranks"),  # 18 * 15 > 255
             (lambda: codec("count", width=5), CodecError, "fields of that width"),
@@ -58,15 +87,17 @@ class ACodec(unittest.TestCase):
             (lambda: sign.encode(x, out=bytearray(2), zero="plus"), ValueError, "out has 2 bytes, and 3 floats take 1"),
             (lambda: sign.encode(x, out=wire, zero="plus", seed=1), TypeError, "draws nothing"),
             (lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)), ValueError, "hold has 2 bytes, and 3 lanes take 1"),
-            (lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"), CodecError, "overlap"),
-            (lambda: sign.encode(x, out=wire, zero="plus", hold=wire), CodecError, "overlap"),
-            (lambda: sign.encode_with_feedback(x, x, out=wire, zero="plus"), CodecError, "overlap"),
-            (lambda: sign.decode_add(x, memoryview(x).cast("B")[11:]), CodecError, "overlap"),
-            (lambda: sign.decode_add(x, wire, hold=memoryview(x).cast("B")[:1]), CodecError, "overlap"),
+            (lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"), ValueError, "sign.encode: out overlaps x"),
+            (lambda: sign.encode(x, out=wire, zero="plus", hold=wire), ValueError, "out overlaps hold"),
+            (lambda: sign.encode_with_feedback(x, x, out=wire, zero="plus"), ValueError, "error overlaps x"),
+            (lambda: sign.encode_with_feedback(floats(1, 1, 1), x, out=memoryview(x).cast("B")[:1], zero="plus"), ValueError, "error overlaps out"),
+            (lambda: sign.decode_add(x, memoryview(x).cast("B")[11:]), ValueError, "sum overlaps wire"),
+            (lambda: sign.decode_add(x, wire, hold=memoryview(x).cast("B")[:1]), ValueError, "sum overlaps hold"),
             (lambda: sign.encode_with_feedback(x, floats(0, 0), out=wire, zero="plus"), ValueError, "error has 2 floats, and x has 3"),
             (lambda: sign.decode_add(x, bytes(2)), ValueError, "wire has 2 bytes, and 3 floats take 1"),
             (lambda: sign.decode_add(x, bytes(1), math.inf), ValueError, "scale is inf"),
             (lambda: sign.decode_add(x, bytes(1), 1e39), ValueError, r"scale is 1e\+39, and must be finite in fp32"),
+            (lambda: sign.decode_add(x, bytes(1), "2"), TypeError, "decode_add: scale is '2', and must be a number"),
             (lambda: sign.decode(bytes(1), -3), ValueError, "n is -3"),
         ]:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):
@@ -119,7 +150,7 @@ class ACodec(unittest.TestCase):
             (lambda: codec("l1", bits=4).encode(x, units=floats(1)), TypeError, "only unscaled"),
             (lambda: linf.decode_add(x, wire, units=floats(1)), ValueError, "there are 1 units, and 3 floats have 2 regions"),
             (lambda: linf.decode_add(x, wire, units=floats(1, -1)), CodecError, "units not negative"),
-            (lambda: linf.decode_add(x, wire, units=memoryview(x)[1:]), CodecError, "overlap"),
+            (lambda: linf.decode_add(x, wire, units=memoryview(x)[1:]), ValueError, "sum overlaps units"),
         ]:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):
                 wrong()
@@ -185,6 +216,9 @@ class Policies(unittest.TestCase):
         self.assertEqual([terse_codecs.sign_at(policy, 7) for policy in ["plus", "minus"]], ["plus", "minus"])
         with self.assertRaisesRegex(ValueError, "policy is 'hold'"):
             terse_codecs.sign_at("hold", 0)
+        for step in [0.5, None, "1", True]:
+            with self.assertRaisesRegex(ValueError, f"step is {step!r}, and must be a whole number"):
+                terse_codecs.sign_at("alternate", step)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ def one_rank(store, policy, rank):
     import ddp_vote
 
     torch.set_num_threads(1)
+    policies = policy.split(",")  # each rank's, where they differ
+    policy = policies[rank % len(policies)]
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
     results = {}
     for name, state, hook in [("vote", ddp_vote.Vote(policy), ddp_vote.vote_hook), ("reference", Reference(policy), reference_hook)]:
@@ -113,6 +115,10 @@ class VotedGradients(unittest.TestCase):
         self.assertNotEqual(first["vote"]["losses"], second["vote"]["losses"])
         self.assertGreater(first["ties"], 100)
         self.assertGreater(first["zeros"], 0)
+
+    def test_are_refused_where_ranks_disagree_on_ties(self):
+        with self.assertRaisesRegex(RuntimeError, "ranks disagree on what zeros and ties become"):
+            run_ranks("plus,minus")
 
 
 if __name__ == "__main__":
