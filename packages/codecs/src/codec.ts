@@ -98,6 +98,7 @@ export class BadWireError extends RangeError {
 }
 
 /** A codec as people call it: its arguments checked, its best implementation run. `checked`: parameters, by its factory. */
+// @__NO_SIDE_EFFECTS__
 export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
   const parameters = kept(checked);
   let chosen: CodecKernel | undefined;

@@ -4,21 +4,28 @@
  */
 const reversed = 0x82f6_3b78;
 
+type Tables = [none: Uint32Array, one: Uint32Array, two: Uint32Array, three: Uint32Array];
+
 /** table[z][b]: the remainder of byte b with z zero bytes behind it. */
-const tables = Array.from({ length: 4 }, () => new Uint32Array(256));
-for (let byte = 0; byte < 256; byte++) {
-  let remainder = byte;
-  for (let bit = 0; bit < 8; bit++) remainder = (remainder >>> 1) ^ (remainder & 1 ? reversed : 0);
-  tables[0]![byte] = remainder;
+function remainders(): Tables {
+  const tables = Array.from({ length: 4 }, () => new Uint32Array(256)) as Tables;
+  for (let byte = 0; byte < 256; byte++) {
+    let remainder = byte;
+    for (let bit = 0; bit < 8; bit++) remainder = (remainder >>> 1) ^ (remainder & 1 ? reversed : 0);
+    tables[0][byte] = remainder;
+  }
+  for (let zeros = 1; zeros < tables.length; zeros++) {
+    const before = tables[zeros - 1]!;
+    for (let byte = 0; byte < 256; byte++)
+      tables[zeros]![byte] = (before[byte]! >>> 8) ^ tables[0][before[byte]! & 255]!;
+  }
+  return tables;
 }
-for (let zeros = 1; zeros < tables.length; zeros++) {
-  const before = tables[zeros - 1]!;
-  for (let byte = 0; byte < 256; byte++)
-    tables[zeros]![byte] = (before[byte]! >>> 8) ^ tables[0]![before[byte]! & 255]!;
-}
-const [none, one, two, three] = tables as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
+
+const tables = /* @__PURE__ */ remainders();
 
 export function crc32c(bytes: Uint8Array): number {
+  const [none, one, two, three] = tables;
   let crc = -1;
   let i = 0;
   // Four bytes at a time: their remainders do not depend on each other.

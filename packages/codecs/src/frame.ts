@@ -63,7 +63,6 @@ const at = {
   wireBytes: 80,
   segments: 88,
 } as const;
-const nameBytes = at.n - at.name;
 const checksumBytes = 4;
 const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
 /** No vector is longer, so nothing that counts its elements is more. */
@@ -195,7 +194,7 @@ export function readFrame(bytes: Uint8Array): Frame {
 
 /** At least one letter, and nothing but zeros from the first zero on. */
 function readName(bytes: Uint8Array): string | undefined {
-  const field = bytes.subarray(at.name, at.name + nameBytes);
+  const field = bytes.subarray(at.name, at.n);
   const letters = field.indexOf(0);
   if (letters <= 0 || field.subarray(letters).some((byte) => byte !== 0)) return undefined;
   return String.fromCharCode(...field.subarray(0, letters));

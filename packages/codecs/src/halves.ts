@@ -18,6 +18,7 @@ export interface HalfFormat {
   readonly least: number;
 }
 
+// @__NO_SIDE_EFFECTS__
 export function halves({ name, fraction, least }: HalfFormat): Definition {
   const one = 2 ** fraction; // 2^p
   const infinity = 0x8000 - one; // all bits of the exponent
@@ -61,7 +62,7 @@ export function halves({ name, fraction, least }: HalfFormat): Definition {
   };
 }
 
-const word = new DataView(new ArrayBuffer(4));
+const word = /* @__PURE__ */ new DataView(/* @__PURE__ */ new ArrayBuffer(4));
 
 /** Of the power of two at or below |x| in fp32; −127 for its denormals and 0, 128 for what is not finite. */
 function exponentOf(x: number): number {

@@ -18,8 +18,8 @@ export function cosine(p: number, q: number): number {
 
 const factorial = (n: number): number => (n < 2 ? 1 : n * factorial(n - 1));
 const term = (n: number): number => (n % 4 > 1 ? -1 : 1) / factorial(n);
-const COSINE = [16, 14, 12, 10, 8, 6, 4, 2].map(term);
-const SINE = [17, 15, 13, 11, 9, 7, 5, 3].map(term);
+const COSINE = /* @__PURE__ */ [16, 14, 12, 10, 8, 6, 4, 2].map(term);
+const SINE = /* @__PURE__ */ [17, 15, 13, 11, 9, 7, 5, 3].map(term);
 
 /** The coefficients of x, by Lee's steps. */
 export function dct(x: Float64Array): Float64Array {

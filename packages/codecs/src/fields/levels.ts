@@ -30,6 +30,7 @@ export interface Levels {
   standsFor?(q: number, scale: number, s: number, parameters: Parameters): number;
 }
 
+// @__NO_SIDE_EFFECTS__
 export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Levels): Definition {
   const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
 
