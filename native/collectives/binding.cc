@@ -2,6 +2,7 @@
 // keeps Node alive only while something is pending.
 #include <napi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -67,6 +68,8 @@ Clock::duration seconds(const Napi::Value& value) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(value.ToNumber().DoubleValue(), 1e8)));
 }
 
+std::chrono::milliseconds milliseconds(const Napi::Value& value) { return std::chrono::milliseconds(std::clamp<int64_t>(value.ToNumber().Int64Value(), 1, 1 << 30)); }
+
 class CommunicatorObject : public Napi::ObjectWrap<CommunicatorObject> {
 public:
     static Napi::Function define(Napi::Env env) {
@@ -86,7 +89,13 @@ public:
         check(napi_unref_threadsafe_function(env_, completed_));
         // Runs before the hook of the thread-safe function: no wire thread calls it after its end.
         check(napi_add_env_cleanup_hook(env_, leave, this));
-        communicator_ = start->make([completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        try {
+            communicator_ = start->make([completed = completed_] { napi_call_threadsafe_function(completed, nullptr, napi_tsfn_nonblocking); });
+        } catch (const std::exception& error) {  // there is no thread left
+            napi_remove_env_cleanup_hook(env_, leave, this);
+            napi_release_threadsafe_function(completed_, napi_tsfn_abort);
+            throw Napi::Error::New(env_, error.what());
+        }
         nccl_ = std::dynamic_pointer_cast<nccl::NcclCommunicator>(communicator_);
         if (start->connects) {
             Operation connect;
@@ -355,7 +364,7 @@ public:
                               InstanceMethod("ncclStatus", &CollectivesAddon::nccl_status), InstanceMethod("ncclDevice", &CollectivesAddon::nccl_device),
                               InstanceMethod("ncclUniqueId", &CollectivesAddon::nccl_unique_id), InstanceMethod("nccl", &CollectivesAddon::nccl),
                               InstanceMethod("ncclAllocate", &CollectivesAddon::nccl_allocate), InstanceMethod("ncclFree", &CollectivesAddon::nccl_free),
-                              InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("reduce", &CollectivesAddon::reduce),
+                              InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("answers", &CollectivesAddon::answers), InstanceMethod("reduce", &CollectivesAddon::reduce),
                               InstanceMethod("copy", &CollectivesAddon::copy), InstanceMethod("addressOf", &CollectivesAddon::address_of),
                               InstanceMethod("startMpi", &CollectivesAddon::start_mpi), InstanceMethod("mpi", &CollectivesAddon::mpi),
                               InstanceMethod("mpiMeeting", &CollectivesAddon::mpi_meeting), InstanceValue("hasMpi", Napi::Boolean::New(env, has_mpi())),
@@ -581,10 +590,54 @@ private:
         }
     }
 
-    // beat(host, port, hello, intervalMs) → stop()
+    // beat(host, port, hello, intervalMs, silenceMs, silent) → stop()
     Napi::Value beat(const Napi::CallbackInfo& info) {
-        auto beat = std::make_shared<Beat>(info[0].ToString(), info[1].ToNumber(), info[2].ToString(), info[3].ToNumber());
-        return Napi::Function::New(info.Env(), [beat](const Napi::CallbackInfo&) mutable { beat.reset(); }, "stop");
+        // Stopped by the caller, by the garbage collector, or before the environment ends, whichever comes first.
+        struct Held {
+            Napi::Env env;
+            Napi::ThreadSafeFunction silent;
+            std::unique_ptr<Beat> beat;
+
+            explicit Held(const Napi::CallbackInfo& info) : env(info.Env()), silent(Napi::ThreadSafeFunction::New(env, info[5].As<Napi::Function>(), "terse beat", 0, 1)) {
+                silent.Unref(env);
+                try {
+                    beat = std::make_unique<Beat>(info[0].ToString(), info[1].ToNumber(), info[2].ToString(), milliseconds(info[3]), milliseconds(info[4]),
+                                                  [this] { silent.NonBlockingCall(); });
+                } catch (...) {
+                    silent.Release();
+                    throw;
+                }
+                napi_add_env_cleanup_hook(env, stop, this);
+            }
+            ~Held() {
+                napi_remove_env_cleanup_hook(env, stop, this);
+                stop(this);
+            }
+            static void stop(void* self) {
+                auto* held = static_cast<Held*>(self);
+                if (!held->beat) return;
+                held->beat.reset();
+                held->silent.Release();
+            }
+        };
+        auto held = std::make_shared<Held>(info);
+        return Napi::Function::New(info.Env(), [held](const Napi::CallbackInfo&) mutable { held.reset(); }, "stop");
+    }
+
+    // answers(intervalMs) → { add(fd) → number, remove(number), stop() }
+    Napi::Value answers(const Napi::CallbackInfo& info) {
+        const Napi::Env env = info.Env();
+        // A copy of each function holds this, and only stop() lets go of what it points to.
+        auto held = std::make_shared<std::unique_ptr<Answers>>(std::make_unique<Answers>(milliseconds(info[0])));
+        auto object = Napi::Object::New(env);
+        object.Set("add", Napi::Function::New(env, [held](const Napi::CallbackInfo& call) -> Napi::Value {
+                       return Napi::Number::New(call.Env(), *held ? static_cast<double>((*held)->add(call[0].ToNumber())) : 0);
+                   }));
+        object.Set("remove", Napi::Function::New(env, [held](const Napi::CallbackInfo& call) {
+                       if (*held) (*held)->remove(static_cast<uint64_t>(call[0].ToNumber().Int64Value()));
+                   }));
+        object.Set("stop", Napi::Function::New(env, [held](const Napi::CallbackInfo&) { held->reset(); }));
+        return object;
     }
 
     // reduce(reduction, dtype, into, from): bytes, as the wire threads add them

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "collectives.h"
 #include "reduce.h"
@@ -42,7 +43,16 @@ void WireCommunicator::submit(Operation operation) {
     }
     Lane& lane = lane_of(operation);
     lane.queue.push_back(std::move(operation));
-    if (!lane.thread.joinable()) lane.thread = std::thread([this, &lane] { run(lane, 1); });  // collective_ has one
+    if (!lane.thread.joinable()) {  // collective_ has one
+        try {
+            lane.thread = std::thread([this, &lane] { run(lane, 1); });
+        } catch (const std::system_error& error) {
+            const Operation stuck = std::move(lane.queue.back());
+            lane.queue.pop_back();
+            lock.unlock();
+            return complete(stuck.id, fail(Failure(Reason::aborted, -1, std::string(name_of(stuck.kind)) + " failed on rank " + std::to_string(rank) + ": no thread can be started (" + error.what() + ")")));
+        }
+    }
     changed_.notify_all();
 }
 
@@ -161,7 +171,7 @@ std::optional<Failure> WireCommunicator::attempt(Wire& wire, const Operation& op
         if (cause.reason == Reason::withdrawn) return cause;
         return failed(cause.reason, cause.rank, cause.what());
     } catch (const std::exception& cause) {
-        return failed(Reason::transport, -1, cause.what());
+        return failed(Reason::aborted, -1, cause.what());  // of this rank, which has no memory left
     }
 }
 

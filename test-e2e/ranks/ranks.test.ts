@@ -96,6 +96,20 @@ describe("a rank that is killed", () => {
     }
   });
 
+  it("is lost too when it is stopped and holds the rendezvous, which then says nothing", async () => {
+    await using run = await startRanks({ program: "until-lost.ts", size: 3, rendezvous: { masterPort: 0 } });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    run.ranks[0]!.process.kill("SIGSTOP");
+    for (const survivor of [run.ranks[1]!, run.ranks[2]!]) {
+      const outcome = await survivor.ended;
+      expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 0 });
+      expect(errorOf(outcome)!.message).toMatch(
+        /^rank 0, which holds the rendezvous, is lost: .* no sign of life for 10 s/,
+      );
+      expect([outcome.code, outcome.signal, outcome.told.at(-1)]).toEqual([0, null, { closed: true }]);
+    }
+  });
+
   it("is not taken for one that keeps JavaScript busy", async () => {
     await using run = await startRanks({ program: "block.ts", size: 2, silenceSeconds: 1, args: ["4"] });
     const outcomes = await run.end(40);

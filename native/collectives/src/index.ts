@@ -154,7 +154,17 @@ interface Collectives {
   copy(into: Memory, from: Memory): void;
   /** Of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
-  beat(host: string, port: number, hello: string, intervalMs: number): () => void;
+  /** Shows every `intervalMs` that this process lives; `silent` is called when the other side, having answered, no longer does. */
+  beat(
+    host: string,
+    port: number,
+    hello: string,
+    intervalMs: number,
+    silenceMs: number,
+    silent: () => void,
+  ): () => void;
+  /** Shows on connections, by their descriptors, that this process lives. `remove` wants the number that `add` gave. */
+  answers(intervalMs: number): { add(fd: number): number; remove(number: number): void; stop(): void };
 }
 
 let addon: Collectives | undefined;

@@ -91,7 +91,8 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
       (verdict) => world?.judge(verdict),
     );
     const beat = client.beat;
-    stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs);
+    const silent = () => client?.silent();
+    stopBeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs, beat.silenceMs, silent);
     if (engine === "nccl") {
       world = new NcclWorld(client, ncclOptions, leave);
     } else if (engine === "mpi") {

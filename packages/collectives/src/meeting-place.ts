@@ -161,7 +161,9 @@ async function hold(
   deadlineSeconds: number,
   holder = 0,
 ): Promise<RendezvousServer> {
-  const listen = (at: string) => serveRendezvous({ size, host: at, port, token, epoch, deadlineSeconds, holder });
+  const answers = (intervalMs: number) => collectives().answers(intervalMs);
+  const listen = (at: string) =>
+    serveRendezvous({ size, host: at, port, token, epoch, deadlineSeconds, holder, answers });
   const server = await listen(host).catch((error: Error) => {
     const noIpv6 = host === "::" && (error.cause as NodeJS.ErrnoException | undefined)?.code === "EAFNOSUPPORT";
     if (noIpv6) return listen("0.0.0.0");

@@ -97,10 +97,11 @@ export class RendezvousClient implements Meeting {
     return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
   }
 
-  /** Where a heartbeat connects, what it says first, and how often it must beat. */
-  get beat(): { host: string; port: number; hello: string; intervalMs: number } {
+  /** Where a heartbeat connects, what it says first, how often it must beat, and after what silence its answers have ended. */
+  get beat(): { host: string; port: number; hello: string; intervalMs: number; silenceMs: number } {
     return {
       intervalMs: this.#silenceSeconds * 200,
+      silenceMs: this.#silenceSeconds * 1000,
       host: (this.#socket.remoteAddress ?? "").replace(/^::ffff:/, ""),
       port: this.#socket.remotePort ?? 0,
       hello: JSON.stringify({ ...this.#hello, beat: true }),
@@ -136,6 +137,14 @@ export class RendezvousClient implements Meeting {
   /** Asks the server to end this group for all; its verdict comes back to everybody. */
   abort(group: string, reason: AbortReason, message: string): void {
     sendLine(this.#socket, { do: "abort", group, reason, message });
+  }
+
+  /** Heartbeats, having been answered, no longer are: the server cannot say that the rank which holds it is lost. */
+  silent(): void {
+    if (this.#gone || this.#over || this.#holder === null || this.#holder === this.rank) return;
+    const [rank, seconds] = [this.#holder, this.#silenceSeconds];
+    const message = `rank ${rank}, which holds the rendezvous, is lost: it has shown no sign of life for ${seconds} s: stopped, or its machine is not reachable`;
+    this.#judge({ kind: "lost", rank, message });
   }
 
   async close(): Promise<void> {

@@ -31,6 +31,15 @@ export interface RendezvousOptions {
   epoch?: string;
   /** The rank whose process holds this server, if one does. */
   holder?: number;
+  /** Answers heartbeats for as long as this process lives, whatever JavaScript is busy with. */
+  answers?: (intervalMs: number) => Answers;
+}
+
+/** What writes an empty line to connections now and then; `add` returns what `remove` wants. */
+export interface Answers {
+  add(fd: number): number;
+  remove(number: number): void;
+  stop(): void;
 }
 
 export interface RendezvousServer extends AsyncDisposable {
@@ -109,7 +118,10 @@ function settleable<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
 }
 
 class Held {
-  readonly #options: Required<Omit<RendezvousOptions, "holder" | "host" | "port">> & { holder: number | undefined };
+  readonly #options: Required<Omit<RendezvousOptions, "answers" | "holder" | "host" | "port">> & {
+    holder: number | undefined;
+    answers: ((intervalMs: number) => Answers) | undefined;
+  };
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
   readonly #strangers = new Set<Socket>(); // have not said who they are; the oldest first
@@ -119,17 +131,20 @@ class Held {
   readonly #aborted = new Map<string, Verdict>(); // groups within the world that are over
   readonly #verdict = settleable<Verdict>();
   readonly #finished = settleable<void>();
+  #answers: Answers | undefined;
   #background = false; // nothing here keeps Node alive
   #over: Verdict | undefined;
   #closed = false;
 
-  constructor({ size, token, deadlineSeconds = 60, silenceSeconds = 10, epoch = "0", holder }: RendezvousOptions) {
-    this.#options = { size, token, deadlineSeconds, silenceSeconds, epoch, holder };
+  constructor(options: RendezvousOptions) {
+    const { size, token, deadlineSeconds = 60, silenceSeconds = 10, epoch = "0", holder, answers } = options;
+    this.#options = { size, token, deadlineSeconds, silenceSeconds, epoch, holder, answers };
   }
 
   run(server: Server): RendezvousServer {
-    const { size, deadlineSeconds, silenceSeconds } = this.#options;
+    const { size, deadlineSeconds, silenceSeconds, answers } = this.#options;
     const { address, port } = server.address() as AddressInfo;
+    this.#answers = answers?.(silenceSeconds * 200);
     const arrival = setTimeout(() => {
       const missing = Array.from({ length: size }, (_, rank) => rank).filter((rank) => !this.#peers.has(rank));
       if (missing.length === 0) return;
@@ -161,6 +176,7 @@ class Held {
       for (const { timer } of this.#gatherings.values()) clearTimeout(timer);
       for (const { timer } of [...this.#gets.values()].flat()) clearTimeout(timer);
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+      this.#answers?.stop();
       for (const socket of this.#sockets) socket.destroySoon();
       await ended;
     };
@@ -278,6 +294,7 @@ class Held {
       const peer = this.#peers.get(hello.rank)!;
       peer.beats = true;
       peer.seen = performance.now();
+      this.#answerBeat(socket);
       return peer;
     }
     const peer: Peer = { hello, socket, seen: performance.now(), beats: false, gone: false };
@@ -285,6 +302,15 @@ class Held {
     const { holder = null, silenceSeconds } = this.#options;
     sendLine(socket, { welcome: true, holder, silenceSeconds });
     return peer;
+  }
+
+  #answerBeat(socket: Socket): void {
+    const answers = this.#answers;
+    // Node tells a socket's descriptor nowhere else.
+    const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd ?? -1;
+    if (!answers || fd < 0) return;
+    const number = answers.add(fd);
+    socket.once("close", () => answers.remove(number));
   }
 
   /** Returns what is wrong with the request, if anything is. */
