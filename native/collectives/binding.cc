@@ -410,6 +410,11 @@ private:
         return make_paced(std::move(engine), *link.As<Napi::External<std::shared_ptr<Link>>>().Data());
     }
 
+    // An emulated link keeps a thread from moving anything for as long as a segment takes.
+    static Clock::duration standstill(const Napi::Value& link) {
+        return link.IsExternal() ? (*link.As<Napi::External<std::shared_ptr<Link>>>().Data())->time_of(segment_bytes) : Clock::duration{};
+    }
+
     // tcp(rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
     Napi::Value tcp(const Napi::CallbackInfo& info) { return listening(info, make_tcp); }
 
@@ -421,7 +426,7 @@ private:
         const Napi::Env env = info.Env();
         std::unique_ptr<MeetingEngine> engine;
         try {
-            engine = make(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]));
+            engine = make(info[0].ToNumber(), info[1].ToNumber(), info[2].ToString(), seconds(info[4]), seconds(info[6]) + standstill(info[5]));
         } catch (const std::exception& error) {
             throw Napi::Error::New(env, "this rank cannot listen on " + info[2].ToString().Utf8Value() + ": " + error.what());
         }

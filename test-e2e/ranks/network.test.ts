@@ -27,8 +27,8 @@ const withoutGloo = !collectives().hasGloo;
 const engines: Engine[] = withoutGloo ? ["tcp"] : ["tcp", "gloo"];
 
 describe("a data connection that breaks while both its ranks live", () => {
-  async function through(engine: Engine, size: number, mode = "busy") {
-    const server = await serveRendezvous({ size, token: "t" });
+  async function through(engine: Engine, size: number, mode = "busy", silenceSeconds = 10) {
+    const server = await serveRendezvous({ size, token: "t", silenceSeconds });
     const network = await openNetwork(server, engine);
     const place = { TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address, TERSE_ENGINE: engine };
     const env = () => ({ TERSE_TOKEN: "t", ...place });
@@ -64,6 +64,16 @@ describe("a data connection that breaks while both its ranks live", () => {
       expectBroken(await world.run.end(10), ...connection.ranks);
     },
   );
+
+  // Gloo does not tell how far a transfer has come.
+  it(`does so within 10 s and a little over tcp when something in between answers for it (seed ${seed})`, async () => {
+    await using world = await through("tcp", 3, "busy", 5);
+    const connection = await world.network.moved(2e7 * random("swallow"));
+    connection.swallow();
+    const outcomes = await world.run.end(20);
+    expectBroken(outcomes, ...connection.ranks);
+    expect(errorOf(outcomes[0]!)!.message).toMatch(/has stopped in the middle of a (message|header)/);
+  });
 
   it.each(engines)("does so too when it is idle: %s", async (engine) => {
     await using world = await through(engine, 2, "idle");

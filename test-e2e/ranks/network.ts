@@ -15,7 +15,7 @@ export interface Carried {
   reset(): void;
   /** Ends both sides as a process does that closes its end. */
   finish(): void;
-  /** From now on takes everything and passes nothing on. */
+  /** From now on takes everything and passes nothing on: from within the next piece that either side says. */
   swallow(): void;
   /** Puts bytes between what the caller says. */
   add(bytes: Uint8Array): void;
@@ -83,7 +83,8 @@ export async function openNetwork(server: { host: string; port: number }, engine
   const lead = (ranks: readonly [number, number], port: number): Promise<number> =>
     listen((near) => {
       const far = keep(connect({ port, host: address, noDelay: true, allowHalfOpen: true }));
-      let [bytes, open] = [0, true];
+      let bytes = 0;
+      let swallows = false;
       const connection: Carried = {
         ranks,
         get bytes() {
@@ -98,7 +99,7 @@ export async function openNetwork(server: { host: string; port: number }, engine
           far.end();
         },
         swallow() {
-          open = false;
+          swallows = true;
         },
         add(data) {
           far.write(data);
@@ -109,9 +110,12 @@ export async function openNetwork(server: { host: string; port: number }, engine
         [near, far],
         [far, near],
       ] as const) {
+        let open = true;
         from.on("data", (data) => {
           bytes += data.length;
-          if (open && to.writable && !to.write(data)) {
+          const passed = open ? data.subarray(0, data.length - (swallows ? 1 : 0)) : data.subarray(0, 0);
+          open &&= !swallows;
+          if (passed.length > 0 && to.writable && !to.write(passed)) {
             from.pause();
             to.once("drain", () => from.resume());
           }

@@ -21,9 +21,9 @@ public:
     Clock::time_point send(size_t bytes);
     // Books the way in; `posted` is when the receiver was ready, before which nothing flows. Returns when the last byte is in.
     Clock::time_point receive(size_t bytes, Clock::time_point posted);
+    Clock::duration time_of(size_t bytes) const;
 
 private:
-    Clock::duration time_of(size_t bytes) const;
     const double nanoseconds_per_byte_;
     const Clock::duration latency_;
     std::mutex mutex_;

@@ -19,6 +19,10 @@
 // A network may also lose one connection and keep the others. On a connection with data under way the kernel of the other machine says so of
 // everything that comes, and when its reader is late it still answers when it is asked for room. Who waits looks whether this kernel
 // has asked for so long, and has heard nothing. Where nothing is under way, the keepalive asks.
+//
+// And a device in between may answer for a machine that it passes nothing on to. A segment is whole before its sender begins with it, and
+// then goes on until it has left: so whoever has a part of one, and then nothing more for long, waits for nobody who is late. Between
+// segments nobody knows: a rank that passes on what others send may stop there.
 #include "tcp.h"
 
 #include <netdb.h>
@@ -55,6 +59,7 @@ constexpr int welcomes_at_once = 64;         // connections accepted before thos
 constexpr auto redial = std::chrono::milliseconds(100);
 constexpr int patience_ms = 500;             // after so long without news, a wait looks whether the other machine is still there
 constexpr auto patience = std::chrono::milliseconds(patience_ms);
+constexpr int payload_patience = 3;           // how much longer half a segment is waited for than half a header
 constexpr int rto_max_ms = 44, longest_ask_ms = 2000;  // TCP_RTO_MAX_MS, from Linux 6.15 on: the most between two times that the kernel asks
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
 constexpr uint32_t near_us = 10000;          // the round trip to a machine nearby is shorter
@@ -205,8 +210,8 @@ private:
     void look_for_progress(Clock::time_point now, Clock::duration gone);
 
     Clock::time_point looked_{};  // for the last time
-    std::optional<Clock::time_point> asked_, halted_;  // since when, as far as has been seen: not answered; in the middle of a header
-    size_t halted_at_ = 0;
+    std::optional<Clock::time_point> asked_, halted_;  // since when, as far as has been seen: not answered; in the middle of an item
+    uint64_t moved_ = 0, halted_at_ = 0;               // bytes so far; then
 
     ssize_t step(Item& item);
     bool announced(Item& item);
@@ -236,6 +241,7 @@ bool Stream::advance() {
         any = true;
         budget -= std::min(budget, static_cast<size_t>(moved));
         item.moved += moved;
+        moved_ += moved;
         if (!sends && item.framed && item.moved == sizeof item.length && !announced(item)) break;
         if (item.moved == item.before() + item.bytes) {
             item.done = true;
@@ -275,13 +281,14 @@ void Stream::look_for_answers(Clock::time_point now, Clock::duration gone) {
         broken = "what is sent over it is not answered any more";
 }
 
-// A header leaves in one piece, and its sender goes on until it has left.
+// A header leaves in one piece. The rest of a segment may have to wait at its sender: for its thread, and for the way.
 void Stream::look_for_progress(Clock::time_point now, Clock::duration gone) {
     const Item* item = queue.empty() ? nullptr : queue.front();
-    if (!item || !item->framed || item->moved == 0) return halted_.reset();
-    if (!halted_ || halted_at_ != item->moved) halted_ = now;
-    halted_at_ = item->moved;
-    if (now - *halted_ >= gone) broken = "what it sends has stopped in the middle of a header";
+    if (!item || item->moved == 0) return halted_.reset();
+    if (!halted_ || halted_at_ != moved_) halted_ = now;
+    halted_at_ = moved_;
+    if (now - *halted_ < (item->framed ? gone : payload_patience * gone)) return;
+    broken = std::string("what it sends has stopped in the middle of a ") + (item->framed ? "header" : "message");
 }
 
 // The header's own length has arrived.

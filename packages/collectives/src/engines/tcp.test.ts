@@ -146,6 +146,54 @@ describe("a peer of tcp that sends what no rank sends", () => {
   });
 });
 
+describe("a payload of tcp that stops", () => {
+  const megabyte = 1 << 20; // a segment
+  /** Rank 1 is this test, and has said that it sends two segments. */
+  async function receiving(silence: number) {
+    const zero = open(0, 60, silence);
+    const address = zero[1][1]!;
+    const waiting = zero[0].connect([new Uint8Array(), address]);
+    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    await waiting;
+    const got = new Uint8Array(2 * megabyte);
+    const received = zero[0].operate(kinds.recv, 0, 1, [got], [], 0);
+    const header = Buffer.alloc(36); // its length, and then as message.h has it
+    header.writeUInt32LE(32);
+    header.write("TRS2", 4);
+    header[8] = kinds.send;
+    header.writeUInt32LE(1, 12);
+    header.writeBigUInt64LE(BigInt(got.length), 20);
+    header.writeBigUInt64LE(BigInt(got.length), 28);
+    const { socket } = peer[1]!;
+    socket.write(header);
+    const close = async () => {
+      await zero[0].close();
+      for (const each of peer) each.socket.destroy();
+    };
+    return { socket, received, got, [Symbol.asyncDispose]: close };
+  }
+
+  it("in the middle of a segment ends the group long before the operation's timeout", async () => {
+    await using world = await receiving(1);
+    world.socket.write(Buffer.alloc(megabyte + 1000, 7));
+    const error = await world.received.catch((each: NativeFailure) => each);
+    expect(error).toMatchObject({ reason: "transport", peer: 1 });
+    expect((error as Error).message).toMatch(/rank 1 ended \(what it sends has stopped in the middle of a message\)$/);
+  });
+
+  it("between segments is waited for, and so is one that is slow", async () => {
+    await using world = await receiving(1);
+    world.socket.write(Buffer.alloc(megabyte, 7));
+    await sleep(11_000); // longer than the 9 s that half a segment is waited for
+    for (let i = 0; i < 4; i++) {
+      world.socket.write(Buffer.alloc(megabyte / 4, 8));
+      await sleep(2500);
+    }
+    await world.received;
+    expect([world.got[megabyte - 1], world.got[megabyte], world.got.at(-1)]).toEqual([7, 8, 8]);
+  });
+});
+
 const own = readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim();
 const unlessItPaces = (control: string) => (control.startsWith("bbr") ? "reno" : control);
 
