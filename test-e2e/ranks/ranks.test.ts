@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
@@ -171,6 +172,48 @@ describe("a world that does not come together", () => {
     );
     expect([outcome!.code, outcome!.signal]).toEqual([1, null]);
     squatter.close();
+  });
+
+  it.each([
+    [1, 2],
+    [1, 5],
+    [1, 8],
+    [0, 5],
+    [0, 9],
+  ])("says so on all ranks when one has no file descriptor left: rank %i, %i before it joins", async (rank, left) => {
+    await using run = await startRanks({
+      program: "crowded.ts",
+      size: 2,
+      args: [`${left}`, `${rank}`],
+      within: (each) => (each === rank ? ["bash", "-c", 'ulimit -n 64; exec "$@"', "--"] : []),
+    });
+    for (const outcome of await run.end(30)) {
+      expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([1, null, ""]);
+      expect(errorOf(outcome)!.message).toMatch(/Too many open files|no file descriptor is left/);
+    }
+  });
+
+  it("needs a port for each rank, and not for each connection", async (context) => {
+    const name = `terse-ports-${process.pid}`;
+    const ip = (line: string) => spawnSync("ip", line.split(" ")).status === 0;
+    if (!ip(`netns add ${name}`)) return context.skip("it takes root, and ip, to make a network namespace");
+    try {
+      const inside = ["ip", "netns", "exec", name];
+      const range = spawnSync("ip", [
+        "netns",
+        "exec",
+        name,
+        "sysctl",
+        "-w",
+        "net.ipv4.ip_local_port_range=50000 50029",
+      ]);
+      if (range.status !== 0 || !ip(`-n ${name} link set lo up`)) return context.skip("its ports cannot be chosen");
+      const some = { program: "join.ts", size: 5, rendezvous: { masterPort: 29500 }, within: () => inside };
+      await using run = await startRanks(some);
+      expect(peaceful(await run.end(60))).toEqual(alright(5));
+    } finally {
+      ip(`netns del ${name}`);
+    }
   });
 
   it("says so when nobody holds the rendezvous", async () => {

@@ -57,6 +57,7 @@ constexpr size_t secret_bytes = 16, hello_bytes = 12 + secret_bytes;
 constexpr size_t most_strangers = 256;       // connections that have not said who they are
 constexpr int welcomes_at_once = 64;         // connections accepted before those that are here have their turn
 constexpr auto redial = std::chrono::milliseconds(100);
+constexpr auto full_patience = std::chrono::seconds(2);  // for a descriptor, where this process has none left
 constexpr int patience_ms = 500;             // after so long without news, a wait looks whether the other machine is still there
 constexpr auto patience = std::chrono::milliseconds(patience_ms);
 constexpr int payload_patience = 3;           // how much longer half a segment is waited for than half a header
@@ -103,7 +104,8 @@ private:
     Descriptor event_;
 };
 
-std::string words(int error) { return std::strerror(error); }
+// The kernel is always asked for any free port.
+std::string words(int error) { return error == EADDRINUSE ? "no port is free; see net.ipv4.ip_local_port_range" : std::strerror(error); }
 
 // Milliseconds to wait, for poll: not less than what is left, or it would not be a timeout.
 int until(Clock::time_point deadline) {
@@ -496,7 +498,8 @@ bool Tcp::connect(Clock::time_point deadline) {
     };
 
     std::vector<pollfd> polled;
-    bool full = false;  // no descriptor was left for who called
+    bool full = false;  // no descriptor was left for who called, and no stranger to take one from
+    Clock::time_point full_since;
     while (missing > 0) {
         auto wake = full ? std::min(deadline, Clock::now() + redial) : deadline;
         polled = {collective_.bell.ears(), {full ? -1 : listener_.get(), POLLIN, 0}};
@@ -509,7 +512,7 @@ bool Tcp::connect(Clock::time_point deadline) {
         if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
         for (size_t i = callers.size(); i-- > 0;)
             if (polled[i + 2].revents != 0 && !turn(callers[i])) callers.erase(callers.begin() + i);
-        const bool knocks = full || polled[1].revents != 0;
+        const bool knocks = full || polled[1].revents != 0, was_full = full;
         full = false;
         for (int i = 0; knocks && i < welcomes_at_once; i++) {
             Address from;
@@ -526,7 +529,10 @@ bool Tcp::connect(Clock::time_point deadline) {
             if (!turn(callers.back())) callers.pop_back();
         }
         keep_only(most_strangers);
-        if (missing == 0 || Clock::now() < deadline) continue;
+        if (full && !was_full) full_since = Clock::now();
+        // This rank says so before the others give up on it without knowing why.
+        const bool for_good = full && Clock::now() - full_since >= full_patience;
+        if (missing == 0 || (Clock::now() < deadline && !for_good)) continue;
         int absent = 0;
         while (absent == rank || has_all(absent)) absent++;
         std::string why = full ? words(EMFILE) : "it did not come in time";
@@ -550,8 +556,11 @@ void Tcp::call(Caller& caller) const {
         reinterpret_cast<sockaddr_in6&>(there.place).sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(here_.place).sin6_scope_id;
     Descriptor called(socket(there.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (called) set_control(called.get(), unpaced);
+    // The port is chosen when it is known where to: a port serves many connections to different places.
+    const int on = 1;
+    if (called) setsockopt(called.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (!called || bind(called.get(), from.name(), from.length()) != 0) refuse(caller.peer, words(errno));
-    if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(caller.peer, words(errno));
+    if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) refuse(caller.peer, words(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
     caller.socket = std::move(called);
     caller.called = false;
 }
@@ -570,7 +579,8 @@ bool Tcp::greet(Caller& caller) const {
         int error = 0;
         socklen_t length = sizeof error;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-        if (error == ECONNRESET) return breaks(words(error));
+        // Who took a call and refuses the next one has given up, and the rendezvous will say why.
+        if (error == ECONNRESET || (error != 0 && !caller.why.empty())) return breaks(words(error));
         if (error != 0) refuse(caller.peer, words(error));
         if (!same_machine(peers_[caller.peer], here_)) set_control(fd, beyond_machine(fd, control_));
         const uint32_t words_of_hello[3] = {hello_magic, static_cast<uint32_t>(rank), static_cast<uint32_t>(caller.lane)};

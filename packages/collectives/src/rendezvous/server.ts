@@ -93,19 +93,27 @@ export async function serveRendezvous(options: RendezvousOptions): Promise<Rende
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen({ host, port }, resolve);
   });
-  return held.run(server);
+  server.on("error", () => {}); // no descriptor is left for somebody who called, and who calls again
+  try {
+    return held.run(server);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
 }
 
 function cannotListen(error: NodeJS.ErrnoException, host: string, port: number): Error {
   const where = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const remedy =
-    error.code === "EADDRINUSE"
-      ? "it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it"
-      : error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND"
-        ? "this is not an address of this machine; MASTER_ADDR must name the machine of rank 0"
-        : error.code === "EACCES"
-          ? "ports below 1024 need privileges; choose another one (MASTER_PORT)"
-          : error.message;
+    error.code === "EADDRINUSE" && port === 0
+      ? "no port is free; see net.ipv4.ip_local_port_range"
+      : error.code === "EADDRINUSE"
+        ? "it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it"
+        : error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND"
+          ? "this is not an address of this machine; MASTER_ADDR must name the machine of rank 0"
+          : error.code === "EACCES"
+            ? "ports below 1024 need privileges; choose another one (MASTER_PORT)"
+            : error.message;
   return new RendezvousError(`the rendezvous cannot listen on ${where}: ${remedy}`, [], { cause: error });
 }
 
