@@ -18,6 +18,7 @@
 #include "paced/paced.h"
 #include "reduce.h"
 #include "tcp/tcp.h"
+#include "terse/memory.h"
 #include "wire_communicator.h"
 
 namespace terse::collectives {

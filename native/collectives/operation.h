@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "terse/memory.h"
+#include "terse/plain_memory.h"
 
 namespace terse::collectives {
 

@@ -5,7 +5,7 @@ import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import { connectionsOf, type Engine, openNetwork } from "./network.ts";
 import { random, seed } from "./seed.ts";
-import { errorOf, type Outcome, startRanks } from "./start-ranks.ts";
+import { errorOf, type Outcome, soon, startRanks } from "./start-ranks.ts";
 
 /** All ranks have ended by themselves with one and the same error, which names the connection and what to do. */
 function expectBroken(outcomes: readonly Outcome[], a: number, b: number): void {
@@ -56,21 +56,21 @@ describe("a data connection that breaks while both its ranks live", () => {
       ] as const
     ).filter(([engine]) => engines.includes(engine)),
   )(
-    `ends every rank within 10 s, with one error that names it: %s, %s among %i ranks, in moment %i of seed ${seed}`,
+    `ends every rank soon, with one error that names it: %s, %s among %i ranks, in moment %i of seed ${seed}`,
     async (engine, way, size, moment) => {
       await using world = await through(engine, size);
       const connection = await world.network.moved(2e7 * random(`moment ${moment}`));
       connection[way]();
-      expectBroken(await world.run.end(10), ...connection.ranks);
+      expectBroken(await world.run.end(soon), ...connection.ranks);
     },
   );
 
   // Gloo does not tell how far a transfer has come.
-  it(`does so within 10 s and a little over tcp when something in between answers for it (seed ${seed})`, async () => {
+  it(`does so over tcp when something in between answers for it (seed ${seed})`, async () => {
     await using world = await through("tcp", 3, "busy", 5);
     const connection = await world.network.moved(2e7 * random("swallow"));
     connection.swallow();
-    const outcomes = await world.run.end(20);
+    const outcomes = await world.run.end(soon);
     expectBroken(outcomes, ...connection.ranks);
     expect(errorOf(outcomes[0]!)!.message).toMatch(/has stopped in the middle of a (message|header)/);
   });
@@ -80,7 +80,7 @@ describe("a data connection that breaks while both its ranks live", () => {
     const connection = await world.network.moved(1);
     await sleep(300); // until the barrier is over
     connection.reset();
-    expectBroken(await world.run.end(10), 0, 1);
+    expectBroken(await world.run.end(soon), 0, 1);
   });
 });
 
@@ -125,7 +125,7 @@ describe("a network that goes silent between two ranks", () => {
       });
       await Promise.all(run.ranks.map((rank) => rank.told("ready")));
       await cut(name);
-      expectBroken(await run.end(11), 0, 1); // 8 s of silence, 1 s to hear who is to blame, and a slow machine
+      expectBroken(await run.end(soon), 0, 1); // 8 s of silence, and 1 s to hear who is to blame
     } finally {
       ip(`link del tcd${process.pid}`);
       ip(`link del tcm${process.pid}`);
@@ -150,7 +150,7 @@ describe("a network that goes silent between two ranks", () => {
           command(`netns exec ${name} cat /proc/net/tcp`).stdout,
         )?.[1];
       let port: string | undefined;
-      await expect.poll(() => (port = busy()), { interval: 2, timeout: 5000 }).toBeDefined();
+      await expect.poll(() => (port = busy()), { interval: 2, timeout: 30_000 }).toBeDefined();
       // What is asked before the table of the machine's own addresses may lose what comes.
       const plan = [
         "rule add pref 10 lookup local",

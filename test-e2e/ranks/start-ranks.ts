@@ -5,6 +5,9 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 
+/** Seconds, on a machine that is busy with other things, in which ranks start and end; where nobody notices a fault, it takes 1800. */
+export const soon = 60;
+
 export interface StartOptions {
   /** File below programs/. */
   program: string;

@@ -25,10 +25,10 @@ describe("a heartbeat", () => {
     let heard = "";
     await using place = await listening((socket) => socket.on("data", (data) => (heard += data)));
     const stop = collectives().beat("127.0.0.1", place.port, "hello", 10, 60_000, () => {});
-    await expect.poll(() => heard).toMatch(/^hello\n\n+$/);
+    await expect.poll(() => heard, { timeout: 30_000 }).toMatch(/^hello\n\n+$/);
     const before = heard.length;
     block(500);
-    await expect.poll(() => heard.length - before).toBeGreaterThanOrEqual(5);
+    await expect.poll(() => heard.length - before, { timeout: 30_000 }).toBeGreaterThanOrEqual(5);
     stop();
   });
 
@@ -41,7 +41,7 @@ describe("a heartbeat", () => {
       }),
     );
     const stop = collectives().beat("127.0.0.1", place.port, "I live", 20, 60_000, () => {});
-    await expect.poll(() => hellos, { timeout: 10_000 }).toEqual(["I live", "I live", "I live"]);
+    await expect.poll(() => hellos, { timeout: 30_000 }).toEqual(["I live", "I live", "I live"]);
     stop();
   });
 
@@ -60,7 +60,7 @@ describe("a heartbeat", () => {
     }
     expect(silences).toBe(0);
     answers.remove(number);
-    await expect.poll(() => silences, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => silences, { timeout: 30_000 }).toBe(1);
     await sleep(300);
     expect(silences).toBe(1);
     stop();

@@ -5,28 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "terse/plain_memory.h"
+
 namespace terse {
-
-enum class DType { u8, i8, i16, i32, i64, f16, bf16, f32, f64, boolean };
-
-inline const char* name_of(DType type) {
-    static const char* names[] = {"u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "bool"};
-    return names[static_cast<int>(type)];
-}
-
-inline size_t bytes_of(DType type) {
-    static const size_t bytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8, 1};
-    return bytes[static_cast<int>(type)];
-}
-
-struct Memory {
-    void* data;
-    size_t length;  // elements
-    DType dtype;
-    bool on_cpu;
-
-    size_t bytes() const { return length * bytes_of(dtype); }
-};
 
 // Throws a TypeError that names `what` (the argument) when the value is not memory.
 inline Memory memory_of(const Napi::Value& value, const char* what) {

@@ -152,7 +152,7 @@ describe("joining a world", () => {
 
   it("gives up on an operation whose other ranks do not come", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
-    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank), timeoutSeconds: 0.3 })));
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank), timeoutSeconds: 2 })));
     const error = await groups[0]!.allReduce(new Float32Array(100_000)).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(CollectiveError);
     expect((error as CollectiveError).reason).toBe("timeout");
@@ -194,7 +194,7 @@ describe("joining a world", () => {
     const before = new Set(socketsOfThisProcess());
     const listening = () => socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
     const first = joinWorld({ engine: "gloo", env: env(server, 0) });
-    await expect.poll(() => socketsOfThisProcess().length).toBeGreaterThan(before.size + 3); // it waits, and beats
+    await expect.poll(() => socketsOfThisProcess().length, { timeout: 30_000 }).toBeGreaterThan(before.size + 3); // it waits, and beats
     expect(listening()).toEqual([]);
     const groups = await Promise.all([first, joinWorld({ engine: "gloo", env: env(server, 1) })]);
     expect(listening()).toEqual([]);
@@ -213,7 +213,7 @@ describe("joining a world", () => {
         .map((line) => line.trim().split(/\s+/))
         .filter(([, local, remote]) => data.includes(`${readable(local ?? ":")} → ${readable(remote ?? ":")}`))
         .map((words) => words[5]!.slice(0, 2));
-    await expect.poll(timers).toEqual(Array(6).fill("02")); // 01 would be one that sends again
+    await expect.poll(timers, { timeout: 30_000 }).toEqual(Array(6).fill("02")); // 01 would be one that sends again
     await Promise.all(groups.map((group) => group.close()));
   });
 

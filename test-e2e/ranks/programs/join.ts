@@ -1,8 +1,9 @@
-/** Joins, meets the others once, and leaves; tells what went wrong otherwise. */
+/** Joins, meets the others once, and leaves; tells what went wrong otherwise, and `first` before all that. */
 import { joinWorld } from "@terse/collectives";
 import { tell, tellError } from "./tell.ts";
 
-const [deadlineSeconds = "60", config = ""] = process.argv.slice(2);
+const [deadlineSeconds = "60", config = "", first = ""] = process.argv.slice(2);
+if (first) tell({ [first]: true });
 try {
   await using group = await joinWorld({ deadlineSeconds: Number(deadlineSeconds), config });
   await group.barrier();

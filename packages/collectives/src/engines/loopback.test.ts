@@ -74,7 +74,7 @@ describe("a loopback world", () => {
   });
 
   it("loses a message without the sender's knowledge, and names the rank that it did not come from", async () => {
-    const groups = loopback(3, { timeoutSeconds: 0.2, faults: [{ kind: "loss", rank: 1, at: 2, to: 0 }] });
+    const groups = loopback(3, { timeoutSeconds: 2, faults: [{ kind: "loss", rank: 1, at: 2, to: 0 }] });
     await Promise.all(groups.map((group) => group.allReduce(new Float32Array(4))));
     const [waiting, ...served] = groups.map((group) => group.allGather(groups.map(() => new Float32Array(4))));
     await Promise.all(served); // rank 1 too
