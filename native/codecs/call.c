@@ -160,8 +160,10 @@ static terse_codec_status decode_add(const terse_codec *codec, float *sum, const
 }
 
 static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
-    size_t accepted = codec->prepare ? codec->prepare(wire, x, n, o) : n;
-    if (accepted == n && codec->whole) accepted = codec->encode(wire, x, n, o, 0, n);
+    const int at_once = codec->encode_at_once && !o->units && terse_region_count(n, o) == 1;
+    size_t accepted = !at_once && codec->prepare ? codec->prepare(wire, x, n, o) : n;
+    if (at_once) accepted = codec->encode_at_once(wire, x, n, o);
+    else if (accepted == n && codec->whole) accepted = codec->encode(wire, x, n, o, 0, n);
     else if (accepted == n) {
         encoding e = {codec, wire, x, n, o, n};
         terse_parallel(n, CUT, encode_part, &e);

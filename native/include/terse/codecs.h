@@ -141,6 +141,9 @@ typedef struct terse_codec {
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
     // The scale of each region, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: has none.
     size_t (*measure)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
+    // What prepare and then encode write of an x that is one region and is measured, on as many threads as there are, and returns what
+    // they do. For codecs that can do both with less. NULL: prepare, then encode.
+    size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
 } terse_codec;
 
 // Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable

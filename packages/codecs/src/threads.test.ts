@@ -48,6 +48,9 @@ describe("several threads", () => {
     ["scaled-sign", { block: 2 ** 16 }],
     ["terngrad", { block: 77, clip: 2.5 }],
     ["l1", { bits: 4 }],
+    ["l1", { bits: 5, width: 8, ranks: 8, unscaled: true }],
+    ["linf", { bits: 4, unscaled: true }],
+    ["qsgd", { bits: 3 }],
     ["dct-top-k", { block: 100, k: 3 }],
   ] as const)("measure regions as one does: %s %o", (name, parameters) => {
     const codec = codecNamed(name, parameters as Parameters);

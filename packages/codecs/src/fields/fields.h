@@ -41,6 +41,14 @@ static inline void terse_set_field(uint8_t *fields, size_t i, unsigned width, un
     if (shift + width > 8) fields[at + 1] = (uint8_t)(value >> (8 - shift));
 }
 
+// In any order, of fields that are written.
+static inline void terse_change_field(uint8_t *fields, size_t i, unsigned width, unsigned value) {
+    const size_t at = i * width / 8;
+    const unsigned shift = i * width % 8, change = (terse_field(fields, i, width) ^ value) << shift;
+    fields[at] = (uint8_t)(fields[at] ^ change);
+    if (shift + width > 8) fields[at + 1] = (uint8_t)(fields[at + 1] ^ change >> 8);
+}
+
 // How far ahead floats are asked for. A processor does not look past a page on its own.
 static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 2048 : TERSE_WALK_GROUP; }
 

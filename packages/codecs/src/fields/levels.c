@@ -1,9 +1,10 @@
 #include "levels.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "terse/parallel.h"
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
     return (o->unscaled ? 0 : 4 * terse_region_count(n, o)) + terse_field_bytes(n, terse_field_width(o));
@@ -26,13 +27,11 @@ terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     return TERSE_CODEC_OK;
 }
 
-static int can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
-
 static size_t measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
     (void)o;
     const terse_levels_codec *codec = by;
     *scale = begin < end ? (float)codec->scale_of(x + begin, end - begin) : 0.0f;
-    if (can_be_a_scale(*scale, codec->reach)) return end;
+    if (terse_levels_can_be_a_scale(*scale, codec->reach)) return end;
     const size_t bad = begin + terse_first_not_finite(x + begin, end - begin);
     if (bad < end) return bad;
     size_t largest = begin;
@@ -47,6 +46,32 @@ size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, cons
 
 size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
     return terse_measure_regions(measure, codec, scales, x, n, o);
+}
+
+typedef struct writing {
+    const terse_levels_codec *codec;
+    uint8_t *fields;
+    const float *x;
+    const terse_codec_options *options;
+    float scale;
+} writing;
+
+static void write_fields(const writing *w, size_t from, size_t to) {
+    if (w->scale > 0) w->codec->quantise(w->fields, w->x, w->options, w->scale, from, to);
+    else
+        for (size_t i = from; i < to; i++) terse_set_field(w->fields, i, terse_field_width(w->options), terse_levels_a_side(w->options));
+}
+
+static void write_part(void *context, size_t begin, size_t end) { write_fields(context, begin, end); }
+
+size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    if (codec->encode_in_one_reading && codec->encode_in_one_reading(wire, x, n, o)) return n;
+    writing w = {codec, terse_levels_fields(wire, n, o), x, o, 0};
+    const size_t accepted = measure(codec, x, 0, n, o, &w.scale);
+    if (accepted < n) return accepted;
+    if (!o->unscaled) terse_set_scale(wire, 0, w.scale);
+    terse_parallel(n, TERSE_WALK_GROUP, write_part, &w);
+    return n;
 }
 
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
@@ -68,9 +93,7 @@ size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const
         } else {
             scale = terse_scale_at(wire, r);
         }
-        if (scale > 0) codec->quantise(fields, x, o, scale, i, to);
-        else
-            for (size_t zero = i; zero < to; zero++) terse_set_field(fields, zero, terse_field_width(o), terse_levels_a_side(o));
+        write_fields(&(writing){codec, fields, x, o, scale}, i, to);
         i = to;
         if (i == region_end) r++;
     }
@@ -81,7 +104,7 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     if (o->unscaled) return 1;
     const size_t regions = terse_region_count(n, o);
     for (size_t r = 0; r < regions; r++)
-        if (!can_be_a_scale(terse_scale_at(wire, r), reach)) return 0;
+        if (!terse_levels_can_be_a_scale(terse_scale_at(wire, r), reach)) return 0;
     return 1;
 }
 

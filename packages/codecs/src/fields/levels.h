@@ -7,6 +7,8 @@
 // give is (sum of q) unit.
 #ifndef TERSE_LEVELS_H
 #define TERSE_LEVELS_H
+#include <float.h>
+
 #include "../measures/measures.h"
 #include "../regions.h"
 #include "fields.h"
@@ -19,6 +21,8 @@ typedef struct terse_levels_codec {
     // are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     terse_fields_add *add;
+    // Scale and fields of an x that is one region, reading it once; false where it cannot be done so. NULL: never can.
+    int (*encode_in_one_reading)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 } terse_levels_codec;
 
 // Signed levels on one side of zero.
@@ -42,8 +46,11 @@ size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
 size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+
+static inline int terse_levels_can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
 
 // Whether the scales of a wire are such that an encoder wrote them.
 int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o);
@@ -59,12 +66,15 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                  \
         return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                                                     \
     }                                                                                                                                        \
+    static size_t encode_at_once(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                    \
+        return terse_levels_encode_at_once(&(codec), wire, x, n, o);                                                                         \
+    }                                                                                                                                        \
     static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
         return terse_levels_decode_add(&(codec), sum, wire, n, o, begin, end);                                                               \
     }                                                                                                                                        \
     const terse_codec terse_##named##_##by = {                                                                                               \
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
-        .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure,                                                  \
+        .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure, .encode_at_once = encode_at_once,                \
     };
 
 #endif

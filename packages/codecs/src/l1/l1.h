@@ -13,6 +13,14 @@ enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSC
 // One step of level by one of x. Units given, `scale` is one.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
+// s + q, q the level of x.
+static inline unsigned terse_l1_field(float x, double s, double factor) {
+    const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
+    double level = x * factor;
+    level = level > s ? s : level < -s ? -s : level;
+    return (unsigned)((level + whole - whole) + s);
+}
+
 void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
 
 #endif
