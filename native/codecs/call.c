@@ -17,7 +17,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_NOT_HERE: return "This codec has no such implementation, or this machine cannot run it.";
         case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks, not all of them absent.";
         case TERSE_CODEC_BAD_ABI: return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and begin with TERSE_CODEC_OPTIONS.";
-        case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes.";
+        case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes. No vector has more than 2^48.";
         case TERSE_CODEC_OVERLAP: return "Buffers of one call overlap: give each its own memory.";
         case TERSE_CODEC_MISALIGNED: return "A float pointer is no multiple of 4.";
         case TERSE_CODEC_NOT_FINITE: return "The floats hold a NaN or an infinity.";
@@ -28,11 +28,11 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits a float.";
         case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
         case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
-        case TERSE_CODEC_BAD_REGIONS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats.";
+        case TERSE_CODEC_BAD_REGIONS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one a region, and squares of a transform whole.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
         case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";
-        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know.";
+        case TERSE_CODEC_BAD_CHOICE: return "An option has a value that this codec does not know: one of unscaled, levels, dimensions, clip, or of a block, ranks or units beside them.";
         case TERSE_FRAME_NOT_A_FRAME: return "These bytes are not a frame: they do not begin with \"TERS\".";
         case TERSE_FRAME_OTHER_VERSION: return "The frame is of another version than this library reads.";
         case TERSE_FRAME_CUT_SHORT: return "The frame is cut short: it says that it has more bytes than there are.";

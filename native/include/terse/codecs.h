@@ -69,8 +69,8 @@ typedef enum terse_zero { TERSE_ZERO_UNSAID = 0, TERSE_ZERO_MINUS = 1, TERSE_ZER
 // linf: where its levels lie (Lion Cub, section 5.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
 
-// Start from TERSE_CODEC_OPTIONS. A codec refuses options that it does not take (TERSE_CODEC_NOT_TAKEN); its README says which it
-// takes. What is above the line shapes the wire, and must be the same on every rank.
+// Start from TERSE_CODEC_OPTIONS. What is above the line shapes the wire, and must be the same on every rank. A codec refuses what it
+// does not take of that, and a mask or units (TERSE_CODEC_NOT_TAKEN); its README says what it takes. zero, seed and step it passes over.
 typedef struct terse_codec_options {
     size_t size;             // sizeof(terse_codec_options): the version of this struct
     uint32_t bits;           // bits a float before summing

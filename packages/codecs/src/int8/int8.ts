@@ -2,8 +2,8 @@
  * int8: a whole number from −127 to 127 a float, in steps of a 127th of the region's largest magnitude.
  *
  *   scale[r]  = max |x[i]| of region r
- *   q[i]      = round(x[i] 127/scale), a tie to the even one; 0 where scale is 0
- *   decoded   = fp32(q scale/127)
+ *   q[i]      = round(x[i] · (127/scale)), a tie to the even one; 0 where scale is 0
+ *   decoded   = fp32(q · (scale/127))
  *
  * The wire: scales, one fp32 a region, then a byte a float in two's complement. Scaling is in fp64.
  * This file is the definition: int8.c, int8_avx2.c, … write the same bytes.

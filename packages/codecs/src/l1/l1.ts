@@ -4,11 +4,11 @@
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = fp32(‖x‖₁ / M)                                        M: elements of the region
- *   q     = clamp(round half even(x · s / (2 scale)), −s, s)      0 where scale is 0
- *   wire  = scales, then q + s in fields;  decoded = q · 2 scale / s
+ *   q     = clamp(round half even(x · (s / (2 scale))), −s, s)    0 where scale is 0
+ *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
  *
  * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
- * the ranks agreed on, q = clamp(round half even(x / unit), −s, s), and what is decoded is (Σ q) · unit.
+ * the ranks agreed on, q = clamp(round half even(x · (1 / unit)), −s, s), and what is decoded is (Σ q) · unit.
  * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../codec.ts";

@@ -4,13 +4,13 @@
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = ‖x‖_∞
- *   uniform        v = min(|x| · s / scale, s);  |q| = ⌊v⌋ + draw(v − ⌊v⌋)                       decoded = q · scale / s
+ *   uniform        v = min(|x| · (s / scale), s);  |q| = ⌊v⌋ + draw(v − ⌊v⌋)                     decoded = q · (scale / s)
  *   without-zero   the same, but what would become 0 and is not exactly 0 becomes ±1
  *   logarithmic    levels scale · 2^(k − s), k = 1 … s, and 0; drawn between the neighbours      decoded = ± scale · 2^(|q| − s)
  *   wire  = scales, then q + s in fields
  *
  * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
- * the ranks agreed on, v = min(|x| / unit, s), and what is decoded is (Σ q) · unit.
+ * the ranks agreed on, v = min(|x| · (1 / unit), s), and what is decoded is (Σ q) · unit.
  * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Draws, type Units } from "../codec.ts";

@@ -5,8 +5,8 @@
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = fp32(‖x‖₂)
- *   |q|   = ⌊v⌋ + draw(v − ⌊v⌋), v = min(|x| · s / scale, s)       0 where scale is 0
- *   wire  = scales, then q + s in fields;  decoded = q · scale / s
+ *   |q|   = ⌊v⌋ + draw(v − ⌊v⌋), v = min(|x| · (s / scale), s)     0 where scale is 0
+ *   wire  = scales, then q + s in fields;  decoded = q · (scale / s)
  *
  * This file is the definition: qsgd.c, qsgd_avx2.c, … write the same bytes.
  */
