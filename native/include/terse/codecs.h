@@ -1,7 +1,8 @@
 // Codecs: how a vector of floats is written on the wire, and how written vectors vote without being unpacked.
 //
 // Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements, unless a
-// name says bytes. Nothing here allocates, prints or exits, and but for the number of threads nothing keeps state.
+// name says bytes. Nothing here prints or exits, and but for the number of threads nothing keeps state. l1 alone asks for memory, for
+// the time of one encoding of a long vector, and does without where there is none.
 //
 //     const terse_codec *qsgd;
 //     terse_codec_find(&qsgd, "qsgd", NULL);

@@ -66,7 +66,7 @@ static int guess(reading *r) {
     for (size_t part = 0; part < atomic_load(&r->parts); part++) sum += r->of_part[part].sum, squares += r->of_part[part].squares;
     const double mean = sum / (double)samples, variance = (squares - sum * mean) / (double)(samples - 1);
     // Where it is wrong, which of a normal error's deviations 2.6 are one time in a hundred, x is read again.
-    const double off = 2.6 * sqrt(fmax(variance, 0) / (double)samples) / mean + 0x1p-17;
+    const double off = 2.6 * sqrt((variance > 0 ? variance : 0) / (double)samples) / mean + 0x1p-17;
     const double factor = s / (TERSE_L1_REACH * mean);
     if (!(s * off < 1.0 / 24 && factor > 0x1p-90 && factor < 0x1p90)) return 0;
     r->guess = (terse_l1_guess){terse_field_width(r->options), terse_levels_a_side(r->options), (float)(factor * (1 - off)), (float)factor, (float)(factor * (1 + off))};
