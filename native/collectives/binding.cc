@@ -60,6 +60,7 @@ const char* name_of(Reason reason) {
         case Reason::aborted: return "aborted";
         case Reason::argument: return "argument";
         case Reason::lost: return "lost";
+        case Reason::device: return "device";
         case Reason::withdrawn: return "withdrawn";
     }
     return "transport";
@@ -71,13 +72,20 @@ Clock::duration seconds(const Napi::Value& value) {
 
 std::chrono::milliseconds milliseconds(const Napi::Value& value) { return std::chrono::milliseconds(std::clamp<int64_t>(value.ToNumber().Int64Value(), 1, 1 << 30)); }
 
+// Where a group of NCCL's is split.
+struct Place {
+    std::shared_ptr<nccl::NcclCommunicator> group;
+    std::shared_ptr<nccl::Split> split;
+};
+
 class CommunicatorObject : public Napi::ObjectWrap<CommunicatorObject> {
 public:
     static Napi::Function define(Napi::Env env) {
         return DefineClass(env, "Communicator",
                            {InstanceMethod<&CommunicatorObject::operate>("operate"), InstanceMethod<&CommunicatorObject::connect>("connect"),
                             InstanceMethod<&CommunicatorObject::abort>("abort"), InstanceMethod<&CommunicatorObject::cancel>("cancel"), InstanceMethod<&CommunicatorObject::close>("close"),
-                            InstanceMethod<&CommunicatorObject::sent>("sent"), InstanceMethod<&CommunicatorObject::flush>("flush")});
+                            InstanceMethod<&CommunicatorObject::sent>("sent"), InstanceMethod<&CommunicatorObject::flush>("flush"),
+                            InstanceMethod<&CommunicatorObject::split>("split")});
     }
 
     explicit CommunicatorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<CommunicatorObject>(info), env_(info.Env()) {
@@ -113,6 +121,8 @@ public:
         napi_remove_env_cleanup_hook(env_, leave, this);
         leave(this);
     }
+
+    const std::shared_ptr<nccl::NcclCommunicator>& nccl() const { return nccl_; }
 
     struct Start {
         // Gets what the communicator calls whenever something has completed.
@@ -219,7 +229,7 @@ private:
         };
         const auto& parts = operation.parts;
         require(n > 0, "this environment is ending");
-        require(operation.kind > Kind::connect && operation.kind <= Kind::enroll, "unknown operation");
+        require(operation.kind > Kind::connect && operation.kind < Kind::split, "unknown operation");
         require(operation.reduction <= Reduction::mean, "unknown reduction");
         for (const auto* list : {&parts, &operation.incoming})
             for (const Memory& memory : *list) require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
@@ -342,6 +352,17 @@ private:
         return object;
     }
 
+    // split() → [its place in the order of operations, promise of its end]
+    Napi::Value split(const Napi::CallbackInfo& info) {
+        if (!nccl_ || !nccl_->issuer()->nccl.CommSplit) throw Napi::Error::New(env_, "only NCCL splits a group by itself, and not every version");
+        const uint64_t id = expect(info);
+        auto result = Napi::Array::New(env_, 2);
+        result.Set(1u, pending_.at(id).promise.Promise());
+        auto* place = new Place{nccl_, nccl_->split(id)};
+        result.Set(0u, Napi::External<Place>::New(env_, place, [](Napi::Env, Place* place) { delete place; }));
+        return result;
+    }
+
     Napi::Value flush(const Napi::CallbackInfo&) {
         if (nccl_) nccl_->flush();
         return env_.Undefined();
@@ -363,7 +384,7 @@ public:
         constructor_ = Napi::Persistent(CommunicatorObject::define(env));
         DefineAddon(exports, {InstanceMethod("loopback", &CollectivesAddon::loopback), InstanceMethod("tcp", &CollectivesAddon::tcp), InstanceMethod("gloo", &CollectivesAddon::gloo),
                               InstanceMethod("ncclStatus", &CollectivesAddon::nccl_status), InstanceMethod("ncclDevice", &CollectivesAddon::nccl_device),
-                              InstanceMethod("ncclUniqueId", &CollectivesAddon::nccl_unique_id), InstanceMethod("nccl", &CollectivesAddon::nccl),
+                              InstanceMethod("ncclUniqueId", &CollectivesAddon::nccl_unique_id), InstanceMethod("nccl", &CollectivesAddon::nccl), InstanceMethod("ncclSplit", &CollectivesAddon::nccl_split),
                               InstanceMethod("ncclAllocate", &CollectivesAddon::nccl_allocate), InstanceMethod("ncclFree", &CollectivesAddon::nccl_free),
                               InstanceMethod("link", &CollectivesAddon::link), InstanceMethod("beat", &CollectivesAddon::beat), InstanceMethod("answers", &CollectivesAddon::answers), InstanceMethod("reduce", &CollectivesAddon::reduce),
                               InstanceMethod("copy", &CollectivesAddon::copy), InstanceMethod("addressOf", &CollectivesAddon::address_of),
@@ -501,7 +522,7 @@ private:
     Napi::Value nccl_allocate(const Napi::CallbackInfo& info) {
         const auto& issuer = *info[0].As<Napi::External<std::shared_ptr<nccl::Issuer>>>().Data();
         try {
-            return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(issuer->allocate(static_cast<size_t>(info[1].ToNumber().Int64Value())))));
+            return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(issuer->lend(static_cast<size_t>(info[1].ToNumber().Int64Value())))));
         } catch (const std::exception& error) {
             throw Napi::Error::New(info.Env(), error.what());
         }
@@ -520,15 +541,32 @@ private:
 
     // nccl(device, rank, size, uniqueId, config, timeoutSeconds, connectSeconds) → communicator; connect() joins the others
     Napi::Value nccl(const Napi::CallbackInfo& info) {
-        const Napi::Env env = info.Env();
         const auto issuer = *info[0].As<Napi::External<std::shared_ptr<nccl::Issuer>>>().Data();
-        const int rank = info[1].ToNumber(), size = info[2].ToNumber();
         const auto bytes = info[3].As<Napi::Uint8Array>();
         nccl::UniqueId id;
-        if (bytes.ByteLength() != sizeof id.internal) throw Napi::RangeError::New(env, "a unique id has 128 bytes");
+        if (bytes.ByteLength() != sizeof id.internal) throw Napi::RangeError::New(info.Env(), "a unique id has 128 bytes");
         std::copy_n(reinterpret_cast<const char*>(bytes.Data()), sizeof id.internal, id.internal);
+        return nccl_member(info.Env(), issuer, info[1].ToNumber(), info[2].ToNumber(), id, info[4], info[5], info[6]);
+    }
+
+    // ncclSplit(place, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when the split has come to
+    // its end; color −1: none
+    Napi::Value nccl_split(const Napi::CallbackInfo& info) {
+        const Place& place = *info[0].As<Napi::External<Place>>().Data();
+        const int color = info[1].ToNumber(), key = info[2].ToNumber();
+        if (color == nccl::no_color) {
+            place.group->join(place.split, color, key, nullptr);
+            return info.Env().Undefined();
+        }
+        const Napi::Object object = nccl_member(info.Env(), place.group->issuer(), info[3].ToNumber(), info[4].ToNumber(), {}, info[5], info[6], info[7]);
+        place.group->join(place.split, color, key, CommunicatorObject::Unwrap(object)->nccl().get());
+        return object;
+    }
+
+    Napi::Object nccl_member(Napi::Env env, const std::shared_ptr<nccl::Issuer>& issuer, int rank, int size, const nccl::UniqueId& id, const Napi::Value& config,
+                             const Napi::Value& timeout_seconds, const Napi::Value& connect_seconds) {
         auto configuration = std::make_shared<std::unique_ptr<nccl::Configuration>>(std::make_unique<nccl::Configuration>(issuer->nccl.version));
-        const auto fields = info[4].As<Napi::Object>();
+        const auto fields = config.As<Napi::Object>();
         const auto names = fields.GetPropertyNames();
         for (uint32_t i = 0; i < names.Length(); i++) {
             const std::string name = names.Get(i).ToString();
@@ -536,7 +574,7 @@ private:
             const std::string why = (*configuration)->set(name, value.IsString() ? std::variant<int, std::string>(text(value)) : value.ToNumber().Int32Value());
             if (!why.empty()) throw Napi::TypeError::New(env, why);
         }
-        const auto timeout = seconds(info[5]), connect_timeout = seconds(info[6]);
+        const auto timeout = seconds(timeout_seconds), connect_timeout = seconds(connect_seconds);
         return CommunicatorObject::make(constructor_.Value(), {[=](std::function<void()> completed) {
             return std::make_shared<nccl::NcclCommunicator>(issuer, rank, size, id, std::move(*configuration), timeout, connect_timeout, std::move(completed));
         }, false});

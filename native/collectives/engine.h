@@ -28,6 +28,7 @@ enum class Reason {
     aborted,    // somebody called abort, here or elsewhere
     argument,   // cannot be done with these arguments; the communicator stays usable
     lost,       // `rank` is gone for certain
+    device,     // this rank's own device, or the library that drives it; no other rank is to blame
     withdrawn,  // taken back before it began; the communicator stays usable
 };
 

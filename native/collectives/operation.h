@@ -1,21 +1,25 @@
 // What JavaScript asks for, as the wire threads see it.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "terse/plain_memory.h"
 
 namespace terse::collectives {
 
-// The last two need no other rank, and are for engines that move memory of a device: parts[0] → incoming[0], one of them on the CPU;
-// and parts[0] made known to the network.
-enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, recv, barrier, gather, scatter, copy, enroll };
+// From `copy` on they need no message, and are for engines that move memory of a device: parts[0] → incoming[0], one of them on the
+// CPU; parts[0] made known to the network, and no longer; and the place in the order at which the group is split.
+enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, recv, barrier, gather, scatter, copy, enroll, disenroll, split };
 enum class Reduction : uint8_t { sum, prod, min, max, mean };
 
 inline const char* name_of(Kind kind) {
-    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "send", "barrier", "gather", "scatter", "copy", "registration"};
-    return kind <= Kind::enroll ? names[static_cast<int>(kind)] : "an unknown operation";
+    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "send", "barrier", "gather", "scatter", "copy", "registration", "deregistration", "split"};
+    return kind <= Kind::split ? names[static_cast<int>(kind)] : "an unknown operation";
 }
+
+// Numbered alike on all ranks.
+inline bool is_counted(Kind kind) { return kind > Kind::connect && kind < Kind::copy; }
 
 inline const char* name_of(Reduction reduction) {
     static const char* names[] = {"sum", "prod", "min", "max", "mean"};
@@ -35,7 +39,7 @@ struct Operation {
     uint8_t note = 0;              // all-to-all: the caller's word to every rank, 0 to max_note
     int device = -1;               // where all of its memory lies; −1: the CPU
     uintptr_t stream = 0;          // on a device: the caller's stream, which fills the memory; 0: the default one
-    bool packed = false;           // all-reduce of u8: fields that no sum leaves, so wider words have the same sums
+    bool packed = false;           // all-reduce of u8: sums that no byte leaves, so wider words have the same
     bool even = false;             // all-to-all: every part of every rank has one length
     uint64_t id = 0;               // for whoever waits for it
     uint32_t sequence = 0;         // number among this lane's operations

@@ -155,7 +155,9 @@ void WireCommunicator::execute(Wire& wire, const Operation& operation) {
         case Kind::recv: return recv(wire, operation);
         case Kind::barrier: return barrier(wire, operation);
         case Kind::copy:
-        case Kind::enroll: return;  // refused
+        case Kind::enroll:
+        case Kind::disenroll:
+        case Kind::split: return;  // refused
     }
 }
 

@@ -18,6 +18,8 @@ enum Result : uint32_t { success = 0, unhandled_cuda_error, system_error, intern
 enum class Reduce : uint32_t { sum = 0, prod, max, min, avg };
 enum class Type : uint32_t { i8 = 0, u8, i32, u32, i64, u64, f16, f32, f64, bf16 };
 
+constexpr int no_color = -1;  // of a rank that a split leaves in no group
+
 struct Config;  // config.h
 
 // X(name without "nccl", result, arguments…)
@@ -43,6 +45,7 @@ struct Config;  // config.h
     X(Recv, Result, void*, size_t, Type, int, Comm, Stream)
 
 #define TERSE_NCCL_OPTIONAL(X)                                              \
+    X(CommSplit, Result, Comm, int, int, Comm*, Config*)                /* 2.18 */ \
     X(AlltoAll, Result, const void*, void*, size_t, Type, Comm, Stream) /* 2.28 */ \
     X(MemAlloc, Result, void**, size_t)                                 /* 2.19 */ \
     X(MemFree, Result, void*)                                           /* 2.19 */ \

@@ -11,6 +11,12 @@ namespace terse::nccl {
 using collectives::Failure;
 using collectives::Reason;
 
+namespace {
+
+constexpr auto reclaim_patience = std::chrono::seconds(10);  // the process may be ending, with a kernel that does not
+
+}  // namespace
+
 Issuer::Issuer(const Library& nccl, const Driver& cuda, int device) : nccl(nccl), cuda(cuda), device(device) {
     if (device < 0 || device >= cuda.devices)
         throw std::runtime_error("there is no cuda:" + std::to_string(device) + "; this process sees " + std::to_string(cuda.devices) + " (CUDA_VISIBLE_DEVICES chooses among them)");
@@ -18,6 +24,20 @@ Issuer::Issuer(const Library& nccl, const Driver& cuda, int device) : nccl(nccl)
     // The primary context is the one that libtorch and NCCL itself use.
     check(cuda.context_retain(&context_, cuda_device_), "cuDevicePrimaryCtxRetain");
     thread_ = std::thread([this] { run(); });
+    aside("terse-nccl-free", [&nccl, &cuda, shared = reclaimer_] {
+        std::unique_lock lock(shared->mutex);
+        for (;;) {
+            shared->changed.wait(lock, [&] { return !shared->memory.empty() || shared->ending; });
+            if (shared->memory.empty()) break;
+            void* memory = shared->memory.front();
+            shared->memory.pop_front();
+            lock.unlock();
+            release(nccl, cuda, memory);
+            lock.lock();
+        }
+        shared->over = true;
+        shared->changed.notify_all();
+    });
 }
 
 Issuer::~Issuer() {
@@ -27,14 +47,18 @@ Issuer::~Issuer() {
         changed.notify_all();
     }
     thread_.join();
-    cuda.context_release(cuda_device_);
+    std::unique_lock lock(reclaimer_->mutex);
+    reclaimer_->ending = true;
+    reclaimer_->changed.notify_all();
+    stuck |= !reclaimer_->changed.wait_for(lock, reclaim_patience, [&] { return reclaimer_->over; });
+    if (!stuck) cuda.context_release(cuda_device_);
 }
 
 void Issuer::check(CUresult result, const char* what) const {
     if (result == cuda_success) return;
     const char* name = nullptr;
     cuda.error_name(result, &name);
-    throw Failure(Reason::transport, -1, std::string(what) + " on cuda:" + std::to_string(device) + ": " + (name ? name : "CUDA error " + std::to_string(result)));
+    throw Failure(Reason::device, -1, std::string(what) + " on cuda:" + std::to_string(device) + ": " + (name ? name : "CUDA error " + std::to_string(result)));
 }
 
 CUevent Issuer::take_event() {
@@ -84,7 +108,7 @@ void* Issuer::allocate(size_t bytes) {
     with_context([&] {
         if (nccl.MemAlloc && nccl.MemFree) {
             const Result result = nccl.MemAlloc(&memory, bytes);
-            if (result != success) throw Failure(Reason::transport, -1, std::string("ncclMemAlloc: ") + nccl.GetErrorString(result));
+            if (result != success) throw Failure(Reason::device, -1, std::string("ncclMemAlloc: ") + nccl.GetErrorString(result));
         } else {
             CUdeviceptr address = 0;
             check(cuda.allocate(&address, bytes), "cuMemAlloc");
@@ -94,13 +118,54 @@ void* Issuer::allocate(size_t bytes) {
     return memory;
 }
 
+void release(const Library& nccl, const Driver& cuda, void* memory) {
+    if (nccl.MemAlloc && nccl.MemFree)
+        nccl.MemFree(memory);
+    else
+        cuda.free(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+void* Issuer::lend(size_t bytes) {
+    void* memory = allocate(bytes);
+    std::lock_guard lock(mutex);
+    lent_[memory] = bytes;
+    return memory;
+}
+
 void Issuer::free(void* memory) {
-    with_context([&] {
-        if (nccl.MemAlloc && nccl.MemFree)
-            nccl.MemFree(memory);
-        else
-            check(cuda.free(reinterpret_cast<CUdeviceptr>(memory)), "cuMemFree");
+    std::lock_guard lock(mutex);
+    const auto lent = lent_.find(memory);
+    if (lent == lent_.end()) throw Failure(Reason::argument, -1, "this is no memory that cuda:" + std::to_string(device) + " has given, or it has been freed already");
+    for (const auto& member : members) member->forget(member, memory, lent->second);
+    doomed_.insert(lent_.extract(lent));
+    changed.notify_all();
+}
+
+// Hands on what nobody has registered any more. With the mutex.
+bool Issuer::reap() {
+    std::erase_if(doomed_, [&](const auto& doomed) {
+        const auto& [memory, bytes] = doomed;
+        if (std::ranges::any_of(members, [&](const auto& member) { return member->holds(memory, bytes); })) return false;
+        std::lock_guard lock(reclaimer_->mutex);
+        reclaimer_->memory.push_back(memory);
+        reclaimer_->changed.notify_all();
+        return true;
     });
+    return !doomed_.empty();
+}
+
+void Issuer::aside(const char* name, std::function<void()> what) const {
+    std::thread([&cuda = cuda, context = context_, name, what = std::move(what)] {
+        pthread_setname_np(pthread_self(), name);
+        cuda.context_push(context);
+        what();
+        CUcontext popped;
+        cuda.context_pop(&popped);
+    }).detach();
+}
+
+bool Issuer::is_idle() const {
+    return std::ranges::none_of(members, [](const auto& member) { return member->is_busy(); });
 }
 
 // The head of the queue, if its member can take it. Nothing overtakes it.
@@ -139,6 +204,7 @@ void Issuer::run() {
         std::unique_lock lock(mutex);
         std::erase_if(members, [](const auto& member) { return member->is_gone(); });
         if (ending_ && members.empty()) break;
+        waits = reap();
         for (const auto& member : members) waits |= member->waits();
         if (progress) {
             pause = shortest;

@@ -12,7 +12,9 @@ using collectives::Operation;
 
 namespace {
 
+constexpr auto poll_pause = std::chrono::microseconds(50);
 constexpr auto drain_patience = std::chrono::seconds(5), shut_patience = std::chrono::seconds(30);
+constexpr auto end_patience = std::chrono::seconds(30);  // then the promises of an abort that hangs reject all the same
 
 // Touches memory of the CPU.
 bool is_on_host(const Request& request) {
@@ -27,6 +29,33 @@ std::string seconds_of(Clock::duration duration) {
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
     return text + " s";
+}
+
+// All ranks finalize, then each destroys. False: somebody did not come, and there is nothing left to lose.
+bool finalize(const Library& nccl, Comm comm, const std::vector<void*>& handles, Clock::time_point deadline, const Ending& ending) {
+    for (void* handle : handles) nccl.CommDeregister(comm, handle);
+    Result result = nccl.CommFinalize(comm);
+    if (result != success && result != in_progress) return false;
+    while (nccl.CommGetAsyncError(comm, &result) == success && result == in_progress) {
+        if (ending.hurries || Clock::now() > deadline) return false;
+        std::this_thread::sleep_for(poll_pause);
+    }
+    return result == success;
+}
+
+// True: the stream has come to its end.
+bool drain(const Driver& cuda, CUstream stream) {
+    const auto deadline = Clock::now() + drain_patience;
+    CUevent end = nullptr;
+    if (cuda.event_create(&end, event_disable_timing) != cuda_success) return false;
+    CUresult result = cuda.event_record(end, stream);
+    while (result == cuda_success && (result = cuda.event_query(end)) == cuda_not_ready) {
+        if (Clock::now() > deadline) return false;
+        result = cuda_success;
+        std::this_thread::sleep_for(poll_pause);
+    }
+    cuda.event_destroy(end);
+    return result == cuda_success;
 }
 
 }  // namespace
@@ -50,9 +79,28 @@ void Member::fail(const Failure& first) {
 
 void Member::flush(const std::shared_ptr<Member>& self) {
     if (forming.empty()) return;
-    issuer_.queue.push_back({self, std::move(forming)});
+    issuer_.queue.push_back({self, std::move(forming), nullptr});
     forming.clear();
     issuer_.changed.notify_all();
+}
+
+bool Member::holds(const void* memory, size_t bytes) const {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    return std::ranges::any_of(enrolled_, [&](const Enrolled& each) { return each.begin < begin + bytes && begin < each.begin + each.bytes; });
+}
+
+void Member::forget(const std::shared_ptr<Member>& self, void* memory, size_t bytes) {
+    if (failure) return;  // its registrations end with it
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    for (const Enrolled& each : enrolled_) {
+        if (each.begin >= begin + bytes || begin >= each.begin + each.bytes) continue;
+        Call call;
+        call.operation.kind = Kind::disenroll;
+        call.operation.device = issuer_.device;
+        call.operation.parts.push_back({reinterpret_cast<void*>(each.begin), each.bytes, DType::u8, false});
+        flush(self);
+        issuer_.queue.push_back({self, {call}, nullptr});
+    }
 }
 
 void Member::leave() {
@@ -63,8 +111,12 @@ void Member::leave() {
 
 // What is on the CPU comes back from scratch only when it is done, and by then nothing else may have begun.
 bool Member::may_begin(const Request& request) const {
-    if (request.calls[0].operation.kind == Kind::connect) return !failure;
+    const Kind kind = request.calls[0].operation.kind;
+    if (kind == Kind::connect) return !failure;
     if (!ready_ || failure) return false;
+    // They may wait for all kernels of the device; a split wants none of this group's besides.
+    if (kind == Kind::split) return request.split->settled && issuer_.is_idle();
+    if (kind == Kind::enroll || kind == Kind::disenroll) return issuer_.is_idle();
     if (flights_.empty()) return true;
     return !is_on_host(request) && !is_on_host(flights_.back().request);
 }
@@ -86,7 +138,8 @@ std::string Member::sentence(Result result, const char* what) const {
 void Member::accept(Result result, const char* what) {
     if (result == success || result == in_progress) return;
     const bool usage = result == invalid_argument || result == invalid_usage;
-    throw Failure(usage ? Reason::mismatch : Reason::transport, -1, sentence(result, what));
+    const bool others = result == remote_error || result == system_error;
+    throw Failure(usage ? Reason::mismatch : others ? Reason::transport : Reason::device, -1, sentence(result, what));
 }
 
 Result Member::state() {
@@ -119,7 +172,7 @@ bool Member::poll_connection() {
     }
     int device = -1;
     accept(issuer_.nccl.CommCuDevice(comm_, &device), "ncclCommCuDevice");
-    if (device != issuer_.device) throw Failure(Reason::transport, -1, "NCCL took cuda:" + std::to_string(device) + " instead of cuda:" + std::to_string(issuer_.device));
+    if (device != issuer_.device) throw Failure(Reason::device, -1, "NCCL took cuda:" + std::to_string(device) + " instead of cuda:" + std::to_string(issuer_.device));
     std::lock_guard lock(issuer_.mutex);
     ready_ = true;
     complete(connecting_->id, {});
@@ -127,10 +180,52 @@ bool Member::poll_connection() {
     return true;
 }
 
+void Member::split(const Request& request) {
+    splitting_ = request;
+    connect_deadline_ = Clock::now() + connect_timeout_;
+    Split& split = *request.split;
+    accept(issuer_.nccl.CommSplit(comm_, split.color, split.key, &split.made, split.child ? split.child->configuration_->get() : nullptr), "ncclCommSplit");
+}
+
+// The communicator that is split answers for the new one until that is made.
+bool Member::poll_split() {
+    const Result result = state();
+    accept(result, "ncclCommSplit");
+    if (result == in_progress) {
+        if (Clock::now() > connect_deadline_) throw Failure(Reason::timeout, -1, "NCCL has not split the group after " + seconds_of(connect_timeout_));
+        return false;
+    }
+    const auto split = splitting_->split;
+    if (split->child) {
+        if (!split->made) throw Failure(Reason::device, -1, "ncclCommSplit made no communicator");
+        split->child->adopt(std::exchange(split->made, nullptr));
+    }
+    std::lock_guard lock(issuer_.mutex);
+    for (const Call& call : splitting_->calls) complete(call.operation.id, {});
+    splitting_.reset();
+    return true;
+}
+
+// A member that has ended before takes it all the same, and ends it.
+void Member::adopt(Comm made) {
+    comm_ = made;
+    if (ending_) {
+        issuer_.aside("terse-nccl-end", [&nccl = issuer_.nccl, made] { nccl.CommAbort(made); });
+        return;
+    }
+    const CUresult result = issuer_.cuda.stream_create(&stream_, stream_non_blocking);
+    std::lock_guard lock(issuer_.mutex);
+    if (result == cuda_success)
+        ready_ = true;
+    else
+        fail(Failure(Reason::device, -1, "cuStreamCreate: CUDA error " + std::to_string(result)));
+}
+
 void Member::begin(Request request) {
     const Operation operation = request.calls[0].operation;
     try {
         if (operation.kind == Kind::connect) return connect(operation);
+        if (operation.kind == Kind::split) return split(request);
         used_ = 0;  // the stream keeps the order of those who use scratch
         Flight& flight = flights_.emplace_back();
         flight.request = std::move(request);
@@ -153,8 +248,6 @@ bool Member::push(Flight& flight) {
     }
     issuer_.check(issuer_.cuda.event_record(flight.done, stream_), "cuEventRecord");
     for (const Call& call : flight.request.calls) {
-        // What the caller puts on its stream after this need not wait for the promise.
-        if (call.ready) issuer_.check(issuer_.cuda.stream_wait(reinterpret_cast<CUstream>(call.operation.stream), flight.done, 0), "cuStreamWaitEvent");
         const Volume volume = volume_of(call.operation, rank, size);
         counters.bytes += volume.bytes;
         counters.messages += volume.messages;
@@ -202,100 +295,124 @@ void Member::finish(Flight& flight) {
     for (const Call& call : flight.request.calls) complete(call.operation.id, {}, heard);
 }
 
+// A split holds up what comes after it: so it ends like an operation where the ranks do not come to it.
+void Member::expire(const Request& request) {
+    if (!request.split || request.split->settled || Clock::now() <= request.split->deadline) return;
+    fail(Failure(Reason::timeout, -1, "split failed on rank " + std::to_string(rank) + ": not all ranks have called it after " + seconds_of(timeout_)));
+}
+
 bool Member::advance() {
-    bool fails, closes;
+    bool fails, closes, leaves;
     {
         std::lock_guard lock(issuer_.mutex);
+        if (!issuer_.queue.empty() && issuer_.queue.front().member.get() == this) expire(issuer_.queue.front());
         fails = failure.has_value();
+        leaves = left_;
         const bool queued = !forming.empty() || std::ranges::any_of(issuer_.queue, [this](const Request& request) { return request.member.get() == this; });
-        closes = closing && !queued && flights_.empty() && !connecting_;
+        closes = closing && !queued && flights_.empty() && !connecting_ && !splitting_;
     }
     if (gone_) return false;
-    if (fails && !torn_) {
-        tear_down();
+    if (ending_) {
+        if (leaves) ending_->hurries = true;
+        return poll_end(closes);
+    }
+    if (fails) {
+        end(false);
         return true;
     }
-    if (torn_) {
-        if (!closes && !left_) return false;
-        vanish();
-        return true;
+    const Operation* current = connecting_ ? &*connecting_ : splitting_ ? &splitting_->calls[0].operation : !flights_.empty() ? &flights_.front().request.calls[0].operation : nullptr;
+    if (!current) {
+        if (closes) end(true);
+        return closes;
     }
-    const Operation* current = connecting_ ? &*connecting_ : !flights_.empty() ? &flights_.front().request.calls[0].operation : nullptr;
-    if (!current) return closes && shut();
     const Operation operation = *current;
     try {
-        return connecting_ ? poll_connection() : poll_flights();
+        return connecting_ ? poll_connection() : splitting_ ? poll_split() : poll_flights();
     } catch (const Failure& cause) {
         blame(operation, cause.reason, cause.what());
         return true;
     }
 }
 
-// Ends the communicator's kernels, and waits until nothing touches the callers' memory any more.
-void Member::tear_down() {
-    if (comm_) issuer_.nccl.CommAbort(comm_);
-    comm_ = nullptr;
-    if (stream_) drained_ = drain();
-    std::lock_guard lock(issuer_.mutex);
-    torn_ = true;
-    ready_ = false;
-    if (connecting_) complete(connecting_->id, failure);
-    connecting_.reset();
-    for (const Flight& flight : flights_)
-        for (const Call& call : flight.request.calls) complete(call.operation.id, failure);
-    flights_.clear();
-    for (Request& request : issuer_.queue)
-        if (request.member.get() == this)
-            for (const Call& call : request.calls) complete(call.operation.id, failure);
-    std::erase_if(issuer_.queue, [this](const Request& request) { return request.member.get() == this; });
-    for (const Call& call : forming) complete(call.operation.id, failure);
-    forming.clear();
-}
-
-bool Member::drain() {
-    const auto deadline = Clock::now() + drain_patience;
-    try {
-        const CUevent end = issuer_.take_event();
-        issuer_.check(issuer_.cuda.event_record(end, stream_), "cuEventRecord");
-        CUresult result;
-        while ((result = issuer_.cuda.event_query(end)) == cuda_not_ready) {
-            if (Clock::now() > deadline) return false;
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
-        }
-        issuer_.give_event(end);
-        return result == cuda_success;
-    } catch (const Failure&) {
-        return false;
+// What waits for the device is left to a thread of its own, which has the communicator from now on.
+void Member::end(bool in_order) {
+    ending_ = std::make_shared<Ending>();
+    ending_->patience = Clock::now() + (in_order ? std::min<Clock::duration>(timeout_, shut_patience) : Clock::duration::zero()) + end_patience;
+    std::shared_ptr<Split> split;
+    if (splitting_) split = splitting_->split;
+    {
+        std::lock_guard lock(issuer_.mutex);
+        ready_ = false;
     }
+    std::vector<void*> handles;
+    for (const Enrolled& each : enrolled_)
+        if (each.handle) handles.push_back(each.handle);
+    const auto shut_deadline = Clock::now() + std::min<Clock::duration>(timeout_, shut_patience);
+    issuer_.aside("terse-nccl-end", [&nccl = issuer_.nccl, &cuda = issuer_.cuda, ending = ending_, comm = std::exchange(comm_, nullptr), stream = std::exchange(stream_, nullptr), in_order, split, handles,
+                                     shut_deadline, memory = std::move(allocations_), host_memory = std::move(host_allocations_)] {
+        const bool destroys = comm && in_order && finalize(nccl, comm, handles, shut_deadline, *ending);
+        if (destroys)
+            nccl.CommDestroy(comm);
+        else if (comm)
+            nccl.CommAbort(comm);
+        if (split && split->made) nccl.CommAbort(split->made);  // the abort has waited for who writes it, and nobody has taken it
+        ending->drained = !stream || drain(cuda, stream);
+        ending->quiet = true;
+        if (ending->drained) {  // else something may still write there
+            for (void* each : memory) release(nccl, cuda, each);
+            for (void* each : host_memory) cuda.free_host(each);
+            if (stream) cuda.stream_destroy(stream);
+        }
+        ending->over = true;
+    });
 }
 
-// The orderly end: all ranks finalize, then each destroys.
-bool Member::shut() {
-    if (!comm_) {
-        vanish();
+bool Member::poll_end(bool closes) {
+    const bool gives_up = Clock::now() > ending_->patience;
+    if (!torn_) {
+        if (!ending_->quiet && !gives_up) return false;
+        settle();
         return true;
     }
-    if (!finalizing_) {
-        finalizing_ = true;
-        for (void* handle : enrolled_) issuer_.nccl.CommDeregister(comm_, handle);
-        shut_deadline_ = Clock::now() + std::min<Clock::duration>(timeout_, shut_patience);
-        const Result result = issuer_.nccl.CommFinalize(comm_);
-        if (result != success && result != in_progress) shut_deadline_ = Clock::now();
-    }
-    const Result result = state();
-    if (result == in_progress && Clock::now() < shut_deadline_) return false;
-    if (result == success)
-        issuer_.nccl.CommDestroy(comm_);
-    else
-        issuer_.nccl.CommAbort(comm_);  // somebody did not come: there is nothing left to lose
-    comm_ = nullptr;
-    drained_ = drain();
+    if (!closes && !left_) return false;
+    if (!ending_->over && !gives_up) return false;
+    issuer_.stuck |= !ending_->over;
     vanish();
     return true;
 }
 
+// Everything that was called ends with the first error.
+void Member::settle() {
+    const bool quiet = ending_->quiet;
+    const auto give_back = [&](const Call& call) {
+        if (quiet && ending_->drained) issuer_.give_event(call.ready);
+    };
+    std::lock_guard lock(issuer_.mutex);
+    torn_ = true;
+    const auto finish_all = [&](const std::vector<Call>& calls) {
+        for (const Call& call : calls) {
+            give_back(call);
+            complete(call.operation.id, failure);
+        }
+    };
+    if (connecting_) complete(connecting_->id, failure);
+    connecting_.reset();
+    if (splitting_) finish_all(splitting_->calls);
+    splitting_.reset();
+    for (const Flight& flight : flights_) {
+        if (quiet && ending_->drained) issuer_.give_event(flight.done);
+        finish_all(flight.request.calls);
+    }
+    flights_.clear();
+    for (Request& request : issuer_.queue)
+        if (request.member.get() == this) finish_all(request.calls);
+    std::erase_if(issuer_.queue, [this](const Request& request) { return request.member.get() == this; });
+    finish_all(forming);
+    forming.clear();
+    enrolled_.clear();
+}
+
 void Member::vanish() {
-    if (drained_) release();  // else something may still write there
     std::lock_guard lock(issuer_.mutex);
     gone_ = true;
     if (closing) complete(*closing, {});
@@ -338,14 +455,16 @@ Notes Member::take_notes() {
 void Member::enroll(void* memory, size_t bytes) {
     void* handle = nullptr;
     accept(issuer_.nccl.CommRegister(comm_, memory, bytes, &handle), "ncclCommRegister");
-    enrolled_.push_back(handle);
+    std::lock_guard lock(issuer_.mutex);
+    enrolled_.push_back({reinterpret_cast<uintptr_t>(memory), bytes, handle});
 }
 
-void Member::release() {
-    for (void* memory : allocations_) issuer_.free(memory);
-    for (void* memory : host_allocations_) issuer_.cuda.free_host(memory);
-    if (stream_) issuer_.cuda.stream_destroy(stream_);
-    stream_ = nullptr;
+void Member::disenroll(void* memory) {
+    const auto found = std::ranges::find(enrolled_, reinterpret_cast<uintptr_t>(memory), &Enrolled::begin);
+    if (found == enrolled_.end()) return;
+    if (found->handle) accept(issuer_.nccl.CommDeregister(comm_, found->handle), "ncclCommDeregister");
+    std::lock_guard lock(issuer_.mutex);
+    enrolled_.erase(found);
 }
 
 }  // namespace terse::nccl

@@ -1,4 +1,4 @@
-// A communicator of NCCL's, as the issuing thread drives it: connecting → ready → failed → gone.
+// A communicator of NCCL's, as the issuing thread drives it: connecting → ready → ending → gone.
 #pragma once
 #include <functional>
 #include <map>
@@ -41,6 +41,15 @@ struct Flight {
     Clock::time_point deadline;
 };
 
+// A communicator's end, which is on a thread of its own: to abort or to destroy it waits for whatever runs on the device.
+struct Ending {
+    std::atomic<bool> hurries = false;  // no longer in good order
+    std::atomic<bool> quiet = false;    // nothing touches the callers' memory any more, nor the communicator
+    std::atomic<bool> over = false;     // and what it held is freed
+    bool drained = true;                // before `quiet`: the stream has come to its end
+    Clock::time_point patience;         // NCCL's abort can hang
+};
+
 class Member {
 public:
     Member(Issuer& issuer, int rank, int size, UniqueId id, std::unique_ptr<Configuration> configuration, Clock::duration timeout, Clock::duration connect_timeout,
@@ -53,7 +62,10 @@ public:
     void complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes = {});
     void fail(const Failure& failure);  // the first one counts
     void flush(const std::shared_ptr<Member>& self);  // sends and receives that were called become one request
+    Clock::time_point patience() const { return Clock::now() + timeout_; }
     void leave();                       // nobody waits for it any more
+    bool holds(const void* memory, size_t bytes) const;  // has registered some of it
+    void forget(const std::shared_ptr<Member>& self, void* memory, size_t bytes);  // deregisters it when its turn comes
 
     std::optional<Failure> failure;
     std::optional<uint64_t> closing;
@@ -64,10 +76,11 @@ public:
 
     // With the mutex, on the issuing thread.
     bool may_begin(const Request& request) const;
-    bool is_launching() const { return !flights_.empty() && !flights_.back().recorded && !torn_; }
+    bool is_busy() const { return !flights_.empty() && !ending_; }
+    bool is_launching() const { return splitting_ || (is_busy() && !flights_.back().recorded); }
     void bind(const Request& request);
     bool is_gone() const { return gone_; }
-    bool waits() const { return !gone_ && (connecting_ || !flights_.empty() || (failure && !torn_) || closing || left_); }
+    bool waits() const { return !gone_ && (connecting_ || splitting_ || !flights_.empty() || (failure && !torn_) || closing || left_); }
 
     // On the issuing thread, without the mutex.
     void begin(Request request);
@@ -76,14 +89,18 @@ public:
 private:
     friend class Plan;
     void connect(const collectives::Operation& operation);
+    void split(const Request& request);
+    void adopt(Comm made);
     bool poll_connection();
+    bool poll_split();
     bool poll_flights();
     bool push(Flight& flight);  // takes steps as far as NCCL allows; true: all
     void finish(Flight& flight);
-    void tear_down();
-    bool drain();
-    bool shut();
+    void end(bool in_order);
+    bool poll_end(bool closes);
+    void settle();
     void vanish();
+    void expire(const Request& request);  // with the mutex
     void blame(const collectives::Operation& operation, Reason reason, const std::string& cause);
     void accept(Result result, const char* what);  // throws Failure unless it went well, or goes on
     Result state();                                // of the communicator
@@ -91,8 +108,8 @@ private:
     CUdeviceptr scratch(size_t bytes);  // until the request has ended
     Notes take_notes();
     void enroll(void* memory, size_t bytes);
+    void disenroll(void* memory);
     CUdeviceptr allocate(size_t bytes);
-    void release();
 
     Issuer& issuer_;
     const UniqueId id_;
@@ -103,8 +120,10 @@ private:
     Comm comm_ = nullptr;
     CUstream stream_ = nullptr;
     std::optional<collectives::Operation> connecting_;
-    Clock::time_point connect_deadline_, shut_deadline_;
-    bool ready_ = false, torn_ = false, left_ = false, gone_ = false, finalizing_ = false, drained_ = true;
+    std::optional<Request> splitting_;
+    Clock::time_point connect_deadline_;
+    std::shared_ptr<Ending> ending_;
+    bool ready_ = false, torn_ = false, left_ = false, gone_ = false;
     std::deque<Flight> flights_;
     bool launching_ = false;  // NCCL has not taken the last step yet
 
@@ -117,7 +136,12 @@ private:
     std::vector<void*> allocations_;
     std::vector<void*> host_allocations_;
     std::vector<Notes> notes_;
-    std::vector<void*> enrolled_;  // NCCL's handles
+    struct Enrolled {
+        uintptr_t begin;
+        size_t bytes;
+        void* handle;  // NCCL's
+    };
+    std::vector<Enrolled> enrolled_;  // with the mutex
 };
 
 }  // namespace terse::nccl

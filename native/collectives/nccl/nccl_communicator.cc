@@ -55,14 +55,40 @@ void NcclCommunicator::submit(Operation operation) {
     if (member_->closing) return member_->complete(id, Failure(Reason::argument, -1, "the group is closed"));
     if (member_->failure) return member_->complete(id, member_->failure);
     const bool direct = is_direct(call.operation);
-    if (call.operation.kind != Kind::connect) {
+    if (collectives::is_counted(call.operation.kind)) {
         const auto lane = direct ? std::pair(call.operation.peer, call.operation.kind) : std::pair(-1, Kind::connect);
         call.operation.sequence = ++member_->sequences[lane];
     }
     if (direct) return member_->forming.push_back(std::move(call));
     member_->flush(member_);
-    issuer_->queue.push_back({member_, {}});
+    issuer_->queue.push_back({member_, {}, nullptr});
     issuer_->queue.back().calls.push_back(std::move(call));
+    issuer_->changed.notify_all();
+}
+
+std::shared_ptr<Split> NcclCommunicator::split(uint64_t id) {
+    std::lock_guard lock(issuer_->mutex);
+    auto split = std::make_shared<Split>();
+    Call call;
+    call.operation.kind = Kind::split;
+    call.operation.id = id;
+    if (member_->closing || member_->failure) {
+        member_->complete(id, member_->failure ? member_->failure : Failure(Reason::argument, -1, "the group is closed"));
+        return split;
+    }
+    split->deadline = member_->patience();
+    member_->flush(member_);
+    issuer_->queue.push_back({member_, {call}, split});
+    issuer_->changed.notify_all();
+    return split;
+}
+
+void NcclCommunicator::join(const std::shared_ptr<Split>& split, int color, int key, const NcclCommunicator* child) {
+    std::lock_guard lock(issuer_->mutex);
+    split->color = color;
+    split->key = key;
+    if (child) split->child = child->member_;
+    split->settled = true;
     issuer_->changed.notify_all();
 }
 

@@ -15,6 +15,12 @@ public:
     // Sends and receives wait for `flush`, or for the next collective.
     void submit(collectives::Operation operation) override;
     void flush();
+
+    // Takes this place in the order of the operations for a split, which completes as `id`. What is to happen there follows: every
+    // rank of this group joins with the group that it will be in, or with no_color, and `child` stands for its place there.
+    std::shared_ptr<Split> split(uint64_t id);
+    void join(const std::shared_ptr<Split>& split, int color, int key, const NcclCommunicator* child);
+    const std::shared_ptr<Issuer>& issuer() const { return issuer_; }
     void abort(const std::string& why) override;
     collectives::Cancelled cancel(uint64_t id) override;
     void close(uint64_t id) override;

@@ -164,6 +164,8 @@ void Plan::operation(const Operation& operation) {
         case Kind::copy: return;
         case Kind::enroll:
             return work([&member = member_, memory = operation.parts[0].data, bytes = operation.parts[0].bytes()] { member.enroll(memory, bytes); });
+        case Kind::disenroll: return work([&member = member_, memory = operation.parts[0].data] { member.disenroll(memory); });
+        case Kind::split:
         case Kind::connect: return;
     }
 }

@@ -27,6 +27,8 @@ Volume volume_of(const collectives::Operation& operation, int rank, int size) {
         case Kind::recv:
         case Kind::copy:
         case Kind::enroll:
+        case Kind::disenroll:
+        case Kind::split:
         case Kind::connect: return {};
     }
     return {};

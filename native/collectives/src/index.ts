@@ -24,7 +24,7 @@ export const reductions = { sum: 0, prod: 1, min: 2, max: 3, mean: 4 } as const;
 
 /** What a rejected promise carries: why, and which other rank it speaks of (−1: none). */
 export interface NativeFailure extends Error {
-  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "withdrawn";
+  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "device" | "withdrawn";
   readonly peer: number;
 }
 
@@ -44,6 +44,11 @@ export interface Communicator {
   ): Promise<number[] | undefined>;
   /** NCCL: the sends and receives that were called so far begin together. */
   flush(): void;
+  /**
+   * NCCL: takes this place in the order of the operations for a split, where every rank of the group then joins by `ncclSplit`. The
+   * promise settles when that has come to its end.
+   */
+  split(): [NcclPlace, Promise<void>];
   /** `withdrawn`: as if never called, and its promise rejects; `bound`: other ranks count on it, and only `abort` ends it. */
   cancel(operation: Promise<unknown>): "finished" | "withdrawn" | "bound";
   abort(why: string): void;
@@ -70,6 +75,11 @@ export interface NcclStatus {
 /** A rank's thread on its device, which all its groups share; opaque. */
 export interface NcclDevice {
   readonly "terse nccl device": unique symbol;
+}
+
+/** Where a group of NCCL's is split; opaque. */
+export interface NcclPlace {
+  readonly "terse nccl place": unique symbol;
 }
 
 /** Numbers as in faulty.h. */
@@ -129,7 +139,19 @@ interface Collectives {
   /** Looks as `TERSE_NCCL` and `TERSE_CUDA_DRIVER` say where no file is named. Never throws. */
   ncclStatus(library?: string, driver?: string): NcclStatus;
   ncclDevice(ordinal: number, library?: string, driver?: string): NcclDevice;
+  /** This rank's place among those that name the same `color`, usable when the split has come to its end; −1: in no group. */
+  ncclSplit(
+    place: NcclPlace,
+    color: number,
+    key: number,
+    rank: number,
+    size: number,
+    config: Readonly<Record<string, number | string>>,
+    timeoutSeconds: number,
+    connectSeconds: number,
+  ): Communicator | undefined;
   ncclAllocate(device: NcclDevice, bytes: number): bigint;
+  /** Returns at once; the memory is gone when no group has it registered any more. */
   ncclFree(device: NcclDevice, pointer: bigint): void;
   ncclUniqueId(library?: string): Uint8Array;
   nccl(

@@ -108,6 +108,7 @@ ${Object.entries(enums)
 ${Object.entries(fields)
   .map(([ours, theirs]) => `static_assert(offsetof(Config, ${ours}) == offsetof(ncclConfig_t, ${theirs}));`)
   .join("\n")}
+static_assert(no_color == NCCL_SPLIT_NOCOLOR);
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId) && sizeof(Config) >= sizeof(ncclConfig_t));
 int main() { return config_version >= NCCL_VERSION_CODE ? 0 : 1; }
 `,

@@ -1,4 +1,5 @@
-export type FailureReason = "transport" | "mismatch" | "timeout" | "aborted" | "closed";
+/** `device`: a rank's own GPU, or the library that drives it. */
+export type FailureReason = "transport" | "mismatch" | "timeout" | "aborted" | "device" | "closed";
 
 /** An operation that cannot finish, and the end of its group. `cause` is what this rank's own transport saw, where that is more. */
 export class CollectiveError extends Error {

@@ -41,8 +41,8 @@ export interface Group extends AsyncDisposable {
   readonly emulatedLink?: Link | undefined;
   /**
    * x ← x₀ ∘ x₁ ∘ …, in place.
-   * `packed`, for sums of u8: the caller knows that no field of bits outgrows its place, so that words of any width have the same
-   * sum, and an engine may take the width that it adds fastest. Of any length; on a device it begins at a multiple of 8 bytes.
+   * `packed`, for sums of u8: the caller knows that no sum outgrows its byte, nor a field in it, so that words of any width have the
+   * same sum, and an engine may take the width that it adds fastest. Of any length; on a device it begins at a multiple of 8 bytes.
    */
   allReduce(x: Memory, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */

@@ -32,6 +32,14 @@ export interface World {
   readonly meeting: Meeting;
   /** This rank's end of a new group; `members` are world ranks. */
   open(name: string, members: readonly number[]): Promise<Communicator>;
+  /**
+   * For engines that split a group by a collective of their own: takes its place in the order of the operations now, and returns
+   * what opens the new group there when the ranks have told each other who is in it. `colors[r]`: of rank r of the group, counted
+   * from 0; −1 where it is in none. `members` are those of this rank's color, in their new order.
+   */
+  split?(
+    parent: Communicator,
+  ): ((name: string, members: readonly number[], color: number) => Promise<Communicator | undefined>) | undefined;
   /** From now on the group must be told when it fails elsewhere. */
   opened(group: NativeGroup): void;
   /** This group failed here first, or so it seems: tells the others. Whoever is right calls `fail` on the group, soon. */
@@ -171,18 +179,29 @@ export class NativeGroup implements Group {
     if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
     this.#throwIfOver();
     const name = `${this.name}/split-${this.#splits++}`;
-    const answers = await this.#meet(() =>
+    const open = this.world.split?.(this.#native);
+    const answers = (await this.#meet(() =>
       this.world.meeting.gather(name, this.members, { color: color ?? null, key }),
-    );
-    if (color === undefined) return undefined;
-    const members = (answers as { color: number | null; key: number }[])
+    )) as { color: number | null; key: number }[];
+    const members = answers
       .map((answer, rank) => ({ ...answer, rank }))
-      .filter((answer) => answer.color === color)
+      .filter((answer) => color !== undefined && answer.color === color)
       .sort((a, b) => a.key - b.key || a.rank - b.rank)
       .map(({ rank }) => this.members[rank]!);
     const inner = `${name}/${color}`;
-    const native = await this.#meet(() => this.world.open(inner, members));
-    return new NativeGroup(native, this.world, inner, members);
+    if (!open) {
+      if (color === undefined) return undefined;
+      return new NativeGroup(await this.#meet(() => this.world.open(inner, members)), this.world, inner, members);
+    }
+    const colors = [...new Set(answers.map((answer) => answer.color))].filter((each) => each !== null);
+    const opening = this.#meet(() => open(inner, members, colors.indexOf(color ?? Number.NaN)));
+    this.#pending.add(opening);
+    try {
+      const native = await opening;
+      return native && new NativeGroup(native, this.world, inner, members);
+    } finally {
+      this.#pending.delete(opening);
+    }
   }
 
   abort(reason: string): void {

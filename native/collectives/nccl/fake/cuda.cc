@@ -1,6 +1,8 @@
 // A CUDA driver without a device, for tests: memory of the device is memory of the CPU, a stream is a thread. It refuses what the
-// real one refuses: calls without a context, addresses that it has not allocated. It knows 16 devices.
+// real one refuses: calls without a context, addresses that it has not allocated, freeing what a communicator has registered. To free
+// memory waits for all that runs on the device, as it may on the real one. It knows 16 devices.
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +17,7 @@
 
 namespace {
 
-enum { success = 0, invalid_value = 1, invalid_device = 101, invalid_context = 201, not_ready = 600 };
+enum { success = 0, invalid_value = 1, invalid_device = 101, invalid_context = 201, not_ready = 600, illegal_address = 700 };
 
 struct Context {
     int device;
@@ -30,14 +32,31 @@ struct Event {
     uint64_t recorded = 0, reached = 0;
 };
 
+struct Load {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int tasks = 0;
+} loads[16];  // what is on the streams of a device
+
+std::atomic<bool> broken = false;
+std::atomic<int> counts[4];
+
 struct Stream final : CUstream_st {
+    explicit Stream(int device) : load(loads[device]), thread([this] { run(); }) {}
+    Load& load;
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::function<void()>> tasks;
     bool ending = false;
-    std::thread thread{[this] { run(); }};
+    std::thread thread;
 
+    void add(int tasks) {
+        std::lock_guard lock(load.mutex);
+        load.tasks += tasks;
+        load.changed.notify_all();
+    }
     void enqueue(std::function<void()> task) override {
+        add(1);
         std::lock_guard lock(mutex);
         tasks.push_back(std::move(task));
         changed.notify_all();
@@ -51,17 +70,23 @@ struct Stream final : CUstream_st {
             tasks.pop_front();
             lock.unlock();
             task();
+            add(-1);
         }
     }
 };
 
 CUstream_st& of(CUstream_st* stream) {
-    static auto* standard = new Stream[16];  // a default one for each device; never joined, like the real ones
-    return stream ? *stream : standard[current.back()->device];
+    static auto* standard = [] {  // a default one for each device; never joined, like the real ones
+        auto* streams = new std::vector<Stream*>;
+        for (int device = 0; device < 16; device++) streams->push_back(new Stream(device));
+        return streams;
+    }();
+    return stream ? *stream : *(*standard)[current.back()->device];
 }
 
 std::mutex memory_mutex;
 std::map<uintptr_t, size_t> allocations, host_allocations;
+std::map<uintptr_t, int> held;  // registrations of an allocation
 
 bool owns(const std::map<uintptr_t, size_t>& map, const void* memory, size_t bytes) {
     std::lock_guard lock(memory_mutex);
@@ -79,6 +104,22 @@ bool owns(const std::map<uintptr_t, size_t>& map, const void* memory, size_t byt
     if (current.empty()) return invalid_context
 
 EXPORT bool fake_cuda_owns(const void* memory, size_t bytes) { return owns(allocations, memory, bytes); }
+EXPORT void fake_cuda_synchronize(int device) {
+    std::unique_lock lock(loads[device].mutex);
+    loads[device].changed.wait(lock, [&] { return loads[device].tasks == 0; });
+}
+EXPORT void fake_cuda_break(bool breaks) { broken = breaks; }
+EXPORT void fake_cuda_count(Counted what, int by) { counts[static_cast<int>(what)] += by; }
+EXPORT int fake_cuda_counted(Counted what) {
+    if (what != Counted::memory) return counts[static_cast<int>(what)];
+    std::lock_guard lock(memory_mutex);
+    return static_cast<int>(allocations.size());
+}
+EXPORT void fake_cuda_hold(const void* memory, bool holds) {
+    std::lock_guard lock(memory_mutex);
+    auto next = allocations.upper_bound(reinterpret_cast<uintptr_t>(memory));
+    if (next != allocations.begin()) held[(--next)->first] += holds ? 1 : -1;
+}
 EXPORT int fake_cuda_current_device() { return current.empty() ? -1 : current.back()->device; }
 
 EXPORT int cuInit(unsigned) { return std::getenv("FAKE_CUDA_ABSENT") ? 100 : success; }
@@ -107,7 +148,7 @@ EXPORT int cuCtxPopCurrent_v2(Context** context) {
 
 EXPORT int cuStreamCreate(CUstream_st** stream, unsigned) {
     NEEDS_CONTEXT;
-    return *stream = new Stream, success;
+    return *stream = new Stream(current.back()->device), success;
 }
 EXPORT int cuStreamDestroy_v2(CUstream_st* handle) {
     NEEDS_CONTEXT;
@@ -148,6 +189,7 @@ EXPORT int cuEventRecord(Event* event, CUstream_st* stream) {
 }
 EXPORT int cuEventQuery(Event* event) {
     NEEDS_CONTEXT;
+    if (broken) return illegal_address;
     std::lock_guard lock(event->mutex);
     return event->reached >= event->recorded ? success : not_ready;
 }
@@ -163,7 +205,10 @@ EXPORT int cuMemAlloc_v2(uintptr_t* memory, size_t bytes) {
 }
 EXPORT int cuMemFree_v2(uintptr_t memory) {
     NEEDS_CONTEXT;
+    if (broken) return illegal_address;
+    fake_cuda_synchronize(current.back()->device);
     std::lock_guard lock(memory_mutex);
+    if (held[memory] > 0) fake_cuda_count(Counted::dangling, 1);
     if (!allocations.erase(memory)) return invalid_value;
     std::free(reinterpret_cast<void*>(memory));
     return success;
@@ -177,6 +222,8 @@ EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 EXPORT int cuMemFreeHost(void* memory) {
     NEEDS_CONTEXT;
+    if (broken) return illegal_address;
+    fake_cuda_synchronize(current.back()->device);
     std::lock_guard lock(memory_mutex);
     if (!host_allocations.erase(reinterpret_cast<uintptr_t>(memory))) return invalid_value;
     std::free(memory);
@@ -219,7 +266,7 @@ EXPORT int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, CUst
 }
 
 EXPORT int cuGetErrorName(int error, const char** name) {
-    static const std::map<int, const char*> names{{1, "CUDA_ERROR_INVALID_VALUE"}, {100, "CUDA_ERROR_NO_DEVICE"}, {101, "CUDA_ERROR_INVALID_DEVICE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}};
+    static const std::map<int, const char*> names{{1, "CUDA_ERROR_INVALID_VALUE"}, {100, "CUDA_ERROR_NO_DEVICE"}, {101, "CUDA_ERROR_INVALID_DEVICE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
     const auto found = names.find(error);
     *name = found == names.end() ? "CUDA_ERROR_UNKNOWN" : found->second;
     return success;

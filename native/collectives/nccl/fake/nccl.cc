@@ -3,9 +3,12 @@
 // is really not on the stream, memory must have been allocated on the device, a communicator is used by one thread at a time.
 //
 // A file fake.conf beside this library says "version=22907 progress=3": what ncclGetVersion answers, and how often each call is "in
-// progress" before it is done. Calls that do not fit together hang, as they do on a device.
+// progress" before it is done. "split=5" and "register=5": with which error those end;
+// "splitting=9": how often a split is in progress. Calls that do not fit together hang, as they do
+// on a device. To abort or to destroy a communicator waits for all that runs on the device, as it may on a real one.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
@@ -163,6 +166,8 @@ struct World {
     std::vector<bool> joined;
     int present = 0, finalized = 0;
     bool broken = false;
+    std::vector<std::map<int, std::pair<int, int>>> splits;  // of each split, by rank: color and key
+    std::map<std::pair<size_t, int>, std::shared_ptr<World>> children;  // by split and color
     std::map<uint64_t, Slot> slots;
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<Post>>> posts;
 };
@@ -174,6 +179,7 @@ struct State {
     std::shared_ptr<World> world;
     int rank, device;
     uint64_t sequence = 0;
+    std::atomic<int> running = 0;  // launched, and not done
     bool aborted = false;  // with the world's mutex
 };
 
@@ -253,14 +259,20 @@ void run(const std::shared_ptr<State>& state, const std::vector<Operation>& oper
         world.changed.wait(lock, [&] { return state->aborted || post->taken; });
         if (!post->taken) std::erase(world.posts[{state->rank, peer}], post);
     }
+    state->running--;
 }
 
 }  // namespace
 
 struct ncclComm {
     std::shared_ptr<State> state;
-    enum { initializing, ready, launching, finalizing, finalized } stage = initializing;
+    enum { initializing, ready, launching, splitting, failed, finalizing, finalized } stage = initializing;
     int left = 0;  // so often still "in progress"
+    int failure = success;
+    size_t splits = 0;
+    int color = -1;
+    ncclComm** made = nullptr;
+    std::multimap<void*, void*> registered;  // handle → memory
     std::vector<Operation> pending;
     std::atomic<bool> inside = false;
     std::string last_error;
@@ -288,9 +300,46 @@ struct Enter {
 void launch(ncclComm* comm) {
     uint64_t first = comm->state->sequence;
     for (const Operation& operation : comm->pending) comm->state->sequence += operation.kind != Kind::send && operation.kind != Kind::recv;
+    comm->state->running++;
     comm->pending[0].stream->enqueue([state = comm->state, operations = std::move(comm->pending), first] { run(state, operations, first); });
     comm->pending.clear();
     comm->stage = ncclComm::ready;
+}
+
+ncclComm* make(const std::shared_ptr<World>& world, int rank, int device) {
+    auto* comm = new ncclComm;
+    comm->state = std::make_shared<State>();
+    comm->state->world = world;
+    comm->state->rank = rank;
+    comm->state->device = device;
+    fake_cuda_count(Counted::communicators, 1);
+    return comm;
+}
+
+void unmake(ncclComm* comm) {
+    for (const auto& [handle, memory] : comm->registered) fake_cuda_hold(memory, false);
+    fake_cuda_count(Counted::communicators, -1);
+    delete comm;
+}
+
+// With the world's mutex; all ranks have come. A split that fails leaves what it has begun, too.
+void finish_split(ncclComm* comm) {
+    World& world = *comm->state->world;
+    const auto& answers = world.splits[comm->splits - 1];
+    comm->failure = setting("split", success);
+    comm->stage = comm->failure == success ? ncclComm::ready : ncclComm::failed;
+    if (comm->failure != success) comm->last_error = "the split has failed";
+    if (comm->color < 0) return;
+    std::vector<std::pair<int, int>> order;  // key and rank
+    for (const auto& [rank, answer] : answers)
+        if (answer.first == comm->color) order.emplace_back(answer.second, rank);
+    std::ranges::sort(order);
+    auto& child = world.children[{comm->splits - 1, comm->color}];
+    if (!child) child = std::make_shared<World>();
+    child->size = static_cast<int>(order.size());
+    const auto place = std::ranges::find(order, comm->state->rank, &std::pair<int, int>::second);
+    *comm->made = make(child, static_cast<int>(place - order.begin()), comm->state->device);
+    (*comm->made)->stage = ncclComm::ready;
 }
 
 int begin(ncclComm* comm) {
@@ -306,12 +355,12 @@ int add(ncclComm* comm, const Operation& operation) {
     const size_t bytes = operation.count * size_of(operation.type);
     const size_t out = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_to_all ? n * bytes : bytes;
     const size_t in = operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all ? n * bytes : bytes;
-    const auto refuse = [&](const char* why) { return comm->last_error = why, invalid_argument; };
+    const auto refuse = [&](const std::string& why) { return comm->last_error = why, invalid_argument; };
     if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready for an operation", invalid_usage;
     if (fake_cuda_current_device() != comm->state->device) return comm->last_error = "the current device is another one", invalid_usage;
     if (!bytes || !operation.stream) return refuse("nothing to move, or no stream");
     if (operation.peer < 0 || operation.peer >= n) return refuse("no such rank");
-    if (operation.send && !fake_cuda_owns(operation.send, out)) return refuse("the send buffer is not memory of the device");
+    if (operation.send && !fake_cuda_owns(operation.send, out)) return refuse("the send buffer is not memory of the device, all " + std::to_string(operation.count) + " of it");
     if (operation.recv && !fake_cuda_owns(operation.recv, in)) return refuse("the receive buffer is not memory of the device");
     if (reinterpret_cast<uintptr_t>(operation.recv) % size_of(operation.type)) return refuse("misaligned memory");
     if (operation.kind == Kind::all_to_all && operation.send == operation.recv) return refuse("an all-to-all in place");
@@ -338,13 +387,8 @@ EXPORT int ncclGetUniqueId(Id* id) {
     return success;
 }
 
-EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, const void* config) {
-    const auto refuse = [&](const std::string& why) { return last_error = why, invalid_argument; };
-    char sum = 0;
-    for (int i = 0; i < 127; i++) sum = static_cast<char>(sum * 3 + id.internal[i]);
-    if (sum != id.internal[127]) return refuse("the unique id is not one");
-    if (size < 1 || rank < 0 || rank >= size) return refuse("no such rank");
-    if (fake_cuda_current_device() < 0) return refuse("no device is current");
+// What is wrong with it, or nothing.
+static std::string wrong_with(const void* config) {
     // Read where nccl.h has them, not by this project's own declaration.
     const auto* at = static_cast<const char*>(config);
     const auto number = [&](int offset) {
@@ -357,12 +401,24 @@ EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, co
         std::memcpy(&value, at + offset, 8);
         return std::string(value ? value : "");
     };
-    if (number(0) != 96 || number(4) != 0 || static_cast<unsigned>(number(8)) != 0xcafebeef) return refuse("the configuration has another size or magic");
-    if (number(12) != std::min(23007, version())) return refuse("the configuration says version " + std::to_string(number(12)));
-    if (number(16) != 0) return refuse("the configuration asks for calls that block");
-    if (number(44) != INT32_MIN && version() < 22600) return refuse("padding is not undefined");
+    if (number(0) != 96 || number(4) != 0 || static_cast<unsigned>(number(8)) != 0xcafebeef) return "the configuration has another size or magic";
+    if (number(12) != std::min(23007, version())) return "the configuration says version " + std::to_string(number(12));
+    if (number(16) != 0) return "the configuration asks for calls that block";
+    if (number(40) != INT32_MIN) return "the configuration shares what an abort of one group would end in another";
+    if (number(44) != INT32_MIN && version() < 22600) return "padding is not undefined";
     if (number(24) != INT32_MIN && number(24) > number(28))
-        return refuse("minCTAs " + std::to_string(number(24)) + " above maxCTAs " + std::to_string(number(28)) + " for " + text(48) + " over " + text(32));
+        return "minCTAs " + std::to_string(number(24)) + " above maxCTAs " + std::to_string(number(28)) + " for " + text(48) + " over " + text(32);
+    return "";
+}
+
+EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, const void* config) {
+    const auto refuse = [&](const std::string& why) { return last_error = why, invalid_argument; };
+    char sum = 0;
+    for (int i = 0; i < 127; i++) sum = static_cast<char>(sum * 3 + id.internal[i]);
+    if (sum != id.internal[127]) return refuse("the unique id is not one");
+    if (size < 1 || rank < 0 || rank >= size) return refuse("no such rank");
+    if (fake_cuda_current_device() < 0) return refuse("no device is current");
+    if (const std::string why = wrong_with(config); !why.empty()) return refuse(why);
 
     std::shared_ptr<World> world;
     {
@@ -378,10 +434,31 @@ EXPORT int ncclCommInitRankConfig(ncclComm** comm, int size, Id id, int rank, co
     if (world->joined[rank]) return refuse("a rank comes twice");
     world->joined[rank] = true;
     world->present++;
-    *comm = new ncclComm;
-    (*comm)->state = std::make_shared<State>(State{world, rank, fake_cuda_current_device()});
+    *comm = make(world, rank, fake_cuda_current_device());
     (*comm)->left = progress();
     return in_progress;
+}
+
+// As on a device it answers "success" although it has only begun: the communicator that is split knows.
+EXPORT int ncclCommSplit(ncclComm* comm, int color, int key, ncclComm** made, const void* config) {
+    ENTER(comm);
+    const auto refuse = [&](const std::string& why) { return comm->last_error = why, invalid_argument; };
+    if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready for a split", invalid_usage;
+    if (comm->state->running > 0) return comm->last_error = "an operation is outstanding", invalid_usage;
+    if (color < -1 || !made) return refuse("no such color");
+    if (color >= 0 && !config) return refuse("a split without a configuration");
+    if (config)
+        if (const std::string why = wrong_with(config); !why.empty()) return refuse(why);
+    *made = nullptr;
+    comm->stage = ncclComm::splitting;
+    comm->left = setting("splitting", progress());
+    comm->color = color;
+    comm->made = made;
+    World& world = *comm->state->world;
+    std::lock_guard lock(world.mutex);
+    if (world.splits.size() == comm->splits) world.splits.emplace_back();
+    world.splits[comm->splits++][comm->state->rank] = {color, key};
+    return success;
 }
 
 EXPORT int ncclCommGetAsyncError(ncclComm* comm, int* error) {
@@ -392,7 +469,13 @@ EXPORT int ncclCommGetAsyncError(ncclComm* comm, int* error) {
     if (world.broken) return *error = remote_error, comm->last_error = "a rank has aborted", success;
     if (comm->stage == ncclComm::ready || comm->stage == ncclComm::finalized) return success;
     *error = in_progress;
+    if (comm->stage == ncclComm::failed) return *error = comm->failure, success;
     if (comm->left-- > 0) return success;
+    if (comm->stage == ncclComm::splitting) {
+        if (static_cast<int>(world.splits[comm->splits - 1].size()) < world.size) return success;
+        finish_split(comm);
+        return *error = comm->failure, success;
+    }
     if (comm->stage == ncclComm::initializing && world.present < world.size) return success;
     if (comm->stage == ncclComm::finalizing && world.finalized < world.size) return success;
     if (comm->stage == ncclComm::launching)
@@ -404,6 +487,7 @@ EXPORT int ncclCommGetAsyncError(ncclComm* comm, int* error) {
 
 EXPORT int ncclCommFinalize(ncclComm* comm) {
     ENTER(comm);
+    if (!comm->registered.empty()) return comm->last_error = "memory is still registered", invalid_usage;
     if (comm->stage != ncclComm::ready) return invalid_usage;
     comm->stage = ncclComm::finalizing;
     comm->left = progress();
@@ -414,19 +498,24 @@ EXPORT int ncclCommFinalize(ncclComm* comm) {
 
 EXPORT int ncclCommDestroy(ncclComm* comm) {
     if (comm->stage != ncclComm::finalized) return invalid_usage;
-    delete comm;
+    fake_cuda_synchronize(comm->state->device);
+    unmake(comm);
     return success;
 }
 
 EXPORT int ncclCommAbort(ncclComm* comm) {
+    fake_cuda_count(Counted::aborts, 1);
     {
         ENTER(comm);
         World& world = *comm->state->world;
         std::lock_guard lock(world.mutex);
         comm->state->aborted = world.broken = true;
         world.changed.notify_all();
+        // A split that goes on leaves what it has begun to whoever aborts it.
+        if (comm->stage == ncclComm::splitting && comm->color >= 0) *comm->made = make(std::make_shared<World>(), 0, comm->state->device);
     }
-    delete comm;
+    fake_cuda_synchronize(comm->state->device);
+    unmake(comm);
     return success;
 }
 
@@ -472,8 +561,20 @@ EXPORT int ncclMemAlloc(void** memory, size_t bytes) {
 EXPORT int ncclMemFree(void* memory) { return cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) == 0 ? success : unhandled_cuda_error; }
 EXPORT int ncclCommRegister(ncclComm* comm, void* memory, size_t bytes, void** handle) {
     ENTER(comm);
+    if (const int error = setting("register", 0)) return comm->last_error = "no memory can be registered", error;
+    if (comm->stage != ncclComm::ready) return comm->last_error = "the communicator is not ready", invalid_usage;
     if (!fake_cuda_owns(memory, bytes)) return comm->last_error = "only memory of the device is registered", invalid_argument;
-    *handle = memory;
+    *handle = static_cast<char*>(memory) + 1;  // no address that anybody else would name
+    comm->registered.emplace(*handle, memory);
+    fake_cuda_hold(memory, true);
     return success;
 }
-EXPORT int ncclCommDeregister(ncclComm*, void* handle) { return fake_cuda_owns(handle, 1) ? success : invalid_argument; }
+EXPORT int ncclCommDeregister(ncclComm* comm, void* handle) {
+    ENTER(comm);
+    if (comm->stage != ncclComm::ready || comm->state->running > 0) return comm->last_error = "an operation is outstanding", invalid_usage;
+    const auto found = comm->registered.find(handle);
+    if (found == comm->registered.end()) return comm->last_error = "this handle is none", invalid_usage;
+    fake_cuda_hold(found->second, false);
+    comm->registered.erase(found);
+    return success;
+}

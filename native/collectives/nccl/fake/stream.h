@@ -15,6 +15,14 @@ extern "C" {
 // For the other fake: whether all of this is memory that was allocated on a device; and memory of that kind.
 bool fake_cuda_owns(const void* memory, size_t bytes);
 int fake_cuda_current_device();  // −1: no context is current on this thread
+void fake_cuda_synchronize(int device);  // waits for all of its streams
+
+// For tests. The context is broken for good on a real device: kernels' errors, memory cannot be freed.
+void fake_cuda_break(bool breaks);
+enum class Counted { communicators, dangling, memory, aborts };  // dangling: freed while it was registered
+void fake_cuda_count(Counted what, int by);
+int fake_cuda_counted(Counted what);
+void fake_cuda_hold(const void* memory, bool holds);  // by a registration
 int cuMemAlloc_v2(uintptr_t* memory, size_t bytes);
 int cuMemFree_v2(uintptr_t memory);
 }

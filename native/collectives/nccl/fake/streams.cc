@@ -1,5 +1,6 @@
 // Streams of the fake driver for JavaScript, which has no CUDA of its own in tests: an addon without Node's headers.
 //   create() → handle        fill(handle, pointer, bytes, value, milliseconds): waits so long on the stream, then sets the bytes
+//   count(what) → as stream.h counts it        breakContext(0 or 1): kernels fail, and memory cannot be freed
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -15,6 +16,7 @@ int napi_get_cb_info(Environment, Info, size_t*, Value*, Value*, void**);
 int napi_get_value_bigint_uint64(Environment, Value, uint64_t*, bool*);
 int napi_create_bigint_uint64(Environment, uint64_t, Value*);
 int napi_get_value_int64(Environment, Value, int64_t*);
+int napi_create_int64(Environment, int64_t, Value*);
 int napi_set_named_property(Environment, Value, const char*, Value);
 int cuDevicePrimaryCtxRetain(struct Context**, int);
 int cuCtxPushCurrent_v2(struct Context*);
@@ -53,11 +55,35 @@ static Value fill(Environment env, Info info) {
     return nullptr;
 }
 
+static int64_t first(Environment env, Info info) {
+    Value given[1];
+    size_t count = 1;
+    napi_get_cb_info(env, info, &count, given, nullptr, nullptr);
+    int64_t number = 0;
+    napi_get_value_int64(env, given[0], &number);
+    return number;
+}
+
+static Value count(Environment env, Info info) {
+    Value answer;
+    napi_create_int64(env, fake_cuda_counted(static_cast<Counted>(first(env, info))), &answer);
+    return answer;
+}
+
+static Value break_context(Environment env, Info info) {
+    fake_cuda_break(first(env, info) != 0);
+    return nullptr;
+}
+
 extern "C" __attribute__((visibility("default"))) Value napi_register_module_v1(Environment env, Value exports) {
     Value function;
     napi_create_function(env, "create", ~size_t{0}, create, nullptr, &function);
     napi_set_named_property(env, exports, "create", function);
     napi_create_function(env, "fill", ~size_t{0}, fill, nullptr, &function);
     napi_set_named_property(env, exports, "fill", function);
+    napi_create_function(env, "count", ~size_t{0}, count, nullptr, &function);
+    napi_set_named_property(env, exports, "count", function);
+    napi_create_function(env, "breakContext", ~size_t{0}, break_context, nullptr, &function);
+    napi_set_named_property(env, exports, "breakContext", function);
     return exports;
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const sources = fileURLToPath(new URL("../../../../native/collectives/nccl/fake", import.meta.url));
+export const sources = fileURLToPath(new URL("../../../../native/collectives/nccl/fake", import.meta.url));
 const compiler = process.env["CXX"] || "c++";
 // No unique symbols: two libraries of one process must not share what is static.
 const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -fno-gnu-unique".split(" ");
@@ -20,6 +20,24 @@ export interface FakeStreams {
   create(): bigint;
   /** On the stream: waits so long, then sets every byte. */
   fill(stream: bigint, pointer: bigint, bytes: number, value: number, milliseconds: number): void;
+  /** What there is now; `dangling`: what has been freed while it was registered. */
+  count(what: number): number;
+  breakContext(breaks: 0 | 1): void;
+}
+
+/** Numbers as in stream.h. */
+export const counted = { communicators: 0, dangling: 1, memory: 2, aborts: 3 } as const;
+
+export interface FakeOptions {
+  version?: number;
+  /** How often each call is in progress before it is done, and a split. */
+  progress?: number;
+  splitting?: number;
+  /** Symbols that it lacks. */
+  without?: readonly string[];
+  /** The errors by which splits and registrations end. */
+  split?: number;
+  register?: number;
 }
 
 export class FakeNccl implements Disposable {
@@ -33,13 +51,13 @@ export class FakeNccl implements Disposable {
     execFileSync(compiler, [...flags, "-c", "-o", join(this.folder, "nccl.o"), join(sources, "nccl.cc")]);
   }
 
-  /** One of this version, without some symbols; each of its calls is in progress `progress` times before it is done. */
-  build({ version = 23007, progress = 1, without = [] as readonly string[] } = {}): FakeLibrary {
+  build({ without = [], ...settings }: FakeOptions = {}): FakeLibrary {
     const folder = join(this.folder, `${this.#variants++}`);
     mkdirSync(folder);
     const [library, hidden] = [join(folder, "libnccl.so.2"), join(folder, "hidden")];
     writeFileSync(hidden, `{ global: *; local: ${without.map((name) => `${name};`).join(" ")} none; };`);
-    writeFileSync(join(folder, "fake.conf"), `version=${version} progress=${progress}\n`);
+    const words = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
+    writeFileSync(join(folder, "fake.conf"), words.join(" "));
     const shared = ["-shared", "-pthread", "-Wl,-soname,libnccl.so.2", `-Wl,--version-script=${hidden}`];
     const inputs = [join(this.folder, "nccl.o"), this.driver, "-Wl,-rpath,$ORIGIN/.."];
     execFileSync(compiler, [...shared, "-o", library, ...inputs]);

@@ -13,14 +13,15 @@ import type { Group } from "../group.ts";
 import { type JoinOptions, joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
-import { FakeNccl } from "./fake-nccl.ts";
-import { chooseDevice, DeviceMemory, findNccl, type NcclOptions } from "./nccl.ts";
+import { counted, FakeNccl } from "./fake-nccl.ts";
+import { chooseDevice, DeviceMemory, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
 import { ncclBytes } from "./nccl-bytes.ts";
 import { tour } from "./nccl-tour.ts";
 
 // A rank each on its own device, in one process: the library and the driver are stand-ins that really move data.
 const fake = new FakeNccl();
 const usual = fake.build();
+const streams = fake.streams();
 const realLibrary = findRealLibrary();
 const servers: Awaited<ReturnType<typeof serveRendezvous>>[] = [];
 afterAll(async () => {
@@ -113,6 +114,7 @@ describe("memory of a device", () => {
     }));
 
   it("can be registered where the library can", async () => {
+    const aborts = streams.count(counted.aborts);
     await withWorld(2, {}, async (groups) => {
       const xs = groups.map((group) => new DeviceMemory(group, 4, "f32"));
       await everywhere(groups, (_, rank) => xs[rank]!.register());
@@ -122,6 +124,7 @@ describe("memory of a device", () => {
       await xs[1]!.read(sum);
       expect([...sum]).toEqual([2, 4, 6, 1]);
     });
+    expect(streams.count(counted.aborts)).toBe(aborts); // the groups ended in good order
     const old = fake.build({ without: ["ncclCommRegister"] });
     await withWorld(1, { of: () => old }, async ([group]) => {
       using x = new DeviceMemory(group!, 4, "f32");
@@ -130,9 +133,70 @@ describe("memory of a device", () => {
     });
   });
 
-  it("is filled by the caller's stream before it is read, and what follows there waits for the result", () =>
+  it("is forgotten by every group that has registered it before it is freed", async () => {
+    const [dangling, memory] = [streams.count(counted.dangling), streams.count(counted.memory)];
+    await withWorld(2, {}, async (groups) => {
+      const inner = await everywhere(groups, async (group) => (await group.split(0))!);
+      const xs = groups.map((group) => new DeviceMemory(group, 1000, "f32"));
+      await everywhere(groups, (_, rank) => xs[rank]!.register());
+      await everywhere(inner, (group, rank) => xs[rank]!.register(group));
+      await everywhere(groups, (_, rank) => xs[rank]!.write(new Float32Array(1000)));
+      const sums = [...groups, ...inner].map((group) => group.allReduce(xs[group.rank]!));
+      for (const x of xs) x.free(); // its turn is after them
+      await Promise.all(sums);
+      while (streams.count(counted.memory) > memory + 2 * inner.length) await sleep(1);
+      const ys = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      await everywhere(groups, (_, rank) => ys[rank]!.register());
+      groups[0]!.abort("enough");
+      for (const y of ys) y.free(); // the abort forgets it
+      expect(() => ys[0]!.pointer).toThrow("has been freed");
+    });
+    while (streams.count(counted.memory) > memory) await sleep(1);
+    expect(streams.count(counted.dangling)).toBe(dangling);
+  });
+
+  it("is registered in groups of its own world only, and all ranks end where one cannot", async () => {
+    await withWorld(1, {}, ([group]) =>
+      withWorld(1, {}, async ([other]) => {
+        using x = new DeviceMemory(group!, 4, "f32");
+        await expect(x.register(other!)).rejects.toThrow("registered in groups of the world that gave it");
+      }),
+    );
+    const refusing = fake.build({ register: 3 });
+    await withWorld(2, { of: () => refusing }, async (groups) => {
+      const xs = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      const errors = await errorsOf(xs.map((x) => x.register()));
+      for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))])
+        expect([error.reason, error.message.replace(/rank 1/, "rank 0")]).toEqual([
+          "device",
+          "registration failed on rank 0: ncclCommRegister: internal error (no memory can be registered)",
+        ]);
+      for (const x of xs) x.free();
+    });
+  });
+
+  it("is freed without waiting for what runs on the device, and once", () =>
     withWorld(2, {}, async (groups) => {
-      const streams = fake.streams();
+      const other = new DeviceMemory(groups[0]!, 1000, "f32");
+      const { pointer } = other;
+      const waiting = groups[0]!.allReduce(Float32Array.of(1));
+      await sleep(20);
+      other.free(); // here the other rank could not join for ever
+      const { handle } = (groups[0] as NativeGroup).world as NcclWorld;
+      expect(() => collectives().ncclFree(handle, pointer)).toThrow("or it has been freed already");
+      await Promise.all([waiting, groups[1]!.allReduce(Float32Array.of(2))]);
+    }));
+
+  it("of more than 2³¹ elements is counted in full", () =>
+    withWorld(1, {}, async ([group]) => {
+      using x = new DeviceMemory(group!, 1, "f32");
+      const { pointer, device } = x;
+      const long = { pointer, length: 2 ** 32 + 5, dtype: "f32", device } as const;
+      await expect(group!.allReduce(long)).rejects.toThrow("is not memory of the device, all 4294967301 of it");
+    }));
+
+  it("is filled by the caller's stream before it is read, and does not hold up what follows there", () =>
+    withWorld(2, {}, async (groups) => {
       const [theirs, other] = [streams.create(), streams.create()];
       const xs = groups.map((group) => new DeviceMemory(group, 8, "u8"));
       using after = new DeviceMemory(groups[0]!, 8, "u8");
@@ -148,16 +212,14 @@ describe("memory of a device", () => {
       const first = groups[0]!.allReduce(on(xs[0]!, theirs));
       await sleep(80); // it has begun, and waits for the other rank
       streams.fill(theirs, after.pointer, 8, 1, 0);
-      await sleep(40);
+      while ((await peek(after, groups[1]!))[0] !== 1) await sleep(1);
       const seen = new Uint8Array(8);
-      expect([...(await peek(after, groups[1]!))]).toEqual(Array(8).fill(0));
       streams.fill(other, xs[1]!.pointer, 8, 30, 40);
       await Promise.all([first, groups[1]!.allReduce(on(xs[1]!, other))]);
       for (const x of xs) {
         await x.read(seen);
         expect([...seen]).toEqual(Array(8).fill(35));
       }
-      while ((await peek(after, groups[1]!))[0] !== 1) await sleep(1);
       for (const x of xs) x.free();
     }));
 });
@@ -189,14 +251,6 @@ describe("packed fields", () => {
     }),
   );
 
-  it("of more than a byte carry inside the field, as words do and bytes do not", () =>
-    withWorld(3, {}, async (groups) => {
-      const xs = groups.map(() => new Uint8Array(Uint16Array.from({ length: 16 }, (_, i) => 250 + i).buffer));
-      await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!, "sum", { packed: true }));
-      for (const x of xs)
-        expect([...new Uint16Array(x.buffer)]).toEqual(Array.from({ length: 16 }, (_, i) => 750 + 3 * i));
-    }));
-
   it("are sums of u8, and begin at a word", () =>
     withWorld(1, {}, async ([group]) => {
       await expect(group!.allReduce(new Int32Array(2), "sum", { packed: true })).rejects.toThrow("only a sum of u8");
@@ -227,7 +281,14 @@ describe("a group over NCCL", () => {
   );
 
   it("does without what an older library lacks", () => {
-    const absent = ["ncclAlltoAll", "ncclMemAlloc", "ncclMemFree", "ncclCommRegister", "ncclCommDeregister"];
+    const absent = [
+      "ncclCommSplit",
+      "ncclAlltoAll",
+      "ncclMemAlloc",
+      "ncclMemFree",
+      "ncclCommRegister",
+      "ncclCommDeregister",
+    ];
     const library = fake.build({ version: 21805, without: absent });
     expect(findNccl(library)).toMatchObject({ available: true, version: "2.18.5", absent });
     return withWorld(3, { of: () => library }, tours);
@@ -237,6 +298,7 @@ describe("a group over NCCL", () => {
     withWorld(3, { timeoutSeconds: 0.2 }, async (groups) => {
       const xs = groups.map(({ rank }) => new Float32Array(1000).fill(rank));
       using device = new DeviceMemory(groups[0]!, 1000, "f32");
+      await device.write(new Float32Array(1000)); // what only this rank does is not counted
       const waiting = [groups[0]!.allReduce(xs[0]!), groups[1]!.allReduce(xs[1]!), groups[0]!.allReduce(device)];
       const errors = await errorsOf(waiting);
       for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))]) {
@@ -265,6 +327,32 @@ describe("a group over NCCL", () => {
       for (const error of await errorsOf(waiting)) expect(error.message).toBe("rank 2 aborted the group: enough");
       expect((await errorsOf([groups[0]!.barrier()]))[0].message).toBe("rank 2 aborted the group: enough");
     }));
+
+  it("ends several groups whose operations hang, although the end of each waits for the device", () =>
+    withWorld(2, { timeoutSeconds: 0.3 }, async (groups) => {
+      const inner = await everywhere(groups, async (group) => (await group.split(0))!);
+      const waiting = [groups[0]!, inner[0]!].map((group) => group.allReduce(new Float32Array(10)));
+      for (const error of await errorsOf(waiting))
+        expect(error.message).toMatch(/^all-reduce number 1 failed on rank 0/);
+    }));
+
+  it("ends with what the device says where its context is broken", async () => {
+    await withWorld(2, {}, async (groups) => {
+      const waiting = groups[0]!.allReduce(new Float32Array(10));
+      await sleep(10);
+      streams.breakContext(1);
+      try {
+        const [error] = await errorsOf([waiting]);
+        expect([error.reason, error.message]).toEqual([
+          "device",
+          "all-reduce number 1 failed on rank 0: cuEventQuery on cuda:0: CUDA_ERROR_ILLEGAL_ADDRESS",
+        ]);
+        await close(groups);
+      } finally {
+        streams.breakContext(0);
+      }
+    });
+  });
 
   it("hears from NCCL itself that another rank is gone", async () => {
     const { library, driver } = usual;
@@ -327,6 +415,101 @@ describe("a group over NCCL", () => {
         await expect(group.allReduce(new Int16Array(2))).rejects.toThrow("NCCL adds no integers of 16 bits");
         await group.barrier();
       });
+    }));
+});
+
+describe("a split over NCCL", () => {
+  const gathered = async (group: Group, value: number) => {
+    const parts = Array.from({ length: group.size }, () => new Int32Array(1));
+    parts[group.rank]![0] = value;
+    await group.allGather(parts);
+    return parts.map(([x]) => x);
+  };
+
+  it.each([
+    ["by ncclCommSplit", {}],
+    ["by ncclCommSplit, in progress 7 times", { progress: 7 }],
+    ["by ncclCommSplit of 2.18", { version: 21800 }],
+    ["without it, where the library has none", { without: ["ncclCommSplit"], split: 3 }],
+  ] as const)("has any colors and keys, %s", async (_, options) => {
+    const library = fake.build(options);
+    const before = streams.count(counted.communicators);
+    await withWorld(5, { of: () => library }, async (groups) => {
+      const colors = [-7, 2 ** 40, undefined, -7, 2 ** 40];
+      const keys = [0.5, 3, 0, 0.25, -(2 ** 35)];
+      const inner = await everywhere(groups, (group, rank) => group.split(colors[rank], keys[rank]));
+      expect(inner[2]).toBeUndefined();
+      const members = await Promise.all(inner.map((group, rank) => group && gathered(group, rank)));
+      expect(members).toEqual([[3, 0], [4, 1], undefined, [3, 0], [4, 1]]);
+      const again = await everywhere(inner.filter(Boolean) as Group[], (group) => group.split(0, -group.rank));
+      const ranks = again.map((group) => group!.rank);
+      expect(ranks).toEqual([0, 0, 1, 1]);
+      expect(await Promise.all(again.map((group, at) => gathered(group!, at)))).toEqual([
+        [0, 2],
+        [1, 3],
+        [0, 2],
+        [1, 3],
+      ]);
+    });
+    while (streams.count(counted.communicators) > before) await sleep(1);
+  });
+
+  it("has its place among the operations, however late a rank hears of the others", () =>
+    withWorld(3, {}, async (groups) => {
+      const xs = groups.map(({ rank }) => [Int32Array.of(rank), Int32Array.of(10 * rank)] as const);
+      const inner = await everywhere(groups, async (group, rank) => {
+        await sleep(20 * rank);
+        const first = group.allReduce(xs[rank]![0]);
+        const splitting = group.split(0, -rank);
+        const second = group.allReduce(xs[rank]![1]);
+        await Promise.all([first, second]);
+        return (await splitting)!;
+      });
+      for (const [x, y] of xs) expect([x[0], y[0]]).toEqual([3, 30]);
+      for (const { rank } of groups) expect(inner[rank]!.rank).toBe(2 - rank);
+      await everywhere(inner, tour);
+    }));
+
+  it("leaves the group as it was where the new one is aborted", () =>
+    withWorld(2, {}, async (groups) => {
+      const inner = await everywhere(groups, async (group) => (await group.split(0))!);
+      const waiting = inner[0]!.barrier();
+      inner[1]!.abort("enough");
+      expect((await errorsOf([waiting]))[0].message).toMatch(/^rank 1 .*aborted the group: enough$/);
+      await tours(groups);
+    }));
+
+  it.each([
+    ["fails", { split: 3 }, /^split failed on rank \d: ncclCommSplit: internal error \(the split has failed\)$/],
+    ["does not end", { splitting: 1e9 }, /^split failed on rank \d: NCCL has not split the group after 0.5 s/],
+  ] as const)("that %s ends the group on every rank, and leaves nothing behind", async (_, options, message) => {
+    const library = fake.build(options);
+    const before = streams.count(counted.communicators);
+    await withWorld(3, { of: () => library, deadlineSeconds: 0.5 }, async (groups) => {
+      const errors = await errorsOf(groups.map((group) => group.split(group.rank === 1 ? undefined : 0)));
+      for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))])
+        expect(error.message).toMatch(message);
+    });
+    while (streams.count(counted.communicators) > before) await sleep(1);
+  });
+
+  it("ends with the group that is aborted in its midst, and leaves nothing behind", async () => {
+    const library = fake.build({ splitting: 1e9 });
+    const before = streams.count(counted.communicators);
+    await withWorld(3, { of: () => library }, async (groups) => {
+      const splitting = groups.map((group) => group.split(0));
+      await sleep(50);
+      groups[1]!.abort("enough");
+      for (const error of await errorsOf(splitting)) expect(error.message).toBe("rank 1 aborted the group: enough");
+    });
+    while (streams.count(counted.communicators) > before) await sleep(1);
+  });
+
+  it("that a rank does not come to ends at the deadline", () =>
+    withWorld(2, { timeoutSeconds: 0.2 }, async (groups) => {
+      const errors = await errorsOf([groups[0]!.split(0), groups[0]!.barrier()]);
+      for (const error of errors)
+        expect(error.message).toBe("split failed on rank 0: not all ranks have called it after 0.2 s");
     }));
 });
 

@@ -8,7 +8,8 @@
  *   deadline (`timeoutSeconds`), or get wrong numbers.
  * - `send` and `recv` have their place among the collectives, in the order of the calls, and those that are called in one turn of
  *   the event loop begin together. So what two ranks send each other must be called in one turn on each.
- * - All groups of a rank begin their operations in the order of the calls, which must be the same on every rank.
+ * - All groups of a rank begin their operations in the order of the calls, which must be the same on every rank; a split is one of
+ *   them, and what is called after it waits for it.
  * - `mean` multiplies by 1/n before it adds, and what `min` and `max` make of a NaN is NCCL's. Integers of 16 bits are moved, and
  *   not added. Results are the same on all ranks, bit for bit, as everywhere.
  */
@@ -72,6 +73,7 @@ export class NcclWorld extends RendezvousWorld {
   readonly version: string;
   readonly handle: NcclDevice;
   readonly #options: NcclWorldOptions;
+  readonly #absent: readonly string[];
 
   /** Throws RendezvousError where NCCL, the driver or the GPU is missing. */
   constructor(meeting: WorldMeeting, options: NcclWorldOptions, leave: () => Promise<void>) {
@@ -89,7 +91,24 @@ export class NcclWorld extends RendezvousWorld {
     }
     this.device = `cuda:${device}`;
     this.version = status.version!;
+    this.#absent = status.absent!;
     warnAboutBlocking();
+  }
+
+  /** By `ncclCommSplit`, which needs no unique id and no rank that the others look for; the library may be too old for it. */
+  split(parent: Communicator) {
+    if (this.#absent.includes("ncclCommSplit")) return undefined;
+    const [place, split] = parent.split();
+    split.catch(() => {}); // the ranks may fail to meet before anybody waits for it
+    return async (name: string, members: readonly number[], color: number): Promise<Communicator | undefined> => {
+      const { timeoutSeconds, deadlineSeconds, config = {} } = this.#options;
+      const [rank, size] = [members.indexOf(this.meeting.rank), members.length];
+      const limits = [timeoutSeconds, deadlineSeconds] as const;
+      const native = collectives().ncclSplit(place, color, rank, rank, size, config, ...limits);
+      if (native) return this.#join(native, name, members, split);
+      await split.catch(async (error) => Promise.reject(await this.#cause(error)));
+      return undefined;
+    };
   }
 
   async open(name: string, members: readonly number[]): Promise<Communicator> {
@@ -104,21 +123,34 @@ export class NcclWorld extends RendezvousWorld {
     const { timeoutSeconds, deadlineSeconds, config = {} } = this.#options;
     const id = Buffer.from(ranks[0]!.id!, "base64");
     const native = collectives().nccl(this.handle, place, members.length, id, config, timeoutSeconds, deadlineSeconds);
+    return this.#join(native, name, members, native.connect([]));
+  }
+
+  /** `connected` on all members, and else on none. */
+  async #join(
+    native: Communicator,
+    name: string,
+    members: readonly number[],
+    connected: Promise<void>,
+  ): Promise<Communicator> {
     this.opening.set(native, name);
     try {
-      await native.connect([]);
+      await connected;
       await this.meeting.gather(`${name}/joined`, members, null);
       return native;
     } catch (error) {
       native.abort("the group did not come together");
       await native.close();
-      const reason = (error as Partial<NativeFailure>).reason;
-      if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
-      const { message } = error as Error;
-      throw this.over ?? (reason === undefined ? error : new RendezvousError(message, [], { cause: error }));
+      throw await this.#cause(error as Error);
     } finally {
       this.opening.delete(native);
     }
+  }
+
+  async #cause(error: Error & Partial<NativeFailure>): Promise<Error> {
+    const { reason, message } = error;
+    if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
+    return this.over ?? (reason === undefined ? error : new RendezvousError(message, [], { cause: error }));
   }
 
   #uniqueId(): Pick<Introduction, "id" | "refusal"> {
@@ -199,14 +231,18 @@ export class DeviceMemory implements PointerMemory, Disposable {
   }
 
   /**
-   * Makes it known to the network, so that collectives of this group may read it there without a copy. All ranks do it, or none; it
-   * lasts until the group is closed, and only then may the memory be freed. Rejects where the version of NCCL has no registration.
+   * Makes it known to the network, once, so that collectives of this group read and write it there without a copy of their own. All
+   * ranks do it, or none, and give memory that is registered from then on, at the same place in it. It lasts until the memory is
+   * freed or the group is closed, whatever comes first; a group that is split from this one registers for itself, by
+   * `register(inner)`. Rejects where the version of NCCL has no registration.
    */
-  async register(): Promise<void> {
-    await this.#group.local("enroll", this);
+  async register(group: Group = this.#group): Promise<void> {
+    if (!(group instanceof NativeGroup && group.world === this.#world))
+      throw new TypeError("memory of a device is registered in groups of the world that gave it");
+    await group.local("enroll", this);
   }
 
-  /** Gives it back, after every operation on it has ended. */
+  /** Gives it back, after every operation on it has ended; groups that have it registered forget it first. */
   free(): void {
     if (this.#pointer === 0n) return;
     collectives().ncclFree(this.#world.handle, this.#pointer);

@@ -31,7 +31,7 @@ export type Request =
   | { id: number; do: "trade"; key: string; members: number[]; values: unknown[] }
   | { id: number; do: "leave"; group: string; members: number[]; value: unknown };
 
-export type AbortReason = "mismatch" | "aborted" | "timeout" | "transport";
+export type AbortReason = "mismatch" | "aborted" | "timeout" | "transport" | "device";
 export type Abort = { do: "abort"; group: string; reason: AbortReason; message: string };
 export type Bye = { do: "bye" };
 export type FromRank = Request | Abort | Bye;
