@@ -1,0 +1,170 @@
+// For the checks of this engine without Node: a rank whose operations one waits for, and what it says where something is wrong.
+#pragma once
+#include <condition_variable>
+#include <cstring>
+#include <numeric>
+
+#include "nccl_communicator.h"
+
+namespace terse::nccl::check {
+
+using collectives::Completion;
+using collectives::Failure;
+using collectives::Kind;
+using collectives::Operation;
+using collectives::Reduction;
+
+template <typename T>
+constexpr DType dtype_of() {
+    if constexpr (std::is_same_v<T, int8_t>) return DType::i8;
+    else if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+    else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
+    else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
+    else if constexpr (std::is_same_v<T, float>) return DType::f32;
+    else return DType::f64;
+}
+
+struct Wrong : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Skipped : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+inline void require(bool holds, const std::string& what) {
+    if (!holds) throw Wrong(what);
+}
+
+// A communicator, and operations on it that one waits for.
+class Group {
+public:
+    Group(std::shared_ptr<Issuer> issuer, int rank, int size, const UniqueId& id, double timeout = 60, double connect_timeout = 60)
+        : issuer(std::move(issuer)),
+          communicator(this->issuer, rank, size, id, std::make_unique<Configuration>(this->issuer->nccl.version), seconds(timeout), seconds(connect_timeout), [this] {
+              std::lock_guard lock(mutex_);
+              completed_ = true;
+              changed_.notify_all();
+          }) {}
+
+    const std::shared_ptr<Issuer> issuer;
+    NcclCommunicator communicator;
+
+    int rank() const { return communicator.rank; }
+    int size() const { return communicator.size; }
+
+    uint64_t start(Operation operation) {
+        const uint64_t id = operation.id = ++last_id_;
+        if (const char* why = communicator.refusal(operation)) throw Wrong(why);
+        communicator.submit(std::move(operation));
+        return id;
+    }
+    // Waits, and throws the operation's Failure.
+    std::vector<uint8_t> wait(uint64_t id) {
+        for (;;) {
+            {
+                std::unique_lock lock(mutex_);
+                changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return completed_; });
+                completed_ = false;
+            }
+            for (Completion& each : communicator.take()) done_.emplace(each.id, std::move(each));
+            const auto found = done_.extract(id);
+            if (found.empty()) continue;
+            if (found.mapped().failure) throw *found.mapped().failure;
+            return found.mapped().notes;
+        }
+    }
+    std::vector<uint8_t> run(Operation operation) {
+        const uint64_t id = start(std::move(operation));
+        communicator.flush();
+        return wait(id);
+    }
+    void connect() {
+        Operation operation;
+        operation.kind = Kind::connect;
+        run(operation);
+    }
+    void close() {
+        const uint64_t id = ++last_id_;
+        communicator.close(id);
+        wait(id);
+    }
+    uint64_t next_id() { return ++last_id_; }
+
+    Operation collective(Kind kind, std::vector<Memory> parts, std::vector<Memory> incoming = {}, int peer = -1) const {
+        Operation operation;
+        operation.kind = kind;
+        operation.parts = std::move(parts);
+        operation.incoming = std::move(incoming);
+        operation.peer = peer;
+        for (const auto* list : {&operation.parts, &operation.incoming})
+            for (const Memory& memory : *list)
+                if (!memory.on_cpu) operation.device = issuer->device;
+        return operation;
+    }
+
+private:
+    static Clock::duration seconds(double count) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count)); }
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool completed_ = false;
+    uint64_t last_id_ = 0;
+    std::map<uint64_t, Completion> done_;
+};
+
+// Numbers, on the device or on the CPU.
+template <typename T>
+class Numbers {
+public:
+    Numbers(Group& group, const std::vector<T>& values, bool on_device) : group_(group), host_(values), on_device_(on_device) {
+        if (!on_device) return;
+        device_ = static_cast<T*>(group.issuer->lend(std::max<size_t>(1, values.size() * sizeof(T))));
+        if (!values.empty()) group.run(group.collective(Kind::copy, {here()}, {whole()}));
+    }
+    Numbers(const Numbers&) = delete;
+    ~Numbers() {
+        if (device_) group_.issuer->free(device_);
+    }
+    T* data() { return on_device_ ? device_ : host_.data(); }
+    Memory part(size_t from, size_t to) { return {data() + from, to - from, dtype_of<T>(), !on_device_}; }
+    Memory whole() { return part(0, host_.size()); }
+    std::vector<T> read() {
+        if (on_device_ && !host_.empty()) group_.run(group_.collective(Kind::copy, {whole()}, {here()}));
+        return host_;
+    }
+    void expect(const std::vector<T>& wanted, const std::string& what) {
+        const std::vector<T> got = read();
+        for (size_t i = 0; i < wanted.size(); i++)
+            require(got[i] == wanted[i], what + ": element " + std::to_string(i) + " of " + std::to_string(wanted.size()) + " is " + std::to_string(got[i]) + " and not " + std::to_string(wanted[i]));
+    }
+
+private:
+    Memory here() { return {host_.data(), host_.size(), dtype_of<T>(), true}; }
+    Group& group_;
+    std::vector<T> host_;
+    const bool on_device_;
+    T* device_ = nullptr;
+};
+
+template <typename T>
+std::vector<T> fill(size_t length, const std::function<double(size_t)>& f) {
+    std::vector<T> values(length);
+    for (size_t i = 0; i < length; i++) values[i] = static_cast<T>(f(i));
+    return values;
+}
+
+inline std::shared_ptr<Issuer> issuer_of(int device) {
+    const auto library = open_library("");
+    const auto driver = open_driver("");
+    require(library.library && driver.library, library.reason + " " + driver.reason);
+    return std::make_shared<Issuer>(*library.library, *driver.library, device);
+}
+
+inline UniqueId unique_id(const Library& nccl) {
+    UniqueId id;
+    const Result result = nccl.GetUniqueId(&id);
+    require(result == success, std::string("ncclGetUniqueId: ") + nccl.GetErrorString(result) + " (" + nccl.GetLastError(nullptr) + ")");
+    return id;
+}
+
+}  // namespace terse::nccl::check
