@@ -228,7 +228,7 @@ def part_of(array: Any, lent: Lent, begin: int, length: int) -> Any:
     try:
         return memoryview(array).cast("B")[begin : begin + length]
     except TypeError:  # what speaks DLPack alone
-        part = (ctypes.c_uint8 * length).from_address(lent.pointer + begin)
+        part: Any = (ctypes.c_uint8 * length).from_address(lent.pointer + begin)
         part.owner = lent._owner
         return memoryview(part).cast("B")
 

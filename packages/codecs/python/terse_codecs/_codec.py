@@ -343,9 +343,9 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
         raise ValueError(f"{name}: levels is {levels!r}, and must be {', '.join(map(repr, c.LEVELS))}.")
     options.levels = c.LEVELS[levels]
     clip = parameters.get("clip", 0.0)
-    if not isinstance(clip, numbers.Real) or not 0 <= clip < math.inf:
+    if not isinstance(clip, numbers.Real) or not 0 <= float(clip) < math.inf:
         raise ValueError(f"{name}: clip is {clip!r}, and must be a number, 0 or more.")
-    options.clip = clip
+    options.clip = float(clip)
     if not math.isfinite(options.clip) or (clip and not options.clip):
         raise ValueError(f"{name}: clip is {clip!r}, which fp32 does not hold.")
     segments = parameters.get("segments")
