@@ -7,71 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "terse/memory.h"
-#include "terse/optimizers.h"
+#include "arguments.h"
+#include "cuda.h"
 #include "terse/parallel.h"
 
 namespace {
-
-using terse::DType;
-using terse::Memory;
-
-Memory memory_of(const Napi::Value& value, const char* what, DType dtype) {
-    const Memory memory = terse::memory_of(value, what);
-    if (memory.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(memory.dtype));
-    if (!memory.on_cpu) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this kernel runs on the CPU, and the memory is on another device");
-    return memory;
-}
-
-[[noreturn]] void throw_length(Napi::Env env, const char* what, size_t got, size_t expected, const char* unit) {
-    throw Napi::RangeError::New(env, std::string(what) + ": expected " + std::to_string(expected) + " " + unit + ", got " + std::to_string(got));
-}
-
-// The first array of a call says how long the others are.
-float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
-    const Memory memory = memory_of(value, what, DType::f32);
-    n = memory.length;
-    return static_cast<float*>(memory.data);
-}
-
-float* more_floats_of(const Napi::Value& value, const char* what, size_t n) {
-    const Memory memory = memory_of(value, what, DType::f32);
-    if (memory.length != n) throw_length(value.Env(), what, memory.length, n, "floats, as many as the first array has");
-    return static_cast<float*>(memory.data);
-}
-
-uint8_t* bits_of(const Napi::Value& value, const char* what, size_t n) {
-    const Memory memory = memory_of(value, what, DType::u8);
-    const size_t bytes = n / 8 + (n % 8 != 0);
-    if (memory.length != bytes) throw_length(value.Env(), what, memory.length, bytes, "bytes, one bit a float");
-    return static_cast<uint8_t*>(memory.data);
-}
-
-Napi::Object options_of(const Napi::CallbackInfo& info, size_t i) {
-    if (!info[i].IsObject()) throw Napi::TypeError::New(info.Env(), "options: expected an object");
-    return info[i].As<Napi::Object>();
-}
-
-double number_of(const Napi::Object& options, const char* name) {
-    const Napi::Value value = options.Get(name);
-    if (!value.IsNumber() || !std::isfinite(value.As<Napi::Number>().DoubleValue()))
-        throw Napi::TypeError::New(options.Env(), std::string(name) + ": expected a finite number");
-    return value.As<Napi::Number>().DoubleValue();
-}
-
-terse_lion_zero zero_of(const Napi::Object& options, bool can_hold) {
-    const Napi::Value value = options.Get("zero");
-    const std::string name = value.IsString() ? value.As<Napi::String>().Utf8Value() : "";
-    if (name == "plus") return TERSE_LION_PLUS;
-    if (name == "minus") return TERSE_LION_MINUS;
-    if (name == "hold" && can_hold) return TERSE_LION_HOLD;
-    throw Napi::TypeError::New(options.Env(), can_hold ? "zero: expected \"plus\", \"minus\" or \"hold\"" : "zero: expected \"plus\" or \"minus\"");
-}
-
-// The factor of options that have one.
-float gradient_scale_of(const Napi::Object& options) {
-    return options.Get("gradientScale").IsUndefined() ? 1.0f : static_cast<float>(number_of(options, "gradientScale"));
-}
 
 constexpr size_t CUT = 4096;  // elements: whole bytes of signs, whole groups of terse/walk.h
 
@@ -120,11 +60,6 @@ Napi::Value lion_step(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.step(theta + i, m + i, g + i, count, &options); }));
 }
 
-struct Change {
-    float keep, scale;
-    explicit Change(const Napi::Object& given) : keep(static_cast<float>(number_of(given, "keep"))), scale(static_cast<float>(number_of(given, "scale"))) {}
-};
-
 void apply_signs(const Napi::CallbackInfo& info) {
     size_t n;
     float* theta = floats_of(info[0], "θ", n);
@@ -145,18 +80,10 @@ void apply_ternary(const Napi::CallbackInfo& info) {
 }
 
 void apply_tally(const Napi::CallbackInfo& info) {
-    const Napi::Env env = info.Env();
     size_t n;
     float* theta = floats_of(info[0], "θ", n);
-    const double ranks = info[2].IsNumber() ? info[2].As<Napi::Number>().DoubleValue() : 0;
-    if (!(ranks >= 1 && ranks <= double{TERSE_TALLY_MAX_RANKS}) || ranks != std::floor(ranks)) throw Napi::RangeError::New(env, terse_optimizer_sentence(TERSE_OPTIMIZER_BAD_RANKS));
-    if (!info[1].IsArray()) throw Napi::TypeError::New(env, "planes: expected an array of Uint8Array");
-    const auto array = info[1].As<Napi::Array>();
-    std::vector<const uint8_t*> planes;
-    for (uint32_t k = 0; k < array.Length(); k++) planes.push_back(bits_of(array.Get(k), ("planes[" + std::to_string(k) + "]").c_str(), n));
-    size_t needed = 0;
-    for (auto left = static_cast<unsigned>(ranks); left; left >>= 1) needed++;
-    if (planes.size() != needed) throw_length(env, "planes", planes.size(), needed, "planes, one per bit of ranks");
+    const double ranks = ranks_of(info[2]);
+    const std::vector<const uint8_t*> planes = planes_of(info[1], ranks, n);
     const Change change(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
     in_parallel(n, [&](size_t i, size_t end) {
@@ -257,6 +184,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
     exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");
+    exports["openCuda"] = Napi::Function::New<open_cuda>(env, "openCuda");
     exports["addressOf"] = Napi::Function::New<address_of>(env, "addressOf");
     return exports;
 }

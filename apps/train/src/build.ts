@@ -6,10 +6,13 @@ import { Gpt, type GptShape, gptPresets } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
+import { deviceOf } from "./device.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** The same weights on every rank: they come from the seed. */
-export function buildModel({ model, data, seed }: Recipe): Gpt {
+/** The same weights on every rank and every device: they come from the seed, on the CPU. */
+export function buildModel(recipe: Recipe): Gpt {
+  const { model, data, seed } = recipe;
+  const device = deviceOf(recipe);
   const { name: _, preset, ...given } = model;
   const shape: GptShape = { ...gptPresets[preset], ...without(given, undefined) };
   if (data.blockSize !== undefined && given.context === undefined) shape.context = data.blockSize;
@@ -18,7 +21,8 @@ export function buildModel({ model, data, seed }: Recipe): Gpt {
       `model.vocabulary: the data has ${byteTokenizer.vocabulary} tokens (bytes), the model only ${shape.vocabulary}`,
     ]);
   manualSeed(seed);
-  return new Gpt(shape);
+  const gpt = new Gpt(shape);
+  return device === "cpu" ? gpt : gpt.to({ device });
 }
 
 export async function buildData({ data, seed }: Recipe, model: Gpt, { rank, size }: Group): Promise<TextData> {

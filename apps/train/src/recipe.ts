@@ -55,6 +55,12 @@ const schedule = v.object({
   final: v.optional(nonNegative, 0.1), // of lr, at the last step
 });
 
+/** "cuda" is the GPU of the rank's number on its machine, "cuda:0" the first one, for all ranks there. */
+const device = v.optional(
+  v.pipe(text, v.regex(/^(cpu|cuda(:\d+)?)$/, 'must be "cpu", "cuda" or, for example, "cuda:0"')),
+  "cpu",
+);
+
 /** How means travel, and how votes are counted. */
 const exchange = v.object({
   dense: v.optional(oneOf(["f32", "bf16", "f16", "int8"]), "f32"),
@@ -68,6 +74,7 @@ export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
+  device, // where model and optimizer are; votes are counted on the CPU
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // messages leave while backward still runs
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // least parameters of a message; auto: by what the first steps take
   exchange: v.optional(exchange, {}),

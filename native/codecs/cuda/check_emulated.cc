@@ -1,4 +1,4 @@
-// The kernels on the CPU: see emulator/cuda_runtime.h.
+// The kernels on the CPU: see native/cuda/emulator/cuda_runtime.h.
 //   codecs_cuda_emulated [codec …|golden]
 #include <cstring>
 

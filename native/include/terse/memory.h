@@ -9,6 +9,14 @@
 
 namespace terse {
 
+// "cuda" is device 0, "cuda:1" device 1; -1 for any other.
+inline int cuda_device_of(const std::string& device) {
+    if (device.rfind("cuda", 0) != 0) return -1;
+    if (device.size() == 4) return 0;
+    const bool digits = device[4] == ':' && device.size() > 5 && device.size() < 9 && device.find_first_not_of("0123456789", 5) == std::string::npos;
+    return digits ? std::stoi(device.substr(5)) : -1;
+}
+
 // Throws a TypeError that names `what` (the argument) when the value is not memory.
 inline Memory memory_of(const Napi::Value& value, const char* what) {
     const Napi::Env env = value.Env();
@@ -38,11 +46,11 @@ inline Memory memory_of(const Napi::Value& value, const char* what) {
         if (pointer.IsBigInt() && length.IsNumber() && dtype.IsString()) {
             bool lossless = false;
             const uint64_t address = pointer.As<Napi::BigInt>().Uint64Value(&lossless);
-            const std::string type = dtype.As<Napi::String>();
+            const std::string type = dtype.As<Napi::String>(), on = device.IsString() ? device.As<Napi::String>().Utf8Value() : "cpu";
             for (int i = 0; i <= static_cast<int>(DType::boolean); i++)
                 if (type == name_of(static_cast<DType>(i)))
                     return {reinterpret_cast<void*>(address), static_cast<size_t>(length.As<Napi::Number>().Int64Value()),
-                            static_cast<DType>(i), !device.IsString() || device.As<Napi::String>().Utf8Value() == "cpu"};
+                            static_cast<DType>(i), on == "cpu", cuda_device_of(on)};
             throw Napi::TypeError::New(env, std::string(what) + ": unknown dtype " + type);
         }
     }

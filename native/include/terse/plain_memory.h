@@ -22,6 +22,7 @@ struct Memory {
     size_t length;  // elements
     DType dtype;
     bool on_cpu;
+    int cuda = -1;  // which CUDA device it is on; -1: on none
 
     size_t bytes() const { return length * bytes_of(dtype); }
 };

@@ -15,8 +15,9 @@ typedef struct lion_weights {
 } lion_weights;
 
 static inline lion_weights lion_weights_of(const terse_lion_options *o) {
-    return (lion_weights){(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
-                          (float)(1 - o->lr * o->weight_decay), (float)-o->lr, o->gradient_scale};
+    const lion_weights weights = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
+                                  (float)(1 - o->lr * o->weight_decay), (float)-o->lr, o->gradient_scale};
+    return weights;
 }
 
 static inline int tally_planes(size_t ranks) {

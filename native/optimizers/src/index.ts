@@ -1,12 +1,15 @@
 /**
- * Fused optimizer kernels: each array is read once. Synchronous, in place, on as many threads as `useThreads` says, fp32 on the CPU, any alignment.
+ * Fused optimizer kernels: each array is read once. Synchronous, in place, on as many threads as `useThreads` says, fp32, any alignment.
  *
  * The arithmetic is fp32 without fused multiply-add, the same bits from every implementation and on every machine:
  * β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double first. `gradientScale` multiplies every g before
  * anything else, so that clipping costs no pass of its own.
  *
- * Every function throws a TypeError where memory is not f32 (u8 for packed signs) on the CPU, a RangeError where lengths do not
- * fit, and NativeMissingError where the addon is not built. Arrays of one call may not overlap.
+ * What Lion, Lion Cub and clipping need takes floats on a GPU too (`device: "cuda:0"`), packed signs staying in typed arrays: the same
+ * bits. Work goes into the device's default stream, where libtorch's does; what returns a number or writes signs waits for it.
+ *
+ * Every function throws a TypeError where memory is not f32 (u8 for packed signs) or elsewhere, a RangeError where lengths do not fit, and
+ * NativeMissingError where the addon is not built. Arrays of one call may not overlap.
  */
 import { type Memory, NotFiniteError } from "@terse/native-loader";
 import {
@@ -17,7 +20,9 @@ import {
   type LionKernels,
   type LionStepOptions,
   type LionVoteOptions,
+  onCuda,
   open,
+  openCuda,
   type ReductionKernels,
 } from "./kernels.ts";
 
@@ -33,7 +38,7 @@ export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } fro
  * NaN or infinity in m or g: NotFiniteError with the first one's index; m is then updated in part, and `wire` is undefined.
  */
 export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): void {
-  accept("lionVote", m, g, lion().vote(wire, m, g, options));
+  accept("lionVote", m, g, lion(m).vote(wire, m, g, options));
 }
 
 /**
@@ -47,17 +52,17 @@ export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVo
  * the first one's index; θ and m are then updated in part.
  */
 export function lionStep(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): void {
-  accept("lionStep", m, g, lion().step(θ, m, g, options));
+  accept("lionStep", m, g, lion(θ).step(θ, m, g, options));
 }
 
 /** θ ← keep θ + scale · (±1), one pass. wire: ceil(n/8) bytes for the n floats of θ, bit 1 = plus. */
 export function applySigns(θ: Memory, wire: Uint8Array, change: Change): void {
-  lion().applySigns(θ, wire, change);
+  lion(θ).applySigns(θ, wire, change);
 }
 
 /** θ ← keep θ + scale · (±1 by `plus` where `nonzero` is 1, else 0), one pass. Each plane: ceil(n/8) bytes. */
 export function applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
-  lion().applyTernary(θ, plus, nonzero, change);
+  lion(θ).applyTernary(θ, plus, nonzero, change);
 }
 
 /**
@@ -65,7 +70,7 @@ export function applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, 
  * planes.length = ceil(log2(P + 1)). Where all agree this is applySigns, bit for bit.
  */
 export function applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: number, change: Change): void {
-  lion().applyTally(θ, planes, ranks, change);
+  lion(θ).applyTally(θ, planes, ranks, change);
 }
 
 /**
@@ -84,14 +89,14 @@ export function adamwStep(θ: Memory, m: Memory, v: Memory, g: Memory, options: 
 
 /** Σ x², in fp64 and in an order that depends on the length alone, so it is the same on every machine. NaN and infinity propagate. */
 export function sumOfSquares(x: Memory): number {
-  return reductions().sumOfSquares(x);
+  return (onCuda(x) ? openCuda() : reductions()).sumOfSquares(x);
 }
 
 /**
  * 64 bits of the elements' bits and their order, the same on every machine: what ranks compare to know that they hold the same
  * parameters. Not for use against an adversary.
  */
-export const fingerprint = (x: Memory): bigint => open().fingerprint(x);
+export const fingerprint = (x: Memory): bigint => (onCuda(x) ? openCuda() : open()).fingerprint(x);
 
 /**
  * How many threads share a kernel from now on, the caller's included; 1 at first. The bits do not depend on it. One core reaches a
@@ -106,7 +111,9 @@ export const implementation = (): string => lion().implementation;
 export const addressOf = (memory: Memory): bigint => open().addressOf(memory);
 
 let chosenLion: LionKernels | undefined;
-function lion(): LionKernels {
+/** For floats where these are; without any, the CPU's. */
+function lion(floats?: Memory): LionKernels {
+  if (floats && onCuda(floats)) return openCuda();
   chosenLion ??= choose(open().lions());
   return chosenLion;
 }

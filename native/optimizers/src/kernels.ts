@@ -1,4 +1,6 @@
-import { type Addon, loadAddon, type Memory } from "@terse/native-loader";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type Addon, loadAddon, type Memory, NativeMissingError } from "@terse/native-loader";
 
 /** What a packed sign says of an exact zero. */
 export type Sign = "plus" | "minus";
@@ -55,6 +57,11 @@ export interface ReductionKernels {
   sumOfSquares(x: Memory): number;
 }
 
+/** The kernels of `terse/optimizers_cuda.h`: floats lie on a GPU, packed signs in typed arrays. */
+export interface CudaKernels extends LionKernels, ReductionKernels {
+  fingerprint(x: Memory): bigint;
+}
+
 export interface OptimizersAddon {
   readonly abi: number;
   /** Every implementation that this machine can run, best first. */
@@ -63,6 +70,7 @@ export interface OptimizersAddon {
   reductions(): ReductionKernels[];
   fingerprint(x: Memory): bigint;
   useThreads(threads: number): void;
+  openCuda(library: string): CudaKernels;
   addressOf(memory: Memory): bigint;
 }
 
@@ -73,6 +81,25 @@ export function open(): OptimizersAddon {
   addon ??= loadAddon("optimizers", import.meta.url) as Addon & OptimizersAddon;
   return addon;
 }
+
+let cudaKernels: CudaKernels | undefined;
+
+/** The kernels for GPUs: the library that TERSE_OPTIMIZERS_CUDA names, or the one that was built in the repository. */
+export function openCuda(): CudaKernels {
+  if (cudaKernels) return cudaKernels;
+  const built = fileURLToPath(new URL("../cuda/build/libterse_optimizers_cuda.so", import.meta.url));
+  const library = process.env["TERSE_OPTIMIZERS_CUDA"] || built;
+  if (!existsSync(library))
+    throw new NativeMissingError(
+      `The memory is on a GPU, and the kernels for it are not built (${library}). On a machine with nvcc: ` +
+        "cmake -S native/optimizers/cuda -B native/optimizers/cuda/build && cmake --build native/optimizers/cuda/build",
+    );
+  cudaKernels = open().openCuda(library);
+  return cudaKernels;
+}
+
+/** Whether memory is a GPU's. */
+export const onCuda = (memory: Memory): boolean => "device" in memory && memory.device.startsWith("cuda");
 
 /**
  * The best implementation, or the one that TERSE_IMPLEMENTATION names; kernels that lack it take their next plainer one.

@@ -1,26 +1,11 @@
 // Packed signs on a GPU, for the codecs that carry them.
 #ifndef TERSE_SIGN_CUH
 #define TERSE_SIGN_CUH
+#include "packed_signs.cuh"
 #include "launch.cuh"
 
-constexpr unsigned TILE = 4 * WARP;     // four floats a lane: lane l has one nibble of the word of lanes 8 (l / 8) .. + 7
 constexpr unsigned ENCODED = 8 * TILE;  // floats of a warp's unit: 8 loads of 16 bytes a lane are on their way at once
 constexpr unsigned DECODED = 4 * TILE;  // half as many, each read and written
-
-// A word for every 8 lanes from their nibbles.
-__device__ inline unsigned word_of_nibbles(unsigned nibble) {
-    unsigned word = nibble << 4 * (lane_of_warp() % 8);
-#pragma unroll
-    for (unsigned stride = 1; stride < 8; stride *= 2) word |= __shfl_xor_sync(EVERY_LANE, word, stride);
-    return word;
-}
-
-// The nibble of this lane in tile t of a unit.
-__device__ inline unsigned nibble_at(const uint8_t *bits, size_t base, unsigned t) {
-    return ((const unsigned *)bits)[base / 32 + 4 * t + lane_of_warp() / 8] >> 4 * (lane_of_warp() % 8);
-}
-
-__device__ inline bool bit_at(const uint8_t *bits, size_t i) { return bits[i / 8] >> i % 8 & 1; }
 
 // sum += scale where the bit is 1, -= scale where it is 0, nothing where it is held: a whole unit, 16-byte loads and stores.
 __device__ inline void add_signs(float *sum, const uint8_t *bits, const uint8_t *hold, size_t base, float scale) {

@@ -61,6 +61,9 @@ class Block extends Module {
   }
 }
 
+/** Tokens come from the data on the CPU, and go where the weights are. */
+const on = (device: string, tokens: Tensor) => (tokens.device === device ? tokens : tokens.to({ device }));
+
 export class Gpt extends Module {
   readonly embedding: Embedding; // (V, d); tied, it is also the output head
   readonly position: Embedding; // (T, d)
@@ -86,16 +89,15 @@ export class Gpt extends Module {
     const T = tokens.shape[1]!;
     if (T > this.shape.context)
       throw new RangeError(`gpt: ${T} tokens do not fit its context of ${this.shape.context}; cut the sequence`);
-    let x = this.embedding
-      .forward(tokens)
-      .add(this.position.forward(arange(T, { dtype: "i64", device: tokens.device })));
+    const { device } = this.position.weight;
+    let x = this.embedding.forward(on(device, tokens)).add(this.position.forward(arange(T, { dtype: "i64", device })));
     for (const block of this.blocks) x = block.forward(x);
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
   }
 
   /** Mean cross entropy of the next token, in nats; tokens, next (B, T). */
   loss(tokens: Tensor, next: Tensor): Tensor {
-    return crossEntropy(this.forward(tokens), next);
+    return crossEntropy(this.forward(tokens), on(this.position.weight.device, next));
   }
 
   /** Weights from N(0, 0.02²), those that write into the residual stream narrower by √(2 layers): Radford et al. 2019, §2.3. */

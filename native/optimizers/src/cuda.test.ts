@@ -1,0 +1,177 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  addressOf,
+  applySigns,
+  applyTally,
+  applyTernary,
+  fingerprint,
+  lionStep,
+  lionVote,
+  NotFiniteError,
+  type PointerMemory,
+  sumOfSquares,
+} from "./index.ts";
+import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
+
+const sources = join(import.meta.dirname, "../cuda");
+const build = join(sources, "build");
+const minutes = 60_000;
+const configured = spawnSync("cmake", ["-S", sources, "-B", build], { encoding: "utf8" });
+const said = configured.stdout + configured.stderr;
+const nvccMissing = /-- CUDA: \/\S+ \(/.test(said)
+  ? undefined
+  : (process.env["TERSE_NVCC_MISSING"] ?? /-- CUDA: (.*)/.exec(said)?.[1] ?? "CMake failed");
+const make = (target: string) =>
+  execFileSync("cmake", ["--build", build, "--target", target], { encoding: "utf8", stdio: "pipe" });
+
+const betas = { beta1: 0.9, beta2: 0.99, gradientScale: 0.7 };
+const rates = { lr: 0.01, weightDecay: 0.1, ...betas };
+const change = { keep: 1 - 0.01 * 0.1, scale: -0.01 };
+
+/** The same array, said to be on a GPU: the emulated library finds it where it is. */
+const there = (x: Float32Array): PointerMemory => ({
+  pointer: addressOf(x),
+  length: x.length,
+  dtype: "f32",
+  device: "cuda:0",
+});
+
+/** n floats, at an address that vectors of 16 bytes can be read from or at one that they cannot, with sentinels on both sides. */
+function room(n: number, shift: number, seed: number) {
+  const all = new Float32Array(n + 20).fill(-77.5);
+  const from = Number((16n - (addressOf(all) % 16n)) % 16n) / 4 + 8 + shift;
+  const x = all.subarray(from, from + n);
+  x.set(anyFloats(n, seed));
+  return { all, x };
+}
+
+/** What the CPU and the GPU make of the same arrays. */
+function eachPair(check: (n: number, side: () => Side) => void): void {
+  for (const n of [...lengths, 511, 512, 513, 4096, 5003, 8192 + 7, 65_536, 70_001])
+    for (const shift of [0, 1])
+      check(n, () => ({ θ: room(n, shift, n), m: room(n, shift, n + 1), g: room(n, shift, n + 2) }));
+}
+
+interface Side {
+  readonly θ: { all: Float32Array; x: Float32Array };
+  readonly m: { all: Float32Array; x: Float32Array };
+  readonly g: { all: Float32Array; x: Float32Array };
+}
+
+const everything = ({ θ, m, g }: Side) => [θ, m, g].map(({ all }) => bits(all));
+
+describe("the CUDA kernels of optimizers", () => {
+  beforeAll(() => {
+    expect(configured.status, said).toBe(0);
+    make("optimizers_cuda_emulated");
+    process.env["TERSE_OPTIMIZERS_CUDA"] = join(build, "liboptimizers_cuda_emulated.so");
+  }, 5 * minutes);
+
+  it.each(["plus", "minus"] as const)("vote with the bits of the CPU, and leave its momenta: zeros %s", (zero) => {
+    eachPair((n, side) => {
+      const [cpu, gpu] = [side(), side()];
+      const [expected, wire] = [new Uint8Array(Math.ceil(n / 8)), new Uint8Array(Math.ceil(n / 8)).fill(0xa5)];
+      lionVote(expected, cpu.m.x, cpu.g.x, { ...betas, zero });
+      lionVote(wire, there(gpu.m.x), there(gpu.g.x), { ...betas, zero });
+      expect(wire, `n = ${n}`).toEqual(expected);
+      expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
+    });
+  });
+
+  it.each(["plus", "minus", "hold"] as const)("step as the CPU does: zeros %s", (zero) => {
+    eachPair((n, side) => {
+      const [cpu, gpu] = [side(), side()];
+      lionStep(cpu.θ.x, cpu.m.x, cpu.g.x, { ...rates, zero });
+      lionStep(there(gpu.θ.x), there(gpu.m.x), there(gpu.g.x), { ...rates, zero });
+      expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
+    });
+  });
+
+  it("apply votes as the CPU does: signs, signs with ties, counts", () => {
+    eachPair((n, side) => {
+      const planes = Array.from({ length: 4 }, (_, k) => anyBytes(Math.ceil(n / 8), n + k));
+      const few = planes.slice(0, 2); // of 3 ranks: any two bits are a count
+      const apply = (θ: Float32Array | PointerMemory) => {
+        applySigns(θ, planes[0]!, change);
+        applyTernary(θ, planes[1]!, planes[2]!, change);
+        applyTally(θ, few, 3, change);
+        applyTally(θ, planes, 15, change);
+      };
+      const [cpu, gpu] = [side(), side()];
+      apply(cpu.θ.x);
+      apply(there(gpu.θ.x));
+      expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
+    });
+  });
+
+  it("add squares in the order of the CPU, and see the same fingerprint", () => {
+    eachPair((n, side) => {
+      const { x } = side().θ;
+      expect(sumOfSquares(there(x)), `n = ${n}`).toBe(sumOfSquares(x));
+      expect(fingerprint(there(x)), `n = ${n}`).toBe(fingerprint(x));
+    });
+    const long = anyFloats(3 * 65_536 + 4096 + 77, 5);
+    expect(sumOfSquares(there(long))).toBe(sumOfSquares(long));
+  });
+
+  it("name the first element that is not finite", () => {
+    for (const n of [70, 513, 5003]) {
+      const [m, g] = [new Float32Array(n), anyFloats(n, 3)];
+      g[n - 1] = Number.POSITIVE_INFINITY;
+      g[n - 60] = Number.NaN;
+      for (const call of [
+        () => lionVote(new Uint8Array(Math.ceil(n / 8)), there(m), there(g), { ...betas, zero: "plus" }),
+        () => lionStep(there(anyFloats(n, 1)), there(m), there(g), { ...rates, zero: "hold" }),
+      ])
+        expect(call).toThrow(expect.objectContaining({ name: NotFiniteError.name, index: n - 60 }));
+      m.fill(0);
+    }
+  });
+
+  it("refuse memory that is not where the rest is, and a device that is not there", () => {
+    const [m, g] = [new Float32Array(64), new Float32Array(64)];
+    const vote = (one: Float32Array | PointerMemory, other: Float32Array | PointerMemory) =>
+      lionVote(new Uint8Array(8), one, other, { ...betas, zero: "plus" });
+    expect(() => vote(there(m), g)).toThrow("g: this kernel runs on a GPU, and the memory is not on one");
+    expect(() => vote(m, there(g))).toThrow("g: this kernel runs on the CPU, and the memory is on another device");
+    expect(() => vote(there(m), { ...there(g), device: "cuda:1" })).toThrow(
+      "g: the first array is on cuda:0, and this one on cuda:1",
+    );
+    const elsewhere = { ...there(m), device: "cuda:1" };
+    expect(() => sumOfSquares(elsewhere)).toThrow("CUDA: an emulated error");
+    expect(() => lionVote(new Uint8Array(7), there(m), there(g), { ...betas, zero: "plus" })).toThrow(
+      "wire: expected 8 bytes, one bit a float, got 7",
+    );
+  });
+
+  it("say how to build what is missing", () => {
+    const script = `import { sumOfSquares } from ${JSON.stringify(join(import.meta.dirname, "index.ts"))};
+      try { sumOfSquares({ pointer: 4096n, length: 1, dtype: "f32", device: "cuda:0" }); } catch (error) { console.log(error.message); }`;
+    const { stdout } = spawnSync(
+      process.execPath,
+      ["--conditions=@terse/source", "--input-type=module", "-e", script],
+      {
+        encoding: "utf8",
+        env: { ...process.env, TERSE_OPTIMIZERS_CUDA: "/no/such/library.so" },
+      },
+    );
+    expect(stdout).toContain("(/no/such/library.so). On a machine with nvcc: cmake -S native/optimizers/cuda");
+  });
+
+  it.skipIf(nvccMissing !== undefined)(
+    `compile for every GPU since Ampere, and need no driver to open${nvccMissing === undefined ? "" : `: ${nvccMissing}`}`,
+    () => {
+      make("terse_optimizers_cuda");
+      const library = join(build, "libterse_optimizers_cuda.so");
+      const symbols = execFileSync("nm", ["--dynamic", "--defined-only", library], { encoding: "utf8" });
+      const header = readFileSync(join(sources, "../../include/terse/optimizers_cuda.h"), "utf8");
+      const declared = [...header.matchAll(/^TERSE_OPTIMIZERS_CUDA_API .*?(terse_\w+)\(/gm)].map(([, name]) => name!);
+      expect([...symbols.matchAll(/ T (\w+)$/gm)].map(([, name]) => name!)).toEqual(declared);
+      expect(execFileSync("ldd", [library], { encoding: "utf8" })).not.toMatch(/cuda\S* =>|not found/);
+    },
+    20 * minutes,
+  );
+});
