@@ -16,23 +16,17 @@ const links = [
 ];
 const small = 2 ** 14; // a vote that is all latency
 
-/** Four ranks' Gloo threads on two cores would measure the scheduler. */
-const worlds: readonly [string, readonly number[]][] = [
-  ["tcp", [2, 3, 4]],
-  ["loopback", [2, 3, 4]],
-  ["gloo", [2]],
-];
+const sizes = [2, 3, 4];
 
 /** Engines and links. */
 export const costModel: Suite = Object.fromEntries(
-  worlds.flatMap(([engine, sizes]) =>
-    links.map((link) => [`${engine}-${link.rate}`, () => predictAndMeasure(engine, sizes, link)]),
+  ["tcp", "loopback", "gloo"].flatMap((engine) =>
+    links.map((link) => [`${engine}-${link.rate}`, () => predictAndMeasure(engine, link)]),
   ),
 );
 
 async function* predictAndMeasure(
   engine: string,
-  sizes: readonly number[],
   { rate, latency, n }: (typeof links)[number],
 ): AsyncGenerator<Measurement> {
   const worst = { worst_error: 0, worst_error_small: 0 };

@@ -15,8 +15,10 @@ function network({
   perExchange = 0,
   beta = 8e-8,
   burst = 0,
+  late = 0, // every seventh time
 }): Group {
   let clock = 0;
+  let calls = 0;
   vi.spyOn(performance, "now").mockImplementation(() => 1000 * clock);
   const bytesOf = (parts: readonly Memory[]) => parts.reduce((sum, { length }) => sum + length, 0);
   return {
@@ -28,6 +30,7 @@ function network({
     allToAll: async (outgoing: readonly Memory[]) => {
       const bytes = bytesOf(outgoing);
       const paid = bytes > 8192 ? Math.max(0, bytes - burst) : 0; // a byte a part is not worth counting
+      clock += ++calls % 7 === 0 ? late : 0;
       clock += alpha + (bytes > 8192 ? room : 0) + (size - 2) * perMessage + paid * beta;
       return [];
     },
@@ -59,6 +62,15 @@ describe("α and β of a network", () => {
     expect(link.alphaLong).toBeCloseTo(link.alpha, 12); // 16 KiB took less than their bytes do: no reason to call it less than α
     expect(link.burst).toBeCloseTo(40_000, 3);
     expect((await measureLink(network({ beta: 8 / 20e6 }))).link.burst).toBe(0);
+  });
+
+  it("do not count what comes late now and then", async () => {
+    const { link } = await measureLink(network({ late: 0.02, burst: 40_000 }));
+    expect(link.alpha).toBeCloseTo(1e-3, 9);
+    expect(link.alphaLong).toBeCloseTo(1e-3, 9);
+    expect(link.perMessage).toBeCloseTo(1e-4, 9);
+    expect(link.beta).toBeCloseTo(8e-8, 15);
+    expect(link.burst).toBeCloseTo(40_000, 3);
   });
 
   it("tell what an exchange takes beyond its messages", async () => {

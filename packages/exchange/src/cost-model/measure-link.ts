@@ -54,10 +54,10 @@ export interface Measured {
 
 const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
-const enoughSeconds = 0.012; // for a transfer beyond a token bucket: a clock's tick does not count
+const enoughSeconds = 0.02; // for a transfer beyond a token bucket: a clock's tick does not count
 const atMostSeconds = 0.03; // for one that may still be in it
-const rounds = 5;
-const turns = 5; // of the codecs, the first of which only warms up
+const rounds = 3;
+const turns = 3; // of the codecs: the first one is the slowest
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
 /**
@@ -68,7 +68,7 @@ export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
   // Before and after the long ones, so that what disturbs one of them does not meet both.
-  const before = await shortMessages(group, 20);
+  const before = await shortMessages(group, 10);
   const { first, beta, atOnce } = await longMessages(group);
   const after = await shortMessages(group, 0);
   const both = (what: keyof ShortMessages) => Math.min(before[what], after[what]);
@@ -97,7 +97,7 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
   const scheme = allToAll();
   const ballot = () => scheme.vote(group, new Bits(64 * group.size), { outcome: "plus" });
   for (let k = 0; k < warmUp; k++) await ballot();
-  const times: [number, number, number][] = [];
+  const times: [number[], number[], number[]] = [[], [], []];
   /** As an exchange meets it: threads have slept while a step computed, and all ranks begin together. */
   const afterQuiet = async (work: () => Promise<unknown>) => {
     await quiet(5);
@@ -105,15 +105,11 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
     return seconds(work);
   };
   for (let k = 0; k < rounds; k++) {
-    const barriers = await afterQuiet(() => twice(() => group.barrier()));
-    const plain = await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming)));
-    times.push([barriers / hops, plain, await afterQuiet(ballot)]);
+    times[0].push((await afterQuiet(() => twice(() => group.barrier()))) / hops);
+    times[1].push(await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming))));
+    times[2].push(await afterQuiet(ballot));
   }
-  const usual = (values: number[]) => values.sort((a, b) => a - b)[rounds >> 1]!;
-  const [alpha, together, vote] = await agree(
-    group,
-    [0, 1, 2].map((kind) => usual(times.map((each) => each[kind]!))),
-  );
+  const [alpha, together, vote] = (await slowest(group, times)).map(usual);
   const each = together! / 2;
   // Two ranks have one message each either way, exchanges are made of all-to-alls, and a vote is one of them; else it is two collectives.
   if (group.size === 2) return { alpha: each, perMessage: 0, perExchange: Math.max(0, vote! - each) };
@@ -126,35 +122,35 @@ async function shortMessages(group: Group, warmUp: number): Promise<ShortMessage
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
 async function longMessages(group: Group): Promise<{ first: number; beta: number; atOnce: number }> {
-  const [out, into] = [new Uint8Array(mostBytes), new Uint8Array(mostBytes).fill(1)]; // touched: no page faults later
-  out.fill(1);
+  const [out, into] = [touched(mostBytes), touched(mostBytes)];
   const { rank, size } = group;
   const [next, before] = [(rank + 1) % size, (rank - 1 + size) % size];
   const only = (memory: Uint8Array, to: number, bytes: number) =>
     Array.from({ length: size }, (_, r) => memory.subarray(0, r === to ? bytes : 0));
   /** Everybody sends to the next rank, so that all links are busy both ways. */
   const transfer = async (bytes: number, times: number) => {
-    let fastest = Number.POSITIVE_INFINITY;
+    const took: number[] = [];
     for (let k = 0; k < times; k++) {
       await quiet(7); // a token bucket is full again
       await group.barrier();
-      const each = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
-      fastest = Math.min(fastest, each);
+      took.push(await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes))));
     }
-    return (await agree(group, [fastest]))[0]!;
+    const [each] = await slowest(group, [took]);
+    return Math.min(...each!);
   };
 
   let bytes = firstBytes;
-  const first = await transfer(bytes, 3);
+  let first = await transfer(bytes, 3);
   let longest = { bytes, seconds: first };
   let shorter = longest;
   let knee: typeof longest | undefined; // the first that took more than what is let through at once
   do {
     bytes = Math.min(mostBytes, bytes * (longest.seconds < enoughSeconds / 16 ? 4 : 2));
     shorter = longest;
-    longest = { bytes, seconds: await transfer(bytes, longest.seconds < enoughSeconds ? 4 : 2) };
+    longest = { bytes, seconds: await transfer(bytes, longest.seconds < enoughSeconds ? 3 : 2) };
     if (longest.seconds > first + 0.004) knee ??= longest;
   } while (bytes < mostBytes && longest.seconds < (knee && knee.bytes < bytes ? enoughSeconds : atMostSeconds));
+  first = Math.min(first, await transfer(firstBytes, 2));
   // From the first one that is beyond the bucket, or from the last but one.
   const from = knee && knee.bytes < bytes ? knee : shorter;
   // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
@@ -169,47 +165,54 @@ const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, m
 /** Of the codecs: local work, but agreed on all the same. */
 async function measureCodec(group: Group): Promise<CodecCost> {
   const n = 2 ** 22; // of packed votes
-  const many = 2 ** 22; // floats: longer than what a core keeps to itself, as a model is
+  const many = 2 ** (group.size > 2 ? 21 : 22); // floats: longer than what a core keeps to itself, as a model is
   const floats = new Float32Array(many).fill(1);
   const signs = new Uint8Array(many / 8);
-  const ballots = Array.from({ length: group.size }, () => new Uint8Array(n / 8));
+  const ballots = Array.from({ length: group.size }, () => touched(n / 8));
   const halves = new Uint8Array(2 * many);
   const decided = new Uint8Array(n / 8);
-  const fields = fieldsOf(group.size, n);
-  const int8 = int8Of(group, floats.subarray(0, many / 2));
+  const fields = fieldsOf(group.size, n / 2);
+  const inFields = decided.subarray(0, fields.n / 8);
+  const int8 = int8Of(group, floats);
   const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
     encode: { of: many, work: () => sign.encode(signs, floats, { zero: "plus" }) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
     encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
-    setField: { of: fields.bytes, work: () => setFields(fields.memory, decided, fields.width) },
+    setField: { of: fields.bytes, work: () => setFields(fields.memory, inFields, fields.width) },
     decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
     compareField: {
       of: fields.bytes,
-      work: () => compareFields(decided, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
+      work: () => compareFields(inFields, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
     },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
     encodeInt8: { of: int8.n, work: () => int8.write() },
     sumInt8: { of: int8.n, work: () => int8.reduce() },
     decodeInt8: { of: int8.n, work: () => int8.finish() },
   };
+  // What is written in JavaScript is compiled while it runs, and several times as fast a few calls later.
+  for (let call = 0; call < 8; call++) for (const name of ["setField", "compareField"] as const) works[name].work();
   const names = Object.keys(works) as (keyof CodecCost)[];
   const tasks = [() => {}, ...names.map((name) => works[name].work)]; // first only barriers
-  const least = tasks.map(() => Number.POSITIVE_INFINITY);
+  const took = tasks.map((): number[] => []);
   // In turn, so that each finds the caches as others have left them, as in an exchange, and nothing disturbs one of them every time. Until
   // all ranks have done it, all at once: where they share cores they wait for each other.
   for (let turn = 0; turn < turns; turn++)
     for (const [i, work] of tasks.entries()) {
       await group.barrier();
-      const took = await seconds(() => {
-        work();
-        return group.barrier();
-      });
-      if (turn > 0) least[i] = Math.min(least[i]!, took); // by then loops in JavaScript are as fast as they become
+      took[i]!.push(
+        await seconds(() => {
+          work();
+          return group.barrier();
+        }),
+      );
     }
-  const [barrier, ...times] = await agree(group, least);
+  const [barrier, ...times] = (await slowest(group, took)).map(usual);
   const each = names.map((name, i) => (works[name].of === 0 ? 0 : Math.max(0, times[i]! - barrier!) / works[name].of));
   return Object.fromEntries(names.map((name, i) => [name, each[i]!])) as unknown as CodecCost;
 }
+
+/** Memory that was written to: what never was lies in one page of zeros, which is always in the cache. */
+const touched = (bytes: number) => new Uint8Array(bytes).fill(0);
 
 /** Memory for n fields in which so many ranks can be counted; none where there are too many. */
 function fieldsOf(ranks: number, n: number) {
@@ -228,10 +231,9 @@ function fieldsOf(ranks: number, n: number) {
 function int8Of(group: Group, x: Float32Array) {
   try {
     const units = int8Codec.scales(x);
-    const into = new Float32Array(x.length);
-    const request = { x, options: { into, codec: int8Codec, scale: 1 / group.size }, over: true };
+    const request = { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, over: true };
     const delivery = deliveryOf(group, request, units);
-    const memory = (sizes: readonly number[]) => sizes.map((bytes) => new Uint8Array(bytes));
+    const memory = (sizes: readonly number[]) => sizes.map(touched);
     const [outgoing, results] = [memory(delivery.up), memory(delivery.down)];
     const incoming = memory(new Array<number>(group.size).fill(delivery.up[group.rank]!));
     return {
@@ -250,12 +252,16 @@ function int8Of(group: Group, x: Float32Array) {
   }
 }
 
-/** The slowest rank's. */
-async function agree(group: Group, times: readonly number[]): Promise<number[]> {
-  const slowest = Float64Array.from(times);
-  await group.allReduce(slowest, "max");
-  return [...slowest];
+/** Of each time, as many of every kind, the slowest rank's: who began last may have waited for nobody. */
+async function slowest(group: Group, times: readonly (readonly number[])[]): Promise<number[][]> {
+  const all = Float64Array.from(times.flat());
+  await group.allReduce(all, "max");
+  const each = times[0]!.length;
+  return times.map((_, i) => [...all.subarray(i * each, (i + 1) * each)]);
 }
+
+/** The middle one, or the one before the middle. */
+const usual = (values: number[]) => values.sort((a, b) => a - b)[(values.length - 1) >> 1]!;
 
 async function twice(work: () => Promise<unknown>): Promise<void> {
   await work();
