@@ -293,7 +293,11 @@ private:
     }
 
     static void on_completed(napi_env env, napi_value, void* self, void*) {
-        if (env) static_cast<CommunicatorObject*>(self)->settle();
+        if (!env) return;
+        try {
+            static_cast<CommunicatorObject*>(self)->settle();
+        } catch (const Napi::Error&) {  // its worker thread is being terminated: nobody is left to hear
+        }
     }
 
     void settle() {

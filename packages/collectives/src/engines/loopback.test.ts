@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
@@ -140,5 +141,21 @@ describe("a loopback world", () => {
     }
     await Promise.all(here.map((group) => group.barrier())); // others are not touched
     await Promise.all(here.map((group) => group.close()));
+  });
+
+  it("ends with its worker thread in the midst of calls and results", { timeout: 60_000 }, async () => {
+    const code = `
+      import(${JSON.stringify(new URL("../index.ts", import.meta.url).href)}).then(async ({ loopback }) => {
+        const groups = loopback(3);
+        require("node:worker_threads").parentPort.postMessage("busy");
+        for (;;) await Promise.all(groups.flatMap((group) => Array.from({ length: 20 }, () => group.allReduce(new Float32Array(10)))));
+      });`;
+    const terminate = async (k: number) => {
+      const worker = new Worker(code, { eval: true, execArgv: ["--conditions=@terse/source"] });
+      await once(worker, "message");
+      await sleep(k % 8);
+      await worker.terminate();
+    };
+    for (let k = 0; k < 24; k += 4) await Promise.all([0, 1, 2, 3].map((lane) => terminate(k + lane)));
   });
 });
