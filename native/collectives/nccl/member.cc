@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto poll_pause = std::chrono::microseconds(50);
 constexpr auto drain_patience = std::chrono::seconds(5), shut_patience = std::chrono::seconds(30);
+constexpr int most_notes = 16;  // all-to-alls that are under way at once
 constexpr auto end_patience = std::chrono::seconds(30);  // then the promises of an abort that hangs reject all the same
 
 // Touches memory of the CPU.
@@ -117,6 +118,7 @@ bool Member::may_begin(const Request& request) const {
     // They may wait for all kernels of the device; a split wants none of this group's besides.
     if (kind == Kind::split) return request.split->settled && issuer_.is_idle();
     if (kind == Kind::enroll || kind == Kind::disenroll) return issuer_.is_idle();
+    if (kind == Kind::all_to_all && notes_.empty()) return false;
     if (flights_.empty()) return true;
     return !is_on_host(request) && !is_on_host(flights_.back().request);
 }
@@ -173,6 +175,7 @@ bool Member::poll_connection() {
     int device = -1;
     accept(issuer_.nccl.CommCuDevice(comm_, &device), "ncclCommCuDevice");
     if (device != issuer_.device) throw Failure(Reason::device, -1, "NCCL took cuda:" + std::to_string(device) + " instead of cuda:" + std::to_string(issuer_.device));
+    make_notes();
     std::lock_guard lock(issuer_.mutex);
     ready_ = true;
     complete(connecting_->id, {});
@@ -213,12 +216,16 @@ void Member::adopt(Comm made) {
         issuer_.aside("terse-nccl-end", [&nccl = issuer_.nccl, made] { nccl.CommAbort(made); });
         return;
     }
-    const CUresult result = issuer_.cuda.stream_create(&stream_, stream_non_blocking);
+    std::optional<Failure> failed;
+    try {
+        issuer_.check(issuer_.cuda.stream_create(&stream_, stream_non_blocking), "cuStreamCreate");
+        make_notes();
+    } catch (const Failure& cause) {
+        failed = cause;
+    }
     std::lock_guard lock(issuer_.mutex);
-    if (result == cuda_success)
-        ready_ = true;
-    else
-        fail(Failure(Reason::device, -1, "cuStreamCreate: CUDA error " + std::to_string(result)));
+    if (failed) fail(*failed);
+    ready_ = !failed;
 }
 
 void Member::begin(Request request) {
@@ -440,16 +447,19 @@ CUdeviceptr Member::scratch(size_t bytes) {
     return memory;
 }
 
-Notes Member::take_notes() {
-    if (!notes_.empty()) {
-        const Notes notes = notes_.back();
-        notes_.pop_back();
-        return notes;
-    }
+// All at once: later, to allocate memory of the CPU that the device sees may wait for what runs there.
+void Member::make_notes() {
     void* arrived = nullptr;
-    issuer_.check(issuer_.cuda.allocate_host(&arrived, size, 0), "cuMemHostAlloc");
+    issuer_.check(issuer_.cuda.allocate_host(&arrived, most_notes * size, 0), "cuMemHostAlloc");
     host_allocations_.push_back(arrived);
-    return {allocate(1 + size), static_cast<uint8_t*>(arrived)};
+    const CUdeviceptr memory = allocate(most_notes * (1 + size));
+    for (int i = 0; i < most_notes; i++) notes_.push_back({memory + i * (1 + size), static_cast<uint8_t*>(arrived) + i * size});
+}
+
+Notes Member::take_notes() {
+    const Notes notes = notes_.back();
+    notes_.pop_back();
+    return notes;
 }
 
 void Member::enroll(void* memory, size_t bytes) {

@@ -106,7 +106,8 @@ private:
     Result state();                                // of the communicator
     std::string sentence(Result result, const char* what) const;
     CUdeviceptr scratch(size_t bytes);  // until the request has ended
-    Notes take_notes();
+    void make_notes();
+    Notes take_notes();  // may_begin has seen that there are some
     void enroll(void* memory, size_t bytes);
     void disenroll(void* memory);
     CUdeviceptr allocate(size_t bytes);

@@ -1,6 +1,6 @@
 // A CUDA driver without a device, for tests: memory of the device is memory of the CPU, a stream is a thread. It refuses what the
 // real one refuses: calls without a context, addresses that it has not allocated, freeing what a communicator has registered. To free
-// memory waits for all that runs on the device, as it may on the real one. It knows 16 devices.
+// memory, or to allocate the CPU's, waits for all that runs on the device, as it may on the real one. It knows 16 devices.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -215,6 +215,7 @@ EXPORT int cuMemFree_v2(uintptr_t memory) {
 }
 EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
     NEEDS_CONTEXT;
+    fake_cuda_synchronize(current.back()->device);
     *memory = std::malloc(bytes);
     std::lock_guard lock(memory_mutex);
     host_allocations[reinterpret_cast<uintptr_t>(*memory)] = bytes;

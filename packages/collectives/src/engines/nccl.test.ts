@@ -336,6 +336,33 @@ describe("a group over NCCL", () => {
         expect(error.message).toMatch(/^all-reduce number 1 failed on rank 0/);
     }));
 
+  it("goes on with many all-to-alls at once, while another group waits for a rank", () =>
+    withWorld(2, {}, async (groups) => {
+      const inner = await everywhere(groups, async (group) => (await group.split(0))!);
+      const waiting = inner[0]!.barrier();
+      const parts = groups.map((group) => new DeviceMemory(group, 2, "i32"));
+      const half = (x: DeviceMemory, at: number) => ({
+        pointer: x.pointer + 4n * BigInt(at),
+        length: 1,
+        dtype: x.dtype,
+        device: x.device,
+      });
+      const results = groups.map((group) => new DeviceMemory(group, 2, "i32"));
+      await everywhere(groups, (_, rank) => parts[rank]!.write(Int32Array.of(10 * rank, 10 * rank + 1)));
+      const notes = await everywhere(groups, (group, rank) => {
+        const [from, to] = [parts[rank]!, results[rank]!].map((x) => [half(x, 0), half(x, 1)]);
+        return Promise.all(
+          Array.from({ length: 50 }, (_, k) => group.allToAll(from!, to!, { note: (k + rank) % 100 })),
+        );
+      });
+      expect(notes[0]).toEqual(Array.from({ length: 50 }, (_, k) => [k, k + 1]));
+      const got = new Int32Array(2);
+      await results[1]!.read(got);
+      expect([...got]).toEqual([1, 11]);
+      await Promise.all([waiting, inner[1]!.barrier()]);
+      for (const x of [...parts, ...results]) x.free();
+    }));
+
   it("ends with what the device says where its context is broken", async () => {
     await withWorld(2, {}, async (groups) => {
       const waiting = groups[0]!.allReduce(new Float32Array(10));
