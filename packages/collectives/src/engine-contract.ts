@@ -563,6 +563,8 @@ export function engineContract(
           "max of a Uint32Array is not supported",
         );
         await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
+        const odd = { pointer: 0n, length: 0, dtype: "f8" as never, device: "cpu" };
+        if (rank === 0) await expect(group.allReduce(odd)).rejects.toThrow("unknown dtype f8");
         const onDevice = { pointer: 0n, length: 1, dtype: "f32", device: "cuda:77" } as const;
         await expect(group.allReduce(onDevice)).rejects.toThrow("the memory is on cuda:77");
         const mixed = groups.map(({ rank: r }) => (r === n - 1 ? new Float64Array(2) : part));

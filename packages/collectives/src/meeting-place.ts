@@ -6,6 +6,7 @@ import { networkInterfaces } from "node:os";
 import { collectives, kinds, type MpiPlace, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress } from "./address.ts";
 import { RendezvousError } from "./errors.ts";
+import { milliseconds } from "./milliseconds.ts";
 import { type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
 import { TorchStore } from "./rendezvous/torch-store.ts";
 import type { WorldEnvironment } from "./world-environment.ts";
@@ -134,7 +135,7 @@ function addressesOfThisMachine(): string[] {
 /** The first of these addresses of one machine that answers. */
 async function firstReachable(hosts: readonly string[], port: number, deadlineSeconds: number): Promise<string> {
   if (hosts.length === 1) return hosts[0]!;
-  const sockets = hosts.map((host) => connect({ host, port, timeout: deadlineSeconds * 1000 }));
+  const sockets = hosts.map((host) => connect({ host, port, timeout: milliseconds(deadlineSeconds) }));
   try {
     const answers = sockets.map(
       (socket, i) =>

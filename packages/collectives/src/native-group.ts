@@ -261,7 +261,9 @@ export class NativeGroup implements Group {
     }
     this.#checkFarewells();
     this.#throwIfOver();
-    const operation = this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, promises);
+    const operation = this.#submit(kind, peer, () =>
+      this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, promises),
+    );
     if (kind === "send" || kind === "recv") this.#flushSoon();
     this.#pending.add(operation);
     let bound = false;
@@ -282,6 +284,16 @@ export class NativeGroup implements Group {
     } finally {
       signal?.removeEventListener("abort", cancel);
       this.#pending.delete(operation);
+    }
+  }
+
+  /** What is not taken was never called. */
+  #submit<T>(kind: keyof typeof kinds, peer: number, operate: () => T): T {
+    try {
+      return operate();
+    } catch (error) {
+      this.#count(kind, peer, -1);
+      throw error;
     }
   }
 

@@ -5,6 +5,7 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
 import { CollectiveError, RankLostError } from "../errors.ts";
+import type { NativeGroup } from "../native-group.ts";
 import { type Fault, loopback } from "./loopback.ts";
 
 engineContract("loopback", async (size) => loopback(size));
@@ -101,6 +102,17 @@ describe("a loopback world", () => {
     await Promise.all(more.map((group) => group.broadcast(new Int8Array(1), 1)));
     await Promise.all([more[0]!.send(new Int8Array(1), 2), more[2]!.recv(new Int8Array(1), 0)]);
     await Promise.all(more.map((group) => group.close()));
+  });
+
+  it("does not count a call that was not taken among those that the others have to make", async () => {
+    const [zero, one] = loopback(2) as unknown as [NativeGroup, NativeGroup];
+    const odd = { pointer: 0n, length: 0, dtype: "f8" as never, device: "cpu" };
+    await expect(zero.allReduce(odd)).rejects.toThrow("unknown dtype f8");
+    await Promise.all([zero.barrier(), one.barrier()]);
+    const left = one.close();
+    await sleep(20);
+    expect(zero.failure).toBeUndefined();
+    await Promise.all([left, zero.close()]);
   });
 
   it("leaves no thread and no file behind, however its worlds end", async () => {

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
 import type { Meeting } from "../meeting.ts";
+import { milliseconds } from "../milliseconds.ts";
 import {
   type AbortReason,
   type FromServer,
@@ -174,7 +175,7 @@ export class RendezvousClient implements Meeting {
           );
           socket.destroy();
         },
-        Math.max(deadline - performance.now(), 1),
+        milliseconds(Math.max(deadline - performance.now(), 1) / 1000),
       );
       readLines(
         socket,

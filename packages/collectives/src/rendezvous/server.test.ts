@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
@@ -113,6 +114,21 @@ describe("the rendezvous", () => {
     await client.close();
   });
 
+  it("waits for ever when it is allowed to", async () => {
+    await using server = await serve({ deadlineSeconds: Number.POSITIVE_INFINITY });
+    const [a, b] = await Promise.all([
+      join(server, 0, { deadlineSeconds: Number.POSITIVE_INFINITY }),
+      join(server, 1, { deadlineSeconds: 1e9 }),
+    ]);
+    const early = a.gather("g", [0, 1], 1);
+    await sleep(200); // a timer that is too long for Node would be over
+    expect(await Promise.all([early, b.gather("g", [0, 1], 2)])).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+    await Promise.all([a.close(), b.close()]);
+  });
+
   it("tells everybody at once who is lost, and nobody when one leaves with a goodbye", async () => {
     await using server = await serve({ size: 3 });
     const verdicts: Verdict[] = [];
@@ -216,6 +232,20 @@ describe("the rendezvous refuses, in a sentence,", () => {
     expect((JSON.parse(heard) as { refused: string }).refused).toContain(sentence);
     expect(heard).not.toContain(token);
     // Nobody else is harmed.
+    const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
+    await Promise.all([a.close(), b.close()]);
+    await server.finished;
+  });
+
+  it.each([
+    ["after a wrong token", [{ token: "open barley" }, {}]],
+    ["after another attempt", [{ epoch: "7" }, {}]],
+    ["however many it brings at once", Array.from({ length: 40 }, (_, i) => ({ token: `guess ${i}` }))],
+  ])("a second hello on one connection: %s", async (_, all) => {
+    await using server = await serve();
+    const heard = await speak(server, `${all.map((changes) => hello(changes)).join("\n")}\n`);
+    expect(heard.trim().split("\n").length).toBe(1);
+    expect(JSON.parse(heard)).toEqual({ refused: expect.any(String) });
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     await Promise.all([a.close(), b.close()]);
     await server.finished;

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from "node:net";
 import { RendezvousError } from "../errors.ts";
+import { milliseconds } from "../milliseconds.ts";
 import {
   type FromRank,
   type FromServer,
@@ -158,7 +159,7 @@ class Held {
       if (missing.length === 0) return;
       const message = `${list(missing)} of ${size} did not arrive at the rendezvous within ${deadlineSeconds} s; see whether it started, and whether its machine reaches ${address}:${port}`;
       this.#decide({ kind: "missing", ranks: missing, message });
-    }, deadlineSeconds * 1000);
+    }, milliseconds(deadlineSeconds));
 
     let before = performance.now();
     const period = Math.min(1000, silenceSeconds * 250);
@@ -214,8 +215,10 @@ class Held {
     const introduction = setTimeout(() => refuse("nothing was said for 10 s"), 10_000);
     introduction.unref();
     let peer: Peer | undefined;
+    let refused = false; // and nothing more is heard
 
     const refuse = (why: string) => {
+      refused = true;
       sendLine(socket, { refused: why });
       socket.destroySoon();
     };
@@ -235,6 +238,7 @@ class Held {
       socket,
       () => (peer ? lineLimit : helloLimit),
       (line) => {
+        if (refused) return;
         if (!peer) return first(line);
         peer.seen = performance.now();
         if (!("do" in line) || peer.socket !== socket) return; // a beat
@@ -450,7 +454,7 @@ class Held {
   }
 
   #timer(expired: () => void): NodeJS.Timeout {
-    const timer = setTimeout(expired, this.#options.deadlineSeconds * 1000);
+    const timer = setTimeout(expired, milliseconds(this.#options.deadlineSeconds));
     if (this.#background) timer.unref();
     return timer;
   }

@@ -15,6 +15,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
+import { milliseconds } from "../milliseconds.ts";
 
 const requests = { validate: 0, set: 1, get: 3, wait: 6, delete: 8 } as const;
 const magic = 0x3c85f7ce;
@@ -110,7 +111,7 @@ export class TorchStore implements AsyncDisposable {
           `rank 0 has not told torchrun's store at ${this.#where} where it is (${key}); see whether it started`,
           [0],
         );
-      const timer = setTimeout(() => this.#wake(), left);
+      const timer = setTimeout(() => this.#wake(), milliseconds(left / 1000));
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
