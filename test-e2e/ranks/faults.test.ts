@@ -51,6 +51,8 @@ describe("ranks that ask for something else than the others", () => {
       "allReduce i32 3000000",
       "has 3000000 i32 where rank \\d has 3000000 f32|f32 where .* i32",
     ],
+    // Equal in their lower 32 bits.
+    ["allReduce u8 5", `allReduce u8 ${2 ** 32 + 5}`, "has (5 u8 where rank \\d has 4294967301|4294967301 u8 .* 5) u8"],
     ["allReduce f32 10", "max f32 10", "asks for (max and rank \\d for sum|sum and rank \\d for max)"],
     ["allReduce f32 3000000", "allGather f32 3000000", "is in all-(gather|reduce) number 1 while rank \\d is in all-"],
     ["allToAll f32 10", "barrier f32 0", "is in (barrier|all-to-all) number 1 while rank \\d is in "],

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { Worker } from "node:worker_threads";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
 import { CollectiveError, RendezvousError } from "./errors.ts";
@@ -232,6 +234,27 @@ describe("joining a world", () => {
       await server.close();
     }
     expect(process.listenerCount("beforeExit")).toBe(before);
+  });
+
+  it("loses a rank that is a worker thread, and is ended in the middle of an operation", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t" });
+    const code = `
+      import(${JSON.stringify(new URL("./index.ts", import.meta.url).href)}).then(async ({ joinWorld }) => {
+        const { parentPort, workerData } = require("node:worker_threads");
+        globalThis.group = await joinWorld({ env: workerData });
+        group.allReduce(new Float32Array(1 << 20)).catch(() => {});
+        group.recv(new Float32Array(1 << 20), 0).catch(() => {});
+        parentPort.postMessage("pending");
+      });`;
+    const options = { eval: true, workerData: env(server, 1), execArgv: ["--conditions=@terse/source"] };
+    const worker = new Worker(code, options);
+    const group = await joinWorld({ env: env(server, 0) });
+    expect(await once(worker, "message")).toEqual(["pending"]);
+    const receive = group.recv(new Float32Array(3), 1);
+    const lost = expect(receive).rejects.toMatchObject({ name: "RankLostError", rank: 1 });
+    await worker.terminate();
+    await lost;
+    await group.close();
   });
 
   it("closes the groups within it when it is closed", async () => {

@@ -3,6 +3,7 @@ import { type Group, joinWorld, type Reduction, type TypedArray } from "@terse/c
 import { tell, tellError } from "./tell.ts";
 
 const types: Record<string, new (length: number) => TypedArray> = {
+  u8: Uint8Array,
   f32: Float32Array,
   f64: Float64Array,
   i32: Int32Array,

@@ -299,6 +299,12 @@ describe("the rendezvous refuses, in a sentence,", () => {
       '{"id":1,"do":"trade","key":"k","members":[0,1],"values":[1]}\n',
       "a trade has not one value per member",
     ],
+    [
+      "a meeting without a name",
+      '{"id":1,"do":"gather","key":{"toString":1},"members":[0,1]}\n',
+      "a meeting has no name",
+    ],
+    ["a leave of nothing", '{"id":1,"do":"leave","group":{"toString":1},"members":[0,1]}\n', "a meeting has no name"],
     ["a get of nothing", '{"id":1,"do":"get"}\n', "a get has no key"],
   ])("%s from a rank, which is then lost to the others", async (_, text, sentence) => {
     await using server = await serve();
@@ -309,6 +315,20 @@ describe("the rendezvous refuses, in a sentence,", () => {
     await waiting;
     socket.destroy();
     await other.close();
+  });
+
+  it("who says little, and slowly", async () => {
+    await using server = await serve();
+    const socket = connect(server.port, server.host);
+    let heard = "";
+    socket.on("data", (data) => {
+      heard += data;
+    });
+    socket.on("error", () => {}); // it goes on talking
+    const talks = setInterval(() => socket.write("x"), 100);
+    await once(socket, "close");
+    clearInterval(talks);
+    expect(JSON.parse(heard)).toEqual({ refused: "no hello came within 10 s" });
   });
 
   it("to listen without a token where others reach it", async () => {

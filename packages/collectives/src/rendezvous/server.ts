@@ -212,7 +212,7 @@ class Held {
     this.#strangers.add(socket);
     // A rank says who it is at once: whoever is silent makes room, however many they are, and no rank is turned away.
     if (this.#strangers.size > strangerLimit) this.#strangers.values().next().value!.destroy();
-    const introduction = setTimeout(() => refuse("nothing was said for 10 s"), 10_000);
+    const introduction = setTimeout(() => refuse("no hello came within 10 s"), 10_000);
     introduction.unref();
     let peer: Peer | undefined;
     let refused = false; // and nothing more is heard
@@ -392,7 +392,9 @@ class Held {
       return "a meeting names no such members";
     if (line.do === "trade" && (!Array.isArray(line.values) || line.values.length !== members.length))
       return "a trade has not one value per member";
-    const key = line.do === "leave" ? `${line.group}/leave` : line.key;
+    const name = line.do === "leave" ? line.group : line.key;
+    if (typeof name !== "string") return "a meeting has no name";
+    const key = line.do === "leave" ? `${name}/leave` : name;
     if (line.do === "leave")
       for (const member of members) {
         const other = this.#peers.get(member);
