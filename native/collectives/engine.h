@@ -65,6 +65,10 @@ public:
     virtual std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) = 0;
     virtual std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) = 0;
 
+    // Bytes leave only when the other side has said that there is room for them: then receives are posted long before they are
+    // needed, and what can be one transfer is not two.
+    virtual bool waits_for_room() const { return false; }
+
     // From any thread, at any time: every wait, running or to come, throws Reason::aborted.
     virtual void abort() noexcept = 0;
 

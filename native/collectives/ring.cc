@@ -12,7 +12,7 @@
 namespace terse::collectives {
 namespace {
 
-constexpr size_t ahead = 2;  // receives that are posted before they are needed
+constexpr size_t ahead = 3;  // receives that are posted before they are needed
 
 struct Segment {
     Memory memory;
@@ -20,12 +20,12 @@ struct Segment {
     bool completes;  // nothing is added after it
 };
 
-// Small enough that a chunk is several segments, large enough that a transfer is worth its handshake.
-size_t ring_segment(const std::vector<Memory>& chunks) {
+// Small enough that a chunk is two segments, large enough that a transfer is worth its handshake.
+size_t ring_segment(const std::vector<Memory>& chunks, bool waits_for_room) {
     size_t largest = 0;
     for (const Memory& chunk : chunks) largest = std::max(largest, chunk.bytes());
-    const size_t wanted = largest / ahead;
-    return std::clamp(wanted - wanted % 4096, size_t{65536}, segment_bytes / 4);
+    const size_t wanted = largest / 2, most = waits_for_room ? segment_bytes : segment_bytes / 4, least = waits_for_room ? most / 2 : most / 4;
+    return std::clamp(wanted - wanted % 4096, least, most);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ size_t ring_segment(const std::vector<Memory>& chunks) {
 void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, int steps) {
     const int n = wire.size, rank = wire.rank;
     const auto chunk = [&](int who, int back) -> const Memory& { return chunks[((who - back) % n + 2 * n) % n]; };
-    const size_t element = bytes_of(chunks[0].dtype), limit = ring_segment(chunks) / element * element;
+    const size_t element = bytes_of(chunks[0].dtype), limit = ring_segment(chunks, wire.engine.waits_for_room()) / element * element;
     const Reduce reduce = find_reduce(operation.reduction, chunks[0].dtype);
 
     uint64_t count = 0, out_bytes = 0, in_bytes = 0;
@@ -70,8 +70,8 @@ void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chu
         in.next();
         if (arriving[i].adds) reduce(here.data, landing(i), here.length);
         if (arriving[i].completes) complete(operation.reduction, here.dtype, here.data, here.length, n);
-        if (i < passed_on) out.push(here.data, here.bytes());
         if (i + ahead < arriving.size()) in.post(landing(i + ahead), arriving[i + ahead].memory.bytes());
+        if (i < passed_on) out.push(here.data, here.bytes());
     }
     out.finish();
 }

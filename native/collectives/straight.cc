@@ -38,14 +38,19 @@ void straight(Wire& wire, const std::function<Parcel(int)>& leaving, const std::
         out.emplace_back(wire, to(distance), parcel.message);
         if (parcel.memory.bytes() <= short_bytes) push(out.back(), parcel.memory);
     }
-    for (int distance = 1; distance < n; distance++) {
-        const Memory mine = leaving(to(distance)).memory;
-        if (mine.bytes() > short_bytes) push(out[distance - 1], mine);
+    const auto expect = [&](int distance) {
         const Parcel parcel = arriving(from(distance));
         in.emplace_back(wire, from(distance), parcel.message);
         in_pieces(parcel.memory, [&](uint8_t* data, size_t bytes) { in.back().post(data, bytes); });
         came(from(distance), in.back());
-        for (size_t at = 0; at < head_of(parcel.memory); at += segment_bytes) in.back().next();
+    };
+    int expected = 0;
+    for (int distance = 1; distance < n; distance++) {
+        const Memory mine = leaving(to(distance)).memory;
+        if (mine.bytes() > short_bytes) push(out[distance - 1], mine);
+        // The news that there is room would wait behind a round's payload, on a link that is busy.
+        while (expected < (wire.engine.waits_for_room() ? n - 1 : distance)) expect(++expected);
+        for (size_t at = 0; at < head_of(arriving(from(distance)).memory); at += segment_bytes) in[distance - 1].next();
     }
     for (Incoming& each : in) each.finish();
     for (Outgoing& each : out) each.finish();

@@ -35,6 +35,8 @@
 #include <set>
 #include <thread>
 
+#include "../congestion.h"
+
 namespace terse::collectives {
 namespace {
 
@@ -166,7 +168,7 @@ public:
             if (aborted_) throw Failure(Reason::aborted, -1, "aborted");
             if (!cause.empty()) throw Failure(Reason::transport, peer, "no connection to rank " + std::to_string(peer) + " (" + cause + "); see whether the address that it told, its TERSE_ADDRESS, is reached from here");
         }
-        ask_for_life();
+        settle();
         return true;
     }
 
@@ -182,6 +184,8 @@ public:
     std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) override {
         return std::make_unique<GlooTransfer>(*this, peer, slot, data, room, false);
     }
+
+    bool waits_for_room() const override { return true; }
 
     void abort() noexcept override {
         std::lock_guard lock(mutex_);
@@ -261,7 +265,7 @@ private:
     }
 
     // Gloo does not tell its sockets; they are those between the addresses that the two sides told each other.
-    void ask_for_life() const noexcept {
+    void settle() const noexcept {
         std::set<std::string> here, there;
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
@@ -275,7 +279,9 @@ private:
             socklen_t local_size = sizeof local, remote_size = sizeof remote;
             if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size) != 0 || (local.ss_family != AF_INET && local.ss_family != AF_INET6)) continue;
             if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_size) != 0) continue;
-            if (here.contains(place_of(local)) || there.contains(place_of(remote))) give_up_after(fd, silence_);
+            if (!here.contains(place_of(local)) && !there.contains(place_of(remote))) continue;
+            give_up_after(fd, silence_);
+            set_control(fd, beyond_machine(fd, control_of(fd)));  // late, but what paces then goes by reno's rate
         }
     }
 

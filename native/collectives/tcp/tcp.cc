@@ -47,6 +47,8 @@
 #include <utility>
 #include <vector>
 
+#include "../congestion.h"
+
 namespace terse::collectives {
 namespace {
 
@@ -63,7 +65,6 @@ constexpr auto patience = std::chrono::milliseconds(patience_ms);
 constexpr int payload_patience = 3;           // how much longer half a segment is waited for than half a header
 constexpr int rto_max_ms = 44, longest_ask_ms = 2000;  // TCP_RTO_MAX_MS, from Linux 6.15 on: the most between two times that the kernel asks
 constexpr size_t turn_bytes = 256 << 10;     // what one connection may move before the next one's turn
-constexpr uint32_t near_us = 10000;          // the round trip to a machine nearby is shorter
 constexpr size_t lazy_bytes = 128 << 10;    // a receive of as much is not woken for less
 
 class Descriptor {
@@ -140,35 +141,9 @@ Address numeric(const std::string& text) {
     return address;
 }
 
-// Who paces, where the kernel is asked. Between ranks of one machine nobody should: memory is never congested, and what measures and
-// paces (bbr) would take up to half of the time. Nor to a machine nearby: bbr believes in how fast a stream was while it had the way for
-// itself, and the streams of an all-to-all take turns on it, so that it sends too fast, loses much at once, and then waits. It must not
-// begin, because the kernel never ends it: so it is chosen before there is a connection, and the machine's own choice is put back for
-// those that go farther.
-using Control = std::array<char, 16>;
-constexpr Control unpaced = {"reno"};
-
-Control control_of(int fd) {
-    Control control{};
-    socklen_t length = control.size();
-    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), &length);
-    return control;
-}
-
-// Where it is refused, all stays as it was.
-void set_control(int fd, const Control& control) { setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), std::strlen(control.data())); }
-
 bool same_machine(Address a, Address b) {
     a.port() = b.port() = 0;
     return a.length() == b.length() && std::memcmp(&a.place, &b.place, a.length()) == 0;
-}
-
-// For a connection that has just been made to another machine: the machine's own choice, or none that paces.
-Control beyond_machine(int fd, const Control& own) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    const bool near = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rtt < near_us;
-    return near && std::strncmp(own.data(), "bbr", 3) == 0 ? unpaced : own;
 }
 
 bool same_secret(const uint8_t* a, const uint8_t* b) {  // in constant time
