@@ -1,7 +1,11 @@
-/** `bench collectives`: how much of a link the collectives use, on one that is emulated, and how long small ones take. */
+/**
+ * `bench collectives`: how much of a link the collectives use, on one that is emulated, and how long small ones take; over Gloo, beside
+ * its own collectives.
+ */
 import { type Group, joinWorld, loopback, serveRendezvous } from "@terse/collectives";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
+import { besideGloo } from "./beside-gloo.ts";
 
 const mebibyte = 1 << 20;
 const slow = { text: "100mbit,1ms", bitsPerSecond: 100e6 };
@@ -50,6 +54,7 @@ async function* ofEngine(engine: string): AsyncGenerator<Measurement> {
   yield* linkUse(engine, 2);
   yield* linkUse(engine, 4);
   yield* latency(engine, 4);
+  if (engine === "gloo") for (const ranks of [2, 4]) yield* besideGloo(ranks);
 }
 
 /** Of the bytes that the busiest rank's link could have carried in the time, those that it did. */

@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buildGlooPeer } from "../gloo-peer.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
-import { buildGlooPeer } from "./gloo-peer.ts";
 import type { Times, Way } from "./host.ts";
 import type { Phases } from "./phases.ts";
 

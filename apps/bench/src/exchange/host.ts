@@ -133,7 +133,7 @@ await serve({
   },
 
   async run({ way, n, times }: { way: Way; n: number; times: number }): Promise<Times> {
-    if (way === "gloo f32") return gloo!.ask(`${n} ${times}`);
+    if (way === "gloo f32") return gloo!.ask(`gloo all-reduce-ring ${4 * n} ${times}`);
     if (way === "pytorch f32") return pytorch!.ask(`all-reduce ${n} ${times}`);
     if (way === "pytorch compressed") return pytorch!.ask(`compressed ${n} ${times}`);
     return ours(way, n, times);
