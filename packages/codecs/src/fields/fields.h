@@ -50,7 +50,7 @@ static inline void terse_change_field(uint8_t *fields, size_t i, unsigned width,
 }
 
 // How far ahead floats are asked for. A processor does not look past a page on its own.
-static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 2048 : TERSE_WALK_GROUP; }
+static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
 // What fields stand for: (min(field, most) - offset) unit, in fp64, then rounded to fp32.
 typedef struct terse_field_meaning {

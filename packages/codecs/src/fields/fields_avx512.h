@@ -46,4 +46,10 @@ static inline __attribute__((always_inline)) void terse_pack_64_avx512(const ter
     }
 }
 
+// Four times sixteen 32-bit numbers from -128 to 127, in order, as bytes.
+static inline __m512i terse_bytes_avx512(__m512i a, __m512i b, __m512i c, __m512i d) {
+    const __m512i mixed = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), mixed);
+}
+
 #endif

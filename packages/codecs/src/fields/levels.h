@@ -35,7 +35,7 @@ static inline int terse_levels_measured_late(const terse_codec_options *o) { ret
 // How far ahead of what it writes a quantiser asks for x. With small blocks, so that the next ones are there when they are measured.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
     if (!o->block || o->block > TERSE_MEASURE_CHUNK) return TERSE_WALK_GROUP;
-    return o->block < 2048 ? 2048 : o->block;
+    return o->block < 2048 ? 1024 : o->block;
 }
 
 static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_codec_options *o) {

@@ -1,7 +1,6 @@
 #include "../random/random_avx2.h"
 #include "fields_avx2.h"
 #include "stochastic.h"
-#include "terse/walk.h"
 
 typedef struct drawing {
     uint8_t *fields;
@@ -9,80 +8,77 @@ typedef struct drawing {
     size_t ahead;
     uint64_t index;
     terse_packing_avx2 packing;
-    terse_random_avx2 random;
-    __m256d factor, most, lowest;  // lowest: logarithmic, level 1; as a part of the scale
-    __m256i exponent;              // and that of level 0
+    terse_random random;
+    __m256d factor, most;   // uniform: times 2^32
+    __m256d lowest, times;  // logarithmic: level 1 as a part of the scale, and what makes 2^32 of it
+    __m256i exponent;       // that of level 0, in the upper halves
     __m256i s;
 } drawing;
 
-static inline __m256d scaled(const drawing *d, __m128 x) {
-    return _mm256_min_pd(_mm256_mul_pd(_mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_cvtps_pd(x)), d->factor), d->most);
+static drawing drawing_of(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, uint64_t index) {
+    const int s = (int)terse_levels_a_side(o);
+    const double unit = o->levels == TERSE_LEVELS_LOGARITHMIC ? 1.0 : 0x1p32;
+    return (drawing){
+        fields, x, terse_levels_ahead(o), index, terse_packing_avx2_of(terse_field_width(o)), terse_random_of(o->seed, o->step),
+        _mm256_set1_pd(terse_stochastic_factor(o, scale) * unit), _mm256_set1_pd(terse_stochastic_most(o) * unit),
+        _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(1024 - s) << 52)), _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(1023 + s - 1 + 32) << 52)),
+        _mm256_set1_epi64x((long long)(1023 - s) << 32), _mm256_set1_epi8((char)s),
+    };
 }
 
-// -1 in the lanes where the draw falls below p.
-static inline __m256d draw(__m128i words, __m256d p) {
-    const __m256d r = _mm256_cvtepi32_pd(_mm_srli_epi32(words, 1));
-    return _mm256_cmp_pd(r, _mm256_mul_pd(p, _mm256_set1_pd(0x1p31)), _CMP_LT_OQ);
+static inline __m256d scaled(const drawing *d, const float *x) {
+    return _mm256_min_pd(_mm256_mul_pd(_mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_cvtps_pd(_mm_loadu_ps(x))), d->factor), d->most);
 }
 
-static inline __m128i uniform_4(const drawing *d, __m128 x, __m128i words) {
-    const __m256d v = scaled(d, x), below = _mm256_floor_pd(v);
-    return _mm256_cvtpd_epi32(_mm256_add_pd(below, _mm256_and_pd(draw(words, _mm256_sub_pd(v, below)), _mm256_set1_pd(1.0))));
+enum { EXPONENT_OF_WHOLE = 0x43300000 };  // the upper half of 2^52, below which a double's bits count
+
+// What stands in the upper halves above EXPONENT_OF_WHOLE is drawn: between the whole numbers around v 2^-32.
+static inline __m256i draw(__m256i words, __m256d v) {
+    const __m256d one_more = _mm256_add_pd(_mm256_ceil_pd(v), _mm256_set1_pd(0x1p52 + 1));
+    return _mm256_add_epi64(_mm256_castpd_si256(one_more), _mm256_andnot_si256(words, _mm256_set1_epi64x(0xfffffffe)));
 }
 
-static inline __m128i logarithmic_4(const drawing *d, __m128 x, __m128i words) {
-    const __m256d v = scaled(d, x), one = _mm256_set1_pd(1.0), is_low = _mm256_cmp_pd(v, d->lowest, _CMP_LT_OQ);
-    const __m256d mantissa = _mm256_or_pd(_mm256_and_pd(v, _mm256_castsi256_pd(_mm256_set1_epi64x(0xfffffffffffff))), one);
-    const __m256d p = _mm256_blendv_pd(_mm256_sub_pd(mantissa, one), _mm256_div_pd(v, d->lowest), is_low);
-    const __m256i k = _mm256_sub_epi64(_mm256_srli_epi64(_mm256_castpd_si256(v), 52), d->exponent);
-    const __m256i level = _mm256_sub_epi64(_mm256_andnot_si256(_mm256_castpd_si256(is_low), k), _mm256_castpd_si256(draw(words, p)));
-    return _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(level, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
+static inline __m256i uniform_4(const drawing *d, const float *x, __m256i words) { return draw(words, scaled(d, x)); }
+
+static inline __m256i logarithmic_4(const drawing *d, const float *x, __m256i words) {
+    const __m256d v = scaled(d, x), whole = _mm256_set1_pd(0x1p32), is_low = _mm256_cmp_pd(v, d->lowest, _CMP_LT_OQ);
+    const __m256i bits = _mm256_castpd_si256(v), fraction = _mm256_and_si256(bits, _mm256_set1_epi64x(0xfffffffffffff));
+    const __m256d mantissa = _mm256_or_pd(_mm256_castsi256_pd(fraction), whole);
+    const __m256d p = _mm256_blendv_pd(_mm256_sub_pd(mantissa, whole), _mm256_mul_pd(v, d->times), is_low);
+    const __m256i exponent = _mm256_and_si256(_mm256_srli_epi64(bits, 20), _mm256_set1_epi64x(0xfff00000000));
+    return _mm256_add_epi64(_mm256_andnot_si256(_mm256_castpd_si256(is_low), _mm256_sub_epi64(exponent, d->exponent)), draw(words, p));
 }
 
-static inline __attribute__((always_inline)) __m256i level_8(const drawing *d, size_t i, __m256i words, const terse_levels levels) {
-    const __m256 x = _mm256_loadu_ps(d->x + i);
-    const __m128 low = _mm256_castps256_ps128(x), high = _mm256_extractf128_ps(x, 1);
-    const __m128i low_words = _mm256_castsi256_si128(words), high_words = _mm256_extracti128_si256(words, 1);
-    __m256i magnitude = levels == TERSE_LEVELS_LOGARITHMIC
-        ? _mm256_set_m128i(logarithmic_4(d, high, high_words), logarithmic_4(d, low, low_words))
-        : _mm256_set_m128i(uniform_4(d, high, high_words), uniform_4(d, low, low_words));
+static inline __attribute__((always_inline)) __m256i level_8(const drawing *d, size_t i, const __m256i words[2], const terse_levels levels) {
+    const float *x = d->x + i;
+    const __m256i low = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_4(d, x, words[0]) : uniform_4(d, x, words[0]);
+    const __m256i high = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_4(d, x + 4, words[1]) : uniform_4(d, x + 4, words[1]);
+    const __m256 mixed = _mm256_shuffle_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high), 0xDD);  // elements 0 1 4 5, 2 3 6 7
+    __m256i magnitude = _mm256_sub_epi32(_mm256_permute4x64_epi64(_mm256_castps_si256(mixed), 0xD8), _mm256_set1_epi32(EXPONENT_OF_WHOLE));
+    const __m256 values = _mm256_loadu_ps(x);
     if (levels == TERSE_LEVELS_WITHOUT_ZERO) {
-        const __m256i not_zero = _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+        const __m256i not_zero = _mm256_castps_si256(_mm256_cmp_ps(values, _mm256_setzero_ps(), _CMP_NEQ_UQ));
         magnitude = _mm256_max_epi32(magnitude, _mm256_srli_epi32(not_zero, 31));
     }
-    return _mm256_sign_epi32(magnitude, _mm256_castps_si256(x));  // +0.0 has magnitude 0
+    return _mm256_sign_epi32(magnitude, _mm256_castps_si256(values));  // +0.0 has magnitude 0
 }
 
-static inline __attribute__((always_inline)) void draw_round(const drawing *d, size_t i, const terse_levels levels) {
-    __m256i words[8], half[2];
+static inline __attribute__((always_inline)) void draw_round(drawing *d, size_t i, const terse_levels levels) {
+    __m256i words[16], half[2];
     terse_random_words_avx2(&d->random, d->index + i, words);
     terse_ask_ahead(d->x + i + d->ahead);
+#pragma GCC unroll 2
     for (size_t k = 0; k < 2; k++) {
+        const __m256i *of = words + 8 * k;
         const size_t at = i + 32 * k;
-        half[k] = _mm256_add_epi8(terse_bytes_avx2(level_8(d, at, words[4 * k], levels), level_8(d, at + 8, words[4 * k + 1], levels),
-                                                   level_8(d, at + 16, words[4 * k + 2], levels), level_8(d, at + 24, words[4 * k + 3], levels)), d->s);
+        half[k] = _mm256_add_epi8(terse_bytes_avx2(level_8(d, at, of, levels), level_8(d, at + 8, of + 2, levels),
+                                                   level_8(d, at + 16, of + 4, levels), level_8(d, at + 24, of + 6, levels)), d->s);
     }
     terse_pack_64_avx2(&d->packing, d->fields, i, half[0], half[1]);
 }
 
-TERSE_ROUND_FUNCTION uniform_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_UNIFORM); }
-TERSE_ROUND_FUNCTION without_zero_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_WITHOUT_ZERO); }
-TERSE_ROUND_FUNCTION logarithmic_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_LOGARITHMIC); }
+#include "stochastic_vector.h"
 
 void terse_stochastic_avx2(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to) {
-    const size_t first = (from + 63) / 64 * 64;  // where draws begin
-    size_t done = from;
-    if (first + 64 <= to) {
-        terse_stochastic_scalar(fields, x, o, scale, from, first);
-        const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
-        drawing d = {
-            fields + first / 8 * width, x + first, terse_levels_ahead(o), o->index + first, terse_packing_avx2_of(width), terse_random_avx2_of(o->seed, o->step),
-            _mm256_set1_pd(terse_stochastic_factor(o, scale)), _mm256_set1_pd(terse_stochastic_most(o)),
-            _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(1024 - s) << 52)), _mm256_set1_epi64x(1023 - (int)s), _mm256_set1_epi8((char)s),
-        };
-        done = first + (o->levels == TERSE_LEVELS_UNIFORM       ? terse_walk(to - first, uniform_round, &d)
-                        : o->levels == TERSE_LEVELS_LOGARITHMIC ? terse_walk(to - first, logarithmic_round, &d)
-                                                                : terse_walk(to - first, without_zero_round, &d));
-    }
-    terse_stochastic_scalar(fields, x, o, scale, done, to);
+    walk(fields, x, o, scale, from, to);
 }

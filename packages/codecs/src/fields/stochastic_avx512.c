@@ -1,7 +1,6 @@
 #include "../random/random_avx512.h"
 #include "fields_avx512.h"
 #include "stochastic.h"
-#include "terse/walk.h"
 
 typedef struct drawing {
     uint8_t *fields;
@@ -9,79 +8,73 @@ typedef struct drawing {
     size_t ahead;
     uint64_t index;
     terse_packing_avx512 packing;
-    terse_random_avx512 random;
-    __m512d factor, most, lowest;  // lowest: logarithmic, level 1; as a part of the scale
-    __m512i exponent;              // and that of level 0
+    terse_random random;
+    __m512d factor, most;          // uniform: times 2^32
+    __m512d lowest, times;         // logarithmic: level 1 as a part of the scale, and what makes 2^32 of it
+    __m512i exponent;              // that of level 0, in the upper halves
     __m512i s;
 } drawing;
 
-static inline __m512d scaled(const drawing *d, __m256 x) {
-    return _mm512_min_pd(_mm512_mul_pd(_mm512_abs_pd(_mm512_cvtps_pd(x)), d->factor), d->most);
+static drawing drawing_of(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, uint64_t index) {
+    const int s = (int)terse_levels_a_side(o);
+    const double unit = o->levels == TERSE_LEVELS_LOGARITHMIC ? 1.0 : 0x1p32;
+    return (drawing){
+        fields, x, terse_levels_ahead(o), index, terse_packing_avx512_of(terse_field_width(o)), terse_random_of(o->seed, o->step),
+        _mm512_set1_pd(terse_stochastic_factor(o, scale) * unit), _mm512_set1_pd(terse_stochastic_most(o) * unit),
+        _mm512_castsi512_pd(_mm512_set1_epi64((long long)(1024 - s) << 52)), _mm512_castsi512_pd(_mm512_set1_epi64((long long)(1023 + s - 1 + 32) << 52)),
+        _mm512_set1_epi64((long long)(1023 - s) << 32), _mm512_set1_epi8((char)s),
+    };
 }
 
-// The lanes where the draw falls below p.
-static inline __mmask8 draw(__m256i words, __m512d p) {
-    const __m512d r = _mm512_cvtepi32_pd(_mm256_srli_epi32(words, 1));
-    return _mm512_cmp_pd_mask(r, _mm512_mul_pd(p, _mm512_set1_pd(0x1p31)), _CMP_LT_OQ);
+static inline __m512d scaled(const drawing *d, const float *x) {
+    enum { LESSER_MAGNITUDE = 0x0A };
+    return _mm512_range_pd(_mm512_mul_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x)), d->factor), d->most, LESSER_MAGNITUDE);
 }
 
-static inline __m256i uniform_8(const drawing *d, __m256 x, __m256i words) {
-    const __m512d v = scaled(d, x), below = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    return _mm512_cvtpd_epi32(_mm512_mask_add_pd(below, draw(words, _mm512_sub_pd(v, below)), below, _mm512_set1_pd(1.0)));
+// What stands in the upper halves is drawn: between the whole numbers around v 2^-32.
+static inline __m512i draw(__m512i words, __m512d v) {
+    enum { NOT_A_AND_B_OR_C = 0xAE };
+    const __m512i left = _mm512_ternarylogic_epi64(words, _mm512_set1_epi64(0xffffffff), _mm512_set1_epi64(1), NOT_A_AND_B_OR_C);
+    return _mm512_add_epi64(_mm512_cvt_roundpd_epi64(v, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC), left);
 }
 
-static inline __m256i logarithmic_8(const drawing *d, __m256 x, __m256i words) {
-    const __m512d v = scaled(d, x), one = _mm512_set1_pd(1.0);
+static inline __m512i uniform_8(const drawing *d, const float *x, __m512i words) { return draw(words, scaled(d, x)); }
+
+static inline __m512i logarithmic_8(const drawing *d, const float *x, __m512i words) {
+    const __m512d v = scaled(d, x), whole = _mm512_set1_pd(0x1p32);
+    const __m512i bits = _mm512_castpd_si512(v), fraction = _mm512_and_si512(bits, _mm512_set1_epi64(0xfffffffffffff));
     const __mmask8 is_low = _mm512_cmp_pd_mask(v, d->lowest, _CMP_LT_OQ);
-    const __m512d mantissa = _mm512_or_pd(_mm512_and_pd(v, _mm512_castsi512_pd(_mm512_set1_epi64(0xfffffffffffff))), one);
-    const __m512d p = _mm512_mask_div_pd(_mm512_sub_pd(mantissa, one), is_low, v, d->lowest);
-    const __m512i k = _mm512_maskz_sub_epi64((__mmask8)~is_low, _mm512_srli_epi64(_mm512_castpd_si512(v), 52), d->exponent);
-    return _mm512_cvtepi64_epi32(_mm512_mask_add_epi64(k, draw(words, p), k, _mm512_set1_epi64(1)));
+    const __m512d mantissa = _mm512_or_pd(_mm512_castsi512_pd(fraction), whole);
+    const __m512d p = _mm512_mask_mul_pd(_mm512_sub_pd(mantissa, whole), is_low, v, d->times);
+    const __m512i exponent = _mm512_and_si512(_mm512_srli_epi64(bits, 20), _mm512_set1_epi64(0xfff00000000));
+    return _mm512_add_epi64(_mm512_maskz_sub_epi64((__mmask8)~is_low, exponent, d->exponent), draw(words, p));
 }
 
-static inline __attribute__((always_inline)) __m128i level_16(const drawing *d, size_t i, __m512i words, const terse_levels levels) {
-    const __m512 x = _mm512_loadu_ps(d->x + i);
-    const __m256 low = _mm512_castps512_ps256(x), high = _mm512_extractf32x8_ps(x, 1);
-    const __m256i low_words = _mm512_castsi512_si256(words), high_words = _mm512_extracti32x8_epi32(words, 1);
-    const __m256i low_level = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_8(d, low, low_words) : uniform_8(d, low, low_words);
-    const __m256i high_level = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_8(d, high, high_words) : uniform_8(d, high, high_words);
-    __m512i level = _mm512_inserti32x8(_mm512_castsi256_si512(low_level), high_level, 1);
+static inline __attribute__((always_inline)) __m512i level_16(const drawing *d, size_t i, const __m512i words[2], const terse_levels levels) {
+    const __m512i upper = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    const float *x = d->x + i;
+    const __m512i low = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_8(d, x, words[0]) : uniform_8(d, x, words[0]);
+    const __m512i high = levels == TERSE_LEVELS_LOGARITHMIC ? logarithmic_8(d, x + 8, words[1]) : uniform_8(d, x + 8, words[1]);
+    __m512i level = _mm512_permutex2var_epi32(low, upper, high);
+    const __m512 values = _mm512_loadu_ps(x);
     if (levels == TERSE_LEVELS_WITHOUT_ZERO) {
-        const __mmask16 not_zero = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+        const __mmask16 not_zero = _mm512_cmp_ps_mask(values, _mm512_setzero_ps(), _CMP_NEQ_UQ);
         level = _mm512_mask_max_epi32(level, not_zero, level, _mm512_set1_epi32(1));
     }
-    return _mm512_cvtepi32_epi8(_mm512_mask_sub_epi32(level, _mm512_movepi32_mask(_mm512_castps_si512(x)), _mm512_setzero_si512(), level));
+    return _mm512_mask_sub_epi32(level, _mm512_movepi32_mask(_mm512_castps_si512(values)), _mm512_setzero_si512(), level);
 }
 
-static inline __attribute__((always_inline)) void draw_round(const drawing *d, size_t i, const terse_levels levels) {
-    __m512i words[4];
+static inline __attribute__((always_inline)) void draw_round(drawing *d, size_t i, const terse_levels levels) {
+    __m512i words[8], level[4];
     terse_random_words_avx512(&d->random, d->index + i, words);
     terse_ask_ahead(d->x + i + d->ahead);
-    __m512i all = _mm512_castsi128_si512(level_16(d, i, words[0], levels));
-    all = _mm512_inserti32x4(all, level_16(d, i + 16, words[1], levels), 1);
-    all = _mm512_inserti32x4(all, level_16(d, i + 32, words[2], levels), 2);
-    all = _mm512_inserti32x4(all, level_16(d, i + 48, words[3], levels), 3);
-    terse_pack_64_avx512(&d->packing, d->fields, i, _mm512_add_epi8(all, d->s));
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; k++) level[k] = level_16(d, i + 16 * k, words + 2 * k, levels);
+    terse_pack_64_avx512(&d->packing, d->fields, i, _mm512_add_epi8(terse_bytes_avx512(level[0], level[1], level[2], level[3]), d->s));
 }
 
-TERSE_ROUND_FUNCTION uniform_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_UNIFORM); }
-TERSE_ROUND_FUNCTION without_zero_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_WITHOUT_ZERO); }
-TERSE_ROUND_FUNCTION logarithmic_round(void *d, size_t i) { draw_round(d, i, TERSE_LEVELS_LOGARITHMIC); }
+#include "stochastic_vector.h"
 
 void terse_stochastic_avx512(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to) {
-    const size_t first = (from + 63) / 64 * 64;  // where draws begin
-    size_t done = from;
-    if (first + 64 <= to) {
-        terse_stochastic_scalar(fields, x, o, scale, from, first);
-        const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
-        drawing d = {
-            fields + first / 8 * width, x + first, terse_levels_ahead(o), o->index + first, terse_packing_avx512_of(width), terse_random_avx512_of(o->seed, o->step),
-            _mm512_set1_pd(terse_stochastic_factor(o, scale)), _mm512_set1_pd(terse_stochastic_most(o)),
-            _mm512_castsi512_pd(_mm512_set1_epi64((long long)(1024 - s) << 52)), _mm512_set1_epi64(1023 - (int)s), _mm512_set1_epi8((char)s),
-        };
-        done = first + (o->levels == TERSE_LEVELS_UNIFORM       ? terse_walk(to - first, uniform_round, &d)
-                        : o->levels == TERSE_LEVELS_LOGARITHMIC ? terse_walk(to - first, logarithmic_round, &d)
-                                                                : terse_walk(to - first, without_zero_round, &d));
-    }
-    terse_stochastic_scalar(fields, x, o, scale, done, to);
+    walk(fields, x, o, scale, from, to);
 }

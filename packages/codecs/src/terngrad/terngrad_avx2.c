@@ -1,22 +1,26 @@
 #include "../random/random_avx2.h"
 #include "terngrad_vector.h"
 
+static inline int below(__m256i word, __m128 magnitude, __m256d by) {
+    // The upper 31 bits, twice, as a double: below 2^52 its bits count.
+    const __m256i twice = _mm256_and_si256(word, _mm256_set1_epi64x(0xfffffffe));
+    const __m256d whole = _mm256_set1_pd(0x1p52), draws = _mm256_sub_pd(_mm256_or_pd(_mm256_castsi256_pd(twice), whole), whole);
+    return _mm256_movemask_pd(_mm256_cmp_pd(draws, _mm256_mul_pd(_mm256_cvtps_pd(magnitude), by), _CMP_LT_OQ));
+}
+
 static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t words, const terse_codec_options *o, double odds) {
-    const terse_random_avx2 random = terse_random_avx2_of(o->seed, o->step);
-    const __m256d by = _mm256_set1_pd(odds);
+    terse_random random = terse_random_of(o->seed, o->step);
+    const __m256d by = _mm256_set1_pd(2 * odds);
     for (size_t w = 0; w < words; w++) {
-        __m256i word[8];
+        __m256i word[16];
         uint64_t drawn = 0, minus = 0;
+        terse_ask_ahead(x + 64 * w + CHUNK);
         terse_random_words_avx2(&random, o->index + i + 64 * w, word);
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++) {
             const __m256 value = _mm256_loadu_ps(x + 64 * w + 8 * k), magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), value);
-            const __m256i draws = _mm256_srli_epi32(word[k], 1);
-            const __m256d low = _mm256_mul_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(magnitude)), by);
-            const __m256d high = _mm256_mul_pd(_mm256_cvtps_pd(_mm256_extractf128_ps(magnitude, 1)), by);
-            const int below_low = _mm256_movemask_pd(_mm256_cmp_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(draws)), low, _CMP_LT_OQ));
-            const int below_high = _mm256_movemask_pd(_mm256_cmp_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(draws, 1)), high, _CMP_LT_OQ));
-            drawn |= (uint64_t)(unsigned)(below_low | below_high << 4) << 8 * k;
+            const int low = below(word[2 * k], _mm256_castps256_ps128(magnitude), by), high = below(word[2 * k + 1], _mm256_extractf128_ps(magnitude, 1), by);
+            drawn |= (uint64_t)(unsigned)(low | high << 4) << 8 * k;
             minus |= (uint64_t)(unsigned)_mm256_movemask_ps(value) << 8 * k;
         }
         no[w] = ~drawn;

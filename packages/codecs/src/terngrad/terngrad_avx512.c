@@ -2,23 +2,22 @@
 #include "terngrad_vector.h"
 
 static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t words, const terse_codec_options *o, double odds) {
-    const terse_random_avx512 random = terse_random_avx512_of(o->seed, o->step);
-    const __m512d by = _mm512_set1_pd(odds);
+    terse_random random = terse_random_of(o->seed, o->step);
+    const __m512d by = _mm512_set1_pd(2 * odds);
     for (size_t w = 0; w < words; w++) {
-        __m512i word[4];
+        __m512i word[8];
         uint64_t drawn = 0, minus = 0;
+        terse_ask_ahead(x + 64 * w + CHUNK);
         terse_random_words_avx512(&random, o->index + i + 64 * w, word);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const __m512 value = _mm512_loadu_ps(x + 64 * w + 16 * k), magnitude = _mm512_andnot_ps(_mm512_set1_ps(-0.0f), value);
-            const __m512i draws = _mm512_srli_epi32(word[k], 1);
-            const __m512d low = _mm512_mul_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(magnitude)), by);
-            const __m512d high = _mm512_mul_pd(_mm512_cvtps_pd(_mm512_extractf32x8_ps(magnitude, 1)), by);
-            const __mmask8 below_low = _mm512_cmp_pd_mask(_mm512_cvtepi32_pd(_mm512_castsi512_si256(draws)), low, _CMP_LT_OQ);
-            const __mmask8 below_high = _mm512_cmp_pd_mask(_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(draws, 1)), high, _CMP_LT_OQ);
-            drawn |= (uint64_t)(below_low | (unsigned)below_high << 8) << 16 * k;
-            minus |= (uint64_t)_mm512_movepi32_mask(_mm512_castps_si512(value)) << 16 * k;
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++) {
+            // The upper 31 bits of a word, twice, are less than p 2^32: whole numbers, so p 2^32 may be one, too.
+            const __m512d magnitude = _mm512_abs_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + 64 * w + 8 * k)));
+            const __m512i most = _mm512_cvt_roundpd_epu64(_mm512_mul_pd(magnitude, by), _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+            drawn |= (uint64_t)_mm512_cmplt_epu64_mask(_mm512_and_si512(word[k], _mm512_set1_epi64(0xfffffffe)), most) << 8 * k;
         }
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) minus |= (uint64_t)_mm512_movepi32_mask(_mm512_loadu_si512(x + 64 * w + 16 * k)) << 16 * k;
         no[w] = ~drawn;
         plus[w] = drawn & ~minus;
     }

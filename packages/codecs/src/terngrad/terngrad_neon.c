@@ -9,7 +9,7 @@ static inline uint64x2_t below(uint32x2_t draws, float32x2_t magnitude, float64x
 static inline uint64_t word_of(const uint32x4_t lanes[16]) { return vget_lane_u64(vreinterpret_u64_u8(terse_packed(lanes)), 0); }
 
 static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t words, const terse_codec_options *o, double odds) {
-    const terse_random_neon random = terse_random_neon_of(o->seed, o->step);
+    terse_random random = terse_random_of(o->seed, o->step);
     const float64x2_t by = vdupq_n_f64(odds);
     for (size_t w = 0; w < words; w++) {
         uint32x4_t word[16], drawn[16], positive[16];

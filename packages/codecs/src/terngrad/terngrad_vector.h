@@ -9,6 +9,7 @@
 
 #include "../random/random.h"
 #include "terngrad.h"
+#include "terse/walk.h"
 
 static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t words, const terse_codec_options *o, double odds);
 static void interleave(uint8_t bytes[64], const uint64_t words[8]);
