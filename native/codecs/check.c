@@ -10,6 +10,7 @@
 #include "../../packages/codecs/src/measures/measures.h"
 #include "../../packages/codecs/src/random/random.h"
 #include "../../packages/codecs/src/regions.h"
+#include "../../packages/codecs/src/sign/sign.h"
 #include "check_vectors.h"
 #include "terse/codecs.h"
 
@@ -98,8 +99,15 @@ static void by_segments(terse_codec_options *o, size_t n) {
     o->segments = segments_room, o->segment_count = 4;
 }
 
+// And of whole bytes of signs.
+static void zeros_minus_by_segments_of_bytes(terse_codec_options *o, size_t n) {
+    segments_room[0] = 0, segments_room[1] = n / 3 / 8 * 8, segments_room[2] = n / 2 / 8 * 8, segments_room[3] = n;
+    o->segments = segments_room, o->segment_count = 4, o->zero = TERSE_ZERO_MINUS;
+}
+
 static void zeros_plus_by_segments(terse_codec_options *o, size_t n) { by_segments(o, n), o->zero = TERSE_ZERO_PLUS; }
 static void blocks_of_37(terse_codec_options *o, size_t n) { (void)n, o->block = 37; }
+static void blocks_of_24(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 24; }
 static void clipped_blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->block = 512, o->clip = 2.5f; }
 static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_and_a_mask(o, n), o->block = 37; }
 static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
@@ -222,6 +230,8 @@ static const configuration configurations[] = {
     {"scaled-sign", masked_blocks_of_37, NULL, 0},
     {"scaled-sign", blocks_of_512, NULL, 0},
     {"scaled-sign", zeros_plus_by_segments, NULL, 0},
+    {"scaled-sign", zeros_minus_by_segments_of_bytes, NULL, 0},
+    {"scaled-sign", blocks_of_24, NULL, 0},
     {"ternary", nothing_said, NULL, 0},
     {"terngrad", nothing_said, random_f16, 0},
     {"terngrad", clipped_blocks_of_512, random_f16, 0},
@@ -532,6 +542,7 @@ static int runs_here(const char *implementation) {
 
 enum { MEASURED = 9 * TERSE_MEASURE_CHUNK };
 static float measured_room[MEASURED + MARGIN];
+static uint8_t signs_room[2][MEASURED / 8 + MARGIN];
 
 // Nearby magnitudes, so that another order of adding shows in the last bits.
 static float near_one(void) {
@@ -556,6 +567,12 @@ static void check_measures(const terse_measures *m, const char *by) {
             if (kind > 2 && n) x[random_word() % n] = special[kind - 3];
             expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "measures", by, n, "sum of magnitudes");
             expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "measures", by, n, "sum of squares");
+            terse_codec_options o = TERSE_CODEC_OPTIONS;
+            o.zero = random_word() % 2 ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS;
+            memset(signs_room, SENTINEL, sizeof signs_room);
+            expect(same_double(m->sum_of_squares_and_signs(signs_room[0], x, n, o.zero == TERSE_ZERO_PLUS), s->sum_of_squares(x, n)), "measures", by, n, "sum of squares, with signs");
+            const int written = kind > 2 || terse_sign_scalar.encode(signs_room[1], x, n, &o, 0, n) == n;
+            expect(written && (kind > 2 || !memcmp(signs_room[0], signs_room[1], sizeof *signs_room)), "measures", by, n, "signs, or bytes behind them");
             const float mine = m->largest(x, n), expected = s->largest(x, n);
             expect(!memcmp(&mine, &expected, sizeof mine), "measures", by, n, "largest");
         }

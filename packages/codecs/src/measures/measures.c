@@ -25,6 +25,10 @@ static inline double sum(const float *x, size_t n, double about, enum term term)
 
 static double sum_of_magnitudes(const float *x, size_t n) { return sum(x, n, 0, MAGNITUDE); }
 static double sum_of_squares(const float *x, size_t n) { return sum(x, n, 0, SQUARE); }
+static double sum_of_squares_and_signs(uint8_t *signs, const float *x, size_t n, int zero_is_plus) {
+    terse_write_signs(signs, x, n, zero_is_plus);
+    return sum_of_squares(x, n);
+}
 
 static float largest(const float *x, size_t n) {
     // Magnitudes order like their bits, and infinities and NaN lie above all.
@@ -51,6 +55,7 @@ enum { CHUNKS = 1024 };  // at a time: their sums lie on the stack
 typedef struct measuring {
     const float *x;
     terse_chunk_sums *sums;
+    terse_signs signs;
     double of_chunks[CHUNKS];
     float (*largest)(const float *x, size_t n);
     atomic_uint most;
@@ -58,12 +63,14 @@ typedef struct measuring {
 
 static void sum_part(void *context, size_t begin, size_t end) {
     measuring *m = context;
-    m->sums(m->of_chunks + begin / TERSE_MEASURE_CHUNK, m->x + begin, end - begin);
+    terse_signs signs = m->signs;
+    if (signs.bytes) signs.bytes += begin / 8;
+    m->sums(m->of_chunks + begin / TERSE_MEASURE_CHUNK, m->x + begin, end - begin, signs);
 }
 
-double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n) {
+double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs) {
     measuring m;
-    m.sums = sums;
+    m.sums = sums, m.signs = signs;
     double all = 0;
     for (size_t at = 0, length; at < n; at += length) {
         const size_t most = (size_t)CHUNKS * TERSE_MEASURE_CHUNK;
@@ -71,6 +78,7 @@ double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n) {
         m.x = x + at;
         terse_parallel(length, TERSE_MEASURE_CHUNK, sum_part, &m);
         for (size_t c = 0; c * TERSE_MEASURE_CHUNK < length; c++) all += m.of_chunks[c];
+        if (m.signs.bytes) m.signs.bytes += most / 8;
     }
     return all;
 }
@@ -84,6 +92,7 @@ static void largest_part(void *context, size_t begin, size_t end) {
 }
 
 float terse_measures_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
+    if (n <= TERSE_MEASURE_CHUNK) return largest(x, n);  // many blocks are short: an atomic exchange each would wait for all that is under way
     measuring m;
     m.x = x, m.largest = largest;
     atomic_init(&m.most, 0);
@@ -123,4 +132,4 @@ size_t terse_first_not_finite(const float *x, size_t n) {
     return n;
 }
 
-const terse_measures terse_measures_scalar = {sum_of_magnitudes, sum_of_squares, largest};
+const terse_measures terse_measures_scalar = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};

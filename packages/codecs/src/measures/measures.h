@@ -15,14 +15,22 @@ enum { TERSE_MEASURE_CHUNK = 1 << 16 };
 typedef struct terse_measures {
     double (*sum_of_magnitudes)(const float *x, size_t n);
     double (*sum_of_squares)(const float *x, size_t n);
+    // And the bits of the signs, as sign writes them, so that x is read once: ceil(n / 8) bytes.
+    double (*sum_of_squares_and_signs)(uint8_t *signs, const float *x, size_t n, int zero_is_plus);
     float (*largest)(const float *x, size_t n);  // of the magnitudes; NaN or infinity if there is one, 0 where n is 0
 } terse_measures;
 
 extern const terse_measures terse_measures_scalar, terse_measures_avx2, terse_measures_avx512, terse_measures_neon;
 
+// Where the signs of x go; nowhere: NULL.
+typedef struct terse_signs {
+    uint8_t *bytes;
+    int zero_is_plus;
+} terse_signs;
+
 // Measures on several threads: from what sums each chunk of a range, and from what looks at a range.
-typedef void terse_chunk_sums(double *of_chunks, const float *x, size_t n);
-double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n);
+typedef void terse_chunk_sums(double *of_chunks, const float *x, size_t n, terse_signs signs);
+double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs);
 float terse_measures_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n);
 
 // The standard deviation, sqrt(mean (x - mean x)^2), both means summed as above; 0 where all elements are equal. All are finite.
@@ -36,6 +44,15 @@ static inline double terse_measures_fold(double partial[16]) {
     for (int stride = 8; stride; stride /= 2)
         for (int j = 0; j < stride; j++) partial[j] += partial[j + stride];
     return partial[0];
+}
+
+// The signs of n elements, bit by bit, for implementations to end with.
+static inline void terse_write_signs(uint8_t *bytes, const float *x, size_t n, int zero_is_plus) {
+    for (size_t i = 0; i < n; i += 8) {
+        unsigned byte = 0;
+        for (size_t j = i; j < n && j < i + 8; j++) byte |= (unsigned)(x[j] > 0.0f || (zero_is_plus && x[j] == 0.0f)) << (j - i);
+        bytes[i / 8] = (uint8_t)byte;
+    }
 }
 
 #endif

@@ -3,7 +3,7 @@
 //
 //   | scale of region 0 | scale of region 1 | ... | bits of x[0] .. x[7] | ...
 //
-// The bits are sign's, so sign's kernels do them; an implementation says which, and whose measures.
+// The bits are sign's: the measures write them beside the squares, or sign's kernels do; an implementation says whose.
 #ifndef TERSE_SCALED_SIGN_H
 #define TERSE_SCALED_SIGN_H
 #include <math.h>
@@ -48,15 +48,33 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
     return all;
 }
 
-static inline size_t terse_scaled_sign_measure(const void *measures, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+// Whether no byte of bits is of two regions, and no lane is held: then the bits are written while the region is measured, and x is read
+// once.
+static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
+    if (o->hold || o->block % 8) return 0;
+    for (size_t s = 0; s < o->segment_count; s++)
+        if (o->segments[s] % 8 && o->segments[s] < n) return 0;
+    return 1;
+}
+
+typedef struct terse_scaled_sign_preparing {
+    const terse_measures *measures;
+    uint8_t *bits;  // NULL: written later
+} terse_scaled_sign_preparing;
+
+static inline size_t terse_scaled_sign_measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    const terse_scaled_sign_preparing *p = (const terse_scaled_sign_preparing *)by;
     size_t count = end - begin;
-    const double squares = o->hold ? terse_spoken_squares(x, o->hold, begin, end, &count) : ((const terse_measures *)measures)->sum_of_squares(x + begin, count);
+    const double squares = o->hold    ? terse_spoken_squares(x, o->hold, begin, end, &count)
+                           : p->bits  ? p->measures->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count, o->zero == TERSE_ZERO_PLUS)
+                                      : p->measures->sum_of_squares(x + begin, count);
     *scale = count ? (float)sqrt(squares / (double)count) : 0.0f;
     return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
 static inline size_t terse_scaled_sign_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_measure_regions(terse_scaled_sign_measure, measures, wire, x, n, o);
+    const terse_scaled_sign_preparing p = {measures, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_region_count(n, o) : NULL};
+    return terse_measure_regions(terse_scaled_sign_measure, &p, wire, x, n, o);
 }
 
 static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
@@ -67,7 +85,7 @@ static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
 
 static inline size_t terse_scaled_sign_encode(const terse_codec *sign, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *bits = wire + 4 * terse_region_count(n, o);
-    const size_t done = sign->encode(bits, x, n, o, begin, end);
+    const size_t done = terse_scaled_sign_at_once(n, o) ? end : sign->encode(bits, x, n, o, begin, end);
     for (size_t i = begin; i < end;) {
         const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o);
         const size_t stop = behind < end ? behind : end;
