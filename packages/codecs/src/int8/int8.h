@@ -16,6 +16,9 @@ enum { TERSE_INT8_TAKES = TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 static inline double terse_int8_levels(float scale) { return scale > 0.0f ? 127.0 / (double)scale : 0.0; }
 static inline double terse_int8_step(float scale) { return (double)scale / 127.0; }
 
+// Where blocks fit the cache, encode measures each and writes it while it is there.
+static inline int terse_int8_measured_late(const terse_codec_options *o) { return o->block && o->block <= TERSE_MEASURE_CHUNK; }
+
 // Elements [begin, end), all of one region; `bytes` are those of all elements.
 typedef void terse_int8_writing(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels);
 typedef void terse_int8_reading(float *sum, const uint8_t *bytes, size_t begin, size_t end, double step, float scale);
@@ -24,7 +27,8 @@ terse_int8_reading terse_int8_read;
 
 // What the implementations share: the walk over regions.
 size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_int8_encode(terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+size_t terse_int8_measure(const terse_measures *measures, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_encode(const terse_measures *measures, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its measures and its two loops.
@@ -32,15 +36,18 @@ terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, c
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
         return terse_int8_prepare(&terse_measures_##by, wire, x, n, o);                                                                   \
     }                                                                                                                                     \
+    static size_t measure(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                      \
+        return terse_int8_measure(&terse_measures_##by, scales, x, n, o);                                                                 \
+    }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
-        return terse_int8_encode(write, wire, x, n, o, begin, end);                                                                       \
+        return terse_int8_encode(&terse_measures_##by, write, wire, x, n, o, begin, end);                                                 \
     }                                                                                                                                     \
     static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
         return terse_int8_decode_add(read, sum, wire, n, o, begin, end);                                                                  \
     }                                                                                                                                     \
     const terse_codec terse_int8_##by = {                                                                                                 \
         .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
-        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = prepare,          \
+        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure,          \
     };
 
 #endif
