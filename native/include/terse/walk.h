@@ -6,6 +6,7 @@
 #ifndef TERSE_WALK_H
 #define TERSE_WALK_H
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     TERSE_ROUND = 64,         // elements: 8 bytes of signs, 256 bytes of floats
@@ -30,6 +31,12 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
 static inline __attribute__((always_inline)) void terse_ask_ahead(const float *x) {
 #pragma GCC unroll 4
     for (size_t line = 0; line < TERSE_ROUND; line += 16) __builtin_prefetch(x + line);
+}
+
+// The same for `bytes` of the wire, where a round takes whole lines of it: a line that is written is fetched first, too.
+static inline __attribute__((always_inline)) void terse_ask_ahead_on_wire(const uint8_t *wire, size_t bytes) {
+#pragma GCC unroll 4
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(wire + line);
 }
 
 #define TERSE_ROUND_FUNCTION static inline __attribute__((always_inline)) void
