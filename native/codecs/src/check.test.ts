@@ -34,7 +34,7 @@ describe("the C codecs", () => {
       vectorised,
     );
     expect([...stdout.matchAll(/^measures by (\w+): \d{3,} checks$/gm)].map(([, name]) => name)).toEqual(levels());
-  });
+  }, 600_000); // seconds, where nothing else runs
 });
 
 describe.each(codecs().filter(({ name }) => name === "sign"))("the binding of $name $implementation", (kernel) => {
