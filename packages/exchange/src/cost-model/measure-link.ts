@@ -127,13 +127,15 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   const [next, before] = [(rank + 1) % size, (rank - 1 + size) % size];
   const only = (memory: Uint8Array, to: number, bytes: number) =>
     Array.from({ length: size }, (_, r) => memory.subarray(0, r === to ? bytes : 0));
+  let last = 0;
   /** Everybody sends to the next rank, so that all links are busy both ways. */
   const transfer = async (bytes: number, times: number) => {
     const took: number[] = [];
     for (let k = 0; k < times; k++) {
-      await quiet(7); // a token bucket is full again
+      await quiet(Math.max(7, Math.min(14, 1000 * last))); // until a token bucket is full again: slow links fill it slowly
       await group.barrier();
-      took.push(await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes))));
+      last = await seconds(() => group.allToAll(only(out, next, bytes), only(into, before, bytes)));
+      took.push(last);
     }
     const [each] = await slowest(group, [took]);
     return Math.min(...each!);
