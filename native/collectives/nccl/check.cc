@@ -423,7 +423,7 @@ struct Ended {
 // Several ranks on one device, which NCCL does not want: since 2.30 it can be told to, before that each rank says that it is on a host of
 // its own, and they talk through sockets. Slow, and only for correctness. NVLS cannot be shared.
 std::vector<std::string> recipe(const Library& nccl, const Driver& cuda, int rank, int size) {
-    if (size == 1) return {"NCCL_RAS_ENABLE=0"};
+    if (size == 1) return {"NCCL_RAS_ENABLE=0", "NCCL_SOCKET_IFNAME=lo"};
     std::vector<std::string> words{"NCCL_RAS_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_MAX_CTAS=2", "NCCL_SOCKET_IFNAME=lo"};
     if (cuda.devices >= size) return words;
     if (nccl.version >= 23000) return words.emplace_back("NCCL_MULTI_RANK_GPU_ENABLE=1"), words;
@@ -483,7 +483,7 @@ bool ranks(const char* program, const std::string& what, int size) {
     for (int rank = 0; rank < size; rank++)
         threads.emplace_back([&, rank] {
             const int device = driver.library->devices >= size ? rank : 0;
-            ended[rank] = start(program, {"rank", what, std::to_string(rank), std::to_string(size), std::to_string(device), file}, recipe(*library.library, *driver.library, rank, size), 150);
+            ended[rank] = start(program, {"rank", what, std::to_string(rank), std::to_string(size), std::to_string(device), file}, recipe(*library.library, *driver.library, rank, size), 120);
         });
     for (auto& thread : threads) thread.join();
     std::remove(file.c_str());

@@ -335,8 +335,10 @@ void finish_split(ncclComm* comm) {
         if (answer.first == comm->color) order.emplace_back(answer.second, rank);
     std::ranges::sort(order);
     auto& child = world.children[{comm->splits - 1, comm->color}];
-    if (!child) child = std::make_shared<World>();
-    child->size = static_cast<int>(order.size());
+    if (!child) {
+        child = std::make_shared<World>();
+        child->size = static_cast<int>(order.size());
+    }
     const auto place = std::ranges::find(order, comm->state->rank, &std::pair<int, int>::second);
     *comm->made = make(child, static_cast<int>(place - order.begin()), comm->state->device);
     (*comm->made)->stage = ncclComm::ready;

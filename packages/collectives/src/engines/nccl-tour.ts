@@ -106,6 +106,16 @@ export async function tour(group: Group): Promise<void> {
       ok(Math.abs(results[0]![i]! - exact) <= 2 * n * 2 ** -24 * size, `${op} of element ${i}`);
     }
   }
+
+  // A group of all ranks, backwards, in which memory is registered when it is freed.
+  const inner = (await group.split(0, -rank))!;
+  deepStrictEqual(inner.rank, n - 1 - rank);
+  const shared = await device(Int32Array.of(rank, 1));
+  await shared.register(inner).catch(({ message }) => ok(message.includes("registers no memory"), message));
+  await inner.allReduce(shared);
+  deepStrictEqual(await numbers(shared), [total((other) => other), n]);
+  shared.free();
+  await inner.close();
   await group.barrier();
   for (const memory of held) memory.free();
 }
