@@ -497,6 +497,8 @@ std::unique_ptr<Engine> Process::make_meeting(int round) {
 }  // namespace
 }  // namespace terse::collectives
 
+extern "C" __attribute__((visibility("default"))) const char* terse_mpi_interface() { return TERSE_MPI_INTERFACE; }
+
 extern "C" __attribute__((visibility("default"))) terse::collectives::Mpi* terse_mpi() {
     static auto* process = new terse::collectives::Process;  // its thread may outlive every static object
     return process;

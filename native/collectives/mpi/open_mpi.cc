@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 
@@ -32,8 +33,11 @@ Mpi* open_mpi(std::string& why) {
     if (opened) return opened;
     void* library = dlopen(module_file().c_str(), RTLD_NOW | RTLD_GLOBAL);
     auto* entry = library ? reinterpret_cast<Mpi* (*)()>(dlsym(library, "terse_mpi")) : nullptr;
-    if (entry) {
+    auto* interface = entry ? reinterpret_cast<const char* (*)()>(dlsym(library, "terse_mpi_interface")) : nullptr;
+    if (interface && std::strcmp(interface(), TERSE_MPI_INTERFACE) == 0) {
         opened = entry();
+    } else if (entry) {
+        why = "MPI does not open: its module is of another build than the addon; build both again with `./terse setup`";
     } else {
         const char* cause = dlerror();
         why = std::string("MPI does not open: ") + (cause ? cause : "its module is another one");

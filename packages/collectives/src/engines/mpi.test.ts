@@ -1,3 +1,8 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract.ts";
@@ -29,6 +34,26 @@ async function makeWorld(size: number) {
 describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none; TERSE_MPI names one)", () => {
   afterAll(() => Promise.all(servers.map((server) => server.close())));
   engineContract("mpi", makeWorld);
+
+  it("refuses a module that an older build has left beside the addon", () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-mpi-module-"));
+    const addon = fileURLToPath(
+      new URL("../../../../native/collectives/build/Release/collectives.node", import.meta.url),
+    );
+    copyFileSync(addon, join(folder, "collectives.node"));
+    const other = (body: string) => {
+      const shared = ["-shared", "-fPIC", "-x", "c", "-", "-o", join(folder, "collectives_mpi.so")];
+      execFileSync(process.env["CC"] || "cc", shared, { input: body });
+      const start = `try { require("${folder}/collectives.node").startMpi(5) } catch ({ message }) { console.log(message) }`;
+      return execFileSync(process.execPath, ["-e", start], { encoding: "utf8" }).trim();
+    };
+    const sentence =
+      "MPI does not open: its module is of another build than the addon; build both again with `./terse setup`";
+    expect(other("void *terse_mpi(void) { return 0; }")).toBe(sentence);
+    const entry = 'const char *terse_mpi_interface(void) { return "another"; } void *terse_mpi(void) { return 0; }';
+    expect(other(entry)).toBe(sentence);
+    rmSync(folder, { recursive: true });
+  });
 });
 
 describe.skipIf(collectives().hasMpi)("a build without MPI (skipped where the build found one)", () => {
