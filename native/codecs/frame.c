@@ -112,8 +112,9 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     const uint32_t segment_count = get_32(bytes + SEGMENT_COUNT);
     if (segment_count > left / 8) return TERSE_FRAME_CUT_SHORT;
     left -= 8 * (size_t)segment_count;
-    if (get_64(bytes + WIRE_BYTES) > left) return TERSE_FRAME_CUT_SHORT;
-    const size_t wire_bytes = (size_t)get_64(bytes + WIRE_BYTES), wire_at = SEGMENTS + 8 * (size_t)segment_count, end = wire_at + wire_bytes;
+    const uint64_t told = get_64(bytes + WIRE_BYTES);  // read once: somebody may write there meanwhile
+    if (told > left) return TERSE_FRAME_CUT_SHORT;
+    const size_t wire_bytes = (size_t)told, wire_at = SEGMENTS + 8 * (size_t)segment_count, end = wire_at + wire_bytes;
     if (get_32(bytes + end) != terse_crc32c(bytes, end)) return TERSE_FRAME_DAMAGED;
 
     const uint64_t n = get_64(bytes + N), block = get_64(bytes + BLOCK), k = get_64(bytes + K);

@@ -237,6 +237,14 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
         expect(() => codec.encode(wire, { ...memory, length }, call(n))).toThrow(`x.length is ${length}, and must`);
     });
 
+    it("is defined for indices of 31 bits, and refuses more", () => {
+      const definition = codec.kernels().at(-1)!;
+      const long = Object.defineProperty(new Float32Array(0), "length", { value: 2 ** 31 });
+      const sentence = "at most 2147483647 floats, got 2147483648";
+      expect(() => definition.encode(wire, long, codec.parameters, call(n))).toThrow(sentence);
+      expect(() => definition.decodeAdd(long, wire, codec.parameters, { scale: 1 })).toThrow(sentence);
+    });
+
     it("refuses wrong lengths, types and options in one sentence each", () => {
       const given = call(n);
       const short = wire.subarray(1);

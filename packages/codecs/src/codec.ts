@@ -212,12 +212,17 @@ export function withFeedback(
   return accepted;
 }
 
-/** Floats as the TypeScript definitions read them: they cannot follow a pointer. */
+/** Floats as the TypeScript definitions read them: they cannot follow a pointer, and shift indices, which takes 31 bits. */
 export function floats(x: Floats): Float32Array {
-  if (x instanceof Float32Array) return x;
-  throw new TypeError(
-    "the TypeScript implementation reads Float32Array only, not memory behind a pointer: build the native addon with `./terse setup`, or copy to a Float32Array.",
-  );
+  if (!(x instanceof Float32Array))
+    throw new TypeError(
+      "the TypeScript implementation reads Float32Array only, not memory behind a pointer: build the native addon with `./terse setup`, or copy to a Float32Array.",
+    );
+  if (x.length >= 2 ** 31)
+    throw new RangeError(
+      `the TypeScript implementation takes at most ${2 ** 31 - 1} floats, got ${x.length}: build the native addon with \`./terse setup\`, or encode parts.`,
+    );
+  return x;
 }
 
 export function checkBytes(where: string, what: string, bytes: Uint8Array, expected: number, holds: string): void {
