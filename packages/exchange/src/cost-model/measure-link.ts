@@ -56,7 +56,6 @@ const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
 const enoughSeconds = 0.02; // for a transfer beyond a token bucket: a clock's tick does not count
 const atMostSeconds = 0.03; // for one that may still be in it
-const rounds = 3;
 const turns = 3; // of the codecs: the first one is the slowest
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
@@ -68,9 +67,9 @@ export async function measureLink(group: Group): Promise<Measured> {
   const codec = await measureCodec(group);
   if (group.size === 1) return { link: noLink, codec };
   // Before and after the long ones, so that what disturbs one of them does not meet both.
-  const before = await shortMessages(group, 10);
+  const before = await shortMessages(group, 6, 3);
   const { first, beta, atOnce } = await longMessages(group);
-  const after = await shortMessages(group, 0);
+  const after = await shortMessages(group, 0, 2);
   const both = (what: keyof ShortMessages) => Math.min(before[what], after[what]);
   const [alpha, perMessage, perExchange] = [both("alpha"), both("perMessage"), both("perExchange")];
   const alone = first - (group.size - 2) * perMessage;
@@ -88,7 +87,7 @@ const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0
 type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perExchange">;
 
 /** `warmUp`: votes whose time does not count, until JavaScript is as fast as in the middle of a training. */
-async function shortMessages(group: Group, warmUp: number): Promise<ShortMessages> {
+async function shortMessages(group: Group, warmUp: number, rounds: number): Promise<ShortMessages> {
   const hops = Math.ceil(Math.log2(group.size));
   const bytes = new Uint8Array(2 * group.size);
   const part = (r: number) => bytes.subarray(r, r + 1);
