@@ -193,14 +193,17 @@ describe("strangers at the rendezvous", () => {
   it("keep nobody out who belongs there, though thousands of them come and say nothing", async () => {
     await using server = await serveRendezvous({ size: 2, token });
     const silent = new Set<Socket>();
-    let came = 0;
+    let [came, madeRoom] = [0, 0];
     const flood = async (count: number) => {
       for (let i = 0; i < count; i += 50) {
         const some = Array.from({ length: 50 }, () => strange(server.port, hello.slice(0, 20)));
         await Promise.all(
           some.map(({ socket, closed }) => {
             silent.add(socket);
-            void closed.then(() => silent.delete(socket));
+            void closed.then((heard) => {
+              silent.delete(socket);
+              if (heard === "") madeRoom++; // who has had its 10 s hears that
+            });
             came++;
             return new Promise<void>((resolve) => socket.once("connect", resolve).once("close", () => resolve()));
           }),
@@ -221,6 +224,7 @@ describe("strangers at the rendezvous", () => {
     await flood(500);
     expect(came).toBeGreaterThanOrEqual(1500);
     await expect.poll(() => silent.size, { timeout: 30_000 }).toBeLessThanOrEqual(256); // the rest was sent away
+    expect(madeRoom).toBeGreaterThan(0);
     const outcomes = await run.end(soon);
     expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(exits(outcomes)).toEqual([0, 0]);
