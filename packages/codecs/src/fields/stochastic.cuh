@@ -16,7 +16,7 @@ struct stochastic_writing {
     __device__ unsigned zero() const { return (unsigned)s; }
     __device__ unsigned field(float x, double factor, unsigned word) const {
         double v = fabs((double)x) * factor;
-        if (v > most()) v = most();  // rounding could lead above
+        v = v > most() ? most() : v;  // rounding could lead above
         int magnitude;
         double p;  // how far v is on the way to the level above
         if (LEVELS == TERSE_LEVELS_LOGARITHMIC) {

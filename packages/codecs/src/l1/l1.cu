@@ -13,7 +13,8 @@ struct l1_writing {
     __device__ unsigned zero() const { return (unsigned)s; }
     __device__ unsigned field(float x, double factor, unsigned) const {
         double level = x * factor;
-        level = level > most ? most : level < -most ? -most : level;
+        level = level > most ? most : level;
+        level = level < -most ? -most : level;
         return (unsigned)(nearest_whole(level) + s);
     }
 };
