@@ -6,6 +6,7 @@
 #define TERSE_INT8_H
 #include "../measures/measures.h"
 #include "../regions.h"
+#include "terse/walk.h"
 
 extern const terse_codec terse_int8_scalar, terse_int8_avx2, terse_int8_avx512, terse_int8_neon;
 size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options);
@@ -18,6 +19,9 @@ static inline double terse_int8_step(float scale) { return (double)scale / 127.0
 
 // Where blocks fit the cache, encode measures each and writes it while it is there.
 static inline int terse_int8_measured_late(const terse_codec_options *o) { return o->block && o->block <= TERSE_MEASURE_CHUNK; }
+
+// How far ahead a run of elements asks for the next ones.
+static inline size_t terse_int8_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
 // Elements [begin, end), all of one region; `bytes` are those of all elements.
 typedef void terse_int8_writing(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels);

@@ -6,6 +6,7 @@
 typedef struct writing {
     uint8_t *bytes;
     const float *x;
+    size_t ahead;
     __m512d levels;
 } writing;
 
@@ -19,12 +20,15 @@ static inline __attribute__((always_inline)) void write_16(const writing *w, siz
 }
 
 TERSE_ROUND_FUNCTION write_round(void *context, size_t i) {
+    const writing *w = context;
+    terse_ask_ahead(w->x + i + w->ahead);
+    terse_ask_ahead_on_wire(w->bytes + i + w->ahead, TERSE_ROUND);
 #pragma GCC unroll 4
-    for (size_t k = 0; k < TERSE_ROUND; k += 16) write_16(context, i + k);
+    for (size_t k = 0; k < TERSE_ROUND; k += 16) write_16(w, i + k);
 }
 
 static void write(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels) {
-    writing w = {bytes + begin, x + begin, _mm512_set1_pd(levels)};
+    writing w = {bytes + begin, x + begin, terse_int8_ahead(end - begin), _mm512_set1_pd(levels)};
     size_t done = terse_walk(end - begin, write_round, &w);
     for (; done + 16 <= end - begin; done += 16) write_16(&w, done);
     terse_int8_write(bytes, x, begin + done, end, levels);
@@ -33,6 +37,7 @@ static void write(uint8_t *bytes, const float *x, size_t begin, size_t end, doub
 typedef struct reading {
     float *sum;
     const uint8_t *bytes;
+    size_t ahead;
     __m512d step;
     __m512 scale;
 } reading;
@@ -49,12 +54,15 @@ static inline __attribute__((always_inline)) void read_16(const reading *r, size
 }
 
 TERSE_ROUND_FUNCTION read_round(void *context, size_t i) {
+    const reading *r = context;
+    terse_ask_ahead(r->sum + i + r->ahead);
+    terse_ask_ahead_on_wire(r->bytes + i + r->ahead, TERSE_ROUND);
 #pragma GCC unroll 4
-    for (size_t k = 0; k < TERSE_ROUND; k += 16) read_16(context, i + k);
+    for (size_t k = 0; k < TERSE_ROUND; k += 16) read_16(r, i + k);
 }
 
 static void read(float *sum, const uint8_t *bytes, size_t begin, size_t end, double step, float scale) {
-    reading r = {sum + begin, bytes + begin, _mm512_set1_pd(step), _mm512_set1_ps(scale)};
+    reading r = {sum + begin, bytes + begin, terse_int8_ahead(end - begin), _mm512_set1_pd(step), _mm512_set1_ps(scale)};
     size_t done = terse_walk(end - begin, read_round, &r);
     for (; done + 16 <= end - begin; done += 16) read_16(&r, done);
     terse_int8_read(sum, bytes, begin + done, end, step, scale);
