@@ -4,6 +4,7 @@
 //     codecs_check --vectors             against the golden vectors on standard input: check_vectors.h
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../packages/codecs/src/l1/one_reading.h"
@@ -11,6 +12,7 @@
 #include "../../packages/codecs/src/random/random.h"
 #include "../../packages/codecs/src/regions.h"
 #include "../../packages/codecs/src/sign/sign.h"
+#include "../../packages/codecs/src/top-k/top_k.h"
 #include "check_vectors.h"
 #include "terse/codecs.h"
 
@@ -115,6 +117,7 @@ static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
 
 static void keep_one(terse_codec_options *o, size_t n) { (void)n, o->k = 1; }
 static void keep_some(terse_codec_options *o, size_t n) { o->k = n / 7 + 1; }
+static void keep_a_tenth(terse_codec_options *o, size_t n) { o->k = n / 10 + 1; }
 static void keep_all(terse_codec_options *o, size_t n) { o->k = n; }
 // Numbers as gradients have them, over some orders of magnitude.
 static float gradient(void) {
@@ -244,6 +247,8 @@ static const configuration configurations[] = {
     {"dct-top-k", squares, random_moderate, 0},
     {"top-k", keep_one, NULL, 1},
     {"top-k", keep_some, NULL, 1},
+    {"top-k", keep_a_tenth, NULL, 1},
+    {"top-k", keep_a_tenth, gradient, 1},
     {"top-k", keep_all, NULL, 1},
 };
 
@@ -698,6 +703,66 @@ static void check_one_reading(const terse_codec *codec, const terse_codec *scala
     check_long(codec, scalar, "long: beyond fp32", 4, 0);
 }
 
+static int by_magnitude(const void *a, const void *b) {
+    const uint32_t left = terse_magnitude_bits(a), right = terse_magnitude_bits(b);
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static float one_of_three(void) { return (float)(random_word() % 3) - 1.0f; }
+static float seldom(void) { return random_word() % 4000 ? 0.0f : near_one(); }
+
+// Long vectors, of which copies of what may be chosen are made, on one thread and on several: what sorting chooses.
+static void check_top_k(const terse_codec *codec) {
+    enum { N = (1 << 19) + 4321 };
+    static const struct { const char *how; float (*number)(void); } kinds[] = {
+        {"top-k: as gradients", gradient}, {"top-k: any", random_float}, {"top-k: near one", near_one}, {"top-k: ties", one},
+        {"top-k: most are ties", one_of_three}, {"top-k: mostly nothing", seldom}, {"top-k: rising", gradient}, {"top-k: a run", nothing},
+        {"top-k: the sample is larger", near_one}, {"top-k: the sample is smaller", near_one},
+    };
+    static float sorted[N];
+    float *x = long_room + 3;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        for (size_t i = 0; i < N; i++) x[i] = kind == 6 ? (float)i : kinds[kind].number();
+        for (size_t i = 0; kind == 7 && i < 3000; i++) x[N / 2 + i] = near_one();
+        const size_t places = top_k_sampled_places(N);
+        for (size_t i = 0; kind > 7 && i < places; i++)
+            for (size_t e = 0; e < TOP_K_NEIGHBOURS; e++) x[top_k_sampled(N / places, i) + e] *= kind == 8 ? 1000.0f : 0.001f;
+        memcpy(sorted, x, sizeof sorted);
+        qsort(sorted, N, sizeof *sorted, by_magnitude);
+        const size_t ks[] = {1, 1000, 2999, N / 1000, N / 100, N / 8, N / 7};
+        for (size_t c = 0; c < sizeof ks / sizeof *ks; c++) {
+            terse_codec_options o = TERSE_CODEC_OPTIONS;
+            o.k = ks[c];
+            const uint32_t least = terse_magnitude_bits(sorted + o.k - 1);
+            size_t ties = 0, bytes = 0, bad;
+            while (ties < o.k && terse_magnitude_bits(sorted + o.k - 1 - ties) == least) ties++;
+            terse_codec_wire_bytes(codec, N, &o, &bytes);
+            memset(long_wires, SENTINEL, sizeof long_wires);
+            terse_chosen_writer writer = terse_chosen_writer_at(long_wires[1] + 5, o.k, N);
+            for (size_t i = 0; i < N; i++) {
+                const uint32_t magnitude = terse_magnitude_bits(x + i);
+                if (magnitude < least || (magnitude == least && ties == 0)) continue;
+                ties -= magnitude == least;
+                terse_choose(&writer, i, x + i);
+            }
+            terse_chosen_end(&writer);
+            for (unsigned threads = 1; threads < 4; threads += 2) {
+                terse_codecs_use_threads(threads);
+                memset(long_wires[0], SENTINEL, sizeof *long_wires);
+                expect(terse_codec_encode(codec, long_wires[0] + 5, bytes, x, N, &o, &bad) == TERSE_CODEC_OK && !memcmp(long_wires[0], long_wires[1], bytes + 16), codec->name, codec->implementation, o.k, kinds[kind].how);
+            }
+        }
+        const size_t first = random_word() % N;
+        x[first] = NAN, x[N - 1] = INFINITY;
+        terse_codec_options o = TERSE_CODEC_OPTIONS;
+        o.k = 100;
+        size_t bytes = 0, bad = 0;
+        terse_codec_wire_bytes(codec, N, &o, &bytes);
+        expect(terse_codec_encode(codec, long_wires[0], bytes, x, N, &o, &bad) == TERSE_CODEC_NOT_FINITE && bad == first, codec->name, codec->implementation, N, kinds[kind].how);
+    }
+    terse_codecs_use_threads(1);
+}
+
 // Vectorised words of 64 elements: compiled apart, with their instructions.
 void terse_check_words_avx2(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
 void terse_check_words_avx512(uint64_t seed, uint64_t step, uint64_t i, uint32_t words[64]);
@@ -768,6 +833,7 @@ int main(int count, char **arguments) {
                 check_refusals(codec, &configurations[c]);
                 configured++;
             }
+        if (!strcmp(codec->name, "top-k")) check_top_k(codec);
         if (!configured) return printf("%s has no configuration in check.c\n", codec->name), 1;
         printf("%s %s %ld checks\n", codec->name, codec->implementation, checks - before);
     }

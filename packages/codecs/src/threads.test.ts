@@ -52,7 +52,10 @@ describe("several threads", () => {
     ["linf", { bits: 4, unscaled: true }],
     ["qsgd", { bits: 3 }],
     ["dct-top-k", { block: 100, k: 3 }],
-  ] as const)("measure regions as one does: %s %o", (name, parameters) => {
+    ["top-k", { k: 1 }],
+    ["top-k", { k: 50_001 }],
+    ["top-k", { k: 300_000 }],
+  ] as const)("measure regions and choose as one does: %s %o", (name, parameters) => {
     const codec = codecNamed(name, parameters as Parameters);
     useThreads(1);
     const expected = both(codec);

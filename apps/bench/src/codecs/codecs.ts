@@ -40,6 +40,8 @@ interface Configuration {
   readonly fedBack?: true;
 }
 
+const directionsOf = (sparse?: true) => (sparse ? (["encode"] as const) : (["encode", "decode"] as const));
+
 const configurations: readonly Configuration[] = [
   { name: "sign", fedBack: true },
   { name: "ternary" },
@@ -82,7 +84,6 @@ export async function* codecs(): AsyncGenerator<Measurement> {
   const streams: number[] = [];
 
   for (const { name, how, parameters = () => ({}), sparse } of configurations) {
-    const directions = sparse ? (["encode"] as const) : (["encode", "decode"] as const);
     const label = how ? `${name}, ${how}` : name;
     const [best, ...plainer] = codecNamed(name, parameters(n)).kernels();
     const theirs = peersOf[name];
@@ -95,7 +96,7 @@ export async function* codecs(): AsyncGenerator<Measurement> {
       rows.push(row);
       streams.push(stream);
     }
-    for (const what of directions) {
+    for (const what of directionsOf(sparse)) {
       const measured = `${label} ${what}, ${best!.implementation}`;
       const bytes = 4 * n + rows[0]!.wire;
       yield speed(measured, bytes, median(rows.map((row) => row[what])));
@@ -115,7 +116,7 @@ export async function* codecs(): AsyncGenerator<Measurement> {
       const seconds = Array.from({ length: 3 }, () =>
         run(kernel, x.subarray(0, length), sum.subarray(0, length), parameters(length)),
       );
-      for (const what of directions) {
+      for (const what of directionsOf(sparse)) {
         const fastest = Math.min(...seconds.map((row) => row[what]));
         yield speed(`${label} ${what}, ${kernel.implementation}`, 4 * length + seconds[0]!.wire, fastest);
       }
@@ -183,7 +184,6 @@ function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
   const cores = availableParallelism();
   if (cores === 1) return;
   for (const { name, how, parameters = () => ({}), sparse } of configurations) {
-    if (sparse) continue; // chosen and added by one thread
     const kernel = codecNamed(name, parameters(n)).kernels()[0]!;
     const rows = Array.from({ length: 3 }, () => {
       useThreads(1);
@@ -192,7 +192,7 @@ function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
       const all = run(kernel, x, sum, parameters(n));
       return { encode: one.encode / all.encode, decode: one.decode / all.decode };
     });
-    for (const what of ["encode", "decode"] as const) {
+    for (const what of directionsOf(sparse)) {
       const measured = `${how ? `${name}, ${how}` : name} ${what}, ${kernel.implementation}, ${cores} threads`;
       yield { case: measured, metric: "over_one_thread", value: median(rows.map((row) => row[what])), unit: "ratio" };
     }

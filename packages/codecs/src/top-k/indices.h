@@ -34,18 +34,36 @@ typedef struct terse_chosen_writer {
     int count, width;
 } terse_chosen_writer;
 
+// A writer of those that come behind `before` others, which someone else writes.
+static inline terse_chosen_writer terse_chosen_writer_from(uint8_t *wire, size_t k, size_t n, size_t before) {
+    const int width = terse_index_bits(n);
+    const uint64_t bit = (uint64_t)before * (uint64_t)width;
+    return (terse_chosen_writer){wire + bit / 8, wire + terse_index_bytes(k, n) + 4 * before, 0, (int)(bit % 8), width};
+}
+
 static inline terse_chosen_writer terse_chosen_writer_at(uint8_t *wire, size_t k, size_t n) {
-    return (terse_chosen_writer){wire, wire + terse_index_bytes(k, n), 0, 0, terse_index_bits(n)};
+    return terse_chosen_writer_from(wire, k, n, 0);
+}
+
+// Leaves less than a byte.
+static inline void terse_write_whole_bytes(terse_chosen_writer *w) {
+    for (; w->count >= 8; w->count -= 8, w->bits >>= 8) *w->indices++ = (uint8_t)w->bits;
 }
 
 static inline void terse_choose(terse_chosen_writer *w, size_t index, const float *value) {
     w->bits |= (uint64_t)index << w->count;
-    for (w->count += w->width; w->count >= 8; w->count -= 8, w->bits >>= 8) *w->indices++ = (uint8_t)w->bits;
+    w->count += w->width;
+    if (w->width > 32) terse_write_whole_bytes(w);
+    else if (w->count >= 32) {
+        for (int byte = 0; byte < 4; byte++) w->indices[byte] = (uint8_t)(w->bits >> 8 * byte);  // one store
+        w->indices += 4, w->bits >>= 32, w->count -= 32;
+    }
     memcpy(w->values, value, 4);
     w->values += 4;
 }
 
 static inline void terse_chosen_end(terse_chosen_writer *w) {
+    terse_write_whole_bytes(w);
     if (w->count) *w->indices = (uint8_t)w->bits;
 }
 

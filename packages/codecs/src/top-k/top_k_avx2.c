@@ -53,7 +53,32 @@ static void choose(top_k_choice *choice, size_t begin, size_t end) {
     top_k_scalar_kernel.choose(choice, i, end);
 }
 
-static const top_k_kernel kernel = {count, choose};
+typedef struct copying {
+    __m256i below, most;
+} copying;
+
+static inline __attribute__((always_inline)) uint64_t copy_round(void *context, const float *x) {
+    copying *c = context;
+    uint64_t copied = 0;
+    terse_ask_ahead(x + TERSE_WALK_GROUP);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        const __m256i magnitude = magnitudes(x + 8 * k);
+        c->most = _mm256_max_epi32(c->most, magnitude);
+        copied |= lanes_of(_mm256_cmpgt_epi32(magnitude, c->below)) << (8 * k);
+    }
+    return copied;
+}
+
+static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
+    copying c = {_mm256_set1_epi32((int)least - 1), _mm256_set1_epi32((int)to->most)};
+    top_k_copy_by_rounds(to, x, n, least, copy_round, &c);
+    uint32_t of_lanes[8];
+    _mm256_storeu_si256((__m256i *)of_lanes, c.most);
+    for (int lane = 0; lane < 8; lane++) to->most = of_lanes[lane] > to->most ? of_lanes[lane] : to->most;
+}
+
+static const top_k_kernel kernel = {count, choose, copy};
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     (void)begin, (void)end;

@@ -51,7 +51,31 @@ static void choose(top_k_choice *choice, size_t begin, size_t end) {
     top_k_scalar_kernel.choose(choice, i, end);
 }
 
-static const top_k_kernel kernel = {count, choose};
+typedef struct copying {
+    __m512i least, most;
+} copying;
+
+static inline __attribute__((always_inline)) uint64_t copy_round(void *context, const float *x) {
+    copying *c = context;
+    uint64_t copied = 0;
+    terse_ask_ahead(x + TERSE_WALK_GROUP);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const __m512i magnitude = magnitudes(x + 16 * k);
+        c->most = _mm512_max_epi32(c->most, magnitude);
+        copied |= (uint64_t)_mm512_cmpge_epi32_mask(magnitude, c->least) << (16 * k);
+    }
+    return copied;
+}
+
+static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
+    copying c = {_mm512_set1_epi32((int)least), _mm512_set1_epi32((int)to->most)};
+    top_k_copy_by_rounds(to, x, n, least, copy_round, &c);
+    const uint32_t most = (uint32_t)_mm512_reduce_max_epi32(c.most);
+    to->most = most > to->most ? most : to->most;
+}
+
+static const top_k_kernel kernel = {count, choose, copy};
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     (void)begin, (void)end;

@@ -48,7 +48,30 @@ static void choose(top_k_choice *choice, size_t begin, size_t end) {
     top_k_scalar_kernel.choose(choice, i, end);
 }
 
-static const top_k_kernel kernel = {count, choose};
+typedef struct copying {
+    uint32x4_t least, most;
+} copying;
+
+static inline __attribute__((always_inline)) uint64_t copy_round(void *context, const float *x) {
+    copying *c = context;
+    uint32x4_t lanes[16];
+#pragma GCC unroll 16
+    for (int k = 0; k < 16; k++) {
+        const uint32x4_t magnitude = magnitudes(x + 4 * k);
+        c->most = vmaxq_u32(c->most, magnitude);
+        lanes[k] = vcgeq_u32(magnitude, c->least);
+    }
+    return word_of(lanes);
+}
+
+static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
+    copying c = {vdupq_n_u32(least), vdupq_n_u32(to->most)};
+    top_k_copy_by_rounds(to, x, n, least, copy_round, &c);
+    const uint32_t most = vmaxvq_u32(c.most);
+    to->most = most > to->most ? most : to->most;
+}
+
+static const top_k_kernel kernel = {count, choose, copy};
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     (void)begin, (void)end;
