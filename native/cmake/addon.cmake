@@ -25,6 +25,8 @@ function(terse_addon name)
   target_include_directories(${name} PRIVATE ${TERSE_NATIVE_DIR}/include)
   target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_compile_definitions(${name} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
+  # In a worker thread that is being terminated nothing can be thrown any more: it ends, and not the process.
+  target_compile_definitions(${name} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
 endfunction()
