@@ -17,6 +17,7 @@ import { findPython } from "./python.ts";
 import { findPython3 } from "./python3.ts";
 import { StepFailed } from "./remedy.ts";
 import { ask } from "./run.ts";
+import { findSlurm, slurmComes, slurmRemedy } from "./slurm.ts";
 import { paint } from "./steps.ts";
 import { toolchain } from "./toolchain.ts";
 import { pythonRange, withinReleases } from "./versions.ts";
@@ -65,6 +66,7 @@ export async function examine(): Promise<Finding[]> {
     await testPython(),
     testBrowser(),
     testArm(),
+    testSlurm(),
     await nccl(wheels, environment.libtorch?.root),
     await cuda(wheels),
   ];
@@ -249,6 +251,18 @@ function testArm(): Finding {
     if (found !== undefined) return { name, state: "ok", path: found.emulator, note: found.compiler };
     if (!armComes()) return { name, state: "without", note: "not here; only tests use it", remedy: armRemedy };
     return { name, state: "later", note: "a cross compiler and QEMU; 200 MB on disk, for tests only", remedy: setUp };
+  } catch (error) {
+    return wrong(name, error);
+  }
+}
+
+function testSlurm(): Finding {
+  const name = "test Slurm";
+  try {
+    const found = findSlurm();
+    if (found !== undefined) return { name, state: "ok", path: found.controller };
+    if (!slurmComes()) return { name, state: "without", note: "not here; only tests use it", remedy: slurmRemedy };
+    return { name, state: "later", note: "a Slurm of one node; 20 MB on disk, for tests only", remedy: setUp };
   } catch (error) {
     return wrong(name, error);
   }

@@ -37,6 +37,14 @@ describe("environment", () => {
     expect(variables({ mpiMissing: "no network" })).toHaveProperty("TERSE_MPI_MISSING", "no network");
   });
 
+  it("names the Slurm whose packages were unpacked, and leaves an installed one to its place", () => {
+    const brought = variables({ slurm: { prefix: "/t/slurm", controller: "/t/slurm/usr/sbin/slurmctld" } });
+    expect(brought).toHaveProperty("TERSE_SLURM", "/t/slurm");
+    const system = variables({ slurm: { prefix: undefined, controller: "/usr/sbin/slurmctld" } });
+    expect(Object.keys(system)).not.toContain("TERSE_SLURM");
+    expect(variables({ slurmMissing: "no network" })).toHaveProperty("TERSE_SLURM_MISSING", "no network");
+  });
+
   it("says why there is no Python to compare with and no CUDA compiler, and names no library that was not found", () => {
     const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");

@@ -3,6 +3,7 @@ import type { Arm } from "./arm.ts";
 import type { Gloo } from "./gloo.ts";
 import type { Libtorch } from "./libtorch.ts";
 import type { Mpi } from "./mpi.ts";
+import type { Slurm } from "./slurm.ts";
 import { toolchain } from "./toolchain.ts";
 import { which } from "./which.ts";
 
@@ -20,6 +21,8 @@ export interface Environment {
   arm?: Arm;
   armMissing?: string;
   nvccMissing?: string; // why not
+  slurm?: Slurm;
+  slurmMissing?: string;
 }
 
 /** The variables that builds, tests and runs read: computed here and nowhere else. */
@@ -37,6 +40,8 @@ export function variables(environment: Environment): Record<string, string> {
     arm,
     armMissing,
     nvccMissing,
+    slurm,
+    slurmMissing,
   } = environment;
   return {
     TERSE_TOOLCHAIN: toolchain,
@@ -52,6 +57,8 @@ export function variables(environment: Environment): Record<string, string> {
     ...(arm && { TERSE_ARM_COMPILER: arm.compiler, TERSE_ARM_EMULATOR: arm.emulator }),
     ...(armMissing && { TERSE_ARM_MISSING: armMissing }),
     ...(nvccMissing && { TERSE_NVCC_MISSING: nvccMissing }),
+    ...(slurm?.prefix && { TERSE_SLURM: slurm.prefix }),
+    ...(slurmMissing && { TERSE_SLURM_MISSING: slurmMissing }),
   };
 }
 

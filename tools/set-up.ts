@@ -11,10 +11,11 @@ import { bringNvcc } from "./nvcc.ts";
 import { installPackages, packagesAreInstalled } from "./packages.ts";
 import { bringPnpm, findPnpm, pnpmVersion } from "./pnpm.ts";
 import { bringPython, findPython } from "./python.ts";
+import { bringSlurm, findSlurm } from "./slurm.ts";
 import type { Steps } from "./steps.ts";
 import { pins } from "./versions.ts";
 
-export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi";
+export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi" | "slurm";
 
 /** Brings what is missing of the wanted parts, in the order in which they need each other. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
@@ -44,6 +45,7 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   if (wants("browser")) await browser(steps, environment);
   if (wants("arm") && !armIsHere) await arm(steps, environment);
   if (wants("nvcc")) await nvcc(steps, environment);
+  if (wants("slurm")) await slurm(steps, environment);
   return environment;
 }
 
@@ -99,4 +101,14 @@ async function arm(steps: Steps, environment: Environment): Promise<void> {
   const outcome = found ? { value: found } : await steps.try("ARM compiler and QEMU, for tests", about, bringArm);
   if ("value" in outcome) environment.arm = outcome.value;
   else environment.armMissing = outcome.reason;
+}
+
+/** Only the tests of ranks that srun starts need it. */
+async function slurm(steps: Steps, environment: Environment): Promise<void> {
+  const found = await steps.check("Slurm", findSlurm);
+  const outcome = found
+    ? { value: found }
+    : await steps.try("Slurm, for tests", "about 4 MB to fetch, 20 MB on disk", bringSlurm);
+  if ("value" in outcome) environment.slurm = outcome.value;
+  else environment.slurmMissing = outcome.reason;
 }

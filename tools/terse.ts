@@ -9,7 +9,7 @@ import { root, toolchain } from "./toolchain.ts";
 
 const runs: readonly Part[] = ["packages", "libraries", "native"];
 const compared: readonly Part[] = [...runs, "python"];
-const everything: readonly Part[] = [...compared, "browser", "arm", "nvcc", "mpi"];
+const everything: readonly Part[] = [...compared, "browser", "arm", "nvcc", "mpi", "slurm"];
 const [name = "", ...args] = process.argv.slice(2);
 const steps = new Steps({ folder: toolchain });
 
@@ -42,13 +42,17 @@ const commands: Record<string, () => Promise<void>> = {
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {
     const start = Date.now();
-    const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing } = await setUp(steps, everything);
+    const { pythonMissing, browserMissing, armMissing, nvccMissing, mpiMissing, slurmMissing } = await setUp(
+      steps,
+      everything,
+    );
     const without = [
       pythonMissing && "the Python that tests compare with",
       browserMissing && "the Chromium that they open a page with",
       armMissing && "the ARM compiler and QEMU that they run the ARM kernels with",
       nvccMissing && "the CUDA compiler that they compile kernels with",
       mpiMissing && "the Open MPI that they start ranks with",
+      slurmMissing && "the Slurm that they start ranks with",
     ].filter(Boolean);
     const all = `everything is here${without.length > 0 ? ` but ${without.join(", ")}` : ""}`;
     process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);

@@ -20,7 +20,8 @@ const plugins = (existsSync(join(root, "lib")) ? readdirSync(join(root, "lib")) 
 /** Why there can be none here; undefined where there can. */
 export function slurmObstacle(): string | undefined {
   const lacks = needed.filter((name) => find(name) === undefined);
-  if (lacks.length === needed.length) return "there is no Slurm here; docs/several-machines.md says how to bring one";
+  if (lacks.length === needed.length)
+    return process.env["TERSE_SLURM_MISSING"] ?? "there is no Slurm here: `./terse setup` brings one";
   if (lacks.length > 0) return `this Slurm has no ${lacks.join(", no ")}`;
   return plugins ? undefined : "this Slurm does not go without munge (auth_none.so)";
 }
