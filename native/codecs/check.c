@@ -726,7 +726,7 @@ static void check_top_k(const terse_codec *codec) {
         for (size_t i = 0; kind == 7 && i < 3000; i++) x[N / 2 + i] = near_one();
         const size_t places = top_k_sampled_places(N);
         for (size_t i = 0; kind > 7 && i < places; i++)
-            for (size_t e = 0; e < TOP_K_NEIGHBOURS; e++) x[top_k_sampled(N / places, i) + e] *= kind == 8 ? 1000.0f : 0.001f;
+            for (size_t e = 0; e < TOP_K_NEIGHBOURS; e++) x[top_k_sampled(N / places, TOP_K_NEIGHBOURS, i) + e] *= kind == 8 ? 1000.0f : 0.001f;
         memcpy(sorted, x, sizeof sorted);
         qsort(sorted, N, sizeof *sorted, by_magnitude);
         const size_t ks[] = {1, 1000, 2999, N / 1000, N / 100, N / 8, N / 7};

@@ -473,7 +473,7 @@ void check_selection(const terse_codec_cuda *codec) {
         for (const size_t n : {(size_t)1 << 16, (size_t)(1 << 16) + 4097, (size_t)150001}) {
             const size_t samples = top_k_samples(n), stride = n / samples;
             std::vector<float> x(n);
-            for (size_t i = 0; i < n; i++) x[i] = v.at(i, i / stride < samples && top_k_sampled(i / stride, stride) == i);
+            for (size_t i = 0; i < n; i++) x[i] = v.at(i, i / stride < samples && top_k_sampled(stride, 1, i / stride) == i);
             for (const size_t k : {(size_t)1, samples + 7, n / 3, n}) {
                 terse_codec_options o = TERSE_CODEC_OPTIONS;
                 o.k = k;

@@ -1,13 +1,9 @@
-// The cosine that the transform is made of: one definition, for processors and for GPUs.
+// The cosine that the transform is made of.
 #ifndef TERSE_COSINE_H
 #define TERSE_COSINE_H
 #include <stddef.h>
 
-#ifdef __CUDACC__
-#define TERSE_ALSO_ON_DEVICE __host__ __device__
-#else
-#define TERSE_ALSO_ON_DEVICE
-#endif
+#include "../also_on_device.h"
 
 // cos(pi p / 2 q) for 0 <= p <= q, from additions, multiplications and one division.
 // Taylor's series to where its terms end to matter below pi / 4; no library's cosine, which need not be the same everywhere.

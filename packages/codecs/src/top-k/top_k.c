@@ -55,7 +55,7 @@ typedef struct sample {
     double expected, margin;  // which of the sample is as large as the k-th largest of all, and how far off that may be
 } sample;
 
-static const float *sampled(const sample *s, size_t i) { return s->x + top_k_sampled(s->stride, i); }
+static const float *sampled(const sample *s, size_t i) { return s->x + top_k_sampled(s->stride, TOP_K_NEIGHBOURS, i); }
 
 static sample sample_of(const float *x, size_t n, size_t k) {
     const size_t places = top_k_sampled_places(n);

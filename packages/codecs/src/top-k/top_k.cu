@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(THREADS) top_k_sample(search *s, const float *
     for (unsigned r = threadIdx.x; r < RANGES; r += THREADS) in[r] = 0;
     __syncthreads();
     const size_t stride = n / samples;
-    for (size_t sample = first_thread(); sample < samples; sample += all_threads()) atomicAdd(&in[magnitude_bits(x[top_k_sampled(sample, stride)]) >> ALL_SHIFT], 1u);
+    for (size_t sample = first_thread(); sample < samples; sample += all_threads()) atomicAdd(&in[magnitude_bits(x[top_k_sampled(stride, 1, sample)]) >> ALL_SHIFT], 1u);
     if (!add_counts(s, in)) return;
 
     const double expected = (double)k * (double)samples / (double)n, margin = 16 + expected / 8;

@@ -9,11 +9,8 @@
 #define TERSE_SHORT_INDICES ((size_t)1 << 32)  // of so many floats indices have 32 bits; the emulated checks take fewer, so that both kinds are chosen
 #endif
 
-// None of few: looking at all takes no longer.
+// One of each stretch; none of few: looking at all takes no longer.
 inline size_t top_k_samples(size_t n) { return n < (1 << 16) ? 0 : n / 64 < (1 << 16) ? n / 64 : 1 << 16; }
-
-// One of each stretch, not always the same one: floats may have a period.
-__host__ __device__ inline size_t top_k_sampled(size_t sample, size_t stride) { return sample * stride + sample * 2654435761u % stride; }
 
 template <class T>
 __device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what another block has written in this launch

@@ -9,6 +9,7 @@
 // may be chosen is copied in one reading of x, and the rest is done among the copies.
 #ifndef TERSE_TOP_K_H
 #define TERSE_TOP_K_H
+#include "../also_on_device.h"
 #include "indices.h"
 #include "terse/codecs.h"
 #include "terse/walk.h"
@@ -42,10 +43,10 @@ typedef struct top_k_choice {
 enum { TOP_K_NEIGHBOURS = 4 };
 static inline size_t top_k_sampled_places(size_t n) { return (n / 64 < 1 << 16 ? n / 64 : 1 << 16) / TOP_K_NEIGHBOURS; }
 
-// The first element at a place: not always the same one of a stretch, as floats may have a period.
-static inline size_t top_k_sampled(size_t stride, size_t i) {
+// The first of some neighbours in stretch i: not always the same place in it, as floats may have a period.
+TERSE_ALSO_ON_DEVICE static inline size_t top_k_sampled(size_t stride, size_t neighbours, size_t i) {
     const uint64_t part = (uint32_t)i * 2654435761u;  // of 2^32, spread by the golden ratio
-    return i * stride + (size_t)(part * (stride - TOP_K_NEIGHBOURS + 1) >> 32);
+    return i * stride + (size_t)(part * (stride - neighbours + 1) >> 32);
 }
 
 // What is copied of a segment: in order, a page after the other.
