@@ -1,6 +1,6 @@
 import { type Group, loopback, type Memory, type Reduction } from "@terse/collectives";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { measureLink } from "./measure-link.ts";
+import { measureLink, secondsPerByte } from "./measure-link.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -54,6 +54,24 @@ describe("α and β of a network", () => {
     const { link } = await measureLink(network({ beta: 8 / rate }));
     expect(link.beta * rate).toBeCloseTo(8, 6);
     expect(link.alpha).toBeCloseTo(1e-3, 9);
+  });
+
+  it("do not take a middle transfer that was disturbed for a faster link", () => {
+    const transfer = (bytes: number, disturbed = 0, free = 0) => ({
+      bytes,
+      seconds: 1e-3 + 8e-8 * (bytes - free) + disturbed,
+    });
+    const rate = (disturbed: number, free: number) =>
+      1e8 *
+      secondsPerByte(
+        transfer(16_384, 0, Math.min(free, 16_384)),
+        transfer(65_536, disturbed, free),
+        transfer(131_072, 0, free),
+      );
+    expect(rate(0, 0)).toBeCloseTo(8, 9);
+    expect(rate(2e-3, 0)).toBeCloseTo(8, 9);
+    expect(rate(0, 30_000)).toBeCloseTo(8, 9); // a token bucket's
+    expect(rate(2e-3, 30_000)).toBeGreaterThan(7);
   });
 
   it("do not count what a token bucket lets through at once", async () => {

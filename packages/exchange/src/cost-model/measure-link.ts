@@ -154,11 +154,24 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   first = Math.min(first, await transfer(firstBytes, 2));
   // From the first one that is beyond the bucket, or from the last but one.
   const from = knee && knee.bytes < bytes ? knee : shorter;
-  // A disturbed pair could say that more bytes take less time; what all of them took together is an upper bound then.
-  const more = longest.seconds - from.seconds;
-  const beta = more > 0 ? more / (bytes - from.bytes) : longest.seconds / bytes;
+  const beta = secondsPerByte({ bytes: firstBytes, seconds: first }, from, longest);
   const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first) / beta) : 0;
   return { first, beta, atOnce };
+}
+
+interface Transfer {
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/**
+ * β of three transfers, the last two beyond what a token bucket lets through at once. Bytes never become cheaper, so that over all of them
+ * they took no more each than at the end: a middle one that was disturbed says otherwise.
+ */
+export function secondsPerByte(first: Transfer, from: Transfer, longest: Transfer): number {
+  const between = (a: Transfer, b: Transfer) => (b.bytes > a.bytes ? (b.seconds - a.seconds) / (b.bytes - a.bytes) : 0);
+  const beta = Math.max(between(from, longest), between(first, longest));
+  return beta > 0 ? beta : longest.seconds / longest.bytes;
 }
 
 const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
