@@ -94,7 +94,8 @@ export async function startSlurm(): Promise<Slurm> {
   while (run("sinfo", "--noheader", "--format=%t").stdout.trim() !== "idle") {
     if (Date.now() > until || daemons.some(({ exitCode }) => exitCode !== null)) {
       await stop();
-      throw new Error(`Slurm does not start:\n${said}`);
+      const [, why] = /^slurmd\S*: (?:fatal|error): (.*)$/m.exec(said) ?? [];
+      throw new Error(`Slurm does not start here: ${why ?? said}`);
     }
     await sleep(100);
   }
