@@ -79,3 +79,18 @@ function(terse_cuda_architectures nvcc result)
   list(APPEND flags "-gencode=arch=compute_90,code=compute_90")
   set(${result} "${flags}" PARENT_SCOPE)
 endfunction()
+
+# terse_cuda_compiler(): NVCC, empty where there is none; ARCHITECTURES and NVCC_FLAGS of every kernel, and NVCC_LIBRARIES, where its runtime lies.
+macro(terse_cuda_compiler)
+  terse_find_nvcc(NVCC NVCC_HOW)
+  if(NVCC)
+    terse_cuda_architectures(${NVCC} ARCHITECTURES)
+    message(STATUS "CUDA: ${NVCC} (${NVCC_HOW})")
+    get_filename_component(NVCC_LIBRARIES ${NVCC} REALPATH)
+    get_filename_component(NVCC_LIBRARIES ${NVCC_LIBRARIES}/../../lib ABSOLUTE)  # pip's nvcc looks in lib64 only
+    # nvcc contracts a*b+c by default, as the kernels must not.
+    set(NVCC_FLAGS -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -fmad=false -diag-suppress=1675 -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-ffp-contract=off)
+  else()
+    message(STATUS "CUDA: ${NVCC_HOW}")
+  endif()
+endmacro()
