@@ -1,24 +1,14 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { dense } from "../schemes/dense.ts";
+import { noComputing } from "../testing.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";
 
 // Times that tell each other apart: α 1, a longer message 2, one more message 0.01, a byte 10⁻⁶; and no computing.
 const measured: Measured = {
   link: { alpha: 1, alphaLong: 2, perMessage: 0.01, perExchange: 0, beta: 1e-6, burst: 0 },
-  codec: {
-    encode: 0,
-    decode: 0,
-    vote: 0,
-    setField: 0,
-    compareField: 0,
-    encodeHalf: 0,
-    decodeHalf: 0,
-    encodeInt8: 0,
-    sumInt8: 0,
-    decodeInt8: 0,
-  },
+  codec: noComputing,
 };
 const kibi = 1024;
 const mebi = kibi * kibi;

@@ -3,21 +3,10 @@ import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Measured, measureLink } from "../cost-model/measure-link.ts";
 import { allToAll, Bits, voteSchemes } from "../index.ts";
+import { noComputing } from "../testing.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
 import { voteContract } from "./vote-contract.ts";
 
-const noComputing = {
-  encode: 0,
-  decode: 0,
-  vote: 0,
-  setField: 0,
-  compareField: 0,
-  encodeHalf: 0,
-  decodeHalf: 0,
-  encodeInt8: 0,
-  sumInt8: 0,
-  decodeInt8: 0,
-};
 const network = (alpha: number, beta: number, perMessage = 0): Measured => ({
   link: { alpha, alphaLong: alpha, perMessage, perExchange: 0, beta, burst: 0 },
   codec: noComputing,
