@@ -56,7 +56,7 @@ const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
 const enoughSeconds = 0.02; // for a transfer beyond a token bucket: a clock's tick does not count
 const atMostSeconds = 0.03; // for one that may still be in it
-const turns = 3; // of the codecs: the first one is the slowest
+const codecSeconds = 0.12; // for all turns of the codecs but the first, the slowest
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
 /**
@@ -64,63 +64,87 @@ const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is c
  * links of 1 Mbit/s or less some transfers of 16 and 32 KiB.
  */
 export async function measureLink(group: Group): Promise<Measured> {
+  if (group.size === 1) return { link: noLink, codec: (await measureCodec(group))(0) };
+  // Before and after all others, so that what disturbs the machine for a while does not meet all.
+  const short = new ShortMessages(group);
+  await short.warmUp(16);
+  await short.run(4);
   const codec = await measureCodec(group);
-  if (group.size === 1) return { link: noLink, codec };
-  // Before and after the long ones, so that what disturbs one of them does not meet both.
-  const before = await shortMessages(group, 6, 3);
-  const { first, beta, atOnce } = await longMessages(group);
-  const after = await shortMessages(group, 0, 2);
-  const both = (what: keyof ShortMessages) => Math.min(before[what], after[what]);
-  const [alpha, perMessage, perExchange] = [both("alpha"), both("perMessage"), both("perExchange")];
-  const alone = first - (group.size - 2) * perMessage;
+  const { first, beta, knee } = await longMessages(group);
+  await short.run(first < 1e-3 ? 8 : 3); // as the time allows
+  const { alpha, perMessage, perExchange, waking, barrier } = await short.costs();
+  const awake = first - waking;
+  const others = (group.size - 2) * perMessage; // the empty ones: not seen where the bytes take longer
   // Longer than what travels with a header, and yet it took next to nothing for its bytes: they were in a token bucket.
   // More than that let through at once shows in longer ones.
-  const firstIsFree = alone - alpha < (firstBytes * beta) / 2;
+  const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first + others) / beta) : 0;
+  const firstIsFree = awake - others - alpha < (firstBytes * beta) / 2;
   const shaped = (firstIsFree || atOnce > 1.5 * firstBytes) && atOnce * beta > leastBurstSeconds;
-  const alphaLong = Math.max(alpha, alone - (shaped ? 0 : firstBytes * beta));
+  const alphaLong = Math.max(alpha, awake - Math.max(others, shaped ? 0 : firstBytes * beta));
   const burst = shaped ? atOnce : 0;
-  return { link: { alpha, alphaLong, perMessage, perExchange, beta, burst }, codec };
+  return { link: { alpha, alphaLong, perMessage, perExchange, beta, burst }, codec: codec(barrier) };
 }
 
 const noLink: LinkCost = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
 
-type ShortMessages = Pick<LinkCost, "alpha" | "perMessage" | "perExchange">;
+/** Barriers, all-to-alls of a byte for everybody, and votes of a word for each rank. */
+class ShortMessages {
+  readonly #group: Group;
+  readonly #parts: Uint8Array[];
+  readonly #scheme = allToAll();
+  // The first after some quiet, and the next.
+  readonly #times = { barrier: [[], []], together: [[], []], vote: [[]] } as Record<string, number[][]>;
 
-/** `warmUp`: votes whose time does not count, until JavaScript is as fast as in the middle of a training. */
-async function shortMessages(group: Group, warmUp: number, rounds: number): Promise<ShortMessages> {
-  const hops = Math.ceil(Math.log2(group.size));
-  const bytes = new Uint8Array(2 * group.size);
-  const part = (r: number) => bytes.subarray(r, r + 1);
-  const parts = Array.from({ length: 2 * group.size }, (_, r) => part(r));
-  const [outgoing, incoming] = [parts.slice(0, group.size), parts.slice(group.size)];
-  const scheme = allToAll();
-  const ballot = () => scheme.vote(group, new Bits(64 * group.size), { outcome: "plus" });
-  for (let k = 0; k < warmUp; k++) await ballot();
-  const times: [number[], number[], number[]] = [[], [], []];
-  /** As an exchange meets it: threads have slept while a step computed, and all ranks begin together. */
-  const afterQuiet = async (work: () => Promise<unknown>) => {
-    await quiet(5);
-    await group.barrier();
-    return seconds(work);
-  };
-  for (let k = 0; k < rounds; k++) {
-    times[0].push((await afterQuiet(() => twice(() => group.barrier()))) / hops);
-    times[1].push(await afterQuiet(() => twice(() => group.allToAll(outgoing, incoming))));
-    times[2].push(await afterQuiet(ballot));
+  constructor(group: Group) {
+    this.#group = group;
+    const bytes = new Uint8Array(2 * group.size);
+    this.#parts = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
   }
-  const [alpha, together, vote] = (await slowest(group, times)).map(usual);
-  const each = together! / 2;
-  // Two ranks have one message each either way, exchanges are made of all-to-alls, and a vote is one of them; else it is two collectives.
-  if (group.size === 2) return { alpha: each, perMessage: 0, perExchange: Math.max(0, vote! - each) };
-  return {
-    alpha: alpha! / 2,
-    perMessage: Math.max(0, each - alpha! / 2) / (group.size - 2),
-    perExchange: Math.max(0, vote! - 2 * each),
-  };
+
+  /** Votes until JavaScript is as fast as in the middle of a training. */
+  async warmUp(votes: number): Promise<void> {
+    for (let k = 0; k < votes; k++) await this.#vote();
+  }
+
+  async run(rounds: number): Promise<void> {
+    const { size } = this.#group;
+    const works: Record<string, () => Promise<unknown>> = {
+      barrier: () => this.#group.barrier(),
+      together: () => this.#group.allToAll(this.#parts.slice(0, size), this.#parts.slice(size)),
+      vote: () => this.#vote(),
+    };
+    for (let k = 0; k < rounds; k++)
+      for (const [name, times] of Object.entries(this.#times)) {
+        // As an exchange meets it: threads have slept while a step computed, and all ranks begin together.
+        await quiet(3);
+        await this.#group.barrier();
+        for (const each of times) each.push(await seconds(works[name]!));
+      }
+  }
+
+  /**
+   * `waking`: what a message takes longer because threads have slept. An exchange has it once.
+   * `barrier`: one soon after another.
+   */
+  async costs(): Promise<Pick<LinkCost, "alpha" | "perMessage" | "perExchange"> & { waking: number; barrier: number }> {
+    const { size } = this.#group;
+    const times = Object.values(this.#times).flat();
+    const [, barrier = 0, asleep = 0, together = 0, vote = 0] = (await slowest(this.#group, times)).map(usual);
+    const waking = Math.max(0, asleep - together);
+    // Two ranks have one message each either way, exchanges are made of all-to-alls, and a vote is one of them; else it is two collectives.
+    const alpha = size === 2 ? together : barrier / Math.ceil(Math.log2(size));
+    const perMessage = size === 2 ? 0 : Math.max(0, together - alpha) / (size - 2);
+    const perExchange = Math.max(0, vote - Math.min(2, size - 1) * together);
+    return { alpha, perMessage, perExchange, waking, barrier };
+  }
+
+  #vote(): Promise<unknown> {
+    return this.#scheme.vote(this.#group, new Bits(64 * this.#group.size), { outcome: "plus" });
+  }
 }
 
 /** T(S) = α + β S from two lengths, so that what a token bucket lets through at once cancels out. */
-async function longMessages(group: Group): Promise<{ first: number; beta: number; atOnce: number }> {
+async function longMessages(group: Group): Promise<{ first: number; beta: number; knee: Transfer | undefined }> {
   const [out, into] = [touched(mostBytes), touched(mostBytes)];
   const { rank, size } = group;
   const [next, before] = [(rank + 1) % size, (rank - 1 + size) % size];
@@ -144,19 +168,22 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
   let first = await transfer(bytes, 3);
   let longest = { bytes, seconds: first };
   let shorter = longest;
-  let knee: typeof longest | undefined; // the first that took more than what is let through at once
+  let knee: Transfer | undefined; // the first that took more than what is let through at once
   do {
-    bytes = Math.min(mostBytes, bytes * (longest.seconds < enoughSeconds / 16 ? 4 : 2));
+    const factor = longest.seconds < enoughSeconds / 2 ? 4 : 2;
+    bytes = Math.min(mostBytes, factor * bytes);
     shorter = longest;
-    longest = { bytes, seconds: await transfer(bytes, longest.seconds < enoughSeconds ? 3 : 2) };
+    longest = { bytes, seconds: await transfer(bytes, factor * longest.seconds < enoughSeconds ? 3 : 2) };
     if (longest.seconds > first + 0.004) knee ??= longest;
   } while (bytes < mostBytes && longest.seconds < (knee && knee.bytes < bytes ? enoughSeconds : atMostSeconds));
   first = Math.min(first, await transfer(firstBytes, 2));
+  // A little more here is much of what a fast link lets through at once.
+  if (knee && knee.seconds < enoughSeconds / 2)
+    knee = { bytes: knee.bytes, seconds: Math.min(knee.seconds, await transfer(knee.bytes, 3)) };
   // From the first one that is beyond the bucket, or from the last but one.
   const from = knee && knee.bytes < bytes ? knee : shorter;
   const beta = secondsPerByte({ bytes: firstBytes, seconds: first }, from, longest);
-  const atOnce = knee ? Math.max(0, knee.bytes - (knee.seconds - first) / beta) : 0;
-  return { first, beta, atOnce };
+  return { first, beta, knee };
 }
 
 interface Transfer {
@@ -176,57 +203,65 @@ export function secondsPerByte(first: Transfer, from: Transfer, longest: Transfe
 
 const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** Of the codecs: local work, but agreed on all the same. */
-async function measureCodec(group: Group): Promise<CodecCost> {
+/** Of the codecs: local work, but agreed on all the same. What it returns wants to know how long a barrier takes. */
+async function measureCodec(group: Group): Promise<(barrier: number) => CodecCost> {
   const n = 2 ** 22; // of packed votes
-  const many = 2 ** (group.size > 2 ? 21 : 22); // floats: longer than what a core keeps to itself, as a model is
+  const many = 2 ** (group.size > 2 ? 20 : 22); // floats: longer than what a core keeps to itself, as a model is
   const floats = new Float32Array(many).fill(1);
   const signs = new Uint8Array(many / 8);
   const ballots = Array.from({ length: group.size }, () => touched(n / 8));
   const halves = new Uint8Array(2 * many);
+  const others = new Uint8Array(2 * many).fill(0x3f); // 0.75 in bf16: sums of what is decoded must not grow from turn to turn
   const decided = new Uint8Array(n / 8);
   const fields = fieldsOf(group.size, n / 2);
-  const inFields = decided.subarray(0, fields.n / 8);
+  const set = ({ memory, width, n }: Fields) => setFields(memory, decided.subarray(0, n / 8), width);
+  const compare = ({ memory, width, n }: Fields) =>
+    compareFields(decided.subarray(0, n / 8), memory, width, (c) => 2 * c >= group.size, n);
   const int8 = int8Of(group, floats);
   const works: { [K in keyof CodecCost]: { of: number; work: () => void } } = {
     encode: { of: many, work: () => sign.encode(signs, floats, { zero: "plus" }) },
     vote: { of: group.size * (n / 8), work: () => majority(decided, ballots, n, { tie: "plus" }) },
     encodeHalf: { of: many, work: () => bf16.encode(halves, floats) },
-    setField: { of: fields.bytes, work: () => setFields(fields.memory, inFields, fields.width) },
+    setField: { of: fields.bytes, work: () => set(fields) },
     decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
-    compareField: {
-      of: fields.bytes,
-      work: () => compareFields(inFields, fields.memory, fields.width, (c) => 2 * c >= group.size, fields.n),
-    },
-    decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), halves) },
+    compareField: { of: fields.bytes, work: () => compare(fields) },
+    decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), others) },
     encodeInt8: { of: int8.n, work: () => int8.write() },
     sumInt8: { of: int8.n, work: () => int8.reduce() },
     decodeInt8: { of: int8.n, work: () => int8.finish() },
   };
   // What is written in JavaScript is compiled while it runs, and several times as fast a few calls later.
-  for (let call = 0; call < 8; call++) for (const name of ["setField", "compareField"] as const) works[name].work();
+  const few = fieldsOf(group.size, n / 32);
+  for (let call = 0; call < 64; call++) for (const work of [set, compare]) work(few);
   const names = Object.keys(works) as (keyof CodecCost)[];
-  const tasks = [() => {}, ...names.map((name) => works[name].work)]; // first only barriers
-  const took = tasks.map((): number[] => []);
+  const took = names.map((): number[] => []);
   // In turn, so that each finds the caches as others have left them, as in an exchange, and nothing disturbs one of them every time. Until
   // all ranks have done it, all at once: where they share cores they wait for each other.
-  for (let turn = 0; turn < turns; turn++)
-    for (const [i, work] of tasks.entries()) {
-      await group.barrier();
-      took[i]!.push(
-        await seconds(() => {
-          work();
-          return group.barrier();
-        }),
-      );
-    }
-  const [barrier, ...times] = (await slowest(group, took)).map(usual);
-  const each = names.map((name, i) => (works[name].of === 0 ? 0 : Math.max(0, times[i]! - barrier!) / works[name].of));
-  return Object.fromEntries(names.map((name, i) => [name, each[i]!])) as unknown as CodecCost;
+  const turns = async (count: number) => {
+    for (let turn = 0; turn < count; turn++)
+      for (const [i, name] of names.entries()) {
+        await group.barrier(); // ranks that share a thread have all heard of the one before
+        took[i]!.push(
+          await seconds(() => {
+            works[name].work();
+            return group.barrier();
+          }),
+        );
+      }
+    return slowest(group, took);
+  };
+  const once = (await turns(1)).flat().reduce((sum, each) => sum + each, 0);
+  const times = (await turns(Math.max(2, Math.min(6, Math.round(codecSeconds / once))))).map(usual);
+  return (barrier) => {
+    const each = names.map((name, i) => (works[name].of === 0 ? 0 : Math.max(0, times[i]! - barrier) / works[name].of));
+    return Object.fromEntries(names.map((name, i) => [name, each[i]!])) as unknown as CodecCost;
+  };
 }
 
 /** Memory that was written to: what never was lies in one page of zeros, which is always in the cache. */
 const touched = (bytes: number) => new Uint8Array(bytes).fill(0);
+
+type Fields = ReturnType<typeof fieldsOf>;
 
 /** Memory for n fields in which so many ranks can be counted; none where there are too many. */
 function fieldsOf(ranks: number, n: number) {
@@ -276,11 +311,6 @@ async function slowest(group: Group, times: readonly (readonly number[])[]): Pro
 
 /** The middle one, or the one before the middle. */
 const usual = (values: number[]) => values.sort((a, b) => a - b)[(values.length - 1) >> 1]!;
-
-async function twice(work: () => Promise<unknown>): Promise<void> {
-  await work();
-  await work();
-}
 
 async function seconds(work: () => Promise<unknown>): Promise<number> {
   const begin = performance.now();

@@ -4,14 +4,15 @@
  *
  *   P ranks, n elements, W = 8 ⌈n / 64⌉ bytes of signs, d planes of the outcome
  *   α, β, o, h: a message, a byte, one more message, an exchange beyond its messages
- *   t(m, k, s) = α(s) + (k − 1) o + (m − b) β      a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
+ *   t(m, k, s) = α(s) + max((k − 1) o, (m − b) β)   a rank sends m bytes in k messages, s bytes the longest: α(s) has what s takes to begin
  *   b: bytes that a shaped link lets through at once, a token bucket's: what is left of them, and what has come in since
  *
  *   all-to-all (P, S)   t((P − 1)/P S, P − 1, S / P)               an all-gather the same
  *   ring (P, S)         the larger of 2 (P − 1)/P S β + α, which is all it sends, and 2 (P − 1) steps of a segment: see `allReduce`
  *   server (P, S)       t((P − 1) S, P − 1, S)                     everybody to one, or one to everybody
  *
- * The paper's Table 1 counts α for every message of an all-to-all; on networks of today they are under way together, and each costs o.
+ * The paper's Table 1 counts α for every message of an all-to-all; on networks of today they are under way together, and each costs o,
+ * which nobody sees while the wire has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
 import { wordsOf } from "../bits.ts";
@@ -53,13 +54,18 @@ class Line {
     this.#tokens = cost.burst;
   }
 
-  /** Seconds that so many bytes take on the wire, after `latency` in which nothing was sent. */
-  carry(bytes: number, latency = 0): number {
-    const { beta, burst } = this.cost;
-    if (beta > 0) this.#tokens = Math.min(burst, this.#tokens + latency / beta);
+  /** Seconds that so many bytes take on the wire. */
+  carry(bytes: number): number {
     const free = Math.min(bytes, this.#tokens);
     this.#tokens -= free;
-    return (bytes - free) * beta;
+    return (bytes - free) * this.cost.beta;
+  }
+
+  /** Nothing is sent for so long, which is returned. */
+  rest(seconds: number): number {
+    const { beta, burst } = this.cost;
+    if (beta > 0) this.#tokens = Math.min(burst, this.#tokens + seconds / beta);
+    return seconds;
   }
 }
 
@@ -67,8 +73,9 @@ class Line {
 function together(line: Line, bytes: number, messages: number, longest: number) {
   if (messages === 0) return 0;
   const { alpha, alphaLong, perMessage } = line.cost;
-  const latency = (longest > inlineBytes ? alphaLong : alpha) + (messages - 1) * perMessage;
-  return latency + line.carry(bytes, latency);
+  const latency = line.rest(longest > inlineBytes ? alphaLong : alpha);
+  const wire = line.carry(bytes);
+  return latency + wire + line.rest(Math.max(0, (messages - 1) * perMessage - wire));
 }
 
 /** Everybody gives everybody a part of S bytes; or gets everybody's. */
