@@ -39,8 +39,8 @@ export interface StepExchange extends Exchange {
   /** Resolves when everything that was asked for has come and is good; rejects as the awaits do. */
   arrived(): Promise<void>;
 
-  /** Of an exchange that withholds: hands out what has arrived. */
-  release(): void;
+  /** Of an exchange that withholds: hands out what has arrived. False when that was nothing. */
+  release(): boolean;
 }
 
 type Request =
@@ -147,7 +147,9 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       for (let i = 0; i < turns.length; i++) await turns[i];
     },
     release() {
-      for (const outcome of held.splice(0)) outcome();
+      const outcomes = held.splice(0);
+      for (const outcome of outcomes) outcome();
+      return outcomes.length > 0;
     },
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
     majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote<never>(tie, u),

@@ -176,7 +176,7 @@ export class Optimizer implements AsyncDisposable {
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     if (enough) await this.#resize(this.#sizing!.size);
     return {
-      gradientNorm: Math.hypot(...underWay.norms),
+      gradientNorm: Math.hypot(...underWay.norms.sort((a, b) => a - b)), // not in the order in which they came
       bytes: after.bytes - underWay.before.bytes,
       messages: after.messages - underWay.before.messages,
       exposedSeconds,

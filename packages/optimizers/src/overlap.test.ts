@@ -4,7 +4,17 @@ import { dense, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
 import { BucketSize } from "./bucket-size.ts";
-import { type Algorithm, adamw, distributedLion, lion, lionCub, Optimizer, type OptimizerOptions } from "./index.ts";
+import {
+  type Algorithm,
+  adamw,
+  distributedLion,
+  lion,
+  lionCub,
+  Optimizer,
+  type OptimizerOptions,
+  type StepReport,
+} from "./index.ts";
+import { applyVote, lionVote } from "./kernels.ts";
 
 const width = 12;
 const layers = 6;
@@ -39,6 +49,8 @@ interface Run extends Partial<OptimizerOptions> {
   frozen?: readonly number[];
   /** Layers that a rank's loss leaves out. */
   skips?: (rank: number) => readonly number[];
+  /** Layers that a rank has frozen for a step, after their arena was made. */
+  asleep?: (rank: number, step: number) => readonly number[];
   poison?: (rank: number, step: number) => number;
 }
 
@@ -64,6 +76,7 @@ function train({
   accumulate = 1,
   frozen = [],
   skips = () => [],
+  asleep = () => [],
   poison = () => 1,
   ...options
 }: Run) {
@@ -73,20 +86,24 @@ function train({
       for (const [, parameter] of [...model.layers][i]!.namedParameters()) parameter.requiresGrad = false;
     const arena = new Arena(model);
     await using optimizer = new Optimizer(arena, group, { bucket: 64, compareEvery: 1, ...options });
-    let report: Awaited<ReturnType<Optimizer["step"]>> | undefined;
+    const reports: StepReport[] = [];
     for (let step = 0; step < steps; step++) {
       arena.zeroGradients();
+      for (const [i, layer] of [...model.layers].entries())
+        if (!frozen.includes(i)) layer.requiresGrad_(!asleep(group.rank, step).includes(i));
       for (let part = 0; part < accumulate; part++) {
         const scale = fromTypedArray(Float32Array.of(poison(group.rank, step)), []);
         const share = model.loss(input(group.rank, step, part), skips(group.rank)).mul(scale);
         if (part + 1 === accumulate) await optimizer.begin({ lr: 0.01, loss: share.item() });
         await share.backward();
       }
-      report = await optimizer.step({ lr: 0.01 });
+      reports.push(await optimizer.step({ lr: 0.01 }));
     }
     return {
       θ: [...((await arena.parameters.toTypedArray()) as Float32Array)],
-      report: report!,
+      m: (await Promise.all([...optimizer.state().values()].map((m) => m.toTypedArray()))).map((m) => [...m]),
+      reports,
+      report: reports.at(-1)!,
       bytesSent: optimizer.bytesSent,
       bucketing: optimizer.bucketing,
     };
@@ -110,6 +127,12 @@ const cases: Record<string, Omit<Run, "algorithm">> = {
   "with frozen parameters": { frozen: [0, 3] },
   "with a parameter that gets no gradient on one rank": { ranks: 3, skips: (rank) => (rank === 1 ? [4] : []) },
   "with parameters that get no gradient anywhere": { skips: () => [0, 5] },
+  "with layers that are frozen now and then, others on each rank": {
+    ranks: 3,
+    accumulate: 2,
+    frozen: [2],
+    asleep: (rank, step) => (step % 2 === 1 ? [rank, 4] : []),
+  },
   "with each bucket clipped": { clip: 0.05, clipBy: "bucket" },
 };
 
@@ -273,6 +296,57 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
   });
 });
 
+describe("a step of several messages, one after the other", () => {
+  /** Lion Cub whose ranks average their momenta in the step itself, and then vote once more. */
+  const thrice = (): Algorithm => ({
+    ...(lionCub() as Algorithm),
+    async step(θ, g, { m }, exchange, { lr, gradientScale }) {
+      const mixed = { beta1: 0.9, beta2: 0.5, zero: "plus", gradientScale } as const;
+      using v = await exchange.majority(lionVote(m!, g, mixed), { tie: "plus" });
+      await exchange.mean(m!);
+      using w = await exchange.majority(lionVote(m!, g, mixed), { tie: "minus" });
+      applyVote(θ, v, { keep: 1, scale: -lr });
+      applyVote(θ, w, { keep: 1, scale: -lr / 2 });
+    },
+  });
+
+  it.each([2, 3])("ends, with the same bits by buckets and while backward runs, on %i ranks", async (ranks) => {
+    const groups = [{ match: ({ name }: { name: string }) => name.endsWith("bias"), algorithm: lion() as Algorithm }];
+    const run = { ranks, groups, algorithm: thrice() };
+    const whole = await train({ ...run, bucket: 2 ** 20, overlap: "off" });
+    for (const overlap of ["off", "on"] as const) {
+      const cut = await train({ ...run, overlap });
+      for (const { θ } of cut) expect(θ).toEqual(whole[0]!.θ);
+      expect(cut.map(({ m }) => m)).toEqual(whole.map(({ m }) => m));
+    }
+    expect(whole[1]!.m).not.toEqual(whole[0]!.m); // the second vote has mixed own gradients in
+  });
+
+  it("is refused by a later message, too, and changes nothing", async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const algorithm: Algorithm = {
+        ...thrice(),
+        async step(θ, g, _state, exchange) {
+          await exchange.mean(g);
+          if (group.rank === 1) noGrad(() => g.fill_(Number.NaN));
+          await exchange.mean(g);
+          noGrad(() => θ.zero_());
+        },
+      };
+      const arena = new Arena(new Chain());
+      const θ = async () => [...(await arena.parameters.toTypedArray())];
+      const before = await θ();
+      await using optimizer = new Optimizer(arena, group, { algorithm, bucket: 64 });
+      const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
+      return { error, before, after: await θ() };
+    });
+    for (const { error, before, after } of outcomes) {
+      expect(error).toBeInstanceOf(StepRefusedError);
+      expect(after).toEqual(before);
+    }
+  });
+});
+
 describe("overlap", () => {
   it("lets buckets leave before backward has ended, the last layers first", async () => {
     const seen: string[] = [];
@@ -345,6 +419,27 @@ describe("overlap", () => {
       'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
     );
     await group!.close();
+  });
+
+  it("says that a gradient has grown after it left, and when begin is to be called", async () => {
+    const errors = await onRanks(2, async (group) => {
+      const model = new Chain();
+      const algorithm = lionCub();
+      await using optimizer = new Optimizer(new Arena(model), group, { algorithm, bucket: 64, overlap: "on" });
+      await optimizer.begin({ lr: 0.1 });
+      for (let part = 0; part < 2; part++) await model.loss(input(group.rank, 0, part), []).backward();
+      return optimizer.step({ lr: 0.1 }).catch((error: unknown) => String(error));
+    });
+    for (const error of errors)
+      expect(error).toMatch(/^Error: the gradient of layers\.5\.\w+ has grown .* before the last backward of a step$/);
+  });
+
+  it("tells the same norm of the gradient, whichever bucket's mean comes first", async () => {
+    const groups = [{ match: ({ name }: { name: string }) => name.endsWith("bias"), algorithm: adamw() as Algorithm }];
+    const run = { ranks: 5, steps: 16, algorithm: lionCub(), groups, bucket: 1 };
+    const norms = async (overlap: "on" | "off") =>
+      (await train({ ...run, overlap })).map(({ reports }) => reports.map(({ gradientNorm }) => gradientNorm));
+    expect(await norms("on")).toEqual(await norms("off"));
   });
 
   it("refuses a second step while one is under way", async () => {

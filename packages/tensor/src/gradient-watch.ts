@@ -34,7 +34,7 @@ export class GradientWatch {
       listeners.set(this.#first + i, () => {
         for (const callback of this.#callbacks) callback(i);
       });
-      native.watch(handleOf(leaf), this.#first + i);
+      if (leaf.requiresGrad) native.watch(handleOf(leaf), this.#first + i); // one that is frozen by now never comes
     });
   }
 

@@ -5,6 +5,7 @@ import {
   type CostOf,
   meanErrorCompensated,
   meanErrorCompensatedCost,
+  openExchange,
   ownedElements,
   scratchOf,
   signOfLevels,
@@ -22,6 +23,7 @@ import {
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
 } from "../index.ts";
+import { onRanks } from "../testing.ts";
 
 interface Scheme {
   run: (group: Group, x: Float32Array) => Promise<unknown>;
@@ -121,6 +123,28 @@ describe.each(Object.entries(schemes))("the closed forms of %s", (_, { run, cost
 });
 
 describe("what owners carry", () => {
+  it("leaves while what was asked for before is still on its way back, over a second group", async () => {
+    const [happened] = await onRanks(3, async (group) => {
+      const gather = (await group.split(0))!;
+      const log: string[] = [];
+      const [up, down] = [group.allToAll.bind(group), gather.allToAll.bind(gather)];
+      group.allToAll = (...given) => {
+        log.push("up");
+        return up(...given);
+      };
+      gather.allToAll = (...given) => {
+        log.push("down");
+        return down(...given);
+      };
+      const codec = l1({ bits: 3, unscaled: true });
+      const steps = [1, 2, 3].map((n) => openExchange(group, { gather }).signOfLevels(new Float32Array(n), { codec }));
+      await Promise.all(steps);
+      await gather.close();
+      return log;
+    });
+    expect(happened).toEqual(["up", "up", "up", "down", "down", "down"]);
+  });
+
   it("ends the group on every rank when a rank's wire is one that no encoder writes", async () => {
     const groups = loopback(3);
     const codec = int8({ block: 8 });

@@ -29,7 +29,7 @@ export interface Delivery {
 
 /**
  * Carries vectors together. `note`: this rank's refusal, 0 if it has none. `gather`: the group that results go over. `sent` is called
- * when the last collective has been.
+ * when nothing more will be asked of the first group.
  */
 export async function byOwners(
   group: Group,
@@ -61,7 +61,9 @@ export async function byOwners(
       size,
       deliveries.map(({ up }) => Array.from({ length: size }, (_, r) => (r === rank ? 0 : up[rank]!))),
     );
-    checkNotes(size === 1 ? [note] : await group.allToAll(outgoing.except(rank), incoming.byRank, { note }));
+    const arrived = size === 1 ? [note] : group.allToAll(outgoing.except(rank), incoming.byRank, { note });
+    if (gather !== group) sent();
+    checkNotes(await arrived);
 
     results.take();
     note = noteOfFailure(() => {
