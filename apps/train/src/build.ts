@@ -49,11 +49,16 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
 const measures = ({ exchange, bucket }: Recipe) => exchange.vote === "auto" || bucket === "auto";
 
 /** What only some ways to vote take. */
-const ofVote = { ranksPerHost: ["hierarchical"], width: ["count"], chunk: ["all-to-all", "auto"] } as const;
+const ofVote = {
+  ranksPerHost: ["hierarchical"],
+  inside: ["hierarchical"],
+  width: ["count"],
+  chunk: ["all-to-all", "auto"],
+} as const;
 
 /** `measured`: for `vote: auto`. */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Measured): ChosenSchemes {
-  const { vote, ranksPerHost: hosts, width, chunk } = exchange;
+  const { vote, ranksPerHost: hosts, inside, width, chunk } = exchange;
   const problems = (Object.keys(ofVote) as (keyof typeof ofVote)[])
     .filter((key) => exchange[key] !== undefined && !(ofVote[key] as readonly string[]).includes(vote))
     .map((key) => `exchange.${key}: only vote: ${ofVote[key].join(" and ")} has it, and vote is ${vote}`);
@@ -61,7 +66,7 @@ export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Mea
     problems.push("exchange.ranksPerHost: a hierarchical vote needs to know how many ranks share a host");
   if (problems.length > 0) throw new OptionsError(problems);
   return {
-    votes: voteSchemes[vote](without({ hosts, width, chunk, measured }, undefined)),
+    votes: voteSchemes[vote](without({ hosts, inside, width, chunk, measured }, undefined)),
     means: dense(exchange.dense),
   };
 }

@@ -53,7 +53,13 @@ describe("a recipe", () => {
     };
     expect(of()).toEqual(["all-to-all", "f32"]);
     expect(of("exchange.vote=count", "exchange.width=8", "exchange.dense=bf16")).toEqual(["count", "bf16"]);
-    expect(of("exchange.vote=hierarchical", "exchange.ranksPerHost=4")).toEqual(["hierarchical", "f32"]);
+    const hosts = ["exchange.vote=hierarchical", "exchange.ranksPerHost=4"];
+    expect(of(...hosts)).toEqual(["hierarchical", "f32"]);
+    for (const inside of ["signs", "dense"]) {
+      const { votes } = schemesOf(readRecipe(embedded, [...hosts, `exchange.inside=${inside}`]));
+      expect(votes.dense).toBe(inside === "dense");
+    }
+    expect(() => of("exchange.inside=dense")).toThrow(/exchange\.inside: only vote: hierarchical has it/);
     const auto = readRecipe(embedded, ["exchange.vote=auto", "exchange.chunk=640"]);
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { link, codec: {} as never }).votes.name).toBe("auto");

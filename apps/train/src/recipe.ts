@@ -66,6 +66,7 @@ const exchange = v.object({
   dense: v.optional(oneOf(["f32", "bf16", "f16", "int8"]), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
+  inside: v.optional(oneOf(["signs", "dense"])), // of vote: hierarchical, what ranks of one host send each other; signs if absent
   width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest with room if absent
   chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
 });

@@ -11,14 +11,19 @@ export class Bits implements Disposable {
   firstNonFinite: number | undefined;
   readonly #scratch: Scratch;
   readonly #encode: Encode | undefined;
+  readonly #signed: Signed | undefined;
   #filled = 0; // elements that have been encoded
   #given = false;
 
-  /** With `encode` the signs are there once `fill` has asked for them; without, whoever made the bits writes them. */
-  constructor(length: number, scratch: Scratch = unbooked, encode?: Encode) {
+  /**
+   * With `encode` the signs are there once `fill` has asked for them; without, whoever made the bits writes them. `signed`: what they are
+   * the signs of.
+   */
+  constructor(length: number, scratch: Scratch = unbooked, encode?: Encode, signed?: Signed) {
     this.length = length;
     this.#scratch = scratch;
     this.#encode = encode;
+    this.#signed = signed;
     this.wire = scratch.take(bytesOf(length));
     this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
   }
@@ -30,6 +35,19 @@ export class Bits implements Disposable {
     if (to <= from) return;
     this.#filled = to;
     this.#encode?.(this, from, to);
+  }
+
+  /** What an exact zero of `values` is to become, where these are known. */
+  get zero(): "plus" | "minus" | undefined {
+    return this.#signed?.zero;
+  }
+
+  /** What these are the signs of; ±1 where only the signs are known. In place of `fill`, because a momentum moves on with either. */
+  values(into: Float32Array): void {
+    this.#signed?.write(into, this);
+    if (this.#signed) return;
+    this.fill();
+    for (let i = 0; i < into.length; i++) into[i] = (this.wire[i >> 3]! >> (i & 7)) & 1 ? 1 : -1;
   }
 
   /** The ⌈length / 8⌉ bytes that kernels and codecs read and write. */
@@ -45,6 +63,12 @@ export class Bits implements Disposable {
 
 /** Writes the signs of elements from … to − 1 into bits.signs; `from` is a multiple of 64. */
 export type Encode = (bits: Bits, from: number, to: number) => void;
+
+/** What signs are taken of. */
+export interface Signed {
+  readonly zero: "plus" | "minus" | undefined;
+  write(into: Float32Array, bits: Bits): void;
+}
 
 /** Words of a vector of n signs. */
 export function wordsOf(n: number): number {

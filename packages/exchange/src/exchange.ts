@@ -92,10 +92,10 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
     const back = gather === group ? group : inTurn(gather, mine.othersOver);
     try {
       // What would only stand in the queue gets its signs ready meanwhile.
-      if (!mine.free) for (const request of turn) if (request.kind === "vote") request.u.fill();
+      if (!mine.free && !votes.dense) for (const request of turn) if (request.kind === "vote") request.u.fill();
       await mine.begins;
       // One scheme after the other: ranks must not depend on whose answer comes first.
-      const kinds = byScheme(turn);
+      const kinds = byScheme(turn, votes.dense);
       for (const [i, requests] of kinds.entries()) {
         const sent = i + 1 === kinds.length ? mine.end : () => {};
         outcomes.push(...(await carry(requests, back, sent)));
@@ -158,11 +158,12 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
   };
 }
 
-/** Requests of the same kind, in the order in which the kinds were first asked for. */
-function byScheme(requests: readonly Request[]): Request[][] {
+/** Requests of the same kind, in the order in which the kinds were first asked for. Dense votes have one zero, too. */
+function byScheme(requests: readonly Request[], dense = false): Request[][] {
   const groups = new Map<string, Request[]>();
   for (const request of requests) {
-    const key = request.kind === "vote" ? request.outcome : request.kind;
+    const kind = request.kind === "vote" ? request.outcome : request.kind;
+    const key = request.kind === "vote" && dense ? `${kind} ${request.u.zero}` : kind;
     const group = groups.get(key);
     if (group) group.push(request);
     else groups.set(key, [request]);

@@ -1,4 +1,4 @@
-export { Bits, type Encode, Tally, Ternary, wordsOf } from "./bits.ts";
+export { Bits, type Encode, type Signed, Tally, Ternary, wordsOf } from "./bits.ts";
 export {
   type BytesOf,
   type ChosenSchemes,

@@ -1,6 +1,6 @@
 /** Many vectors, one message: packed signs are laid behind one another, each from a whole word. */
 import type { Memory, PointerMemory } from "@terse/collectives";
-import { Bits, Tally, Ternary, wordsOf } from "./bits.ts";
+import { Bits, Tally, Ternary } from "./bits.ts";
 
 export interface Joined {
   readonly bits: Bits;
@@ -11,14 +11,36 @@ export interface Joined {
 export function join(vectors: readonly Bits[]): Joined {
   if (vectors.length === 1) return { bits: vectors[0]!, split: (result) => [result] };
 
-  const bits = new Bits(64 * vectors.reduce((words, vector) => words + wordsOf(vector.length), 0));
-  let at = 0;
-  for (const vector of vectors) {
-    vector.fill();
-    bits.firstNonFinite ??= vector.firstNonFinite; // all that is asked is whether there is one
-    bits.wire.set(vector.wire, at);
-    at += vector.wire.length;
+  const starts: number[] = []; // in bytes
+  let length = 0;
+  for (const { wire } of vectors) {
+    starts.push(length);
+    length += wire.length;
   }
+  const bits = new Bits(
+    8 * length,
+    undefined,
+    (joint, from, to) => {
+      for (const [k, vector] of vectors.entries()) {
+        const at = starts[k]!;
+        const [begin, end] = [Math.max(from / 8, at), Math.min(to / 8, at + vector.wire.length)];
+        if (begin >= end) continue;
+        vector.fill(8 * (end - at));
+        joint.firstNonFinite ??= vector.firstNonFinite; // all that is asked is whether there is one
+        joint.wire.set(vector.wire.subarray(begin - at, end - at), begin);
+      }
+    },
+    {
+      zero: vectors[0]!.zero,
+      write(into, joint) {
+        into.fill(-1); // pads stay 0 bits
+        for (const [k, vector] of vectors.entries()) {
+          vector.values(into.subarray(8 * starts[k]!, 8 * starts[k]! + vector.length));
+          joint.firstNonFinite ??= vector.firstNonFinite;
+        }
+      },
+    },
+  );
 
   /** One plane of the result, cut; the vectors' own memory is used again for the first plane. */
   const cut = (plane: Bits, into: readonly Bits[]): readonly Bits[] => {

@@ -1,12 +1,14 @@
 /** The fused kernels on tensors and packed signs. */
-import { Bits, type Tally, Ternary } from "@terse/exchange";
+import { copy } from "@terse/collectives";
+import { Bits, type Encode, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
 import { NotFiniteError, type PointerMemory } from "@terse/native-optimizers";
 import { keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
  * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. The
- * pass is made piece by piece when the exchange asks for the signs, so that the first are on their way while it goes on.
+ * pass is made piece by piece when the exchange asks for the signs, so that the first are on their way while it goes on. Where it asks
+ * for β₁ m + (1 − β₁) g itself, that is made at once.
  */
 export function lionVote(
   m: Tensor,
@@ -14,7 +16,7 @@ export function lionVote(
   options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
 ): Bits {
   const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
-  return new Bits(m.length, undefined, (u, from, to) => {
+  const encode: Encode = (u, from, to) => {
     try {
       const signs = u.signs.subarray(from / 8, Math.ceil(to / 8));
       native.lionVote(signs, slice(momentum, from, to), slice(gradient, from, to), options);
@@ -22,7 +24,12 @@ export function lionVote(
       if (!(error instanceof NotFiniteError)) throw error;
       u.firstNonFinite ??= from + error.index;
     }
-  });
+  };
+  const write = (into: Float32Array) => {
+    using c = lionMix(m, g, options);
+    copy(into, c);
+  };
+  return new Bits(m.length, undefined, encode, { zero: options.zero, write });
 }
 
 function memoryOf({ pointer, length, dtype, device }: Tensor): PointerMemory {

@@ -1,6 +1,6 @@
 /** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
 import { type Group, loopback } from "@terse/collectives";
-import { dense, type Measured, StepRefusedError } from "@terse/exchange";
+import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
 import { BucketSize } from "./bucket-size.ts";
@@ -432,6 +432,17 @@ describe("overlap", () => {
     });
     for (const error of errors)
       expect(error).toMatch(/^Error: the gradient of layers\.5\.\w+ has grown .* before the last backward of a step$/);
+  });
+
+  it("gives the same bits as without where hosts are dense inside", async () => {
+    for (const hosts of [2, 3]) {
+      const votes = () => hierarchical({ hosts, inside: "dense" });
+      const run = { ranks: 5, accumulate: 2, frozen: [1], algorithm: lionCub({ weightDecay: 0.1 }) };
+      const off = await train({ ...run, overlap: "off", schemes: { votes: votes() } });
+      const on = await train({ ...run, overlap: "on", schemes: { votes: votes() } });
+      for (const { θ } of [...on, ...off]) expect(θ).toEqual(off[0]!.θ);
+      expect(on.map(({ m }) => m)).toEqual(off.map(({ m }) => m));
+    }
   });
 
   it("tells the same norm of the gradient, whichever bucket's mean comes first", async () => {

@@ -34,12 +34,13 @@ interface Run {
   ranks: number;
   schemes: () => Partial<ChosenSchemes>;
   gradient?: (rank: number, step: number, i: number) => number;
+  bucket?: number;
 }
 
 const waves = (rank: number, step: number, i: number) =>
   i % 11 === 3 ? 0 : Math.sin(i * 12.9898 + step * 78.233 + rank * 3.1);
 
-async function train({ algorithm, ranks, schemes, gradient = waves }: Run) {
+async function train({ algorithm, ranks, schemes, gradient = waves, bucket = 128 }: Run) {
   const groups = loopback(ranks);
   const chosen = schemes(); // one for all ranks of the process, as long as each has its own group
   try {
@@ -48,7 +49,7 @@ async function train({ algorithm, ranks, schemes, gradient = waves }: Run) {
         const arena = new Arena(new Vectors());
         await using optimizer = new Optimizer(arena, group, {
           algorithm: algorithm(),
-          bucket: 128,
+          bucket,
           compareEvery: 1,
           schemes: chosen,
         });
@@ -111,6 +112,45 @@ describe("lion-cub with hosts that vote", () => {
       expect(θ).toEqual(byHost[0]!.θ);
       expect(sent).toBe(closed);
     }
+  });
+});
+
+describe("lion-cub with hosts that are dense inside", () => {
+  const betas = { beta1: 0.5, beta2: 0.75 };
+  /** Sums of these, and of momenta made of them, are exact. */
+  const gradient = (rank: number, step: number, i: number) => 12 * (((i * 7 + step * 5 + rank * 4 + (i % 3)) % 16) - 8);
+  const dense = (hosts: readonly number[] | number) => ({ votes: hierarchical({ hosts, inside: "dense" }) });
+
+  it("is Lion where all ranks share a host", async () => {
+    for (const ranks of [1, 2, 4]) {
+      const whole = () => lion({ ...betas, zero: "alternate" });
+      const [expected] = await train({ algorithm: whole, ranks, gradient, schemes: () => ({}) });
+      const algorithm = () => lionCub(betas);
+      for (const { θ } of await train({ algorithm, ranks, gradient, schemes: () => dense(ranks) }))
+        expect(θ).toEqual(expected!.θ);
+    }
+  });
+
+  it("hears how large a gradient is inside a host, and one vote of each host, and sends its closed form", async () => {
+    // On the first host one large gradient outweighs two small ones; the second host pulls the other way, the third with the first.
+    const pull = (rank: number) => [8, -1, -1, -1, 5][rank]!;
+    const hosts = [9, 9, 9, 4, 7];
+    const run = { algorithm: () => lionCub(), ranks: 5, gradient: pull };
+    const bySigns = await train({ ...run, schemes: () => ({ votes: hierarchical({ hosts }) }) });
+    for (const { θ } of bySigns) expect(θ[0]).toBeCloseTo(1 + 6 * 0.01, 6);
+    for (const { θ, sent, closed } of await train({ ...run, schemes: () => dense(hosts) })) {
+      expect(θ[0]).toBeCloseTo(1 - 6 * 0.01, 6);
+      expect(sent).toBe(closed);
+    }
+  });
+
+  it("gives the same bits however many buckets there are", async () => {
+    // 0.1, 0.2 and 0.3 add up otherwise in another order; here they do against −0.6.
+    const gradient = (rank: number, _: number, i: number) =>
+      [[0.1, 0.2, 0.3][(rank + i) % 3]!, -0.6][rank === 3 ? 1 : 0]!;
+    const run = { algorithm: () => lionCub({ ...betas, zero: "plus" }), ranks: 4, gradient, schemes: () => dense(4) };
+    const cut = await train(run);
+    for (const { θ } of await train({ ...run, bucket: 2 ** 20 })) expect(θ).toEqual(cut[0]!.θ);
   });
 });
 

@@ -14,15 +14,25 @@
  *   3. all-gather between
  *   4. all-to-all inside     the part goes to the host's other ranks, with the notes
  *
+ * `inside: "dense"`: what goes inside a host is not signs but what they are the signs of, in f32, so a host votes as the mean of its ranks
+ * would, and noise that they do not share is averaged before any of it is cut to one bit. One host is Lion itself.
+ *
+ *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; 0 as the ranks' own zeros
+ *   1. all-to-all inside                   owner l of a host gets its host's c for part l: a reduce-scatter that also carries the notes
+ *
  * Sent by a rank, W words of which it owns w (w = 0 and nothing between hosts for a rank that owns none), and within the part w' of
  * those between hosts, L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1) messages,
  * 8 ((w − w') + (H − 1) w') bytes between.
  * Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes.
+ * Dense, n elements of which it owns p: inside 4 (n − p) + 8 (L − 1) w bytes; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1) w'.
  */
+import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import type { Bits } from "../bits.ts";
 import { costOf } from "../cost.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
+import type { Scratch } from "../scratch.ts";
 import { Ballots } from "./ballots.ts";
 import { decide } from "./outcome.ts";
 import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -30,19 +40,22 @@ import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
 export interface HierarchicalOptions {
   /** The host of every rank, as any whole number; or how many neighbouring ranks share a host (the last one may have fewer). */
   readonly hosts: readonly number[] | number;
+  /** What ranks of one host send each other: signs, or ("dense") what these are the signs of. Signs unless given. */
+  readonly inside?: "signs" | "dense";
 }
 
-export function hierarchical({ hosts }: HierarchicalOptions): VoteScheme {
+export function hierarchical({ hosts, inside: sent = "signs" }: HierarchicalOptions): VoteScheme {
+  const dense = sent === "dense";
   const beside = new WeakMap<Group, Promise<readonly Group[]>>();
   return voteScheme({
     name: "hierarchical",
     outcomes: ["plus", "minus"],
+    dense,
 
     async carry(group, [u], { outcome, scratch, note }) {
       const { place, owners } = layoutOf(hosts, group.size, group.rank);
       if (!beside.has(group)) beside.set(group, open(group, hosts));
       const [inside, between] = (await beside.get(group)!) as readonly [Group, Group?];
-      u!.fill();
       const n = u!.length;
       const starts = ownedParts(n, owners, inside.size);
       const chunks = parts(u!.wire, starts);
@@ -54,7 +67,13 @@ export function hierarchical({ hosts }: HierarchicalOptions): VoteScheme {
       const heard = (notes: readonly number[]) => {
         refused ||= notes.some((said) => said !== 0);
       };
-      {
+      if (dense) {
+        const zero = u!.zero ?? (outcome === "minus" ? "minus" : "plus");
+        const { notes, finite } = await signOfSum(inside, u!, starts, own, { zero, scratch, note });
+        heard(notes);
+        refused ||= !finite;
+      } else {
+        u!.fill();
         using ballots = new Ballots(own, mine, inside, 1, scratch);
         heard(await inside.allToAll(chunks.with(place, nothing), ballots.incoming, { note: note() }));
         decide(outcome, [signsOf(own, mine)], ballots.votes, mine);
@@ -77,17 +96,13 @@ export function hierarchical({ hosts }: HierarchicalOptions): VoteScheme {
 
     cost(n, ranks, rank) {
       const { place, owners, ranksHere, hosts: H, host } = layoutOf(hosts, ranks, rank);
-      const sizes = partBytes(ownedParts(n, owners, ranksHere));
-      const inside = [
-        allToAllBytes(sizes, place),
-        allToAllBytes(
-          sizes.map(() => sizes[place]!),
-          place,
-        ),
-      ];
-      const held = (ranksHere - 1) * sizes[place]!;
+      const starts = ownedParts(n, owners, ranksHere);
+      const sizes = partBytes(starts);
+      const up = dense ? sizes.map((_, r) => 4 * elementsOf(n, starts, r)) : sizes;
+      const down = sizes.map(() => sizes[place]!);
+      const inside = [allToAllBytes(up, place), allToAllBytes(down, place)];
+      const held = (dense ? 4 * n : 0) + (ranksHere - 1) * up[place]!;
       if (place >= owners) return costOf(inside, held);
-      const starts = partition(n, owners);
       const pieces = partBytes(partition(elementsOf(n, starts, place), H));
       const between = [allToAllBytes(pieces, host), allGatherBytes(pieces, host)];
       return costOf([...inside, ...between], Math.max(held, (H - 1) * pieces[host]!));
@@ -95,6 +110,37 @@ export function hierarchical({ hosts }: HierarchicalOptions): VoteScheme {
 
     beside,
   });
+}
+
+/** own ← the signs of what all ranks of a host have in sum, for the part that this one owns. */
+async function signOfSum(
+  inside: Group,
+  u: Bits,
+  starts: readonly number[],
+  own: Uint8Array,
+  { zero, scratch, note }: { zero: "plus" | "minus"; scratch: Scratch; note: () => number },
+): Promise<{ notes: readonly number[]; finite: boolean }> {
+  const { rank, size } = inside;
+  using values = scratch.loan(4 * u.length);
+  u.values(values.floats);
+  const parts = starts.slice(1).map((end, r) => values.floats.subarray(64 * starts[r]!, Math.min(64 * end, u.length)));
+  const mine = parts[rank]!;
+  const nothing = mine.subarray(0, 0);
+  using others = scratch.loan((size - 1) * mine.byteLength);
+  const at = (r: number) => mine.length * (r < rank ? r : r - 1);
+  const incoming = parts.map((_, r) => (r === rank ? nothing : others.floats.subarray(at(r), at(r) + mine.length)));
+  const notes = await inside.allToAll(parts.with(rank, nothing), incoming, { note: note() });
+
+  // In the order of the ranks, whoever adds: the same sum wherever a vector is cut.
+  const [sum, ...more] = incoming.with(rank, mine);
+  for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
+  try {
+    sign.encode(signsOf(own, mine.length), sum!, { zero });
+    return { notes, finite: true };
+  } catch (error) {
+    if (!(error instanceof NotFiniteError)) throw error;
+    return { notes, finite: false };
+  }
 }
 
 /** The ranks of this host, and, for a rank that owns a part, those that own it on the other hosts. */

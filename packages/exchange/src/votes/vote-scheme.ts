@@ -25,6 +25,8 @@ export interface VoteScheme {
   readonly name: string;
   /** What it can decide. */
   readonly outcomes: readonly Outcome[];
+  /** It asks votes for what they are the signs of; nobody else has them filled. */
+  readonly dense?: boolean;
   /** The outcome of all ranks' u, the same bits on every rank; takes over u's memory. All ranks call it with the same length. */
   vote(group: Group, u: Bits, options: VoteOptions): Promise<Result>;
   /** Throws a RangeError that says why so many ranks cannot vote in this way. */
@@ -39,6 +41,7 @@ export interface VoteScheme {
 export interface Carrier {
   readonly name: string;
   readonly outcomes?: readonly Outcome[];
+  readonly dense?: boolean;
   carry(group: Group, planes: readonly Bits[], context: CarryContext): Promise<void>;
   /** For more than one rank; memory without the outcome's further planes. */
   cost(n: number, ranks: number, rank: number, outcome: Outcome): Cost;
@@ -59,7 +62,14 @@ export interface CarryContext {
 
 const everything: readonly Outcome[] = ["plus", "minus", "zero", "tally"];
 
-export function voteScheme({ name, outcomes = everything, carry, cost, beside = new WeakMap() }: Carrier): VoteScheme {
+export function voteScheme({
+  name,
+  outcomes = everything,
+  dense = false,
+  carry,
+  cost,
+  beside = new WeakMap(),
+}: Carrier): VoteScheme {
   const opened = async (group: Group) => (await beside.get(group)?.catch(() => undefined)) ?? [];
   const check = (outcome: Outcome) => {
     if (!outcomes.includes(outcome))
@@ -70,6 +80,7 @@ export function voteScheme({ name, outcomes = everything, carry, cost, beside = 
   return {
     name,
     outcomes,
+    dense,
 
     async vote(group, u, { outcome, note = 0, gather = group, sent = () => {}, arrived = () => {} }) {
       check(outcome);

@@ -5,8 +5,11 @@ import {
   count,
   hierarchical,
   majorityCost,
+  openExchange,
   parameterServer,
   parameterServerEfficient,
+  StepRefusedError,
+  scratchOf,
   voteSchemes,
 } from "../index.ts";
 import { onRanks } from "../testing.ts";
@@ -50,6 +53,97 @@ voteContract(
   byHosts((ranks) => Array.from({ length: ranks }, (_, r) => (r === 1 ? 5 : 2))),
 );
 voteContract("hierarchical, one host", { scheme: (ranks) => hierarchical({ hosts: ranks }) });
+
+voteContract("hierarchical and dense inside, two ranks a host", {
+  ...byHosts((ranks) => Array.from({ length: ranks }, (_, r) => Math.floor(r / 2))),
+  scheme: () => hierarchical({ hosts: 2, inside: "dense" }),
+});
+voteContract("hierarchical and dense inside, one host with one rank", {
+  ...byHosts((ranks) => Array.from({ length: ranks }, (_, r) => (r === 1 ? 5 : 2))),
+  scheme: (ranks) =>
+    hierarchical({ hosts: Array.from({ length: ranks }, (_, r) => (r === 1 ? 5 : 2)), inside: "dense" }),
+});
+
+describe("hosts that are dense inside", () => {
+  /** Multiples of 1/8, some 0, some that add up to 0, whose size grows with the rank: sums are exact. */
+  const value = (rank: number, i: number) => ((((i * 389 + rank * 101) % 17) - 8) * (1 + (rank % 3))) / 8;
+  const signed = (rank: number, n: number, zero: "plus" | "minus") =>
+    new Bits(n, undefined, undefined, {
+      zero,
+      write: (into) => into.set(Float32Array.from({ length: n }, (_, i) => value(rank, i))),
+    });
+
+  it.each([2, 3, 4, 5, 6, 7, 8, 9])("vote as the sum of their ranks would, on %i ranks", async (ranks) => {
+    for (const hostOf of [(r: number) => Math.floor(r / 3), (r: number) => 9 - (r % 2), () => 4])
+      for (const zero of ["plus", "minus"] as const)
+        for (const tie of ["plus", "minus"] as const)
+          for (const lengths of [[0], [1], [63, 65], [1000], [70, 64, 200]]) {
+            const hosts = Array.from({ length: ranks }, (_, r) => hostOf(r));
+            const scheme = hierarchical({ hosts, inside: "dense" });
+            const expected = lengths.map((n) =>
+              Array.from({ length: n }, (_, i) => {
+                let sum = 0;
+                for (const host of new Set(hosts)) {
+                  const c = hosts.reduce((of, each, r) => of + (each === host ? value(r, i) : 0), 0);
+                  sum += Math.sign(c) || (zero === "plus" ? 1 : -1);
+                }
+                return Number((Math.sign(sum) || (tie === "plus" ? 1 : -1)) > 0);
+              }),
+            );
+            const got = await onRanks(ranks, async (group) => {
+              const exchange = openExchange(group, { schemes: { votes: scheme } });
+              const votes = lengths.map((n) => exchange.majority(signed(group.rank, n, zero), { tie }));
+              const wires = (await Promise.all(votes)).map(({ wire }) => [...wire]);
+              const { bytes } = group.sent();
+              expect(bytes).toBe(0); // all of it goes over groups beside
+              await scheme.close(group);
+              return wires;
+            });
+            for (const wires of got) {
+              expect(wires).toEqual(got[0]);
+              for (const [k, wire] of wires.entries()) {
+                const bits = wire.flatMap((byte) => Array.from({ length: 8 }, (_, i) => (byte >> i) & 1));
+                expect(bits.slice(0, lengths[k])).toEqual(expected[k]);
+                expect(bits.slice(lengths[k]).some(Boolean)).toBe(false);
+              }
+            }
+          }
+  });
+
+  it("keep apart votes whose zeros become something else", async () => {
+    const got = await onRanks(2, async (group) => {
+      const votes = hierarchical({ hosts: 2, inside: "dense" });
+      const exchange = openExchange(group, { schemes: { votes } });
+      const nothing = { write: (into: Float32Array) => void into.fill(0) };
+      const [plus, minus] = await Promise.all(
+        (["plus", "minus"] as const).map((zero) =>
+          exchange.majority(new Bits(8, undefined, undefined, { zero, ...nothing }), { tie: "plus" }),
+        ),
+      );
+      await votes.close(group);
+      return [plus!.signs[0], minus!.signs[0]];
+    });
+    for (const signs of got) expect(signs).toEqual([0xff, 0]);
+  });
+
+  it("stop together when a sum is not finite, on whichever rank it shows", async () => {
+    for (const at of [0, 999]) {
+      const outcomes = await onRanks(5, async (group) => {
+        const votes = hierarchical({ hosts: 2, inside: "dense" });
+        const write = (into: Float32Array) => void into.fill(1).fill(group.rank < 2 ? 3e38 : 1, at, at + 1);
+        const u = new Bits(1000, undefined, undefined, { zero: "plus", write });
+        const error = await votes.vote(group, u, { outcome: "plus" }).catch((error: unknown) => error);
+        await votes.close(group);
+        return { error, live: scratchOf(group).live };
+      });
+      for (const { error, live } of outcomes) {
+        expect(error).toBeInstanceOf(StepRefusedError);
+        expect((error as Error).message).toContain("the step is refused: the mean gradient is not finite");
+        expect(live).toBe(0);
+      }
+    }
+  });
+});
 
 describe("vote schemes", () => {
   it("refuse what cannot be right, and say what would be", async () => {

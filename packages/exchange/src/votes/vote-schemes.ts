@@ -14,10 +14,10 @@ export const voteSchemes = {
   count,
   "parameter-server": parameterServer,
   "parameter-server-efficient": parameterServerEfficient,
-  hierarchical: ({ hosts }: Partial<HierarchicalOptions>) => {
+  hierarchical: ({ hosts, inside }: Partial<HierarchicalOptions>) => {
     if (hosts === undefined)
       throw new RangeError("hierarchical: hosts is missing; say how many ranks share a host, or each rank's host.");
-    return hierarchical({ hosts });
+    return hierarchical({ hosts, ...(inside && { inside }) });
   },
   auto: ({ measured, chunk }: Partial<AutoOptions>) => {
     if (measured === undefined)
