@@ -27,7 +27,8 @@ export function lionVote(
   };
   const write = (into: Float32Array) => {
     using c = lionMix(m, g, options);
-    copy(into, c);
+    using here = c.to({ device: "cpu" });
+    copy(into, here);
   };
   return new Bits(m.length, undefined, encode, { zero: options.zero, write });
 }
