@@ -103,6 +103,22 @@ describe("Arena", () => {
       expect([...(await floats(arena.gradients)).subarray(0, 2)]).toEqual([3, 4]);
     }));
 
+  it("refuses another gradient in place of its own, which no optimizer would see", () =>
+    scope(() => {
+      const { model, arena } = tiedWithArena();
+      const { weight } = model.mix;
+      const { pointer } = weight.grad!;
+      expect(() => {
+        weight.grad = null;
+      }).toThrow(/part of an arena.*zeroGradients/);
+      expect(weight.grad!.pointer).toBe(pointer);
+      arena.zeroGradients();
+      const apart = new Tied();
+      apart.mix.weight.grad = ones([5, 5]);
+      apart.mix.weight.grad = null;
+      expect(apart.mix.weight.grad).toBeNull();
+    }));
+
   it("says which segment's gradient is complete, once each, before backward is over", () =>
     scope(async () => {
       const { model, arena } = tiedWithArena();

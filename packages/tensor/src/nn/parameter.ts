@@ -19,4 +19,16 @@ export class Parameter extends Tensor {
     this.role = role;
     keep(this);
   }
+
+  override get grad(): Tensor | null {
+    return super.grad;
+  }
+  /** What an arena holds is filled with zeros instead of being dropped: optimizers read the arena's buffer and nothing else. */
+  override set grad(gradient: Tensor | null) {
+    if (this.inArena)
+      throw new Error(
+        "grad: the gradient is a part of an arena, which would not see another one; use arena.zeroGradients()",
+      );
+    super.grad = gradient;
+  }
 }
