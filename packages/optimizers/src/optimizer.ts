@@ -81,6 +81,9 @@ interface Setting {
   readonly wholeNorm: () => number; // of the whole gradient, once backward has ended
 }
 
+/** Whose step is under way on a group: messages of two would mix where ranks' gradients are complete in another order. */
+const atWork = new WeakMap<Group, Optimizer>();
+
 export class Optimizer implements AsyncDisposable {
   /** Steps taken. */
   steps = 0;
@@ -166,7 +169,12 @@ export class Optimizer implements AsyncDisposable {
     const underWay = this.#underWay ?? (await this.#open(lr, loss));
     this.#underWay?.stop();
     this.#underWay = undefined;
-    const exposedSeconds = (await underWay.step.finish()) + (await this.#synchronise());
+    let exposedSeconds: number;
+    try {
+      exposedSeconds = (await underWay.step.finish()) + (await this.#synchronise());
+    } finally {
+      atWork.delete(this.#group);
+    }
 
     // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
@@ -203,6 +211,11 @@ export class Optimizer implements AsyncDisposable {
 
   /** A step of which nothing has left. */
   async #open(lr: number, loss: number): Promise<Opened> {
+    if ((atWork.get(this.#group) ?? this) !== this)
+      throw new Error(
+        "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
+      );
+    atWork.set(this.#group, this);
     useThreads(numThreads());
     // A second group of the same ranks, so that what one bucket's vote decided and the next bucket's votes share the wire.
     this.#gather ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
@@ -289,6 +302,7 @@ export class Optimizer implements AsyncDisposable {
 
   /** Closes what the optimizer has opened; the group stays open. */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (atWork.get(this.#group) === this) atWork.delete(this.#group);
     const gather = await this.#gather;
     if (gather !== this.#group) await gather?.close();
     for (const sync of this.#syncs) await sync.close();

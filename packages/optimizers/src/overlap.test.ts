@@ -453,6 +453,38 @@ describe("overlap", () => {
     expect(await norms("on")).toEqual(await norms("off"));
   });
 
+  it("keeps two optimizers apart, which need a group each to be under way together", async () => {
+    const run = (overlap: "on" | "off", apart: boolean) =>
+      onRanks(2, async (group) => {
+        const models = [new Chain(), new Chain()] as const;
+        const arenas = models.map((model) => new Arena(model));
+        const groups = [group, apart ? (await group.split(0))! : group];
+        const optimizers = arenas.map(
+          (arena, k) =>
+            new Optimizer(arena, groups[k]!, { algorithm: lionCub(), bucket: 64, overlap, compareEvery: 1 }),
+        );
+        // The ranks' gradients are complete in another order, because rank 1 has none of the second model's last layer.
+        const [first, second] = models.map((model, k) =>
+          model.loss(input(group.rank, k, 0), group.rank === k ? [5] : []),
+        );
+        const begun = [];
+        for (const optimizer of optimizers) begun.push(await optimizer.begin({ lr: 0.1 }).catch(String));
+        await first!.add(second!).backward();
+        for (const [k, optimizer] of optimizers.entries()) if (!begun[k]) await optimizer.step({ lr: 0.1 });
+        const θ = await Promise.all(arenas.map(async (arena) => [...(await arena.parameters.toTypedArray())]));
+        for (const optimizer of optimizers) await optimizer[Symbol.asyncDispose]();
+        if (apart) await groups[1]!.close();
+        return { begun, θ };
+      });
+    const one = await run("off", false);
+    expect(await run("off", true)).toEqual(one);
+    expect(await run("on", true)).toEqual(one);
+    for (const { begun } of await run("on", false)) {
+      expect(begun[0]).toBeUndefined();
+      expect(begun[1]).toMatch(/another optimizer's step is under way on this group, .* group\.split\(0\)$/);
+    }
+  });
+
   it("refuses a second step while one is under way", async () => {
     const errors = await onRanks(2, async (group) => {
       const model = new Chain();
