@@ -240,6 +240,7 @@ export class Optimizer implements AsyncDisposable {
     const gradients = (whose: Algorithm["gradient"]) =>
       spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
     const own = gradients("own");
+    const averages = own.length < spans.length;
     // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
     const looked = own.length > 0 ? [...own, ...gradients("mean")] : [];
     const ownNorm = this.#clipsWhole && own.length > 0 ? wholeNorm() : norm(own);
@@ -251,8 +252,11 @@ export class Optimizer implements AsyncDisposable {
       region: this.#arena.gradients,
       accepts: (means) => {
         const meanNorm = norm(means);
-        meanNorms.set(bucket, meanNorm);
-        norms.push(meanNorm);
+        // Gradients come first; what a step averages afterwards is something else.
+        if (averages && !meanNorms.has(bucket)) {
+          meanNorms.set(bucket, meanNorm);
+          norms.push(meanNorm);
+        }
         return usable(meanNorm);
       },
     });

@@ -320,6 +320,8 @@ describe("a step of several messages, one after the other", () => {
       expect(cut.map(({ m }) => m)).toEqual(whole.map(({ m }) => m));
     }
     expect(whole[1]!.m).not.toEqual(whole[0]!.m); // the second vote has mixed own gradients in
+    const once = await train({ ...run, algorithm: lionCub(), bucket: 2 ** 20 });
+    expect(whole[0]!.reports[0]!.gradientNorm).toBe(once[0]!.reports[0]!.gradientNorm); // and not the momenta's
   });
 
   it("is refused by a later message, too, and changes nothing", async () => {
