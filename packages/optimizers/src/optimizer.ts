@@ -366,10 +366,13 @@ function bytesOf(spans: readonly Span[], size: number, rank: number, schemes: Ch
     const { bytesSent, gradient, sends } = algorithm;
     if (sends === "sums") bytes += bytesSent(length, size, rank, schemes);
     else if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
-    else run += length;
-    if (run === 0 || spans[i + 1]?.algorithm.gradient === "mean") continue;
-    bytes += meanBytes(run, size, rank, schemes);
-    run = 0;
+    else {
+      run += length;
+      const next = spans[i + 1]?.algorithm;
+      if (next?.gradient === "mean" && next.sends !== "sums") continue;
+      bytes += meanBytes(run, size, rank, schemes);
+      run = 0;
+    }
   }
   for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank, schemes);
   return bytes;
