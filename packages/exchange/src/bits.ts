@@ -44,10 +44,11 @@ export class Bits implements Disposable {
 
   /** What these are the signs of; ±1 where only the signs are known. In place of `fill`, because a momentum moves on with either. */
   values(into: Float32Array): void {
-    this.#signed?.write(into, this);
-    if (this.#signed) return;
-    this.fill();
-    for (let i = 0; i < into.length; i++) into[i] = (this.wire[i >> 3]! >> (i & 7)) & 1 ? 1 : -1;
+    if (this.#signed) this.#signed.write(into, this);
+    else {
+      this.fill();
+      for (let i = 0; i < into.length; i++) into[i] = (this.wire[i >> 3]! >> (i & 7)) & 1 ? 1 : -1;
+    }
   }
 
   /** The ⌈length / 8⌉ bytes that kernels and codecs read and write. */
