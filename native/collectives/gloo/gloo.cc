@@ -8,6 +8,8 @@
 //  - a timeout inside Gloo closes all pairs, and so ends the communicator as any error does;
 //  - a connection that is reset before Gloo's thread has accepted it ends the process (getpeername fails on that thread), so
 //    until every rank is connected nothing is closed hard, only with a FIN;
+//  - while somebody sends on a connection that has something to read, Gloo's thread asks for its lock again and again, and a sender
+//    that has lost its processor to it waits 3 ms to let go: so that thread takes no processor from anybody when it wakes up;
 //  - bytes that no rank sends end the process too, and nothing can be done about it from here but to say so in a sentence.
 #include "gloo.h"
 
@@ -106,8 +108,7 @@ void give_up_after(int fd, Clock::duration silence) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
 
-// While it lives, threads that this one starts let whoever is at work go on when they wake up. While somebody sends on a connection,
-// Gloo's thread asks for its lock again and again; a sender that has lost its processor to it waited 3 ms to let go.
+// While it lives, threads that this one starts let whoever is at work go on when they wake up.
 class Deferential {
 public:
     Deferential() {
