@@ -32,8 +32,15 @@ describe("./terse netlab", () => {
     });
     expect(() => readLaboratory(["--hosts", "0", "--", "true"])).toThrow("--hosts is 0");
     expect(() => readLaboratory(["--rate", "fast", "--", "true"])).toThrow("--rate is fast");
+    expect(() => readLaboratory(["--rate", "0mbit", "--", "true"])).toThrow("--rate is 0mbit");
     expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host is no option");
     expect(() => readLaboratory(["--hosts", "2"])).toThrow("nothing to run");
+  });
+
+  it("explains itself", async () => {
+    const { code, out } = await start(["--help"]).ended;
+    expect(code).toBe(0);
+    expect(out).toMatch(/^usage: .*--hosts N .*--rate RATE/s);
   });
 
   describe.skipIf(obstacle)(`with namespaces${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {

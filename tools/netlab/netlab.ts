@@ -25,6 +25,16 @@ export interface Laboratory {
 export class NetlabError extends Error {}
 
 const usage = "usage: ./terse netlab --hosts N --rate 100mbit -- COMMAND";
+const mostHosts = 64;
+
+export const help = `${usage}
+
+  --hosts N     hosts, on each of which COMMAND runs once: 1 to ${mostHosts} (2)
+  --rate RATE   of each host's link to the switch, in both directions: kbit, mbit or gbit a second (100mbit)
+
+A host is a network namespace. COMMAND finds RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them,
+and a TERSE_TOKEN. The exit code is that of the first host that fails; then the others are ended. Needs root, ip and tc.
+`;
 
 export function readLaboratory(argv: readonly string[]): Laboratory {
   const end = argv.indexOf("--");
@@ -38,9 +48,9 @@ export function readLaboratory(argv: readonly string[]): Laboratory {
   }
   const hosts = Number(options.get("--hosts") ?? 2);
   const rate = (options.get("--rate") ?? "100mbit").toLowerCase();
-  if (!Number.isInteger(hosts) || hosts < 1 || hosts > 64)
-    throw new NetlabError(`--hosts is ${options.get("--hosts")}, and must be a whole number from 1 to 64`);
-  if (!/^\d+(\.\d+)?[kmg]?bit$/.test(rate))
+  if (!Number.isInteger(hosts) || hosts < 1 || hosts > mostHosts)
+    throw new NetlabError(`--hosts is ${options.get("--hosts")}, and must be a whole number from 1 to ${mostHosts}`);
+  if (!/^\d+(\.\d+)?[kmg]?bit$/.test(rate) || Number.parseFloat(rate) === 0)
     throw new NetlabError(`--rate is ${rate}, and is written like 100mbit (kbit, mbit, gbit)`);
   if (command.length === 0) throw new NetlabError(`there is nothing to run; ${usage}`);
   return { hosts, rate, command };

@@ -39,6 +39,9 @@ class Side:
         self.momenta = [torch.zeros_like(p) for p in self.parameters]
         self.scratch = [torch.empty_like(p) for p in self.parameters]  # kept: fresh ones would cost page faults every step
         self.taken = 0
+        self.ready = 0.0  # when the last gradient was there: autograd calls this before DDP's own hook sends it
+        for p in self.parameters:
+            p.register_post_accumulate_grad_hook(self.arrived)
         self.forward = self.model
         if peer.get("alone"):
             return
@@ -56,6 +59,9 @@ class Side:
             state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2, start_powerSGD_iter=2)
             ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         self.ddp = ddp
+
+    def arrived(self, _):
+        self.ready = time.perf_counter()
 
     def loss(self, tokens, following):
         return (self.ddp if hasattr(self, "ddp") else self.model.loss)(tokens, following)
@@ -80,8 +86,9 @@ class Side:
         loss = self.loss(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         value = loss.item()
         loss.backward()
+        exposed = time.perf_counter() - self.ready
         self.lion()
-        return {"milliseconds": 1000 * (time.perf_counter() - begin), "loss": value}
+        return {"milliseconds": 1000 * (time.perf_counter() - begin), "exposedMilliseconds": 1000 * exposed, "loss": value}
 
 
 sides = {peer["name"]: Side(peer) for peer in task["peers"]}

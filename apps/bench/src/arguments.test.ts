@@ -24,14 +24,16 @@ it.each([
   ["train --setings 2x1gbit", "--setings: unknown flag; did you mean --settings?"],
   ["train --json", "--json needs a file, or - for standard output"],
   ["train --settings --record", "--settings needs a value"],
+  ["train -j", "-j: unknown flag. See ./terse bench --help."],
+  ["train --record=no", '--record takes no value, got "no"'],
   ["train step", "one suite at a time: train and step are 2"],
 ])("says what is wrong with %s", (words, sentence) => {
   expect(() => readArguments(words.split(" "), suites)).toThrow(sentence);
 });
 
 it("tells every suite and its settings, in lines of a terminal", () => {
-  expect(readArguments([], suites)).toBeUndefined();
-  const usage = usageOf(suites);
-  expect(usage).toContain("  train  2x100mbit 2x1gbit 4x1gbit\n");
+  for (const words of [[], ["--help"], ["train", "-h"]]) expect(readArguments(words, suites)).toBeUndefined();
+  const usage = usageOf(suites, { train: "steps on slow links", step: "a step" });
+  expect(usage).toContain("  train  steps on slow links\n         2x100mbit 2x1gbit 4x1gbit\n  step   a step\n");
   expect(Math.max(...usage.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
 });

@@ -12,7 +12,7 @@ export interface Arguments {
 }
 
 const withValue = ["--json", "--settings"];
-const flags = [...withValue, "--record", "--help"];
+const flags = [...withValue, "--record", "--help", "-h"];
 
 /** Undefined where only the usage is asked for. */
 export function readArguments(argv: readonly string[], suites: Readonly<Record<string, Suite>>): Arguments | undefined {
@@ -20,7 +20,7 @@ export function readArguments(argv: readonly string[], suites: Readonly<Record<s
   const given = new Map<string, string>();
   for (let i = 0; i < argv.length; i++) {
     const [name, inline] = argv[i]!.split(/=(.*)/s) as [string, string?];
-    if (!name.startsWith("--")) words.push(argv[i]!);
+    if (!name.startsWith("-")) words.push(argv[i]!);
     else if (!flags.includes(name)) {
       const near = nearest(name, flags);
       throw new OptionsError([
@@ -33,9 +33,10 @@ export function readArguments(argv: readonly string[], suites: Readonly<Record<s
           name === "--json" ? "--json needs a file, or - for standard output" : `${name} needs a value, such as A,B`,
         ]);
       given.set(name, value);
-    } else given.set(name, "");
+    } else if (inline !== undefined) throw new OptionsError([`${name} takes no value, got "${inline}"`]);
+    else given.set(name, "");
   }
-  if (given.has("--help") || words.length === 0) return undefined;
+  if (given.has("--help") || given.has("-h") || words.length === 0) return undefined;
   if (words.length > 1) throw new OptionsError([`one suite at a time: ${words.join(" and ")} are ${words.length}`]);
   const suite = words[0]!;
   const all = choose("suite", suite, suites);
@@ -50,12 +51,12 @@ export function readArguments(argv: readonly string[], suites: Readonly<Record<s
   };
 }
 
-export function usageOf(suites: Readonly<Record<string, Suite>>): string {
+export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Readonly<Record<string, string>>): string {
   const width = Math.max(...Object.keys(suites).map((name) => name.length));
   const lines = Object.entries(suites).map(([name, suite]) => {
     const settings = Object.keys(suite);
-    const indent = `\n  ${" ".repeat(width)}  `;
-    return `  ${name.padEnd(width)}  ${settings.length > 1 ? wrapped(settings, 76 - width).join(indent) : ""}`.trimEnd();
+    const rows = [subjects[name] ?? "", ...(settings.length > 1 ? wrapped(settings, 76 - width) : [])];
+    return `  ${name.padEnd(width)}  ${rows.join(`\n  ${" ".repeat(width)}  `)}`.trimEnd();
   });
   return `usage: ./terse bench SUITE [options]
 
@@ -64,7 +65,7 @@ export function usageOf(suites: Readonly<Record<string, Suite>>): string {
   --record         into docs/results, with report and picture; settings that
                    were not measured keep their lines
 
-suites, and their settings:
+suites, what they measure, and their settings:
 ${lines.join("\n")}
 `;
 }

@@ -1,5 +1,5 @@
 /** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: measurements as one JSON object a line, and as text for people. */
-import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, writeFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { readArguments, usageOf } from "./arguments.ts";
 import { bars } from "./codecs/bars.ts";
@@ -12,6 +12,7 @@ import { report } from "./cost-model/report.ts";
 import { exchange } from "./exchange/exchange.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
 import type { Measurement } from "./measurement.ts";
+import { openOutput } from "./output.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { step } from "./step/step.ts";
 import type { Suite } from "./suite.ts";
@@ -44,16 +45,26 @@ const suites: Record<string, Suite> = {
   train,
 };
 
+const subjects: Record<keyof typeof suites, string> = {
+  step: "what a training step costs, beside PyTorch",
+  codecs: "encoding and decoding, beside plain streaming through memory",
+  collectives: "how much of an emulated link they use, and how long few bytes take",
+  convergence: "losses by steps and by bytes sent, 1 bit beside 32",
+  "cost-model": "how long exchanges should take, and how long they do",
+  exchange: "until a vector is the same on all ranks, beside Gloo and PyTorch",
+  train: "the small GPT on slow links, beside PyTorch's DDP",
+};
+
 async function main(argv: readonly string[]): Promise<void> {
   const asked = readArguments(argv, suites);
   if (!asked) {
-    process.stdout.write(usageOf(suites));
-    process.exitCode = argv.includes("--help") ? 0 : 1;
+    process.stdout.write(usageOf(suites, subjects));
+    process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;
     return;
   }
   const { suite, settings, json, record } = asked;
   const terminal = json === "-" ? process.stderr : process.stdout;
-  const file = json === undefined || json === "-" ? undefined : openSync(json, "w");
+  const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
   const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}`;
   terminal.write(`${machine}\n`);
   const cases = new CaseWriter((text) => terminal.write(text), Math.min(terminal.columns ?? 80, 120));

@@ -24,19 +24,23 @@ export interface Panels {
   readonly own: string;
   readonly waiting: string;
   readonly peer: string;
+  /** Of peers that tell what they wait for. */
+  readonly peerWaiting?: string;
   readonly panels: readonly Panel[];
 }
 
 const [width, left, right, row, gap] = [860, 250, 90, 22, 36];
 
-export function panels({ title, own, waiting, peer, panels }: Panels): string {
+export function panels({ title, own, waiting, peer, peerWaiting = "", panels }: Panels): string {
   let y = 62;
+  const tells = panels.some(({ bars }) => bars.some((bar) => bar.peer && bar.waiting !== undefined));
   const swatches = [
     [own, swatch("own")],
     [waiting, swatch("own-waiting")],
     [peer, swatch("peer")],
+    [peerWaiting, swatch("peer-waiting")],
   ] as const;
-  const parts: string[] = [legend(swatches, 16, 46)];
+  const parts: string[] = [legend(tells ? swatches : swatches.slice(0, 3), 16, 46)];
   for (const { title: heading, bars } of panels) {
     const most = Math.max(...bars.map(({ value, range }) => Math.max(value, range?.[1] ?? 0)));
     const length = (value: number) => (value / most) * (width - left - right);

@@ -22,12 +22,15 @@ describe("the command line", () => {
 
   it("says what is wrong with a number, a missing value, and a stray word", () => {
     expect(() => readArguments(["train", "--nproc-per-node", "two"])).toThrow(
-      /--nproc-per-node.*whole number ≥ 1.*"two"/,
+      /--nproc-per-node.*whole number from 1 to 1024.*"two"/,
     );
-    expect(() => readArguments(["train", "--nproc-per-node", "0"])).toThrow(/≥ 1/);
+    expect(() => readArguments(["train", "--nproc-per-node", "0"])).toThrow(/from 1 to 1024, got "0"/);
+    expect(() => readArguments(["train", "--nproc-per-node", "100000"])).toThrow(/from 1 to 1024/);
+    expect(() => readArguments(["train", "--master-port", "70000"])).toThrow(/--master-port.*from 0 to 65535/);
+    expect(() => readArguments(["train", "--deadline", "0"])).toThrow(/a number from 1 to 1000000, got "0"/);
     expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
-    expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag/);
+    expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag\. See/);
     expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
   });
 

@@ -54,21 +54,21 @@ function checkEngine(name: string): void {
 
 interface Flag {
   key: keyof Arguments | "data";
-  number?: { least: number; whole: boolean };
+  number?: { least: number; most?: number; whole: boolean };
   check?: (value: string) => unknown; // throws a sentence
 }
 
 const flags: Record<Arguments["command"], Record<string, Flag>> = {
   train: {
-    "--nproc-per-node": { key: "processes", number: { least: 1, whole: true } },
+    "--nproc-per-node": { key: "processes", number: { least: 1, most: 1024, whole: true } },
     "--recipe": { key: "recipe" },
     "--data": { key: "data" },
     "--out": { key: "out" },
     "--resume": { key: "resume" },
-    "--master-port": { key: "masterPort", number: { least: 0, whole: true } },
+    "--master-port": { key: "masterPort", number: { least: 0, most: 65535, whole: true } },
     "--engine": { key: "engine", check: checkEngine },
     "--emulate-link": { key: "emulateLink", check: parseLink },
-    "--deadline": { key: "deadline", number: { least: 1, whole: false } },
+    "--deadline": { key: "deadline", number: { least: 1, most: 1e6, whole: false } },
   },
   sample: {
     "--prompt": { key: "prompt" },
@@ -127,7 +127,7 @@ export function readArguments(argv: readonly string[]): Arguments {
 
 function unknownFlag(name: string, command: Arguments["command"]): string {
   const near = nearest(name, Object.keys(flags[command]));
-  const meant = near ? `; did you mean ${near}?` : "";
+  const meant = near ? `; did you mean ${near}?` : ".";
   const overrides = command === "train" ? " Overrides of the recipe are written --KEY=VALUE." : "";
   return `${name}: unknown flag${meant} See ./terse ${command} --help.${overrides}`;
 }
@@ -141,9 +141,10 @@ function checked(name: string, text: string, check: (value: string) => unknown):
   return text;
 }
 
-function number(name: string, text: string, { least, whole }: { least: number; whole: boolean }): number {
+function number(name: string, text: string, { least, most, whole }: NonNullable<Flag["number"]>): number {
   const value = Number(text);
-  if (!Number.isFinite(value) || value < least || (whole && !Number.isInteger(value)))
-    throw new OptionsError([`${name}: expected a ${whole ? "whole " : ""}number ≥ ${least}, got "${text}"`]);
+  const range = most === undefined ? `≥ ${least}` : `from ${least} to ${most}`;
+  if (!Number.isFinite(value) || value < least || value > (most ?? value) || (whole && !Number.isInteger(value)))
+    throw new OptionsError([`${name}: expected a ${whole ? "whole " : ""}number ${range}, got "${text}"`]);
   return value;
 }

@@ -17,9 +17,10 @@ interface Parts {
   run: Run;
 }
 
-function overlapText({ overlap }: Recipe, { obstacle }: Optimizer): string {
+function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
   if (obstacle === undefined && overlap !== "off") return "messages leave while backward still runs";
-  return `messages leave after backward${overlap === "off" ? " (overlap is off)" : `: ${obstacle}`}`;
+  const why = overlap === "off" ? " (overlap is off)" : `: ${obstacle}`;
+  return `messages leave after backward${why}${bucket === "auto" ? "; bucket: auto has nothing to choose then" : ""}`;
 }
 
 /** Times that were measured on an emulated link must not be taken for this network's own. */

@@ -44,7 +44,7 @@ describe("a link", () => {
   );
 
   it("carries something, and not after an hour", () => {
-    expect(() => parseLink("0gbit")).toThrow("an emulated link carries 1 bit per second or more, and not 0");
+    expect(() => parseLink("0gbit")).toThrow("a link carries 1 bit per second or more, and not 0");
     expect(() => parseLink("1gbit,3601s")).toThrow("a latency of 0 to 3600 seconds");
     expect(() => loopback(2, { emulateLink: { bitsPerSecond: Number.NaN, latency: 0 } })).toThrow(RangeError);
   });

@@ -45,8 +45,8 @@ export function openLink({ bitsPerSecond, latency }: Link): NativeLink {
 function checkLink(link: Link): Link {
   const { bitsPerSecond, latency } = link;
   if (!(bitsPerSecond >= 1 && Number.isFinite(bitsPerSecond)))
-    throw new RangeError(`an emulated link carries 1 bit per second or more, and not ${bitsPerSecond}`);
+    throw new RangeError(`a link carries 1 bit per second or more, and not ${bitsPerSecond}`);
   if (!(latency >= 0 && latency <= 3600))
-    throw new RangeError(`an emulated link has a latency of 0 to 3600 seconds, and not ${latency}`);
+    throw new RangeError(`a link has a latency of 0 to 3600 seconds, and not ${latency}`);
   return link;
 }

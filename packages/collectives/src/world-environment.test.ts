@@ -176,6 +176,8 @@ describe("the environment", () => {
     [{ TERSE_RENDEZVOUS: "node0:70000" }, "TERSE_RENDEZVOUS must be host:port"],
     [{ TERSE_EMULATE_LINK: "fast" }, "TERSE_EMULATE_LINK: a link is written like 100mbit or 100mbit,1ms"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "x" }, "MASTER_PORT must be a number"],
+    [{ MASTER_ADDR: "node0", MASTER_PORT: "70000" }, "MASTER_PORT must be 1 to 65535, and is 70000"],
+    [{ MASTER_ADDR: "node0", MASTER_PORT: "0" }, "MASTER_PORT must be 1 to 65535, and is 0"],
   ])("is refused when it makes no sense: %j", (env, sentence) => {
     expect(() => readWorldEnvironment(env as NodeJS.ProcessEnv)).toThrow(RendezvousError);
     expect(() => readWorldEnvironment(env as NodeJS.ProcessEnv)).toThrow(sentence);

@@ -107,6 +107,8 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
 
   const epoch = env["TERSE_EPOCH"] ?? env["TORCHELASTIC_RESTART_COUNT"] ?? "0";
   const masterPort = number("MASTER_PORT");
+  if (masterPort === 0 || (masterPort ?? 1) > 65535)
+    throw new RendezvousError(`MASTER_PORT must be 1 to 65535, and is ${masterPort}`);
   const masterHost = env["MASTER_ADDR"];
   const perNode = (launcher && env[launcher.localSize]) || "1";
   const here = { size: size ?? 1, localSize: tasksOn(number("SLURM_NODEID") ?? 0, perNode) };

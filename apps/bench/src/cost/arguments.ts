@@ -35,7 +35,7 @@ export const usage = `usage: ./terse cost [options]     what a majority vote cos
   --link RATE,LATENCY   a network: 10gbit,50us (${paper.networks.join(" and ")}; may be repeated)
   --alpha S --beta S    the same in the model's own terms: seconds a message, seconds a byte
   --parameters N        values of a vote: 1000000, 350k, 774M, 7G (1M and 774M; may be repeated)
-  --ranks N             up to so many (${paper.ranks})
+  --ranks N             up to so many (${paper.ranks}), 2 to a million
   --word-bits N         bits of a word that is not compressed (32)
   --value-bits N        bits of a value that is (1)
   --svg FILE            draw it
@@ -56,6 +56,12 @@ const flags = [
   "--svg",
 ];
 
+interface Range {
+  readonly least: number;
+  readonly most: number;
+  readonly whole?: boolean;
+}
+
 export function readArguments(argv: readonly string[]): Arguments {
   const given = new Map<string, string[]>();
   const refuse = (why: string) => new OptionsError([`${why} See ./terse cost --help.`]);
@@ -73,31 +79,29 @@ export function readArguments(argv: readonly string[]): Arguments {
     given.set(name, [...(given.get(name) ?? []), value]);
   }
 
-  const number = (name: string, { least, whole }: { least: number; whole: boolean }) => {
-    const text = given.get(name)?.at(-1);
-    if (text === undefined) return undefined;
+  const number = (name: string, text: string, { least, most, whole = true }: Range) => {
     const value = countOf(text);
-    if (!(value >= least) || (whole && !Number.isInteger(value)))
-      throw refuse(`${name}: expected a ${whole ? "whole " : ""}number ≥ ${least}, got "${text}".`);
+    if (!(value >= least && value <= most) || (whole && !Number.isInteger(value)))
+      throw refuse(`${name}: expected a ${whole ? "whole " : ""}number from ${least} to ${most}, got "${text}".`);
     return value;
   };
-  const positive = (name: string) => number(name, { least: Number.MIN_VALUE, whole: false });
+  const last = (name: string, range: Range) => {
+    const text = given.get(name)?.at(-1);
+    return text === undefined ? undefined : number(name, text, range);
+  };
   const args: Arguments = { ...defaults() };
-  const [alpha, beta] = [number("--alpha", { least: 0, whole: false }), positive("--beta")];
+  const alpha = last("--alpha", { least: 0, most: 3600, whole: false });
+  const beta = last("--beta", { least: 1e-12, most: 8, whole: false }); // down to 1 bit a second
   if ((alpha === undefined) !== (beta === undefined)) throw refuse("--alpha and --beta make one network together.");
   const links = given.get("--link") ?? [];
   if (links.length > 0 || alpha !== undefined) args.networks = links.map((link) => networkOf(link, refuse));
   if (alpha !== undefined && beta !== undefined)
     args.networks.push({ name: `α ${alpha} s, β ${beta} s/byte`, alpha, beta });
   if (given.has("--parameters"))
-    args.parameters = given.get("--parameters")!.map((text) => {
-      const value = countOf(text);
-      if (!(value >= 1)) throw refuse(`--parameters: expected a count such as 774M, got "${text}".`);
-      return value;
-    });
-  args.ranks = number("--ranks", { least: 2, whole: true }) ?? args.ranks;
-  args.wordBits = number("--word-bits", { least: 1, whole: true }) ?? args.wordBits;
-  args.valueBits = number("--value-bits", { least: 1, whole: true }) ?? args.valueBits;
+    args.parameters = given.get("--parameters")!.map((text) => number("--parameters", text, { least: 1, most: 1e12 }));
+  args.ranks = last("--ranks", { least: 2, most: 1e6 }) ?? args.ranks;
+  args.wordBits = last("--word-bits", { least: 1, most: 64 }) ?? args.wordBits;
+  args.valueBits = last("--value-bits", { least: 1, most: 64 }) ?? args.valueBits;
   const [json, svg] = [given.get("--json")?.at(-1), given.get("--svg")?.at(-1)];
   return { ...args, ...(json !== undefined && { json }), ...(svg !== undefined && { svg }) };
 }

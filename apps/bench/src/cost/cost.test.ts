@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { readArguments } from "./arguments.ts";
 import { picture } from "./picture.ts";
@@ -34,9 +35,14 @@ it.each([
   ["--link fast", "--link: a link is written like 100mbit or 100mbit,1ms"],
   ["--link", "--link needs a value"],
   ["--alpha 1e-6", "--alpha and --beta make one network together"],
-  ["--alpha 1e-6 --beta 0", "--beta: expected a number ≥"],
-  ["--ranks 1", "--ranks: expected a whole number ≥ 2"],
-  ["--parameters many", '--parameters: expected a count such as 774M, got "many"'],
+  ["--alpha 1e-6 --beta 0", '--beta: expected a number from 1e-12 to 8, got "0"'],
+  ["--alpha 1e999 --beta 1", '--alpha: expected a number from 0 to 3600, got "1e999"'],
+  ["--ranks 1", '--ranks: expected a whole number from 2 to 1000000, got "1"'],
+  ["--ranks 1e9", "--ranks: expected a whole number from 2 to 1000000"],
+  ["--parameters many", '--parameters: expected a whole number from 1 to 1000000000000, got "many"'],
+  ["--parameters 1.5", "--parameters: expected a whole number"],
+  ["--parameters 1e999", "--parameters: expected a whole number"],
+  ["--word-bits 1e30", "--word-bits: expected a whole number from 1 to 64"],
 ])("says what is wrong with %s", (words, sentence) => {
   expect(() => readArguments(words.split(" "))).toThrow(sentence);
 });
@@ -66,7 +72,7 @@ it("shows fewer numbers of ranks where the terminal is narrow", () => {
 
 it("draws a line for each implementation in each panel, higher where it takes longer", () => {
   const panels = project(readArguments("--link 10gbit,10us --parameters 1M --parameters 1G --ranks 8".split(" ")));
-  const svg = picture(panels, 1);
+  const svg = picture(panels);
   const ends = [...svg.matchAll(/<path d="M[^"]*L350\.0 ([\d.]+)" stroke="(#\w+)"/g)].map(([, y]) => Number(y));
   expect(ends).toHaveLength(2 * 6);
   const of = (panel: number) => Object.values(panels[panel]!.seconds).map((times) => times.at(-1)!);
@@ -77,8 +83,27 @@ it("draws a line for each implementation in each panel, higher where it takes lo
   }
 });
 
+it("puts one number of parameters into each row of panels, however many networks there are", () => {
+  const rows = (networks: number) => {
+    const links = Array.from({ length: networks }, (_, i) => ["--link", `${i + 1}gbit`]).flat();
+    const svg = picture(project(readArguments([...links, "--ranks", "2"])));
+    const heads = [...svg.matchAll(/translate\(\d+ (\d+)\)"><text y="-10" font-weight="600">(\S+) M /g)];
+    return Map.groupBy(heads, ([, y]) => y);
+  };
+  for (const networks of [1, 2, 3, 4, 5, 6])
+    for (const row of rows(networks).values()) expect(new Set(row.map(([, , count]) => count)).size).toBe(1);
+  expect([1, 2, 3, 4, 5, 6].map((networks) => rows(networks).size)).toEqual([2, 2, 2, 4, 10, 4]);
+});
+
+it("draws what docs/results shows", () => {
+  const recorded = readFileSync(new URL("../../../../docs/results/vote-costs.svg", import.meta.url), "utf8");
+  expect(picture(project(readArguments([])))).toBe(recorded);
+});
+
 it("writes times and counts as one says them", () => {
-  expect([0.0000123, 0.00123, 0.9999, 1.5, 123.4, 9999, 325_067].map(secondsText)).toEqual([
+  expect([2e-13, 5e-9, 0.0000123, 0.00123, 0.9999, 1.5, 123.4, 9999, 325_067, 1.6e8].map(secondsText)).toEqual([
+    "2e-4 ns",
+    "5.0 ns",
     "12 µs",
     "1.2 ms",
     "1000 ms",
@@ -86,6 +111,7 @@ it("writes times and counts as one says them", () => {
     "123 s",
     "9999 s",
     "325 ks",
+    "1.6e5 ks",
   ]);
   expect([999, 1000, 14_790, 999_600, 774e6, 7e9].map(countText)).toEqual([
     "999",

@@ -1,5 +1,6 @@
 /** `./terse cost`: the Lion Cub paper's performance model for any network, as a table, a picture and JSON. */
 import { writeFileSync } from "node:fs";
+import { openOutput } from "../output.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { picture } from "./picture.ts";
 import { project } from "./projection.ts";
@@ -9,13 +10,15 @@ function main(argv: readonly string[]): void {
   const args = readArguments(argv);
   if (args.help) return void process.stdout.write(usage);
   const panels = project(args);
+  const jsonFile = args.json === undefined || args.json === "-" ? undefined : openOutput("--json", args.json);
+  const svgFile = args.svg === undefined ? undefined : openOutput("--svg", args.svg);
   const table = args.json === "-" ? process.stderr : process.stdout;
   table.write(`${panels.map((panel) => tableText(panel, table.columns)).join("\n")}\n* the fastest\n`);
   const { wordBits, valueBits } = args;
   const json = `${JSON.stringify({ command: ["./terse cost", ...argv].join(" "), wordBits, valueBits, panels }, undefined, 1)}\n`;
   if (args.json === "-") process.stdout.write(json);
-  else if (args.json !== undefined) writeFileSync(args.json, json);
-  if (args.svg !== undefined) writeFileSync(args.svg, picture(panels, Math.min(args.networks.length, 2)));
+  if (jsonFile !== undefined) writeFileSync(jsonFile, json);
+  if (svgFile !== undefined) writeFileSync(svgFile, picture(panels));
 }
 
 try {

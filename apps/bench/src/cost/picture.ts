@@ -13,9 +13,12 @@ const styles: Record<string, { colour: string; dashes?: string }> = {
 };
 const [panelWidth, panelHeight, left, top, between, below] = [350, 230, 62, 122, 76, 74];
 
-export function picture(panels: readonly Panel[], columns: number): string {
+/** A row of panels holds one number of parameters, or an even part of its networks. */
+export function picture(panels: readonly Panel[]): string {
+  const networks = panels.filter(({ parameters }) => parameters === panels[0]!.parameters).length;
+  const columns = [3, 2, 1].find((count) => networks % count === 0)!;
   const rows = Math.ceil(panels.length / columns);
-  const width = Math.max(left + columns * (panelWidth + between) - between + 24, 850);
+  const width = Math.max(left + columns * (panelWidth + between) - between + 26, 850);
   const height = top + rows * (panelHeight + below);
   const legend = Object.entries(implementations).map(([name, { title }], i) => {
     const { colour, dashes } = styles[name]!;
@@ -42,7 +45,7 @@ function panelOf({ network, parameters, ranks, seconds }: Panel): string {
   const lines = Object.entries(seconds).map(([name, times]) => {
     const { colour, dashes } = styles[name]!;
     const path = times.map((time, i) => `${i ? "L" : "M"}${x(ranks[i]!).toFixed(1)} ${y(time).toFixed(1)}`).join("");
-    return `<path d="${path}" stroke="${colour}"${dashed(dashes)}/>`;
+    return `<path d="${path}${times.length === 1 ? "h8" : ""}" stroke="${colour}"${dashed(dashes)}/>`;
   });
   const stride = Math.max(1, Math.ceil(span / 6));
   const levels = Array.from({ length: Math.floor(span / stride) + 1 }, (_, i) => 10 ** (low + i * stride));

@@ -8,9 +8,11 @@ export function secondsText(seconds: number): string {
     ["s", 1],
     ["ms", 1e-3],
     ["µs", 1e-6],
+    ["ns", 1e-9],
   ];
-  const [unit, size] = units.find(([, size, from = size]) => seconds >= from) ?? units[3]!;
+  const [unit, size] = units.find(([, size, from = size]) => seconds >= from) ?? units.at(-1)!;
   const value = seconds / size;
+  if (value >= 99_999.5 || value < 0.01) return `${value.toExponential(1).replace(/\.0|\+/g, "")} ${unit}`;
   return `${value >= 99.5 ? value.toFixed(0) : value.toPrecision(2)} ${unit}`;
 }
 
@@ -31,7 +33,7 @@ export function tableText({ network, parameters, ranks, seconds, crossing }: Pan
   const stride = Math.ceil(ranks.length / Math.max(1, Math.min(6, Math.floor((columns - width - 1) / 9))));
   const shown = ranks.map((_, i) => i).filter((i) => (ranks.length - 1 - i) % stride === 0);
   const row = (title: string, cells: readonly string[]) =>
-    `${title.padEnd(width + 1)}${cells.map((cell) => cell.padStart(9)).join("")}`;
+    `${title.padEnd(width + 1)}${cells.map((cell) => ` ${cell}`.padStart(9)).join("")}`;
   const fastest = ranks.map((_, i) => Math.min(...Object.values(seconds).map((times) => times[i]!)));
   const lines = Object.entries(implementations).map(([name, { title }]) =>
     row(

@@ -72,7 +72,7 @@ ${phased
   const memory = [...values].filter(([, metrics]) => metrics.has("extra_bytes_per_parameter"));
   return `# How long an exchange takes
 
-\`./terse bench exchange --record\` on ${machine}. Each rank is a process${slow.some((each) => !each.includes("emulated")) ? " in a network namespace, its link shaped by the kernel in both directions" : ""};
+\`./terse bench exchange --record\` on ${machine}. Each rank is a process${slow.some((each) => !each.includes("emulated")) ? "; on slow links in a network namespace of its own, its link shaped by the kernel in both directions" : ""};
 all ways take turns in one run, and each time is the median over turns of the slowest rank. Every element of every result of ours was compared with
 what the formula gives: \`wrong\` is 0 in all of ${[...values.values()].filter((metrics) => metrics.has("wrong")).length} cases${[...values.values()].some((metrics) => (metrics.get("wrong") ?? 0) > 0) ? " but those that the lines name" : ""}.
 

@@ -15,8 +15,9 @@ import type { OurSide, PeerSide } from "./sides.ts";
 export interface Step {
   readonly milliseconds: number;
   readonly loss: number;
-  /** Of waiting for messages after backward had ended, and what the transport has sent; a peer does not tell. */
-  readonly exposedMilliseconds?: number;
+  /** Of waiting for messages after backward had ended; of a peer from its last gradient on, with what its hook does then. */
+  readonly exposedMilliseconds: number;
+  /** What the transport has sent; a peer does not tell. */
   readonly bytes?: number;
 }
 

@@ -92,11 +92,9 @@ class Side {
     const most = (of: (step: Steps["steps"][number]) => number, i: number) => Math.max(...all(of, i));
     for (const i of ranks[0]!.steps.keys()) {
       this.#milliseconds.push(most(({ milliseconds }) => milliseconds, i));
-      const exposed = all(({ exposedMilliseconds }) => exposedMilliseconds ?? Number.NaN, i);
-      if (!exposed.some(Number.isNaN)) {
-        this.#exposed.push(Math.min(...exposed));
-        this.#exposedMost.push(Math.max(...exposed));
-      }
+      const exposed = all(({ exposedMilliseconds }) => exposedMilliseconds, i);
+      this.#exposed.push(Math.min(...exposed));
+      this.#exposedMost.push(Math.max(...exposed));
       const bytes = most(({ bytes }) => bytes ?? Number.NaN, i);
       if (!Number.isNaN(bytes)) this.#bytes.push(bytes);
       this.#loss = ranks.reduce((sum, { steps }) => sum + steps[i]!.loss / ranks.length, 0);
@@ -121,13 +119,11 @@ class Side {
     yield { metric: "step_ms_min", value: Math.min(...this.#milliseconds), unit: "ms" };
     yield { metric: "step_ms_max", value: Math.max(...this.#milliseconds), unit: "ms" };
     yield { metric: "steps", value: this.#milliseconds.length, unit: "" };
-    if (this.#exposed.length > 0) {
-      const fractions = (of: readonly number[]) => of.map((exposed, i) => exposed / this.#milliseconds[i]!);
-      yield { metric: "exposed_ms", value: median(this.#exposed), unit: "ms" };
-      yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "fraction" };
-      yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "fraction" };
-      yield { metric: "sent_bytes", value: median(this.#bytes), unit: "B" };
-    }
+    const fractions = (of: readonly number[]) => of.map((exposed, i) => exposed / this.#milliseconds[i]!);
+    yield { metric: "exposed_ms", value: median(this.#exposed), unit: "ms" };
+    yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "fraction" };
+    yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "fraction" };
+    if (this.#bytes.length > 0) yield { metric: "sent_bytes", value: median(this.#bytes), unit: "B" };
     if (this.#linkBytes.length > 0) yield { metric: "link_bytes", value: median(this.#linkBytes), unit: "B" };
     yield { metric: "loss", value: this.#loss, unit: "nats" };
   }

@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { trainPicture, trainReport } from "./report.ts";
+
+const of = (name: string, values: Record<string, number>) =>
+  Object.entries(values).map(([metric, value]) => ({ case: `${name} ×2 100mbit`, metric, value, unit: "" }));
+const lines = [
+  ...of("lion fp32 with-overlap", { step_ms: 1500, steps: 12, exposed_ms: 1290, exposed_fraction: 0.86 }),
+  ...of("lion-cub 1-bit without-overlap", { step_ms: 200, speedup_over_lion_f32: 8 }),
+  ...of("lion-cub 1-bit with-overlap", { step_ms: 160, speedup_over_lion_f32: 10, speedup_over_powersgd: 1.25 }),
+  ...of("pytorch ddp fp32", { step_ms: 1600, exposed_ms: 1200, exposed_fraction: 0.75 }),
+];
+const swatches = (svg: string) => [...svg.matchAll(/<rect class="([\w-]+)" y="-9"/g)].map(([, name]) => name);
+
+it("says how fast one bit is beside 32 bits without overlap, with it, and beside PowerSGD", () => {
+  const text = trainReport(lines, { machine: "2 cores", when: "today" }).replaceAll("\n", " ");
+  expect(text).toContain("Without overlap Lion Cub is **8.00 ×** as fast as 32-bit Lion.");
+  // 1500 / 160
+  expect(text).toContain("**10.00 ×** as fast as that, 9.38 × as fast as 32-bit Lion with overlap, and **1.25 ×**");
+  expect(text).toContain("| pytorch ddp fp32 | 1600 | ––– | 75 % |");
+});
+
+it("draws what PyTorch waits for where it was recorded, and explains that shade only then", () => {
+  expect(swatches(trainPicture(lines))).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
+  expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 1200 / 1600
+  const silent = lines.filter(({ case: name, metric }) => !(name.startsWith("pytorch") && metric === "exposed_ms"));
+  expect(swatches(trainPicture(silent))).toEqual(["own", "own-waiting", "peer"]);
+});
