@@ -49,6 +49,8 @@ describe("joining a world", () => {
     await expect(joinWorld({ env: {}, engine: "smoke signals" as "gloo" })).rejects.toThrow(
       "there is no engine smoke signals",
     );
+    for (const option of ["deadlineSeconds", "timeoutSeconds"])
+      await expect(joinWorld({ env: {}, [option]: -1 })).rejects.toThrow(`${option} must be more than 0, and is -1`);
   });
 });
 

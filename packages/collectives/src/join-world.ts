@@ -10,6 +10,7 @@ import { CollectiveError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
 import { findMeetingPlace, meetByMpi } from "./meeting-place.ts";
+import { checkSeconds } from "./milliseconds.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
 import { protocolVersion } from "./rendezvous/protocol.ts";
@@ -43,6 +44,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
   const environment = readWorldEnvironment(options.env);
   const { rendezvous, epoch } = environment;
   const { deadlineSeconds = 60, timeoutSeconds = 1800, config = "" } = options;
+  checkSeconds({ deadlineSeconds, timeoutSeconds });
   const engine = options.engine ?? environment.engine ?? "tcp";
   const emulateLink = options.emulateLink === undefined ? environment.emulateLink : linkOf(options.emulateLink);
   if (engine !== "tcp" && engine !== "gloo" && engine !== "mpi" && engine !== "nccl")

@@ -20,6 +20,8 @@ export class Bits implements Disposable {
    * the signs of.
    */
   constructor(length: number, scratch: Scratch = unbooked, encode?: Encode, signed?: Signed) {
+    if (!Number.isSafeInteger(length) || length < 0)
+      throw new RangeError(`bits: the length must be a whole number from 0 on, and is ${length}`);
     this.length = length;
     this.#scratch = scratch;
     this.#encode = encode;

@@ -9,6 +9,11 @@ function bits(n: number, value: number): Bits {
   return u;
 }
 
+it("makes no bits of a length that is none", () => {
+  for (const length of [-1, 1.5, Number.NaN])
+    expect(() => new Bits(length)).toThrow(`bits: the length must be a whole number from 0 on, and is ${length}`);
+});
+
 describe("the exchange of a step", () => {
   it("sends votes that are asked for in one turn as one message", async () => {
     const alone = await onRanks(3, async (group) => {

@@ -12,8 +12,15 @@ engineContract("loopback", async (size) => loopback(size));
 
 describe("a loopback world", () => {
   it("refuses a size that is no size", () => {
-    expect(() => loopback(0)).toThrow("loopback: the size must be 1 or more, and is 0");
+    expect(() => loopback(0)).toThrow("loopback: the size must be a whole number from 1 on, and is 0");
     expect(() => loopback(2.5)).toThrow(RangeError);
+  });
+
+  it("refuses a timeout that is no time", () => {
+    for (const timeoutSeconds of [-1, 0, Number.NaN])
+      expect(() => loopback(2, { timeoutSeconds })).toThrow(
+        `timeoutSeconds must be more than 0, and is ${timeoutSeconds}`,
+      );
   });
 
   it("refuses faults that make no sense", () => {

@@ -9,6 +9,7 @@ import { RankLostError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type Link, linkOf, openLink } from "../link.ts";
 import type { Meeting } from "../meeting.ts";
+import { checkSeconds } from "../milliseconds.ts";
 import { NativeGroup, type World } from "../native-group.ts";
 
 export interface LoopbackOptions {
@@ -31,8 +32,10 @@ export type Fault =
 
 /** A world of `size` ranks in this process, with a wire thread each: for tests, and for many workers on one machine. */
 export function loopback(size: number, options: LoopbackOptions = {}): Group[] {
-  if (!Number.isInteger(size) || size < 1) throw new RangeError(`loopback: the size must be 1 or more, and is ${size}`);
+  if (!Number.isInteger(size) || size < 1)
+    throw new RangeError(`loopback: the size must be a whole number from 1 on, and is ${size}`);
   const { timeoutSeconds = 1800, faults = [], emulateLink } = options;
+  checkSeconds({ timeoutSeconds });
   const link = emulateLink === undefined ? undefined : linkOf(emulateLink);
   const links = link ? Array.from({ length: size }, () => openLink(link)) : [];
   const native = faults.map((fault) => nativeFault(fault, size));
