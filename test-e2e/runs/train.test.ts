@@ -176,8 +176,9 @@ describe("./terse train", () => {
     const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trim().split("\n");
     const lines = metrics.map((line) => JSON.parse(line) as Record<string, unknown>);
     const votes = lines.filter((line) => "exchange/vote" in line);
-    expect(votes).toHaveLength(1);
-    expect(votes[0]!["exchange/why"]).toMatch(why);
+    // Once, and once more where new buckets have made the longest vote longer.
+    expect(votes.map(({ step }) => step).join()).toMatch(/^0(,[3-6])?$/);
+    for (const vote of votes) expect(vote["exchange/why"]).toMatch(why);
     expect(lines.filter((line) => "bucketing" in line).map(({ step }) => step)).toEqual([3]);
   });
 

@@ -47,6 +47,7 @@ export class Journal implements AsyncDisposable {
   #validation: number | undefined;
   #sent = { steps: 0, bytes: 0 }; // by this process: steps in which momenta are averaged send more than others
   #bucketing: string | undefined; // as it was said
+  readonly #votes = new Set<string>(); // the same
 
   constructor(recipe: Recipe, group: Group, parts: Parts) {
     this.#recipe = recipe;
@@ -66,10 +67,7 @@ export class Journal implements AsyncDisposable {
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
-    for (const { scheme, why } of group.size > 1 ? chosenVotes(optimizer) : []) {
-      this.#terminal.line(`votes are counted by ${scheme}: ${why}`);
-      run.log({ step: run.step, "exchange/vote": scheme, "exchange/why": why });
-    }
+    this.#sayVotes(run.step);
     this.#terminal.line(`run ${run.folder}`);
   }
 
@@ -106,6 +104,7 @@ export class Journal implements AsyncDisposable {
       this.#since = { time: performance.now(), steps: 0, exposed: 0 };
       this.#parts.run.log(line);
       this.#sayBucketing(step);
+      this.#sayVotes(step);
       this.#terminal.progress(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
         lr: lr.toExponential(2),
@@ -116,6 +115,16 @@ export class Journal implements AsyncDisposable {
         left: durationText(line.step_seconds * (steps - step - 1)),
       });
     };
+  }
+
+  /** By what votes are counted, and why: at first, and when they have become longer. */
+  #sayVotes(step: number): void {
+    for (const { scheme, why } of this.#group.size > 1 ? chosenVotes(this.#parts.optimizer) : []) {
+      if (this.#votes.has(why)) continue;
+      this.#votes.add(why);
+      this.#terminal!.line(`votes are counted by ${scheme}: ${why}`);
+      this.#parts.run.log({ step, "exchange/vote": scheme, "exchange/why": why });
+    }
   }
 
   /** Once, when the optimizer has seen what its steps take. */

@@ -37,8 +37,9 @@ export class BucketSize {
       backwardSeconds,
       exchangeSeconds: (n) => 2 * link.alphaLong + this.#bytesSent(n) * link.beta, // there and back
     });
-    const text = (seconds: number) => `${(1000 * seconds).toPrecision(3)} ms`;
-    const why = `${count} ${count === 1 ? "bucket" : "buckets"} of ${elements} parameters: backward takes ${text(backwardSeconds)}, a message ${text(link.alphaLong)} and ${(8e-6 / link.beta).toPrecision(3)} Mbit/s, so ${text(exposedSeconds)} should be left to wait for`;
+    const short = (value: number) => Number(value.toPrecision(3)); // 3500, and not 3.50e+3
+    const text = (seconds: number) => `${short(1000 * seconds)} ms`;
+    const why = `${count} ${count === 1 ? "bucket" : "buckets"} of ${elements} parameters: backward takes ${text(backwardSeconds)}, a message ${text(link.alphaLong)} and ${short(8e-6 / link.beta)} Mbit/s, so ${text(exposedSeconds)} should be left to wait for`;
     return { elements, why };
   }
 }
