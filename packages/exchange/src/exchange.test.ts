@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Bits, openExchange, StepRefusedError } from "./index.ts";
+import { Bits, dense, openExchange, StepRefusedError } from "./index.ts";
 import { onRanks } from "./testing.ts";
 
 function bits(n: number, value: number): Bits {
@@ -91,6 +91,32 @@ describe("the exchange of a step", () => {
     });
     for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the loss is not finite");
   });
+
+  it.each(["f32", "bf16", "int8"] as const)(
+    "asks why a mean was not accepted before anything that another step asks for, in %s",
+    async (type) => {
+      for (const over of ["the same group", "a second group"]) {
+        const outcomes = await onRanks(2, async (group) => {
+          const gather = over === "the same group" ? group : (await group.split(0))!;
+          const options = { gather, schemes: { means: dense(type) } };
+          const first = openExchange(group, { ...options, accepts: () => false })
+            .mean(new Float32Array(4).fill(1))
+            .catch((error: unknown) => error);
+          // Rank 0 asks for the next while the first is on its way, rank 1 when it has come.
+          await new Promise((next) => (group.rank === 0 ? setImmediate(next) : setTimeout(next, 30)));
+          const y = new Float32Array(4).fill(group.rank === 0 ? 0 : 127);
+          await openExchange(group, options).mean(y);
+          const error = await first;
+          if (gather !== group) await gather.close();
+          return { error, y };
+        });
+        for (const { error, y } of outcomes) {
+          expect(error, over).toBeInstanceOf(StepRefusedError);
+          expect(y).toEqual(new Float32Array(4).fill(63.5));
+        }
+      }
+    },
+  );
 
   it("refuses in the same way when a sign was asked of a number that is none", async () => {
     const outcomes = await onRanks(2, async (group) => {

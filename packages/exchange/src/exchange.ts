@@ -118,10 +118,11 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       const asked = requests.filter((request) => request.kind === "mean");
       const vectors = asked.map((request) => request.x);
       const joined = adjacent(vectors, region);
+      const moveOn = gather === group ? () => {} : sent; // ranks may ask that group why a mean was not accepted
       const under = means.together
-        ? [means.together(group, joined, { note, gather, sent })]
+        ? [means.together(group, joined, { note, gather, sent: moveOn })]
         : joined.map((x) => means.mean(group, x, { note, gather }));
-      if (!means.together && (means.type === "f32" || gather !== group)) sent();
+      if (!means.together) moveOn();
       await Promise.allSettled(under);
       await Promise.all(under);
       if (!accepts(vectors)) await throwRefusal(gather, note);
