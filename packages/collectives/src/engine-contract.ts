@@ -17,24 +17,39 @@ import type { Group, Reduction } from "./group.ts";
 
 const mebibyte = 1 << 20;
 type Numbers = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
+type Storage = Numbers | BigInt64Array | Uint16Array;
 
-/** An array of one type: what is handed to the group, and the numbers in it. */
+/** An array of one type: what is handed to the group, the numbers in it, and its storage. */
 interface Values {
   readonly memory: Memory;
+  readonly array: Storage;
   read(): number[];
 }
 interface Type {
   readonly name: string;
   readonly bytes: number;
-  make(numbers: readonly number[]): Values;
+  /** Of a length beyond theirs, the numbers begin again. */
+  make(numbers: readonly number[], length?: number): Values;
 }
 
-function typed(name: string, Type: { from(x: readonly number[]): Numbers; BYTES_PER_ELEMENT: number }): Type {
-  const make = (numbers: readonly number[]) => {
-    const memory = Type.from(numbers);
-    return { memory, read: () => Array.from(memory) };
+/** Fills x with what its beginning holds. */
+function repeat<T extends Storage>(x: T, beginning: number): T {
+  for (let done = beginning; done < x.length; done *= 2) x.copyWithin(done, 0, done);
+  return x;
+}
+
+function typed(
+  name: string,
+  Type: new (length: number) => Numbers | BigInt64Array,
+  store: (x: number) => number | bigint = (x) => x,
+): Type {
+  const make = (numbers: readonly number[], length = numbers.length) => {
+    const memory = new Type(length);
+    const elements = memory as { [i: number]: number | bigint };
+    for (let i = 0; i < Math.min(length, numbers.length); i++) elements[i] = store(numbers[i]!);
+    return { memory, array: repeat(memory, numbers.length), read: () => Array.from(memory, Number) };
   };
-  return { name, bytes: Type.BYTES_PER_ELEMENT, make };
+  return { name, bytes: new Type(0).BYTES_PER_ELEMENT, make };
 }
 
 /** Storage of 16 bits for numbers that it holds exactly: the upper bits of an f32, with a smaller exponent for f16. */
@@ -50,10 +65,12 @@ function halves(dtype: "f16" | "bf16"): Type {
     bits[0] = (half & 0x7fff) === 0 ? 0 : ((half & 0x7fff) + bias) << shift;
     return half & 0x8000 ? -float[0]! : float[0]!;
   };
-  const make = (numbers: readonly number[]) => {
-    const array = Uint16Array.from(numbers, pack);
-    const memory = { pointer: collectives().addressOf(array), length: array.length, dtype, device: "cpu", array };
-    return { memory, read: () => Array.from(array, unpack) };
+  const make = (numbers: readonly number[], length = numbers.length) => {
+    const array = new Uint16Array(length);
+    array.set(numbers.slice(0, length).map(pack));
+    repeat(array, numbers.length);
+    const memory = { pointer: collectives().addressOf(array), length, dtype, device: "cpu", array };
+    return { memory, array, read: () => Array.from(array, unpack) };
   };
   return { name: dtype, bytes: 2, make };
 }
@@ -63,14 +80,7 @@ const types: readonly Type[] = [
   typed("i8", Int8Array),
   typed("i16", Int16Array),
   typed("i32", Int32Array),
-  {
-    name: "i64",
-    bytes: 8,
-    make: (numbers) => {
-      const memory = BigInt64Array.from(numbers, BigInt);
-      return { memory, read: () => Array.from(memory, Number) };
-    },
-  },
+  typed("i64", BigInt64Array, BigInt),
   halves("f16"),
   halves("bf16"),
   typed("f32", Float32Array),
@@ -108,8 +118,7 @@ const period = 1280;
 function filled<T extends Numbers>(Type: new (length: number) => T, length: number, f: (i: number) => number): T {
   const x = new Type(length);
   for (let i = 0; i < Math.min(length, period); i++) x[i] = f(i);
-  for (let done = period; done < length; done *= 2) x.copyWithin(done, 0, done);
-  return x;
+  return repeat(x, period);
 }
 
 /** Small whole numbers, the same again after 5 · 256. */
@@ -142,6 +151,8 @@ export interface Traits {
   readonly dividesSums?: (ranks: number) => boolean;
   /** A NaN goes through min and max. */
   readonly keepsNaN?: boolean;
+  /** The worlds that there can be. Default: those in which something is different. */
+  readonly sizes?: readonly number[];
 }
 
 const wireBytes = {
@@ -158,7 +169,14 @@ const wireBytes = {
 export function engineContract(
   name: string,
   makeWorld: (size: number) => Promise<Group[]>,
-  { volumes = wireBytes, headers = true, adds = () => true, dividesSums = () => true, keepsNaN = true }: Traits = {},
+  {
+    volumes = wireBytes,
+    headers = true,
+    adds = () => true,
+    dividesSums = () => true,
+    keepsNaN = true,
+    sizes,
+  }: Traits = {},
 ): void {
   async function withWorld(size: number, run: (groups: Group[]) => Promise<void>): Promise<void> {
     const groups = await makeWorld(size);
@@ -197,7 +215,7 @@ export function engineContract(
     });
   }
 
-  describe.each([1, 2, 3, 4, 5, 6, 7, 8, 9])(`${name}, %i ranks`, (n) => {
+  describe.each(sizes ?? [1, 2, 3, 4, 5, 6, 7, 8, 9])(`${name}, %i ranks`, (n) => {
     let groups: Group[];
     beforeAll(async () => {
       groups = await makeWorld(n);
@@ -210,21 +228,64 @@ export function engineContract(
       expect(groups.map(({ rank, size }) => [rank, size])).toEqual(groups.map((_, rank) => [rank, n]));
     });
 
-    it("reduces types with every operation at every awkward length, the same on all ranks", async () => {
-      for (const type of types.filter(({ name }, i) => adds(name) && (n <= 5 || (i + n) % 2 === 0)))
-        for (const op of ["sum", "prod", "min", "max", "mean"] as const) {
-          if (op === "mean" && !(["f16", "bf16", "f32", "f64"].includes(type.name) && dividesSums(n))) continue;
+    const operations = ["sum", "prod", "min", "max", "mean"] as const;
+    const reduces = ({ name }: Type, op: Reduction) =>
+      adds(name) && (op !== "mean" || (["f16", "bf16", "f32", "f64"].includes(name) && dividesSums(n)));
+
+    it("reduces types with every operation at every awkward length, the same on all ranks, and in parts", async () => {
+      for (const type of types.filter((_, i) => n <= 5 || (i + n) % 2 === 0))
+        for (const op of operations.filter((each) => reduces(type, each))) {
           const cases = lengthsFor(n).map((length) => {
             const numbers = groups.map((_, rank) => Array.from({ length }, (_, i) => operand(op, rank, n, i)));
-            return { length, want: reduced(type, op, numbers), xs: numbers.map((each) => type.make(each)) };
+            const cut = (all: readonly number[], r: number) =>
+              all.slice(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n));
+            const parts = numbers.map((each) => groups.map((_, r) => type.make(cut(each, r))));
+            const want = reduced(type, op, numbers);
+            return { length, want, cut, parts, xs: numbers.map((each) => type.make(each)) };
           });
           await counted(
             groups,
-            (group, rank) => Promise.all(cases.map(({ xs }) => group.allReduce(xs[rank]!.memory, op))),
-            (rank) => cases.map(({ length }) => volumes.allReduce(length, type.bytes, n, rank)),
+            (group, rank) =>
+              Promise.all(
+                cases.flatMap(({ xs, parts }) => [
+                  group.allReduce(xs[rank]!.memory, op),
+                  group.reduceScatter(
+                    parts[rank]!.map(({ memory }) => memory),
+                    op,
+                  ),
+                ]),
+              ),
+            (rank) =>
+              cases.flatMap(({ length, parts }) => [
+                volumes.allReduce(length, type.bytes, n, rank),
+                volumes.reduceScatter(
+                  parts[rank]!.map(({ array }) => array.byteLength),
+                  rank,
+                ),
+              ]),
           );
-          for (const { length, want, xs } of cases)
+          for (const { length, want, cut, parts, xs } of cases) {
             for (const x of xs) expect(x.read(), `${type.name} ${op} ${length}`).toEqual(want);
+            for (const { rank } of groups)
+              expect(parts[rank]![rank]!.read(), `${type.name} ${op} ${length}`).toEqual(cut(want, rank));
+          }
+        }
+    });
+
+    it("reduces a mebibyte of every type, and an element more or less, with every operation in some world", async () => {
+      for (const [t, type] of types.entries())
+        for (const op of operations.filter((each, k) => reduces(type, each) && (n <= 3 || (k + t + n) % 5 === 0))) {
+          const numbers = groups.map((_, rank) => Array.from({ length: period }, (_, i) => operand(op, rank, n, i)));
+          const want = reduced(type, op, numbers);
+          const lengths = [-1, 0, 1].map((more) => mebibyte / type.bytes + more);
+          const xs = numbers.map((each) => lengths.map((length) => type.make(each, length)));
+          await everywhere(groups, (_, rank) =>
+            Promise.all(xs[rank]!.map(({ memory }) => groups[rank]!.allReduce(memory, op))),
+          );
+          for (const [at, length] of lengths.entries()) {
+            const all = bytesOf(type.make(want, length).array);
+            for (const x of xs) expect(Buffer.compare(bytesOf(x[at]!.array), all), `${type.name} ${op}`).toBe(0);
+          }
         }
     });
 
@@ -365,9 +426,10 @@ export function engineContract(
       }
     });
 
-    it.each([
-      ["small", (from: number, to: number) => (from * 3 + to) % 4],
-      ["large", (from: number, to: number) => ((from + to) % 3) * (from < 3 ? mebibyte / 2 + 1 : 5000)],
+    it.each<[string, (from: number, to: number) => number]>([
+      ["small", (from, to) => (from * 3 + to) % 4],
+      // A segment, and an element more or less.
+      ["large", (from, to) => ((from + to) % 4 === 3 ? 0 : from < 3 ? mebibyte / 2 - 1 + ((from + to) % 4) : 5000)],
     ])("exchanges %s parts of all to all", async (_, lengthOf) => {
       const outgoing = groups.map(({ rank }) =>
         groups.map(({ rank: to }) => filled(Int16Array, lengthOf(rank, to), (i) => value(rank * 10 + to, i))),
@@ -439,7 +501,8 @@ export function engineContract(
     });
 
     it("sends and receives in any order of the calls", async () => {
-      const lengths = [0, 1, 5000, 2 * mebibyte + 1];
+      const long = sample([mebibyte - 1, mebibyte, mebibyte + 1, 2 * mebibyte + 1], n);
+      const lengths = [0, 1, n - 1, n, n + 1, 63, 64, 65, 5000, ...long];
       await everywhere(groups, async (group, rank) => {
         const others = groups.map((each) => each.rank).filter((each) => each !== rank);
         const arrived = new Map(others.map((from) => [from, lengths.map((length) => new Uint8Array(length))]));
@@ -633,7 +696,7 @@ export function engineContract(
       }));
   });
 
-  describe.each([2, 3])(`${name}, %i ranks, one of which has a signal`, (n) => {
+  describe.each(sizes ?? [2, 3])(`${name}, %i ranks, one of which has a signal`, (n) => {
     const unbuffered = 8 << 20; // floats: more than any engine takes before the receive is there
     const reasonOf = async (call: Promise<unknown>) => {
       const [outcome] = await Promise.allSettled([call]);
@@ -769,7 +832,7 @@ export function engineContract(
       }));
   });
 
-  describe.skipIf(!headers).each([2, 3, 5])(`${name}, %i ranks that do not agree`, (n) => {
+  describe.skipIf(!headers).each(sizes ?? [2, 3, 5])(`${name}, %i ranks that do not agree`, (n) => {
     /** Runs calls that do not fit together, then barriers; every rank must fail, all with one sentence. */
     async function disagree(call: (group: Group, rank: number) => Promise<unknown>, sentence: RegExp): Promise<void> {
       await withWorld(n, async (groups) => {
@@ -903,6 +966,6 @@ export function engineContract(
   });
 }
 
-function bytesOf(x: Numbers | BigInt64Array): Uint8Array {
+function bytesOf(x: Storage): Uint8Array {
   return new Uint8Array(x.buffer, x.byteOffset, x.byteLength);
 }

@@ -146,6 +146,22 @@ describe("a peer of tcp that sends what no rank sends", () => {
   });
 });
 
+describe("a rank of tcp of whose machine nothing is heard", () => {
+  // The kernel says so on the connection that carries nothing: by a reset, as here, or by its keepalive.
+  it("is waited for no longer, whatever becomes of the other connections", async () => {
+    const { zero, address, waiting } = listening();
+    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    await waiting;
+    const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
+    peer[2]!.socket.resetAndDestroy();
+    const error = await sum.catch((each: NativeFailure) => each);
+    expect(error).toMatchObject({ reason: "transport", peer: 1 });
+    expect((error as Error).message).toMatch(/rank 1 ended \(nothing is heard from its machine any more\)$/);
+    await zero[0].close();
+    for (const { socket } of peer) socket.destroy();
+  });
+});
+
 describe("a payload of tcp that stops", () => {
   const megabyte = 1 << 20; // a segment
   /** Rank 1 is this test, and has said that it sends two segments. */
