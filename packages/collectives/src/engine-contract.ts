@@ -943,6 +943,19 @@ export function engineContract(
         if (rank === 1) await group.recv(new Float32Array(60_000), 0);
       }, /send number 1 failed on rank 1: rank 0 has 50000 f32 where rank 1 has 60000 f32/));
 
+    it("fail when one has closed and others split", () =>
+      withWorld(n, async (groups) => {
+        const leaving = groups[0]!.close();
+        const errors = await Promise.all(groups.slice(1).map((group) => group.split(0).catch((each: unknown) => each)));
+        for (const error of errors) {
+          expect(error).toBeInstanceOf(CollectiveError);
+          expect((error as Error).message).toMatch(
+            /^rank 0 closed the group without the split that rank \d has called; every rank must call the same operations/,
+          );
+        }
+        await leaving;
+      }));
+
     it("fail when one has closed and others go on", () =>
       withWorld(n, async (groups) => {
         const leaving = groups[0]!.barrier().then(() => groups[0]!.close());

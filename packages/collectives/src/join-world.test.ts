@@ -169,6 +169,21 @@ describe("joining a world", () => {
     await Promise.all(groups.map((group) => group.close()));
   });
 
+  it("gives up on a split that a rank does not come to, on all ranks", async () => {
+    await using server = await serveRendezvous({ size: 2, token: "t", deadlineSeconds: 3 });
+    const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
+    const error = await groups[0]!.split(0).catch((each: unknown) => each);
+    const other = await groups[1]!.barrier().catch((each: unknown) => each);
+    for (const each of [error, other]) {
+      expect(each).toBeInstanceOf(CollectiveError);
+      expect([(each as CollectiveError).reason, (each as Error).message]).toEqual([
+        "timeout",
+        "rank 1 did not come to world/split-0 within 3 s; see what it does, or allow more (deadlineSeconds)",
+      ]);
+    }
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
   it("lets a group within the world fail alone", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));

@@ -51,6 +51,7 @@ export interface World {
 /** How often a rank has called what; told to the others when it leaves. */
 interface Calls {
   collectives: number;
+  splits: number;
   sends: number[]; // to each rank
   recvs: number[]; // from each rank
 }
@@ -69,7 +70,6 @@ export class NativeGroup implements Group {
   #pending = new Set<Promise<unknown>>();
   #calls: Calls;
   #farewells = new Map<number, Calls>(); // of the ranks that have left
-  #splits = 0;
   #flushing = false;
 
   constructor(native: Communicator, world: World, name: string, members: readonly number[]) {
@@ -79,7 +79,7 @@ export class NativeGroup implements Group {
     this.members = members;
     this.rank = native.rank;
     this.size = native.size;
-    this.#calls = { collectives: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
+    this.#calls = { collectives: 0, splits: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
     world.meeting.onLeave(name, (rank, calls) => {
       this.#farewells.set(members.indexOf(rank), calls as Calls);
       this.#checkFarewells();
@@ -178,7 +178,9 @@ export class NativeGroup implements Group {
       throw new RangeError(`split: the color must be an integer or undefined, and is ${color}`);
     if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
     this.#throwIfOver();
-    const name = `${this.name}/split-${this.#splits++}`;
+    const name = `${this.name}/split-${this.#calls.splits++}`;
+    this.#checkFarewells();
+    this.#throwIfOver();
     const open = this.world.split?.(this.#native);
     const answers = (await this.#meet(() =>
       this.world.meeting.gather(name, this.members, { color: color ?? null, key }),
@@ -353,11 +355,13 @@ export class NativeGroup implements Group {
       const missing =
         theirs.collectives < mine.collectives
           ? `after ${theirs.collectives} collectives, and ${this.#who()} has called ${mine.collectives}`
-          : theirs.sends[this.rank]! < mine.recvs[rank]!
-            ? `without the send that ${this.#who()} waits for`
-            : theirs.recvs[this.rank]! < mine.sends[rank]!
-              ? `without receiving what ${this.#who()} sends`
-              : undefined;
+          : theirs.splits < mine.splits
+            ? `without the split that ${this.#who()} has called`
+            : theirs.sends[this.rank]! < mine.recvs[rank]!
+              ? `without the send that ${this.#who()} waits for`
+              : theirs.recvs[this.rank]! < mine.sends[rank]!
+                ? `without receiving what ${this.#who()} sends`
+                : undefined;
       if (missing === undefined) continue;
       const error = new CollectiveError(
         "mismatch",
@@ -375,10 +379,7 @@ export class NativeGroup implements Group {
         const error =
           native.reason === "lost"
             ? new RankLostError(this.members[native.peer]!, native.message)
-            : new CollectiveError(
-                native.reason === "argument" || native.reason === "withdrawn" ? "closed" : native.reason,
-                `${native.message}${this.#where()}`,
-              );
+            : new CollectiveError(reasonOf(native), `${native.message}${this.#where()}`);
         await this.world.report(this, error, native.reason !== "transport");
         this.fail(error);
       }
@@ -394,8 +395,9 @@ export class NativeGroup implements Group {
       return await wait();
     } catch (error) {
       if (!this.#failure) {
-        this.fail(error as Error);
-        await this.world.report(this, error as Error, true);
+        const failure = failureOf(error as Error);
+        this.fail(failure);
+        await this.world.report(this, failure, true);
       }
       throw this.#failure;
     }
@@ -415,4 +417,15 @@ export class NativeGroup implements Group {
   #where(): string {
     return this.name === "world" ? "" : ` (in a group of the world's ranks ${this.members.join(", ")})`;
   }
+}
+
+const reasonOf = ({ reason }: NativeFailure): CollectiveError["reason"] =>
+  reason === "argument" || reason === "withdrawn" || reason === "lost" ? "closed" : reason;
+
+/** What a group's end is, where its ranks did not come together to split it. */
+function failureOf(error: Error): Error {
+  if (error instanceof CollectiveError || error instanceof RankLostError) return error;
+  const native = (error.cause ?? error) as Partial<NativeFailure>;
+  const reason = native.reason ? reasonOf(native as NativeFailure) : "timeout";
+  return new CollectiveError(reason, error.message, { cause: error });
 }

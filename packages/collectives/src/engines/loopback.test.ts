@@ -82,6 +82,20 @@ describe("a loopback world", () => {
     for (const group of groups) await group.close();
   });
 
+  it("gives up on a rank that does not come to a split in time", async () => {
+    const groups = loopback(3, { timeoutSeconds: 0.05 });
+    const outcomes = await Promise.allSettled(groups.slice(1).map((group) => group.split(0)));
+    const [error, same] = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason);
+    expect(error).toBeInstanceOf(CollectiveError);
+    expect([error.reason, error.message]).toEqual([
+      "timeout",
+      "rank 0 did not come to world/split-0 within 0.05 s; see what it does, or allow more (timeoutSeconds)",
+    ]);
+    expect(same).toBe(error);
+    await expect(groups[0]!.split(0)).rejects.toBe(error);
+    for (const group of groups) await group.close();
+  });
+
   it("loses a message without the sender's knowledge, and names the rank that it did not come from", async () => {
     const groups = loopback(3, { timeoutSeconds: 2, faults: [{ kind: "loss", rank: 1, at: 2, to: 0 }] });
     await Promise.all(groups.map((group) => group.allReduce(new Float32Array(4))));

@@ -5,11 +5,11 @@ import {
   type NativeFault,
   type NativeLink,
 } from "@terse/native-collectives";
-import { RankLostError } from "../errors.ts";
+import { CollectiveError, RankLostError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type Link, linkOf, openLink } from "../link.ts";
 import type { Meeting } from "../meeting.ts";
-import { checkSeconds } from "../milliseconds.ts";
+import { checkSeconds, milliseconds } from "../milliseconds.ts";
 import { NativeGroup, type World } from "../native-group.ts";
 
 export interface LoopbackOptions {
@@ -133,11 +133,21 @@ class Shared {
     this.#gatherings.set(key, gathering);
     gathering.come.set(rank, value);
     if (gathering.come.size < members.length) {
-      await new Promise<void>((finish, fail) => gathering.waiting.push({ finish, fail }));
+      const timer = setTimeout(() => this.#expire(key, members), milliseconds(this.#timeoutSeconds));
+      const all = new Promise<void>((finish, fail) => gathering.waiting.push({ finish, fail }));
+      await all.finally(() => clearTimeout(timer));
     } else {
       this.#gatherings.delete(key);
       for (const each of gathering.waiting) each.finish();
     }
     return gathering.come;
+  }
+
+  #expire(key: string, members: readonly number[]): void {
+    const { come, waiting } = this.#gatherings.get(key)!;
+    const missing = members.filter((member) => !come.has(member));
+    const who = `rank${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
+    const sentence = `${who} did not come to ${key} within ${this.#timeoutSeconds} s; see what it does, or allow more (timeoutSeconds)`;
+    for (const each of waiting) each.fail(new CollectiveError("timeout", sentence));
   }
 }
