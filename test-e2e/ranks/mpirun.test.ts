@@ -7,8 +7,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { engineContract } from "../../packages/collectives/src/engine-contract.ts";
+import { FarRanks } from "./far-groups.ts";
 import { tour } from "./programs/tour.ts";
+import { freePort } from "./start-ranks.ts";
 
 const prefix = process.env["TERSE_MPI"];
 const mpirun = prefix ? join(prefix, "bin", "mpirun") : "mpirun";
@@ -21,8 +24,8 @@ const why = !collectives().hasMpi
     : undefined;
 
 const started: ChildProcess[] = [];
-afterEach(() => {
-  for (const child of started.splice(0)) child.kill("SIGKILL");
+afterAll(() => {
+  for (const child of started) child.kill("SIGKILL");
 });
 
 interface Job {
@@ -75,8 +78,31 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     expect(code).toBe(0);
   });
 
+  describe.each([2, 4])("starts %i ranks that keep the contract of every engine:", (size) => {
+    let ranks: FarRanks;
+    let join: (engine: string) => Promise<Group[]>;
+    let job: Job;
+    beforeAll(async () => {
+      ranks = await FarRanks.listen();
+      job = start(size, program("far-rank.ts", ranks.port));
+      join = await ranks.gathered(size);
+    });
+    afterAll(async () => {
+      await ranks[Symbol.asyncDispose]();
+      await job.ended;
+    });
+    engineContract("mpi", () => join("mpi"), { sizes: [size] });
+  });
+
   it("starts ranks that meet by MPI itself and need no token, and says nothing of its own", async () => {
     const { code, said } = await start(3, program("join.ts")).ended;
+    expect(said.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
+    expect(code).toBe(0);
+  });
+
+  it("starts ranks of one machine that meet by its names alone, for engines that are not MPI's", async () => {
+    const port = isOpenMpi ? {} : { MASTER_PORT: `${await freePort()}` };
+    const { code, said } = await start(3, program("join.ts"), { TERSE_ENGINE: "tcp", ...port }).ended;
     expect(said.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
     expect(code).toBe(0);
   });

@@ -760,14 +760,15 @@ export function engineContract(
 
     it.skipIf(!headers)("loses nothing when a receive is taken back while its message arrives", async () => {
       const seen = { taken: 0, arrived: 0 };
+      const times = sizes ? 90 : 300; // it takes long where another group is other processes'
       // Where the receive had begun the group ends, and another one goes on.
-      for (let k = 0; k < 300; )
+      for (let k = 0; k < times; )
         await withWorld(n, async (groups) => {
           const begin = performance.now();
           for (let i = 0; i < 10; i++)
             await Promise.all([groups[1]!.recv(new Uint8Array(1), 0), groups[0]!.send(Uint8Array.of(1), 1)]);
           const usual = Math.min((performance.now() - begin) / 10, 10); // ms
-          for (; k < 300; k++) {
+          for (; k < times; k++) {
             const cancel = new AbortController();
             const x = new Uint8Array(1);
             const receive = reasonOf(groups[1]!.recv(x, 0, { signal: cancel.signal }));
