@@ -37,7 +37,10 @@ export function findSlurm(): Slurm | undefined {
 export async function bringSlurm(progress: Progress): Promise<Slurm> {
   if (!slurmComes()) throw new StepFailed("There is no apt to bring Slurm: install it, or name it in TERSE_SLURM.");
   mkdirSync(toolchain, { recursive: true });
-  const fill = (partial: string) => unpackFromApt(progress, packages, partial, { complete: true });
+  const fill = async (partial: string) => {
+    await unpackFromApt(progress, packages, partial, { complete: true });
+    await unpackFromApt(progress, ["libpmix-dev"], partial); // Slurm opens PMIx by the name that this one has
+  };
   try {
     await bring(folder(), fill, () => progress.say("another set-up is bringing it"));
   } catch (error) {
@@ -56,5 +59,5 @@ function slurmBelow(prefix: string): Slurm | undefined {
 }
 
 function folder(): string {
-  return join(toolchain, `slurm-${aptRelease() ?? "none"}`);
+  return join(toolchain, `slurm-pmix-${aptRelease() ?? "none"}`);
 }

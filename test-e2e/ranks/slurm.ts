@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir, userInfo } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./start-ranks.ts";
 
@@ -72,7 +72,8 @@ export async function startSlurm(): Promise<Slurm> {
 
   const below = unpacked ? join(plugins!, "..") : "";
   const env = { SLURM_CONF: file, ...(unpacked && { LD_LIBRARY_PATH: `${below}:${plugins}` }) };
-  const command = (name: string, ...words: string[]) => [find(name)!, ...words];
+  const view = viewWithPmix(folder);
+  const command = (name: string, ...words: string[]) => [...view, find(name)!, ...words];
   let said = "";
   const daemons = [command("slurmctld", "-D", "-c"), command("slurmd", "-D", "-d", find("slurmstepd")!)].map(
     ([program, ...words]) => {
@@ -89,8 +90,10 @@ export async function startSlurm(): Promise<Slurm> {
     rmSync(folder, { recursive: true });
   };
   const until = Date.now() + 30_000;
-  const run = (name: string, ...words: string[]) =>
-    spawnSync(find(name)!, words, { env: { ...process.env, ...env }, encoding: "utf8" });
+  const run = (...named: [string, ...string[]]) => {
+    const [program, ...words] = command(...named);
+    return spawnSync(program!, words, { env: { ...process.env, ...env }, encoding: "utf8" });
+  };
   while (run("sinfo", "--noheader", "--format=%t").stdout.trim() !== "idle") {
     if (Date.now() > until || daemons.some(({ exitCode }) => exitCode !== null)) {
       await stop();
@@ -101,6 +104,19 @@ export async function startSlurm(): Promise<Slurm> {
   }
   const { stdout, stderr } = run("srun", "--mpi=list");
   return { env, command, interfaces: `${stdout}${stderr}`.match(/\w+/g) ?? [], [Symbol.asyncDispose]: stop };
+}
+
+/**
+ * Slurm opens PMIx at the one place where its distribution has it. Where that was unpacked elsewhere, root can let what it starts see it
+ * there: the words before such a command, none where this cannot be.
+ */
+function viewWithPmix(folder: string): string[] {
+  const below = unpacked ? join(plugins!, "..") : "";
+  if (!unpacked || !existsSync(join(below, "pmix2"))) return [];
+  const [file, place] = [join(folder, "with-pmix"), join("/", relative(unpacked, below))];
+  const mount = `mount -t overlay overlay -o lowerdir=${below}:${place} ${place}`;
+  writeFileSync(file, `#!/bin/sh\nexec unshare --mount sh -c '${mount} && exec "$@"' sh "$@"\n`, { mode: 0o755 });
+  return spawnSync(file, ["true"]).status === 0 ? [file] : [];
 }
 
 async function end(daemon: ChildProcess): Promise<void> {
