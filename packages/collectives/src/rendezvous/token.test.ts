@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { expect, it, vi } from "vitest";
 import { protocolVersion } from "./protocol.ts";
@@ -37,18 +37,28 @@ it.each([
   expect(await ask(server.port, "open sesame")).toContain("welcome");
 });
 
+const linkOf = (file: string) => {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ""; // of the reading itself, and closed
+  }
+};
+
 it("the rendezvous listens on the address that it was given, and on no other", async () => {
   await using server = await serveRendezvous({ size: 2, token: "t", host: "127.0.0.3" });
   const port = server.port.toString(16).toUpperCase().padStart(4, "0");
+  // Another process may listen at the same port of another address.
+  const own = new Set(readdirSync("/proc/self/fd").map((fd) => linkOf(`/proc/self/fd/${fd}`)));
   const listening = ["tcp", "tcp6"].flatMap((family) =>
     readFileSync(`/proc/self/net/${family}`, "utf8")
       .split("\n")
       .map((line) => line.trim().split(/\s+/))
-      .filter(([, local, , state]) => state === "0A" && local!.endsWith(`:${port}`))
+      .filter((fields) => fields[3] === "0A" && fields[1]!.endsWith(`:${port}`) && own.has(`socket:[${fields[9]}]`))
       .map(([, local]) => local),
   );
   expect(listening).toEqual([`0300007F:${port}`]);
-  const elsewhere = connect(server.port, "127.0.0.1");
+  const elsewhere = connect(server.port, "127.0.0.9");
   const [error] = await once(elsewhere, "error");
   expect(error.code).toBe("ECONNREFUSED");
 });
