@@ -127,7 +127,7 @@ uint8_t* Wire::scratch(size_t bytes) {
     return scratch_.get();
 }
 
-Outgoing::Outgoing(Wire& wire, int peer, const Message& message) : wire_(wire), peer_(peer), bytes_(message.bytes) {
+Outgoing::Outgoing(Wire& wire, int peer, const Message& message, bool last) : wire_(wire), peer_(peer), last_(last), bytes_(message.bytes) {
     const Header header = header_of(message);
     inlined_ = header.flags & 1;
     frame_.reserve(sizeof header + (inlined_ ? bytes_ : 0));
@@ -135,7 +135,7 @@ Outgoing::Outgoing(Wire& wire, int peer, const Message& message) : wire_(wire), 
     std::memcpy(frame_.data(), &header, sizeof header);
     wire_.counters_.messages.fetch_add(1, std::memory_order_relaxed);
     wire_.counters_.header_bytes.fetch_add(sizeof header, std::memory_order_relaxed);
-    if (!inlined_ || bytes_ == 0) send_frame();
+    if (bytes_ == 0 || (!inlined_ && !last_)) send_frame();
 }
 
 void Outgoing::send_frame() { posted_.push_back(wire_.engine.send(peer_, wire_.header_slot_, frame_.data(), frame_.size())); }
@@ -151,6 +151,8 @@ void Outgoing::push(const void* data, size_t bytes) {
     }
     for (size_t at = 0; at < bytes; at += segment_bytes)
         posted_.push_back(wire_.engine.send(peer_, wire_.payload_slot_, from + at, std::min(segment_bytes, bytes - at)));
+    pushed_ += bytes;
+    if (last_ && pushed_ == bytes_) send_frame();
 }
 
 void Outgoing::finish() {

@@ -95,10 +95,10 @@ private:
     Transfer* awaited_ = nullptr;
 };
 
-// The header leaves at once; the payload is pushed in order and must stay as it is until finish.
+// The header leaves at once, or `last`; the payload is pushed in order and must stay as it is until finish.
 class Outgoing {
 public:
-    Outgoing(Wire& wire, int peer, const Message& message);
+    Outgoing(Wire& wire, int peer, const Message& message, bool last = false);
     Outgoing(Outgoing&&) = default;
     void push(const void* data, size_t bytes);
     void finish();
@@ -107,8 +107,8 @@ private:
     void send_frame();
     Wire& wire_;
     int peer_;
-    bool inlined_;
-    size_t bytes_;
+    bool inlined_, last_;
+    size_t bytes_, pushed_ = 0;
     std::vector<uint8_t> frame_;
     std::vector<std::unique_ptr<Transfer>> posted_;
 };

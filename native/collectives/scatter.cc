@@ -22,7 +22,9 @@ void scatter(Wire& wire, const Operation& operation) {
     out.reserve(n - 1);
     for (int distance = 1; distance < n; distance++) {
         const int to = (rank + distance) % n;
-        out.emplace_back(wire, to, message_of(operation, leaving[to].length, leaving[to].bytes(), agreement));
+        // Once Gloo may send, its thread holds the lock that pushing takes, and this rank's own part, which is copied meanwhile, would
+        // wait: so it may when all is pushed.
+        out.emplace_back(wire, to, message_of(operation, leaving[to].length, leaving[to].bytes(), agreement), wire.engine.waits_for_room());
         out.back().push(leaving[to].data, leaving[to].bytes());
     }
     if (mine.bytes()) std::memmove(mine.data, leaving[rank].data, mine.bytes());
