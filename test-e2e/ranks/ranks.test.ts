@@ -1,5 +1,8 @@
 import { spawnSync } from "node:child_process";
+import { lookup } from "node:dns/promises";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
@@ -36,6 +39,32 @@ describe("ranks in processes of their own", () => {
     const outcomes = await run.end(soon);
     expect(peaceful(outcomes)).toEqual(alright(2));
     expect(outcomes.every((each) => "digest" in each.told[0]!)).toBe(true);
+  });
+
+  it("meet at the host's own name too, which may lead to loopback, and listen at one address", async (context) => {
+    const name = hostname();
+    if (!(await lookup(name).catch(() => undefined))) return context.skip(`the host's name, ${name}, leads nowhere`);
+    const masterPort = await freePort();
+    await using run = await startRanks({
+      program: "until-lost.ts",
+      size: 2,
+      args: ["idle"],
+      rendezvous: { masterPort },
+      env: () => ({ MASTER_ADDR: name }),
+    });
+    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    const { pid } = run.ranks[0]!.process;
+    const own = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)));
+    const listening = ["tcp", "tcp6"].flatMap((family) =>
+      readFileSync(`/proc/${pid}/net/${family}`, "utf8")
+        .split("\n")
+        .map((line) => line.trim().split(/\s+/))
+        .filter((fields) => fields[3] === "0A" && own.has(`socket:[${fields[9]}]`))
+        .map(([, local]) => local!.split(":") as [string, string]),
+    );
+    const port = masterPort.toString(16).toUpperCase().padStart(4, "0");
+    expect(listening.filter((each) => each[1] === port)).toHaveLength(1);
+    for (const [address] of listening) expect(address).not.toMatch(/^0+$/);
   });
 });
 

@@ -1,12 +1,9 @@
 /** Where the ranks meet: the rendezvous that the launcher holds, or the one that rank 0 opens and the others find. */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { connect } from "node:net";
-import { networkInterfaces } from "node:os";
 import { collectives, kinds, type MpiPlace, reductions } from "@terse/native-collectives";
-import { chooseAddress, isLoopbackAddress } from "./address.ts";
+import { chooseAddress, isLoopbackAddress, outwardAddress } from "./address.ts";
 import { RendezvousError } from "./errors.ts";
-import { milliseconds } from "./milliseconds.ts";
 import { type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
 import { TorchStore } from "./rendezvous/torch-store.ts";
 import type { WorldEnvironment } from "./world-environment.ts";
@@ -40,9 +37,10 @@ export async function findMeetingPlace(
       `a world of ${size} ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher${hints[launcher ?? ""] ?? ""}`,
     );
   if (storeKey !== undefined) return meetByStore(environment, storeKey, address, deadlineSeconds);
-  if (rank !== 0) return { ...master, token, leave: async () => {} };
-  const server = await hold(environment, await listenAddress(master.host), master.port, deadlineSeconds);
-  return { ...master, token, leave: () => endRendezvous(server) };
+  const place = { host: await hostOf(master.host, address, rank === 0), port: master.port, token };
+  if (rank !== 0) return { ...place, leave: async () => {} };
+  const server = await hold(environment, place.host, place.port, deadlineSeconds);
+  return { ...place, leave: () => endRendezvous(server) };
 }
 
 /** Torchrun's agent listens at MASTER_PORT, and keeps what rank 0 tells it: where the rendezvous is, or why there is none. */
@@ -98,12 +96,12 @@ export async function meetByMpi(
     const note = new Uint8Array(4096);
     const token = environment.token || randomBytes(16).toString("hex");
     if (mpi.rank === 0) {
-      let told: { hosts: string[]; port: number; token: string } | { error: string };
+      let told: { host: string; port: number; token: string } | { error: string };
       try {
         const near = environment.localSize === environment.size;
-        const only = address ? await chooseAddress(address, "127.0.0.1") : near ? "127.0.0.1" : undefined;
-        server = await hold({ ...environment, token }, only ?? "::", 0, deadlineSeconds, environment.rank);
-        told = { hosts: only ? [only] : addressesOfThisMachine(), port: server.port, token };
+        const host = await chooseAddress(address, (near ? undefined : await outwardAddress()) ?? "127.0.0.1");
+        server = await hold({ ...environment, token }, host, 0, deadlineSeconds, environment.rank);
+        told = { host, port: server.port, token };
       } catch (error) {
         told = { error: (error as Error).message };
       }
@@ -112,9 +110,8 @@ export async function meetByMpi(
     await meeting.operate(kinds.broadcast, reductions.sum, 0, [note], [], 0);
     const told = JSON.parse(new TextDecoder().decode(note).replaceAll("\0", ""));
     if (told.error !== undefined) throw new RendezvousError(`MPI's first process holds no rendezvous: ${told.error}`);
-    const host = await firstReachable(told.hosts, told.port, deadlineSeconds);
     const held = server;
-    return { host, port: told.port, token: told.token, leave: async () => held && endRendezvous(held) };
+    return { host: told.host, port: told.port, token: told.token, leave: async () => held && endRendezvous(held) };
   } catch (error) {
     await server?.close();
     if (error instanceof RendezvousError) throw error;
@@ -123,34 +120,6 @@ export async function meetByMpi(
     });
   } finally {
     await meeting.close();
-  }
-}
-
-function addressesOfThisMachine(): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  const others = all.filter(({ internal, address }) => !internal && !address.startsWith("fe80:"));
-  return [...others.map(({ address }) => address), "127.0.0.1"].slice(0, 32);
-}
-
-/** The first of these addresses of one machine that answers. */
-async function firstReachable(hosts: readonly string[], port: number, deadlineSeconds: number): Promise<string> {
-  if (hosts.length === 1) return hosts[0]!;
-  const sockets = hosts.map((host) => connect({ host, port, timeout: milliseconds(deadlineSeconds) }));
-  try {
-    const answers = sockets.map(
-      (socket, i) =>
-        new Promise<string>((resolve, reject) => {
-          socket.once("connect", () => resolve(hosts[i]!)).once("error", reject);
-          socket.once("timeout", () => reject(new Error("no answer")));
-        }),
-    );
-    return await Promise.any(answers);
-  } catch {
-    throw new RendezvousError(
-      `no address of the machine that holds the rendezvous is reachable from here (${hosts.join(", ")}, port ${port}); give that process TERSE_ADDRESS, an address or an interface that the others see`,
-    );
-  } finally {
-    for (const socket of sockets) socket.destroy();
   }
 }
 
@@ -163,22 +132,20 @@ async function hold(
   holder = 0,
 ): Promise<RendezvousServer> {
   const answers = (intervalMs: number) => collectives().answers(intervalMs);
-  const listen = (at: string) =>
-    serveRendezvous({ size, host: at, port, token, epoch, deadlineSeconds, holder, answers });
-  const server = await listen(host).catch((error: Error) => {
-    const noIpv6 = host === "::" && (error.cause as NodeJS.ErrnoException | undefined)?.code === "EAFNOSUPPORT";
-    if (noIpv6) return listen("0.0.0.0");
-    throw error;
-  });
+  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder, answers });
   server.unref();
   return server;
 }
 
-/** A host's own name often resolves to 127.0.1.1, where no other machine comes; then the rendezvous listens everywhere. */
-async function listenAddress(host: string): Promise<string> {
-  const { address } = await lookup(host).catch(() => ({ address: host }));
-  const meantForHere = host === "localhost" || isLoopbackAddress(host);
-  return isLoopbackAddress(address) && !meantForHere ? "::" : address;
+/**
+ * What MASTER_ADDR names, as the address to listen at or as it is. On its own machine a host's name often resolves to 127.0.1.1, where no
+ * other machine comes: there it is `address`, or the one by which others see this machine.
+ */
+async function hostOf(name: string, address: string | undefined, listens: boolean): Promise<string> {
+  const { address: named } = await lookup(name).catch(() => ({ address: name }));
+  const meantForHere = name === "localhost" || isLoopbackAddress(name);
+  if (meantForHere || !isLoopbackAddress(named)) return listens ? named : name;
+  return chooseAddress(address, (address ? undefined : await outwardAddress()) ?? named);
 }
 
 /** The server goes last: the others still say goodbye to it. */
