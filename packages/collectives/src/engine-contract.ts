@@ -178,6 +178,9 @@ export function engineContract(
     sizes,
   }: Traits = {},
 ): void {
+  const without = (holds: boolean, why: string) => (holds ? "" : ` (skipped: ${why})`);
+  const unannounced = without(headers, "its messages do not announce themselves");
+
   async function withWorld(size: number, run: (groups: Group[]) => Promise<void>): Promise<void> {
     const groups = await makeWorld(size);
     try {
@@ -480,25 +483,28 @@ export function engineContract(
       await expect(groups[0]!.allToAll(parts, parts, { note: 128 })).rejects.toThrow(RangeError);
     });
 
-    it.skipIf(!dividesSums(n))("takes the mean of floats, which is the rounded sum divided once", async () => {
-      for (const Type of [Float32Array, Float64Array])
-        for (const length of [1, 50, 40_001]) {
-          const make = () =>
-            groups.map(({ rank }) => (Type as typeof Float64Array).from({ length }, (_, i) => rough(rank, i)));
-          const [sums, means, scattered] = [make(), make(), make()];
-          await everywhere(groups, (group, rank) => group.allReduce(sums[rank]!));
-          await everywhere(groups, (group, rank) => group.allReduce(means[rank]!, "mean"));
-          const want = (Type as typeof Float64Array).from(sums[0]!, (sum) => sum / n);
-          for (const mean of means) expect(Buffer.compare(bytesOf(mean), bytesOf(want))).toBe(0);
-          // The same cut as the all-reduce makes, so the same sums.
-          const cut = (x: Float64Array) =>
-            groups.map(({ rank: r }) => x.subarray(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n)));
-          await everywhere(groups, (group, rank) => group.reduceScatter(cut(scattered[rank]!), "mean"));
-          for (const { rank } of groups)
-            expect(Buffer.compare(bytesOf(cut(scattered[rank]!)[rank]!), bytesOf(cut(want)[rank]!))).toBe(0);
-        }
-      await expect(groups[0]!.allReduce(new Int32Array(1), "mean")).rejects.toThrow("i32 has no exact mean");
-    });
+    it.skipIf(!dividesSums(n))(
+      `takes the mean of floats, which is the rounded sum divided once${without(dividesSums(n), "it multiplies by 1/n first")}`,
+      async () => {
+        for (const Type of [Float32Array, Float64Array])
+          for (const length of [1, 50, 40_001]) {
+            const make = () =>
+              groups.map(({ rank }) => (Type as typeof Float64Array).from({ length }, (_, i) => rough(rank, i)));
+            const [sums, means, scattered] = [make(), make(), make()];
+            await everywhere(groups, (group, rank) => group.allReduce(sums[rank]!));
+            await everywhere(groups, (group, rank) => group.allReduce(means[rank]!, "mean"));
+            const want = (Type as typeof Float64Array).from(sums[0]!, (sum) => sum / n);
+            for (const mean of means) expect(Buffer.compare(bytesOf(mean), bytesOf(want))).toBe(0);
+            // The same cut as the all-reduce makes, so the same sums.
+            const cut = (x: Float64Array) =>
+              groups.map(({ rank: r }) => x.subarray(Math.floor((length * r) / n), Math.floor((length * (r + 1)) / n)));
+            await everywhere(groups, (group, rank) => group.reduceScatter(cut(scattered[rank]!), "mean"));
+            for (const { rank } of groups)
+              expect(Buffer.compare(bytesOf(cut(scattered[rank]!)[rank]!), bytesOf(cut(want)[rank]!))).toBe(0);
+          }
+        await expect(groups[0]!.allReduce(new Int32Array(1), "mean")).rejects.toThrow("i32 has no exact mean");
+      },
+    );
 
     it("sends and receives in any order of the calls", async () => {
       const long = sample([mebibyte - 1, mebibyte, mebibyte + 1, 2 * mebibyte + 1], n);
@@ -636,15 +642,18 @@ export function engineContract(
       });
     });
 
-    it.skipIf(!keepsNaN)("hands a NaN on through min and max", async () => {
-      await everywhere(groups, async (group, rank) => {
-        for (const op of ["min", "max"] as const) {
-          const x = Float32Array.of(rank === n - 1 ? Number.NaN : rank, rank);
-          await group.allReduce(x, op);
-          expect([...x]).toEqual([Number.NaN, op === "min" ? 0 : n - 1]);
-        }
-      });
-    });
+    it.skipIf(!keepsNaN)(
+      `hands a NaN on through min and max${without(keepsNaN, "what becomes of it is the library's")}`,
+      async () => {
+        await everywhere(groups, async (group, rank) => {
+          for (const op of ["min", "max"] as const) {
+            const x = Float32Array.of(rank === n - 1 ? Number.NaN : rank, rank);
+            await group.allReduce(x, op);
+            expect([...x]).toEqual([Number.NaN, op === "min" ? 0 : n - 1]);
+          }
+        });
+      },
+    );
 
     it("splits by color and key, and splits what it has split, and works in all groups", async () => {
       await everywhere(groups, async (group, rank) => {
@@ -739,75 +748,82 @@ export function engineContract(
       },
     );
 
-    it.skipIf(!headers)("takes back alone a receive whose message has not come, and the next one gets it", () =>
-      withWorld(n, async (groups) => {
-        const reason = new Error("no longer");
-        const x = new Float32Array(70_000);
-        for (const wait of [0, 5]) {
-          const cancel = new AbortController();
-          const options = { signal: cancel.signal };
-          const receives = [groups[1]!.recv(x, 0, options), groups[1]!.recv(x, 0, options)].map(reasonOf);
-          await new Promise((resolve) => setTimeout(resolve, wait));
-          cancel.abort(reason);
-          expect(await Promise.all(receives)).toEqual([reason, reason]);
-        }
-        expect(await reasonOf(groups[1]!.recv(x, 0, { signal: AbortSignal.abort(reason) }))).toBe(reason);
-        await Promise.all([groups[0]!.send(new Float32Array(70_000).fill(3), 1), groups[1]!.recv(x, 0)]);
-        expect(x.every((each) => each === 3)).toBe(true);
-        await everywhere(groups, (group) => group.barrier());
-      }),
+    it.skipIf(!headers)(
+      `takes back alone a receive whose message has not come, and the next one gets it${unannounced}`,
+      () =>
+        withWorld(n, async (groups) => {
+          const reason = new Error("no longer");
+          const x = new Float32Array(70_000);
+          for (const wait of [0, 5]) {
+            const cancel = new AbortController();
+            const options = { signal: cancel.signal };
+            const receives = [groups[1]!.recv(x, 0, options), groups[1]!.recv(x, 0, options)].map(reasonOf);
+            await new Promise((resolve) => setTimeout(resolve, wait));
+            cancel.abort(reason);
+            expect(await Promise.all(receives)).toEqual([reason, reason]);
+          }
+          expect(await reasonOf(groups[1]!.recv(x, 0, { signal: AbortSignal.abort(reason) }))).toBe(reason);
+          await Promise.all([groups[0]!.send(new Float32Array(70_000).fill(3), 1), groups[1]!.recv(x, 0)]);
+          expect(x.every((each) => each === 3)).toBe(true);
+          await everywhere(groups, (group) => group.barrier());
+        }),
     );
 
-    it.skipIf(!headers)("loses nothing when a receive is taken back while its message arrives", async () => {
-      const seen = { taken: 0, arrived: 0 };
-      const times = sizes ? 90 : 300; // it takes long where another group is other processes'
-      // Where the receive had begun the group ends, and another one goes on.
-      for (let k = 0; k < times; )
-        await withWorld(n, async (groups) => {
-          const begin = performance.now();
-          for (let i = 0; i < 10; i++)
-            await Promise.all([groups[1]!.recv(new Uint8Array(1), 0), groups[0]!.send(Uint8Array.of(1), 1)]);
-          const usual = Math.min((performance.now() - begin) / 10, 10); // ms
-          for (; k < times; k++) {
-            const cancel = new AbortController();
-            const x = new Uint8Array(1);
-            const receive = reasonOf(groups[1]!.recv(x, 0, { signal: cancel.signal }));
-            const send = reasonOf(groups[0]!.send(Uint8Array.of(k % 251), 1));
-            const until = performance.now() + ((k % 30) / 10) * usual; // some before, some after, some at once
-            while (performance.now() < until);
-            if (k % 30 === 29) await receive; // where every processor is busy, it comes only when this one rests
-            cancel.abort(new Error("no longer"));
-            const error = await receive;
-            if (error instanceof CollectiveError) {
-              expect(error.message).toMatch(/^rank 1 cancelled receive number \d+ from rank 0: no longer$/);
-              await send;
-              return void k++;
+    it.skipIf(!headers)(
+      `loses nothing when a receive is taken back while its message arrives${unannounced}`,
+      async () => {
+        const seen = { taken: 0, arrived: 0 };
+        const times = sizes ? 90 : 300; // it takes long where another group is other processes'
+        // Where the receive had begun the group ends, and another one goes on.
+        for (let k = 0; k < times; )
+          await withWorld(n, async (groups) => {
+            const begin = performance.now();
+            for (let i = 0; i < 10; i++)
+              await Promise.all([groups[1]!.recv(new Uint8Array(1), 0), groups[0]!.send(Uint8Array.of(1), 1)]);
+            const usual = Math.min((performance.now() - begin) / 10, 10); // ms
+            for (; k < times; k++) {
+              const cancel = new AbortController();
+              const x = new Uint8Array(1);
+              const receive = reasonOf(groups[1]!.recv(x, 0, { signal: cancel.signal }));
+              const send = reasonOf(groups[0]!.send(Uint8Array.of(k % 251), 1));
+              const until = performance.now() + ((k % 30) / 10) * usual; // some before, some after, some at once
+              while (performance.now() < until);
+              if (k % 30 === 29) await receive; // where every processor is busy, it comes only when this one rests
+              cancel.abort(new Error("no longer"));
+              const error = await receive;
+              if (error instanceof CollectiveError) {
+                expect(error.message).toMatch(/^rank 1 cancelled receive number \d+ from rank 0: no longer$/);
+                await send;
+                return void k++;
+              }
+              if (error) await groups[1]!.recv(x, 0);
+              seen[error ? "taken" : "arrived"]++;
+              expect(x[0]).toBe(k % 251);
+              expect(await send).toBeUndefined();
             }
-            if (error) await groups[1]!.recv(x, 0);
-            seen[error ? "taken" : "arrived"]++;
-            expect(x[0]).toBe(k % 251);
-            expect(await send).toBeUndefined();
-          }
-        });
-      expect(seen.taken).toBeGreaterThan(0);
-      expect(seen.arrived).toBeGreaterThan(0);
-    });
+          });
+        expect(seen.taken).toBeGreaterThan(0);
+        expect(seen.arrived).toBeGreaterThan(0);
+      },
+    );
 
-    it.skipIf(!headers)("takes back alone a send that waits for another, and the next one takes its place", () =>
-      withWorld(n, async (groups) => {
-        const cancel = new AbortController();
-        const send = (fill: number, signal?: AbortSignal) =>
-          groups[0]!.send(new Float32Array(unbuffered).fill(fill), 1, { signal });
-        const sends = [send(1), send(2, cancel.signal), send(3)].map(reasonOf);
-        cancel.abort(new Error("no longer"));
-        expect((await sends[1])!.message).toBe("no longer");
-        for (const want of [1, 3]) {
-          const x = new Float32Array(unbuffered);
-          await groups[1]!.recv(x, 0);
-          expect(x.every((each) => each === want)).toBe(true);
-        }
-        expect(await Promise.all(sends)).toEqual([undefined, expect.any(Error), undefined]);
-      }),
+    it.skipIf(!headers)(
+      `takes back alone a send that waits for another, and the next one takes its place${unannounced}`,
+      () =>
+        withWorld(n, async (groups) => {
+          const cancel = new AbortController();
+          const send = (fill: number, signal?: AbortSignal) =>
+            groups[0]!.send(new Float32Array(unbuffered).fill(fill), 1, { signal });
+          const sends = [send(1), send(2, cancel.signal), send(3)].map(reasonOf);
+          cancel.abort(new Error("no longer"));
+          expect((await sends[1])!.message).toBe("no longer");
+          for (const want of [1, 3]) {
+            const x = new Float32Array(unbuffered);
+            await groups[1]!.recv(x, 0);
+            expect(x.every((each) => each === want)).toBe(true);
+          }
+          expect(await Promise.all(sends)).toEqual([undefined, expect.any(Error), undefined]);
+        }),
     );
 
     it("ends on every rank when what has begun is a send", () =>
@@ -833,7 +849,7 @@ export function engineContract(
       }));
   });
 
-  describe.skipIf(!headers).each(sizes ?? [2, 3, 5])(`${name}, %i ranks that do not agree`, (n) => {
+  describe.skipIf(!headers).each(sizes ?? [2, 3, 5])(`${name}, %i ranks that do not agree${unannounced}`, (n) => {
     /** Runs calls that do not fit together, then barriers; every rank must fail, all with one sentence. */
     async function disagree(call: (group: Group, rank: number) => Promise<unknown>, sentence: RegExp): Promise<void> {
       await withWorld(n, async (groups) => {
