@@ -1,13 +1,21 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { which } from "../which.ts";
 import { netlabObstacle, readLaboratory } from "./netlab.ts";
 
 const obstacle = netlabObstacle();
+const sbin = `${process.env["PATH"]}:/usr/sbin:/sbin`;
 const main = join(import.meta.dirname, "main.ts");
 
-function start(args: readonly string[]): { child: ChildProcess; ended: Promise<{ code: number | null; out: string }> } {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+function start(
+  args: readonly string[],
+  path = process.env["PATH"],
+): { child: ChildProcess; ended: Promise<{ code: number | null; out: string }> } {
+  const env = { ...process.env, PATH: path };
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (data) => (out += data));
   return { child, ended: new Promise((done) => child.on("close", (code) => done({ code, out }))) };
@@ -16,7 +24,7 @@ function start(args: readonly string[]): { child: ChildProcess; ended: Promise<{
 const namespaces = (pid: number) =>
   execFileSync("ip", ["netns", "list"], { encoding: "utf8" })
     .split("\n")
-    .filter((line) => line.startsWith(`terse-${pid}-`));
+    .filter((line) => new RegExp(`^terse-(probe-)?${pid}\\b`).test(line));
 
 async function until(holds: () => boolean): Promise<void> {
   for (let i = 0; i < 400 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 25));
@@ -31,8 +39,8 @@ describe("./terse netlab", () => {
       command: ["sh", "-c", "x"],
     });
     expect(() => readLaboratory(["--hosts", "0", "--", "true"])).toThrow("--hosts is 0");
-    expect(() => readLaboratory(["--rate", "fast", "--", "true"])).toThrow("--rate is fast");
-    expect(() => readLaboratory(["--rate", "0mbit", "--", "true"])).toThrow("--rate is 0mbit");
+    for (const rate of ["fast", "mbit", "100", "-1mbit", "1e3mbit", "0mbit", "999bit", "401gbit"])
+      expect(() => readLaboratory(["--rate", rate, "--", "true"])).toThrow(`--rate is ${rate}, and is written like`);
     expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host is no option");
     expect(() => readLaboratory(["--hosts", "2"])).toThrow("nothing to run");
   });
@@ -130,10 +138,46 @@ describe("./terse netlab", () => {
       await until(() => namespaces(child.pid!).length === 0 && sleepers(marker) === 0);
     });
 
+    it.each([
+      "netns add terse-probe-",
+      "netns add terse-.*-host-0",
+      "link add eth0",
+      "netns exec .*-host-1 sh -c exec",
+    ])("leaves nothing behind when it is killed before it hears that this is done: ip %s", async (what) => {
+      const folder = mkdtempSync(join(tmpdir(), "terse-netlab-"));
+      const begun = join(folder, "begun");
+      const wait = `echo "$*" | grep -q '${what}' && { echo $$ >${begun}.part; mv ${begun}.part ${begun}; sleep 1; }`;
+      writeFileSync(join(folder, "ip"), `#!/bin/sh\n${wait}\nexec ${which("ip", sbin)} "$@"\n`, { mode: 0o755 });
+      const { child } = start(["--hosts", "2", "--", "sleep", "100"], `${folder}:${sbin}`);
+      await until(() => existsSync(begun));
+      const slow = readFileSync(begun, "utf8").trim();
+      child.kill("SIGKILL");
+      await until(() => !existsSync(`/proc/${slow}`));
+      await until(() => namespaces(child.pid!).length === 0);
+      rmSync(folder, { recursive: true });
+    });
+
+    it("leaves nothing behind of a command that starts others while it is ended", async () => {
+      const marker = `30.${process.pid}`;
+      const program = `for i in $(seq 3000); do sleep ${marker} & done; wait`;
+      const { child } = start(["--hosts", "1", "--", "sh", "-c", program]);
+      await until(() => sleepers(marker) > 0);
+      child.kill("SIGKILL");
+      await until(() => namespaces(child.pid!).length === 0);
+      expect(sleepers(marker)).toBe(0);
+    });
+
     it("says what is wrong in one line", async () => {
-      const { code, out } = await start(["--hosts", "2", "--", "no-such-program"]).ended;
-      expect(code).toBeGreaterThan(0);
-      expect(out).toContain("no-such-program");
+      const { code, out } = await start(["--hosts", "1", "--", "no-such-program"]).ended;
+      expect([code, out]).toEqual([127, expect.stringMatching(/^sh: .*no-such-program.*\n$/)]);
+    });
+
+    it("finds its tools where the PATH has no folders of the system's", async () => {
+      const folder = mkdtempSync(join(tmpdir(), "terse-netlab-"));
+      for (const tool of ["sh", "setsid", "cat", "seq", "sleep"]) symlinkSync(which(tool)!, join(folder, tool));
+      const { code, out } = await start(["--hosts", "2", "--", "sh", "-c", "echo $PATH"], folder).ended;
+      rmSync(folder, { recursive: true });
+      expect([code, out]).toEqual([0, `${folder}\n`.repeat(2)]);
     });
   });
 });

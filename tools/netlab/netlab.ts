@@ -8,9 +8,9 @@
  *   …                                ╝
  *
  * Whatever ends this process, SIGKILL included, ends the hosts' processes and removes the namespaces: a janitor waits for the end of a
- * pipe that only this process holds open.
+ * pipe that only this process holds open, and what it has started until that has found its namespace.
  */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants, cpus } from "node:os";
 import { which } from "../which.ts";
@@ -30,7 +30,7 @@ const mostHosts = 64;
 export const help = `${usage}
 
   --hosts N     hosts, on each of which COMMAND runs once: 1 to ${mostHosts} (2)
-  --rate RATE   of each host's link to the switch, in both directions: kbit, mbit or gbit a second (100mbit)
+  --rate RATE   of each host's link to the switch, in both directions: kbit, mbit or gbit a second, 1kbit to 400gbit (100mbit)
 
 A host is a network namespace. COMMAND finds RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them,
 and a TERSE_TOKEN. The exit code is that of the first host that fails; then the others are ended. Needs root, ip and tc.
@@ -50,24 +50,28 @@ export function readLaboratory(argv: readonly string[]): Laboratory {
   const rate = (options.get("--rate") ?? "100mbit").toLowerCase();
   if (!Number.isInteger(hosts) || hosts < 1 || hosts > mostHosts)
     throw new NetlabError(`--hosts is ${options.get("--hosts")}, and must be a whole number from 1 to ${mostHosts}`);
-  if (!/^\d+(\.\d+)?[kmg]?bit$/.test(rate) || Number.parseFloat(rate) === 0)
-    throw new NetlabError(`--rate is ${rate}, and is written like 100mbit (kbit, mbit, gbit)`);
+  const bits = bitsPerSecond(rate);
+  if (!(bits >= 1e3 && bits <= 400e9))
+    throw new NetlabError(`--rate is ${rate}, and is written like 100mbit, from 1kbit to 400gbit`);
   if (command.length === 0) throw new NetlabError(`there is nothing to run; ${usage}`);
   return { hosts, rate, command };
+}
+
+/** NaN where this is no rate. */
+function bitsPerSecond(rate: string): number {
+  const [, number, unit] = rate.match(/^(\d+(?:\.\d+)?)([kmg]?)bit$/) ?? [];
+  return Number(number) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[unit as "" | "k" | "m" | "g"];
 }
 
 /** Why there can be no laboratory here; undefined where there can. */
 export function netlabObstacle(): string | undefined {
   const without = "`--emulate-link 100mbit` slows our own ranks down without it";
   for (const tool of ["ip", "tc"])
-    if (!which(tool, `${process.env["PATH"]}:/usr/sbin:/sbin`))
-      return `${tool} is missing: install iproute2; ${without}`;
+    if (where(tool) === undefined) return `${tool} is missing: install iproute2; ${without}`;
   if (process.getuid?.() !== 0) return `it needs root, for network namespaces; ${without}`;
-  const probe = `terse-probe-${process.pid}`;
-  const { status, stderr } = ip("netns", "add", probe);
-  if (status !== 0) return `this machine allows no network namespaces (${stderr.trim()}); ${without}`;
-  ip("netns", "del", probe);
-  return undefined;
+  const probe = '"$0" netns add "$1" && "$0" netns del "$1"'; // in one, whatever ends this process between the two
+  const { status, stderr } = call("setsid", ["sh", "-c", probe, where("ip")!, `terse-probe-${process.pid}`]);
+  return status === 0 ? undefined : `this machine allows no network namespaces (${stderr.trim()}); ${without}`;
 }
 
 /** Runs the command on every host. Resolves to the exit code: 0, or that of the first host that failed. */
@@ -79,7 +83,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
   const host = (i: number) => `${name}-host-${i}`;
   const address = (i: number) => `10.77.0.${i + 1}`;
   const machines = [`${name}-switch`, ...Array.from({ length: hosts }, (_, i) => host(i))];
-  const stopJanitor = startJanitor(machines);
+  const janitor = startJanitor(machines);
   const running: ChildProcess[] = [];
   let code: number | undefined;
   const end = (why: number) => {
@@ -93,7 +97,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
   for (const signal of signals) process.once(signal, () => end(128 + constants.signals[signal]));
 
   try {
-    build(machines, rate);
+    build(machines, rate, janitor.waitsFor);
     const token = randomBytes(16).toString("hex");
     const ends = Array.from({ length: hosts }, (_, i) => {
       const env = {
@@ -108,7 +112,9 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
         TERSE_TOKEN: process.env["TERSE_TOKEN"] ?? token,
         GLOO_SOCKET_IFNAME: "eth0",
       };
-      const child = spawn("ip", ["netns", "exec", host(i), ...command], { env, stdio: "inherit" });
+      const inside = ["netns", "exec", host(i), "sh", "-c", 'exec 3>&-; exec "$@"', "sh", ...command];
+      const stdio: StdioOptions = ["inherit", "inherit", "inherit", janitor.waitsFor];
+      const child = spawn(where("ip")!, inside, { env, stdio });
       running.push(child);
       return new Promise<void>((done) => {
         child.on("error", (error) => {
@@ -125,14 +131,13 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     await Promise.all(ends);
     return code ?? 0;
   } finally {
-    await stopJanitor();
+    await janitor.end();
   }
 }
 
-function build([middle, ...hosts]: readonly string[], rate: string): void {
+function build([middle, ...hosts]: readonly string[], rate: string, held: number): void {
   // A burst of some milliseconds, as the kernel's timer needs it; and no less than a few packets.
-  const [, number, unit] = rate.match(/^([\d.]+)([kmg]?)bit$/)!;
-  const bytesPerSecond = (Number(number) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[unit as "" | "k" | "m" | "g"]) / 8;
+  const bytesPerSecond = bitsPerSecond(rate) / 8;
   const burst = Math.max(16 * 1024, Math.ceil(0.0025 * bytesPerSecond));
   const shape = (device: string, queue: number) =>
     `qdisc add dev ${device} root tbf rate ${rate} burst ${burst} limit ${Math.ceil(queue)}`.split(" ");
@@ -157,38 +162,55 @@ function build([middle, ...hosts]: readonly string[], rate: string): void {
     );
   }
   for (const [tool, ...args] of steps) {
-    const { status, stderr } = call(tool!, args);
+    const { status, stderr } = call(where(tool!)!, args, held);
     if (status !== 0) throw new NetlabError(`${tool} ${args.join(" ")}: ${stderr.trim()}`);
   }
   // Packets of one connection are received on one core, as a card has it: on several they overtake each other, which TCP takes for a loss.
   const cores = ((1n << BigInt(Math.min(32, cpus().length))) - 1n).toString(16);
   const steer = `for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do echo ${cores} >$queue; done`;
-  for (const machine of [middle!, ...hosts]) ip("netns", "exec", machine, "sh", "-c", steer);
+  for (const machine of [middle!, ...hosts]) call(where("ip")!, ["netns", "exec", machine, "sh", "-c", steer], held);
 }
 
-/** A process that no signal to this one reaches, which removes the namespaces when the pipe to it ends. Returns what ends it in good time. */
-function startJanitor(machines: readonly string[]): () => Promise<void> {
+interface Janitor {
+  /** Descriptor of the pipe: the janitor does nothing while a process that was given it still has it. */
+  readonly waitsFor: number;
+  end(): Promise<void>;
+}
+
+/** A process that no signal to this one reaches, which removes the namespaces when the pipe to it ends. */
+function startJanitor(machines: readonly string[]): Janitor {
+  // Who starts others while it is being ended needs more than one round.
   const program = `cat >/dev/null
 for machine in "$@"; do
-  ip netns pids "$machine" 2>/dev/null | xargs -r kill -9 2>/dev/null
-  ip netns del "$machine" 2>/dev/null
+  for round in $(seq 100); do
+    pids=$("$0" netns pids "$machine") && [ "$pids" ] || break
+    kill -9 $pids
+    sleep 0.02
+  done
+  "$0" netns del "$machine"
 done`;
-  const janitor = spawn("sh", ["-c", program, "janitor", ...machines], {
+  const janitor = spawn("sh", ["-c", program, where("ip")!, ...machines], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
   janitor.unref();
   const gone = new Promise<void>((done) => janitor.once("close", () => done()));
-  return async () => {
-    janitor.ref();
-    janitor.stdin!.end();
-    await gone;
+  return {
+    // Node tells a pipe's descriptor nowhere else.
+    waitsFor: (janitor.stdin as unknown as { _handle: { fd: number } })._handle.fd,
+    async end() {
+      janitor.ref();
+      janitor.stdin!.end();
+      await gone;
+    },
   };
 }
 
-const ip = (...args: string[]) => call("ip", args);
+/** Where a program of the system's administrator is, whose folders are not on every PATH. */
+const where = (tool: string) => which(tool, `${process.env["PATH"]}:/usr/sbin:/sbin`);
 
-const call = (tool: string, args: readonly string[]) => {
-  const { status, stderr, error } = spawnSync(tool, args, { encoding: "utf8" });
+const call = (file: string, args: readonly string[], ...held: number[]) => {
+  const stdio: StdioOptions = ["ignore", "pipe", "pipe", ...held];
+  const { status, stderr, error } = spawnSync(file, args, { encoding: "utf8", stdio });
   return { status, stderr: error?.message ?? stderr };
 };
