@@ -122,6 +122,22 @@ describe("./terse netlab", () => {
       expect(out).toBe("dropped 0 steered true\n");
     });
 
+    it("may run beside another one, on a network of its own", async () => {
+      const program = `
+        const net = require("node:net");
+        const connect = () => {
+          const socket = net.connect(4000, process.env.MASTER_ADDR, () => socket.end(process.argv[1]));
+          socket.on("error", () => setTimeout(connect, 50));
+        };
+        if (process.env.RANK === "0") net.createServer((socket) => socket.on("data", (data) => process.exit(console.log(String(data))))).listen(4000);
+        else connect();`;
+      const both = ["this", "that"].map((word) => start(["--", process.execPath, "-e", program, word]).ended);
+      expect(await Promise.all(both)).toEqual([
+        { code: 0, out: "this\n" },
+        { code: 0, out: "that\n" },
+      ]);
+    });
+
     it("ends the others with the first that fails, and has its exit code", async () => {
       const program = '[ "$RANK" = 1 ] && exit 7; sleep 100';
       const { child, ended } = start(["--hosts", "2", "--", "sh", "-c", program]);
