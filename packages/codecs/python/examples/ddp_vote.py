@@ -13,6 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 import terse_codecs
 from terse_codecs import sign
 
+NOT_FINITE = 2  # beside what zeros became, 0 or 1
+
 
 class Vote:
     """The state of the hook: what an exact zero and a tie become. "alternate" lets lanes that always tie step to and fro."""
@@ -29,13 +31,21 @@ def vote_hook(vote, bucket):
     if bucket.is_last():
         vote.step += 1
 
-    # One byte more says what zeros became: ranks that do not agree on it would drift apart in silence.
+    # One byte more says what zeros became: ranks that do not agree on it would drift apart in silence. Or that there are no signs: the
+    # others wait for this rank's, and all end together.
     mine = torch.empty(sign.wire_bytes(gradient.numel()) + 1, dtype=torch.uint8)
-    sign.encode(gradient, zero=zero_or_tie, out=mine[:-1])
     mine[-1] = zero_or_tie == "plus"
+    try:
+        sign.encode(gradient, zero=zero_or_tie, out=mine[:-1])
+    except terse_codecs.NotFiniteError:
+        mine[-1] = NOT_FINITE
     everyones = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
 
-    def elect(_):
+    def elect(gathered):
+        gathered.value()  # raises where a rank is gone, and nothing came
+        broken = [rank for rank, theirs in enumerate(everyones) if theirs[-1] == NOT_FINITE]
+        if broken:
+            raise ValueError(f"vote_hook: a gradient is not finite, on rank {', '.join(map(str, broken))}.")
         if any(theirs[-1] != mine[-1] for theirs in everyones):
             raise ValueError("vote_hook: ranks disagree on what zeros and ties become: give all the same policy, and start them at the same step.")
         elected = terse_codecs.majority([theirs[:-1] for theirs in everyones], gradient.numel(), tie=zero_or_tie)

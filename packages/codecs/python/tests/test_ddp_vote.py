@@ -42,7 +42,7 @@ def reference_hook(state, bucket):
     return dist.all_reduce(signs, async_op=True).get_future().then(elect)
 
 
-def one_rank(store, policy, rank):
+def one_rank(store, policy, fault, rank):
     if not (dist.is_available() and dist.is_gloo_available()):
         return print(json.dumps(None))
     import ddp_vote
@@ -56,6 +56,12 @@ def one_rank(store, policy, rank):
         gradients = []
 
         def keep(state, bucket, hook=hook, gradients=gradients):
+            if rank == 1 and state.step == 3:
+                if fault == "death":
+                    os._exit(9)
+                if fault == "nan":
+                    bucket.buffer()[5] = float("nan")
+
             def kept(future):
                 gradients.append(future.value().clone())
                 return future.value()
@@ -78,11 +84,11 @@ def bits(tensor):
     return tensor.detach().view(torch.int32).tolist()
 
 
-def run_ranks(policy):
+def run_ranks(policy, fault=""):
     with tempfile.TemporaryDirectory() as folder:
         # Gloo takes the interface that the host's name resolves to, and not every machine's does.
         environment = {"GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0", **os.environ}
-        command = [sys.executable, os.path.abspath(__file__), os.path.join(folder, "store"), policy]
+        command = [sys.executable, os.path.abspath(__file__), os.path.join(folder, "store"), policy, fault]
         ranks = [
             subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for rank in range(RANKS)
@@ -92,9 +98,9 @@ def run_ranks(policy):
         finally:
             for rank in ranks:
                 rank.kill()
-    for rank, (_, said) in zip(ranks, outcomes):
-        if rank.returncode:
-            raise RuntimeError(f"a rank ended with {rank.returncode}: {said}")
+    failed = [f"a rank ended with {rank.returncode}: {said}" for rank, (_, said) in zip(ranks, outcomes) if rank.returncode]
+    if failed:
+        raise RuntimeError("\n".join(failed))
     return [json.loads(printed.splitlines()[-1]) for printed, _ in outcomes]
 
 
@@ -120,6 +126,15 @@ class VotedGradients(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "ranks disagree on what zeros and ties become"):
             run_ranks("plus,minus")
 
+    def test_end_on_every_rank_when_one_has_a_gradient_that_is_not_finite(self):
+        with self.assertRaises(RuntimeError) as caught:
+            run_ranks("alternate", fault="nan")
+        self.assertEqual(str(caught.exception).count("ValueError: vote_hook: a gradient is not finite, on rank 1."), RANKS)
+
+    def test_are_those_of_nobody_when_a_rank_is_gone(self):
+        with self.assertRaisesRegex(RuntimeError, "RuntimeError: .*(by peer|[Bb]roken pipe)"):
+            run_ranks("alternate", fault="death")
+
 
 if __name__ == "__main__":
-    one_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    one_rank(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
