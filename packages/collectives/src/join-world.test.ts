@@ -93,11 +93,14 @@ describe("joining a world", () => {
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  it("slows its connections down to an emulated link, in all its groups", async () => {
+  const { hasGloo, hasMpi } = collectives();
+  const engines = (["tcp", "gloo", "mpi"] as const).filter((each) => ({ tcp: true, gloo: hasGloo, mpi: hasMpi })[each]);
+  it.each(engines)("slows its connections down to an emulated link, in all its groups: %s", async (engine) => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all(
       [0, 1].map((rank) =>
         joinWorld({
+          engine,
           env: { ...env(server, rank), TERSE_EMULATE_LINK: "10mbit,2ms" },
           ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}), // an option goes first
         }),
