@@ -39,7 +39,9 @@ const noise = Uint8Array.from({ length: 5000 }, (_, i) => random(`noise ${i}`) *
 /** Words of 64 bits, as Gloo's messages begin. */
 const preamble = (...words: bigint[]) => new Uint8Array(BigUint64Array.from(words).buffer);
 
-describe("ranks that ask for something else than the others", () => {
+const engines = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
+
+describe.each(engines)("ranks that ask over %s for something else than the others", (engine) => {
   it.each([
     [
       "allReduce f32 10",
@@ -62,7 +64,8 @@ describe("ranks that ask for something else than the others", () => {
       "the root of this broadcast is rank 2 on rank 1 and rank 0 on rank \\d|rank 0 on rank \\d and rank 2 on rank 1",
     ],
   ])("all fail with one error that names rank 1 and what differs: %s, and %s", async (usual, odd, sentence) => {
-    await using run = await startRanks({ program: "disagree.ts", size: 3, args: [usual, odd] });
+    const env = () => ({ TERSE_ENGINE: engine });
+    await using run = await startRanks({ program: "disagree.ts", size: 3, args: [usual, odd], env });
     const outcomes = await run.end(soon);
     expect(exits(outcomes)).toEqual([0, 0, 0]);
     const errors = outcomes.map(errorOf);

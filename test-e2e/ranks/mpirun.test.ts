@@ -23,6 +23,9 @@ const why = !collectives().hasMpi
     ? "there is no mpirun"
     : undefined;
 
+// Open MPI leaves the others alone when it is asked to, so that one sees what they say; Hydra ends them.
+const recovery = isOpenMpi ? ["--enable-recovery"] : [];
+
 const started: ChildProcess[] = [];
 afterAll(() => {
   for (const child of started) child.kill("SIGKILL");
@@ -131,16 +134,36 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     expect(code).not.toBe(0);
   });
 
-  it.each(["busy", "idle"])("ends all ranks when one is killed while they are %s", async (mode) => {
+  it.each([
+    ["allReduce f32 10", "allReduce f32 11", /rank \d has 1[01] f32 where rank \d has 1[01] f32/],
+    ["allReduce f32 3000000", "allReduce i32 3000000", /rank \d has 3000000 [fi]32 where rank \d has 3000000 [fi]32/],
+    ["allReduce f32 3000000", "allGather f32 3000000", /is in all-(gather|reduce) number 1 while rank \d is in all-/],
+  ])("ends all ranks with one error when they do not agree: %s, and %s", async (usual, odd, sentence) => {
+    const { said } = await start(3, program("disagree.ts", usual, odd), {}, recovery).ended;
+    const errors = all(said, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
+    if (isOpenMpi) expect(errors, said).toHaveLength(3);
+    for (const error of errors) expect(error).toEqual(errors[0]);
+    expect(errors[0]).toMatchObject({ name: "CollectiveError", reason: "mismatch" });
+    expect(errors[0].message).toMatch(sentence);
+  });
+
+  it.each([
+    ["busy", "SIGKILL"],
+    ["idle", "SIGKILL"],
+    ["busy", "SIGSTOP"],
+  ] as const)("ends all ranks when one gets, while they are %s, a %s", async (mode, signal) => {
     const pids = mkdtempSync(join(tmpdir(), "terse-mpirun-pids-"));
     const write = ["sh", "-c", `echo $$ >${pids}/"$OMPI_COMM_WORLD_RANK$PMI_RANK"; exec "$@"`, "sh"];
-    // Open MPI leaves the survivors alone when it is asked to, so that one sees what they say; Hydra ends them.
-    const job = start(3, [...write, ...program("until-lost.ts", mode)], {}, isOpenMpi ? ["--enable-recovery"] : []);
+    const job = start(3, [...write, ...program("until-lost.ts", mode)], {}, recovery);
     const pid = (rank: number) => Number(readFileSync(join(pids, `${rank}`), "utf8"));
     while (all(job.said(), /("ready")/g).length < 3) await sleep(20);
-    process.kill(pid(1), "SIGKILL");
+    process.kill(pid(1), signal);
+    if (signal === "SIGSTOP") {
+      while (all(job.said(), /("closed":true)/g).length < 2) await sleep(20);
+      process.kill(pid(1), "SIGKILL");
+    }
     const { code, said } = await job.ended;
-    if (isOpenMpi) {
+    if (isOpenMpi || signal === "SIGSTOP") {
       const errors = all(said, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
       expect(errors, said).toHaveLength(2);
       for (const error of errors) expect(error).toMatchObject({ name: "RankLostError", rank: 1 });

@@ -13,6 +13,8 @@ import { errorOf, freePort, type Outcome, type StartOptions, soon, startRanks } 
 
 const peaceful = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ code, signal }));
 const alright = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
+const engines = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
+const over = (engine: string) => () => ({ TERSE_ENGINE: engine });
 
 describe("ranks in processes of their own", () => {
   it.for([
@@ -70,6 +72,7 @@ describe("ranks in processes of their own", () => {
 
 describe("a rank that is killed", () => {
   async function killAndWatch(
+    engine: string,
     mode: "busy" | "idle",
     victim: number,
     size: number,
@@ -80,6 +83,7 @@ describe("a rank that is killed", () => {
       program: "until-lost.ts",
       size,
       args: [mode],
+      env: over(engine),
       ...(masterPort >= 0 ? { rendezvous: { masterPort } } : {}),
     });
     await Promise.all(run.ranks.map((rank) => rank.told("ready")));
@@ -95,36 +99,42 @@ describe("a rank that is killed", () => {
     }
   }
 
-  it.each([
-    [0, 1],
-    [1, 2],
-    [2, 3],
-    [0, 4],
-    [1, 5],
-    [2, 6],
-  ])(
-    `in the middle of a step ends all others soon, naming it: rank %i, in moment %i of seed ${seed}`,
-    (victim, moment) => killAndWatch("busy", victim, 3, 400 * random(`kill ${moment}`)),
-  );
-  it.each([0, 2])(`between operations ends all others soon, naming it: rank %i, seed ${seed}`, (victim) =>
-    killAndWatch("idle", victim, 3, 1000 * random(`kill idle ${victim}`)),
-  );
-  it(`is named by its only peer too (seed ${seed})`, () => killAndWatch("busy", 1, 2, 300 * random("kill one of two")));
-  it.each([0, 1])(`is named where rank 0 holds the rendezvous: rank %i, seed ${seed}`, (victim) =>
-    killAndWatch("busy", victim, 3, 300 * random(`kill beside the holder ${victim}`), 0),
-  );
-
-  it("is lost too when it is only stopped, after the time that silence is allowed", async () => {
-    await using run = await startRanks({ program: "until-lost.ts", size: 3, silenceSeconds: 4 });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
-    run.ranks[1]!.process.kill("SIGSTOP");
-    for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
-      const outcome = await survivor.ended;
-      expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
-      expect(errorOf(outcome)!.message).toMatch(/no sign of life for 4 s/);
-      expect([outcome.code, outcome.signal]).toEqual([0, null]);
-    }
+  describe.each(engines)("over %s", (engine) => {
+    it.each([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+      [0, 4],
+      [1, 5],
+      [2, 6],
+    ])(
+      `in the middle of a step ends all others soon, naming it: rank %i, in moment %i of seed ${seed}`,
+      (victim, moment) => killAndWatch(engine, "busy", victim, 3, 400 * random(`kill ${moment}`)),
+    );
+    it.each([0, 2])(`between operations ends all others soon, naming it: rank %i, seed ${seed}`, (victim) =>
+      killAndWatch(engine, "idle", victim, 3, 1000 * random(`kill idle ${victim}`)),
+    );
+    it(`is named by its only peer too (seed ${seed})`, () =>
+      killAndWatch(engine, "busy", 1, 2, 300 * random("kill one of two")));
+    it.each([0, 1])(`is named where rank 0 holds the rendezvous: rank %i, seed ${seed}`, (victim) =>
+      killAndWatch(engine, "busy", victim, 3, 300 * random(`kill beside the holder ${victim}`), 0),
+    );
   });
+
+  it.each(engines)(
+    "is lost too when it is only stopped, after the time that silence is allowed: %s",
+    async (engine) => {
+      await using run = await startRanks({ program: "until-lost.ts", size: 3, silenceSeconds: 4, env: over(engine) });
+      await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+      run.ranks[1]!.process.kill("SIGSTOP");
+      for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
+        const outcome = await survivor.ended;
+        expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
+        expect(errorOf(outcome)!.message).toMatch(/no sign of life for 4 s/);
+        expect([outcome.code, outcome.signal]).toEqual([0, null]);
+      }
+    },
+  );
 
   it("is lost too when it is stopped and holds the rendezvous, which then says nothing", async () => {
     await using run = await startRanks({ program: "until-lost.ts", size: 3, rendezvous: { masterPort: 0 } });
@@ -273,14 +283,14 @@ describe("a world that does not come together", () => {
   });
 });
 
-describe("ranks that do not agree", () => {
+describe.each(engines)("ranks that do not agree over %s", (engine) => {
   it.each([
     ["10", "11"],
     ["3000000", "2999999"],
     ["10", "3000000"],
   ])("fail together over sizes, naming them: %s and %s", async (...lengths) => {
     const args = lengths.map((length) => `allReduce f32 ${length}`);
-    await using run = await startRanks({ program: "disagree.ts", size: 3, args });
+    await using run = await startRanks({ program: "disagree.ts", size: 3, args, env: over(engine) });
     const outcomes = await run.end(soon);
     expect(peaceful(outcomes)).toEqual(alright(3));
     const messages = outcomes.map((outcome) => errorOf(outcome)!.message);
