@@ -6,7 +6,7 @@ import { MpiWorld } from "./engines/mpi.ts";
 import { type NcclOptions, NcclWorld } from "./engines/nccl.ts";
 import type { RendezvousWorld, WorldMeeting } from "./engines/rendezvous-world.ts";
 import { SocketWorld } from "./engines/sockets.ts";
-import { CollectiveError, RendezvousError } from "./errors.ts";
+import { RankLostError, RendezvousError } from "./errors.ts";
 import type { Group } from "./group.ts";
 import { type Link, linkOf } from "./link.ts";
 import { findMeetingPlace, meetByMpi } from "./meeting-place.ts";
@@ -111,7 +111,8 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     // The others must not wait for a rank that will not come.
     client?.abort("world", "aborted", `rank ${rank} could not join: ${(error as Error).message}`);
     await leave();
-    throw error instanceof CollectiveError ? new RendezvousError(error.message, [], { cause: error }) : error;
+    if (error instanceof RendezvousError || error instanceof RankLostError) throw error;
+    throw new RendezvousError((error as Error).message, [], { cause: error });
   }
 }
 

@@ -40,6 +40,7 @@ export class RendezvousClient implements Meeting {
   #over: Verdict | undefined;
   #holder: number | null = null;
   #silenceSeconds = 10;
+  #deadlineSeconds = Number.POSITIVE_INFINITY; // the server's
   #requests = 0;
   #gone = false;
 
@@ -140,12 +141,16 @@ export class RendezvousClient implements Meeting {
     sendLine(this.#socket, { do: "abort", group, reason, message });
   }
 
-  /** Heartbeats, having been answered, no longer are: the server cannot say that the rank which holds it is lost. */
-  silent(): void {
-    if (this.#gone || this.#over || this.#holder === null || this.#holder === this.rank) return;
-    const [rank, seconds] = [this.#holder, this.#silenceSeconds];
-    const message = `rank ${rank}, which holds the rendezvous, is lost: it has shown no sign of life for ${seconds} s: stopped, or its machine is not reachable`;
-    this.#judge({ kind: "lost", rank, message });
+  /** The server says nothing any more: not to heartbeats that it had answered, or (`seconds`) not to a request. */
+  silent(seconds = this.#silenceSeconds): void {
+    const rank = this.#holder;
+    if (this.#gone || this.#over || rank === this.rank) return;
+    const why = `is lost: it has shown no sign of life for ${seconds} s: stopped, or its machine is not reachable`;
+    this.#judge(
+      rank === null
+        ? { kind: "refused", message: `the rendezvous ${why}` }
+        : { kind: "lost", rank, message: `rank ${rank}, which holds the rendezvous, ${why}` },
+    );
   }
 
   async close(): Promise<void> {
@@ -170,7 +175,7 @@ export class RendezvousClient implements Meeting {
         () => {
           reject(
             new RendezvousError(
-              `what listens at ${where} does not answer like a rendezvous; see whether MASTER_PORT is another program's`,
+              `what listens at ${where} does not answer like a rendezvous; see whether its process is stopped, or MASTER_PORT another program's`,
             ),
           );
           socket.destroy();
@@ -188,6 +193,7 @@ export class RendezvousClient implements Meeting {
             welcome = true;
             this.#holder = news.holder;
             this.#silenceSeconds = news.silenceSeconds;
+            this.#deadlineSeconds = news.deadlineSeconds ?? this.#deadlineSeconds;
             socket.unref();
             return resolve();
           }
@@ -267,8 +273,20 @@ export class RendezvousClient implements Meeting {
     if (this.#over) return Promise.reject(new RendezvousError(this.#over.message));
     if (this.#gone || this.#socket.destroyed) return Promise.reject(new RendezvousError("the rendezvous was left"));
     const id = ++this.#requests;
+    // The server keeps a deadline, unless it is stopped; and it may be before it has answered a heartbeat.
+    const patience = this.#deadlineSeconds + this.#silenceSeconds;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject, group });
+      const late = () => {
+        if (this.#waiting.has(id)) this.silent(patience);
+      };
+      const timer = setTimeout(() => setImmediate(late), milliseconds(patience)); // what has come meanwhile is read first
+      const settle =
+        <T>(how: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(timer);
+          how(value);
+        };
+      this.#waiting.set(id, { resolve: settle(resolve), reject: settle(reject), group });
       this.#socket.ref();
       sendLine(this.#socket, { ...request, id } as Parameters<typeof sendLine>[1]);
     });

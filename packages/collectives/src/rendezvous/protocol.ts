@@ -44,7 +44,8 @@ export type Verdict =
   | { kind: "abort"; group: string; reason: AbortReason; message: string };
 
 export type FromServer =
-  | { welcome: true; holder: number | null; silenceSeconds: number } // holder: the rank whose process is this server
+  // holder: the rank whose process is this server; no deadline is for ever
+  | { welcome: true; holder: number | null; silenceSeconds: number; deadlineSeconds: number | null }
   | { refused: string }
   | { id: number; value: unknown }
   | { id: number; error: string; missing: number[] }

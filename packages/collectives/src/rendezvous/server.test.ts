@@ -1,11 +1,11 @@
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
-import { type Hello, helloLimit, protocolVersion, type Verdict } from "./protocol.ts";
+import { type Hello, helloLimit, protocolVersion, sendLine, type Verdict } from "./protocol.ts";
 import { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./server.ts";
 
 const token = "open sesame";
@@ -211,6 +211,29 @@ describe("the rendezvous", () => {
   });
 });
 
+describe("a rendezvous that welcomes and then says nothing", () => {
+  it.each([
+    [1, "rank 1, which holds the rendezvous, is lost: it has shown no sign of life for 2 s: stopped, or its machine"],
+    [null, "the rendezvous is lost: it has shown no sign of life for 2 s: stopped, or its machine"],
+  ])("is given up after its own deadline: held by rank %s", async (holder, sentence) => {
+    const sockets: Socket[] = [];
+    const stopped = createServer((socket) => {
+      sockets.push(socket);
+      sendLine(socket, { welcome: true, holder, silenceSeconds: 1, deadlineSeconds: 1 });
+    });
+    await new Promise<void>((resolve) => stopped.listen(0, "127.0.0.1", resolve));
+    const { port } = stopped.address() as AddressInfo;
+    const verdicts: Verdict[] = [];
+    const place = { host: "127.0.0.1", port, token, rank: 0, size: 2 };
+    const client = await RendezvousClient.connect(place, (verdict) => verdicts.push(verdict));
+    await expect(client.gather("world/addresses", [0, 1], null)).rejects.toThrow(sentence);
+    expect(verdicts).toMatchObject([holder === null ? { kind: "refused" } : { kind: "lost", rank: 1 }]);
+    for (const socket of sockets) socket.destroy();
+    await client.close();
+    stopped.close();
+  });
+});
+
 describe("the rendezvous refuses, in a sentence,", () => {
   it.each([
     ["a wrong token", { token: "open barley" }, "the token is wrong; TERSE_TOKEN must be the one"],
@@ -360,7 +383,6 @@ describe("a rank that looks for the rendezvous", () => {
   });
 
   it("does not take another program for it", async () => {
-    const { createServer } = await import("node:net");
     const other = createServer((socket) => socket.end("220 smtp.example.org\r\n"));
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as { port: number };

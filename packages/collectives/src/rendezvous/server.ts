@@ -311,8 +311,8 @@ class Held {
     }
     const peer: Peer = { hello, socket, seen: performance.now(), beats: false, gone: false };
     this.#peers.set(hello.rank, peer);
-    const { holder = null, silenceSeconds } = this.#options;
-    sendLine(socket, { welcome: true, holder, silenceSeconds });
+    const { holder = null, silenceSeconds, deadlineSeconds } = this.#options;
+    sendLine(socket, { welcome: true, holder, silenceSeconds, deadlineSeconds });
     return peer;
   }
 
