@@ -125,6 +125,7 @@ const alone: WorldMeeting = {
   leave: async () => {},
   onLeave: () => {},
   abort: () => {},
+  beating: async () => {},
 };
 
 // Worlds that are not closed yet. One listener for all of them: Node warns of a leak from the eleventh on.

@@ -5,7 +5,8 @@ import { tell, tellError } from "./tell.ts";
 
 const [way] = process.argv.slice(2);
 const group = await joinWorld();
-await group.barrier();
+const met = group.barrier();
+await (way?.endsWith("pending") ? met.catch(tellError) : met); // which rank 0 may leave, and the process too, before the others do
 const pending = () => {
   const x = new Float32Array(8 << 20);
   const calls = [group.allReduce(x), group.allGather(Array.from({ length: group.size }, () => x)), group.barrier()];

@@ -136,7 +136,7 @@ export class NcclWorld extends RendezvousWorld {
     this.opening.set(native, name);
     try {
       await connected;
-      await this.meeting.gather(`${name}/joined`, members, null);
+      await this.joined(name, members);
       return native;
     } catch (error) {
       native.abort("the group did not come together");

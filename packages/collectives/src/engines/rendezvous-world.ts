@@ -12,6 +12,8 @@ export interface WorldMeeting extends Meeting {
   /** After so long without a sign of a rank it is lost. */
   readonly silenceSeconds: number;
   abort(group: string, reason: AbortReason, message: string): void;
+  /** Resolves when this rank is heard to live. */
+  beating(): Promise<void>;
 }
 
 /** What a rank tells another one when they are about to connect. */
@@ -91,8 +93,7 @@ export abstract class RendezvousWorld implements World {
       const peers = (await this.meeting.trade(`${name}/addresses`, members, contacts)) as T[];
       check(peers);
       await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
-      // What goes wrong from here on is the group's error, on every rank, and no longer one of coming together.
-      await this.meeting.gather(`${name}/joined`, members, null);
+      await this.joined(name, members);
       return native;
     } catch (error) {
       await native.close();
@@ -102,6 +103,12 @@ export abstract class RendezvousWorld implements World {
     } finally {
       this.opening.delete(native);
     }
+  }
+
+  /** What goes wrong from here on is the group's error, on every rank, and no longer one of coming together. */
+  protected async joined(name: string, members: readonly number[]): Promise<void> {
+    if (name === "world") await this.meeting.beating(); // else who is stopped now would be missed by nobody
+    await this.meeting.gather(`${name}/joined`, members, null);
   }
 
   /** Waits a little for what the rendezvous says. */

@@ -8,6 +8,7 @@ import {
   type AbortReason,
   type FromServer,
   type Hello,
+  heartbeatOf,
   lineLimit,
   protocolVersion,
   readLines,
@@ -117,6 +118,11 @@ export class RendezvousClient implements Meeting {
   /** Waits until somebody has set it. */
   get(key: string): Promise<unknown> {
     return this.#ask({ do: "get", key }, "");
+  }
+
+  /** Resolves when the server hears this rank's heartbeat: from then on silence means something, on both sides. */
+  async beating(): Promise<void> {
+    await this.get(heartbeatOf(this.rank));
   }
 
   gather(key: string, members: readonly number[], value: unknown): Promise<unknown[]> {

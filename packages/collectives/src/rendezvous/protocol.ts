@@ -11,6 +11,8 @@ import type { Socket } from "node:net";
 export const protocolVersion = 1;
 export const helloLimit = 4096; // bytes of a line from somebody unknown
 export const lineLimit = 4 << 20; // bytes of any other line
+/** The key that the server sets when it hears this rank's. */
+export const heartbeatOf = (rank: number) => `the heartbeat of rank ${rank}`;
 
 export interface Hello {
   terse: number; // protocol version

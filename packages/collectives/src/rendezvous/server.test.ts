@@ -190,6 +190,22 @@ describe("the rendezvous", () => {
     await Promise.all([quiet.close(), beating.close()]);
   });
 
+  it("says when it hears a rank's heartbeat", async () => {
+    await using server = await serve();
+    const client = await join(server, 1);
+    let heard = false;
+    const beating = client.beating().then(() => {
+      heard = true;
+    });
+    await client.set("anything", 1);
+    expect(heard).toBe(false);
+    const beat = connect(server.port, server.host);
+    beat.write(`${hello({ rank: 1, pid: process.pid, host: hostname(), beat: true })}\n`);
+    await beating;
+    beat.destroy();
+    await client.close();
+  });
+
   it("says that it is gone when it goes", async () => {
     const server = await serve();
     const verdicts: Verdict[] = [];

@@ -6,6 +6,7 @@ import {
   type FromRank,
   type FromServer,
   type Hello,
+  heartbeatOf,
   helloLimit,
   lineLimit,
   protocolVersion,
@@ -307,6 +308,7 @@ class Held {
       peer.beats = true;
       peer.seen = performance.now();
       this.#answerBeat(socket);
+      this.#set(heartbeatOf(hello.rank), null);
       return peer;
     }
     const peer: Peer = { hello, socket, seen: performance.now(), beats: false, gone: false };
@@ -330,13 +332,8 @@ class Held {
     switch (line.do) {
       case "set": {
         if (typeof line.key !== "string") return "a set has no key";
-        this.#values.set(line.key, line.value);
         sendLine(peer.socket, { id: line.id, value: null });
-        for (const waiting of this.#gets.get(line.key) ?? []) {
-          clearTimeout(waiting.timer);
-          sendLine(waiting.peer.socket, { id: waiting.id, value: line.value });
-        }
-        this.#gets.delete(line.key);
+        this.#set(line.key, line.value);
         return;
       }
       case "get": {
@@ -379,6 +376,15 @@ class Held {
       default:
         return "a request is unknown";
     }
+  }
+
+  #set(key: string, value: unknown): void {
+    this.#values.set(key, value);
+    for (const waiting of this.#gets.get(key) ?? []) {
+      clearTimeout(waiting.timer);
+      sendLine(waiting.peer.socket, { id: waiting.id, value });
+    }
+    this.#gets.delete(key);
   }
 
   #gather(peer: Peer, line: Extract<Request, { do: "gather" | "trade" | "leave" }>): string | undefined {
