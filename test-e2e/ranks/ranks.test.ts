@@ -345,7 +345,7 @@ describe("a process that makes and leaves many worlds", () => {
     ["tcp", "close", 200],
     ["tcp", "fail", 200],
     ["tcp", "cancel", 60],
-    ["gloo", "fail", 60],
+    ["gloo", "fail", 200],
   ] as const)("holds no more at the end than after its first rounds: %s, %s, %i rounds", async (each, context) => {
     const [engine, manner, rounds] = each;
     if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");

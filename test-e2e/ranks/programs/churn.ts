@@ -14,6 +14,7 @@ for (let round = 0; round < Number(rounds); round++) {
     ranks.map((rank) =>
       joinWorld({
         env: {
+          TERSE_ENGINE: process.env["TERSE_ENGINE"],
           RANK: `${rank}`,
           WORLD_SIZE: `${ranks.length}`,
           TERSE_TOKEN: "t",
