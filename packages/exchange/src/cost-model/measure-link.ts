@@ -56,6 +56,7 @@ const firstBytes = 16_384; // longer than what travels with a header
 const mostBytes = 1 << 23;
 const enoughSeconds = 0.02; // for a transfer beyond a token bucket: a clock's tick does not count
 const atMostSeconds = 0.03; // for one that may still be in it
+const kneeSeconds = 0.005; // longer than a short one takes one that is well beyond it
 const codecSeconds = 0.12; // for all turns of the codecs but the first, the slowest
 const leastBurstSeconds = 1e-3; // a shaper works by ticks of a clock; less is chance
 
@@ -173,8 +174,8 @@ async function longMessages(group: Group): Promise<{ first: number; beta: number
     const factor = longest.seconds < enoughSeconds / 2 ? 4 : 2;
     bytes = Math.min(mostBytes, factor * bytes);
     shorter = longest;
-    longest = { bytes, seconds: await transfer(bytes, factor * longest.seconds < enoughSeconds ? 3 : 2) };
-    if (longest.seconds > first + 0.004) knee ??= longest;
+    longest = { bytes, seconds: await transfer(bytes, factor * longest.seconds < atMostSeconds ? 3 : 2) };
+    if (longest.seconds > first + kneeSeconds) knee ??= longest;
   } while (bytes < mostBytes && longest.seconds < (knee && knee.bytes < bytes ? enoughSeconds : atMostSeconds));
   first = Math.min(first, await transfer(firstBytes, 2));
   // A little more here is much of what a fast link lets through at once.
@@ -206,7 +207,7 @@ const quiet = (milliseconds: number) => new Promise((done) => setTimeout(done, m
 /** Of the codecs: local work, but agreed on all the same. What it returns wants to know how long a barrier takes. */
 async function measureCodec(group: Group): Promise<(barrier: number) => CodecCost> {
   const n = 2 ** 22; // of packed votes
-  const many = 2 ** (group.size > 2 ? 20 : 22); // floats: longer than what a core keeps to itself, as a model is
+  const many = 2 ** (group.size > 2 ? 21 : 22); // floats: longer than what a core keeps to itself, as a model is
   const floats = new Float32Array(many).fill(1);
   const signs = new Uint8Array(many / 8);
   const ballots = Array.from({ length: group.size }, () => touched(n / 8));
@@ -251,7 +252,7 @@ async function measureCodec(group: Group): Promise<(barrier: number) => CodecCos
     return slowest(group, took);
   };
   const once = (await turns(1)).flat().reduce((sum, each) => sum + each, 0);
-  const times = (await turns(Math.max(2, Math.min(6, Math.round(codecSeconds / once))))).map(usual);
+  const times = (await turns(Math.max(1, Math.min(6, Math.round(codecSeconds / once))))).map(usual);
   return (barrier) => {
     const each = names.map((name, i) => (works[name].of === 0 ? 0 : Math.max(0, times[i]! - barrier) / works[name].of));
     return Object.fromEntries(names.map((name, i) => [name, each[i]!])) as unknown as CodecCost;
