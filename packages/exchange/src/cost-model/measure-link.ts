@@ -68,11 +68,11 @@ export async function measureLink(group: Group): Promise<Measured> {
   if (group.size === 1) return { link: noLink, codec: (await measureCodec(group))(0) };
   // Before and after all others, so that what disturbs the machine for a while does not meet all.
   const short = new ShortMessages(group);
-  await short.warmUp(16);
+  await short.warmUp(10);
   await short.run(4);
   const codec = await measureCodec(group);
   const { first, beta, knee } = await longMessages(group);
-  await short.run(first < 1e-3 ? 8 : 3); // as the time allows
+  await short.run(first < 1e-3 ? 8 : 2); // as the time allows
   const { alpha, perMessage, perExchange, waking, barrier } = await short.costs();
   const awake = first - waking;
   const others = (group.size - 2) * perMessage; // the empty ones: not seen where the bytes take longer
