@@ -718,26 +718,26 @@ export function engineContract(
         for (let round = 0; round < 4; round++)
           await withWorld(n, async (groups) => {
             const cancel = new AbortController();
-            let abort = () => {};
-            const aborted = new Promise<void>((resolve) => {
-              abort = resolve;
+            let leave = () => {};
+            const left = new Promise<void>((resolve) => {
+              leave = resolve;
             });
             if (when === "before") cancel.abort("enough");
             const xs = groups.map(() => new Float32Array(round < 2 ? 400_000 : 3_000_000).fill(1));
             await everywhere(groups, (group) => group.barrier());
             const errors = everywhere(groups, async (group, rank) => {
               const options = rank === 1 ? { signal: cancel.signal } : {};
-              // Rank 0 comes only once before the signal, so that this cannot finish.
+              // Rank 0 comes only once before rank 1 has heard the signal, so that this cannot finish.
               const first = group.allReduce(xs[rank]!, "sum", options);
-              if (rank === 0) await aborted;
+              if (rank === 0) await left;
               const second = group.allReduce(xs[rank]!, "sum", options);
               const error = (await Promise.all([first, second].map(reasonOf)))[1];
+              if (rank === 1) leave();
               xs[rank]!.fill(7);
               return error;
             });
             if (when === "soon") await new Promise((resolve) => setTimeout(resolve, 2 * round));
             cancel.abort("enough");
-            abort();
             for (const error of await errors) {
               expect(error).toBeInstanceOf(CollectiveError);
               expect(error!.message).toMatch(/^rank 1 cancelled all-reduce number [23]: enough$/);
