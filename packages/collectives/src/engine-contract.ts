@@ -728,10 +728,10 @@ export function engineContract(
             const errors = everywhere(groups, async (group, rank) => {
               const options = rank === 1 ? { signal: cancel.signal } : {};
               // Rank 0 comes only once before rank 1 has heard the signal, so that this cannot finish.
-              const first = group.allReduce(xs[rank]!, "sum", options);
+              const first = reasonOf(group.allReduce(xs[rank]!, "sum", options));
               if (rank === 0) await left;
-              const second = group.allReduce(xs[rank]!, "sum", options);
-              const error = (await Promise.all([first, second].map(reasonOf)))[1];
+              const second = reasonOf(group.allReduce(xs[rank]!, "sum", options));
+              const [, error] = await Promise.all([first, second]);
               if (rank === 1) leave();
               xs[rank]!.fill(7);
               return error;
