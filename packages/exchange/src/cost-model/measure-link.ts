@@ -18,7 +18,7 @@ export interface LinkCost {
   readonly alpha: number;
   /** The same for a longer message, without its bytes: the receiver makes room first. */
   readonly alphaLong: number;
-  /** Every further message that a rank sends at the same time. */
+  /** Every further message that a rank sends at the same time; not seen while the wire has bytes to carry. */
   readonly perMessage: number;
   /** What an exchange takes beyond its messages: threads that slept wake up, the scheme makes room, finds the parts, hears what has arrived. */
   readonly perExchange: number;
