@@ -7,9 +7,9 @@ import {
   expectedAbi,
   floatAt,
   levels,
+  type NativeBuffer,
   NativeMissingError,
   ofThisAbi,
-  type PointerMemory,
   votes,
 } from "./index.ts";
 
@@ -68,7 +68,7 @@ describe.each(codecs().filter(({ name }) => name === "sign"))("the binding of $n
     expect(() =>
       encode(new Uint8Array(2), { pointer: 4098n, length: 16, dtype: "f32", device: "cpu" }, {}, plus),
     ).toThrow("no multiple of 4");
-    const elsewhere: PointerMemory = { pointer: 4096n, length: 16, dtype: "f32", device: "cuda:0" };
+    const elsewhere: NativeBuffer = { pointer: 4096n, length: 16, dtype: "f32", device: "cuda:0" };
     expect(() => encode(new Uint8Array(2), elsewhere, {}, plus)).toThrow("another device");
     expect(() => encode(new Uint8Array(x.buffer, 8, 2), x, {}, plus)).toThrow("overlap");
   });

@@ -1,15 +1,15 @@
-import { type Addon, loadAddon, NativeMissingError, type PointerMemory } from "@terse/native-loader";
+import { type Addon, loadAddon, type NativeBuffer, NativeMissingError } from "@terse/native-loader";
 
 export {
+  type NativeBuffer,
   NativeMissingError,
   NotFiniteError,
-  type PointerMemory,
   wantedImplementation,
   warnOnce,
 } from "@terse/native-loader";
 
 /** Floats to encode, or to add to: fp32, contiguous, on the CPU. */
-export type Floats = Float32Array | PointerMemory;
+export type Floats = Float32Array | NativeBuffer;
 
 /** Which way an exact zero, or a tied vote, goes. */
 export type Sign = "plus" | "minus";

@@ -1,7 +1,7 @@
 /** The native collectives: engines and wire threads. `@terse/collectives` is the interface that people use. */
-import { loadAddon, type Memory, type TypedArray } from "@terse/native-loader";
+import { type BufferLike, loadAddon, type TypedArray } from "@terse/native-loader";
 
-export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-loader";
+export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-loader";
 
 /** Numbers as in operation.h. */
 export const kinds = {
@@ -37,8 +37,8 @@ export interface Communicator {
     kind: number,
     reduction: number,
     peer: number,
-    parts: readonly Memory[],
-    incoming: readonly Memory[],
+    parts: readonly BufferLike[],
+    incoming: readonly BufferLike[],
     note: number,
     promises?: number,
   ): Promise<number[] | undefined>;
@@ -173,7 +173,7 @@ interface Collectives {
   /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
   /** into ← from, byte by byte; they may overlap. RangeError when one has more bytes. */
-  copy(into: Memory, from: Memory): void;
+  copy(into: BufferLike, from: BufferLike): void;
   /** Of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
   /** Shows every `intervalMs` that this process lives; `silent` is called when the other side, having answered, no longer does. */

@@ -2,8 +2,8 @@
 import type { Addon } from "./load-addon.ts";
 import { NativeMissingError } from "./native-missing-error.ts";
 
+export type { BufferLike, DType, NativeBuffer, TypedArray } from "./buffer-like.ts";
 export type { Addon } from "./load-addon.ts";
-export type { DType, Memory, PointerMemory, TypedArray } from "./memory.ts";
 export { NativeMissingError } from "./native-missing-error.ts";
 export { NotFiniteError } from "./not-finite-error.ts";
 

@@ -10,8 +10,8 @@ import {
   fingerprint,
   lionStep,
   lionVote,
+  type NativeBuffer,
   NotFiniteError,
-  type PointerMemory,
   sumOfSquares,
 } from "./index.ts";
 import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
@@ -32,7 +32,7 @@ const rates = { lr: 0.01, weightDecay: 0.1, ...betas };
 const change = { keep: 1 - 0.01 * 0.1, scale: -0.01 };
 
 /** The same array, said to be on a GPU: the emulated library finds it where it is. */
-const there = (x: Float32Array): PointerMemory => ({
+const there = (x: Float32Array): NativeBuffer => ({
   pointer: addressOf(x),
   length: x.length,
   dtype: "f32",
@@ -94,7 +94,7 @@ describe("the CUDA kernels of optimizers", () => {
     eachPair((n, side) => {
       const planes = Array.from({ length: 4 }, (_, k) => anyBytes(Math.ceil(n / 8), n + k));
       const few = planes.slice(0, 2); // of 3 ranks: any two bits are a count
-      const apply = (θ: Float32Array | PointerMemory) => {
+      const apply = (θ: Float32Array | NativeBuffer) => {
         applySigns(θ, planes[0]!, change);
         applyTernary(θ, planes[1]!, planes[2]!, change);
         applyTally(θ, few, 3, change);
@@ -133,7 +133,7 @@ describe("the CUDA kernels of optimizers", () => {
 
   it("refuse memory that is not where the rest is, and a device that is not there", () => {
     const [m, g] = [new Float32Array(64), new Float32Array(64)];
-    const vote = (one: Float32Array | PointerMemory, other: Float32Array | PointerMemory) =>
+    const vote = (one: Float32Array | NativeBuffer, other: Float32Array | NativeBuffer) =>
       lionVote(new Uint8Array(8), one, other, { ...betas, zero: "plus" });
     expect(() => vote(there(m), g)).toThrow("g: this kernel runs on a GPU, and the memory is not on one");
     expect(() => vote(m, there(g))).toThrow("g: this kernel runs on the CPU, and the memory is on another device");

@@ -11,7 +11,7 @@
  * Every function throws a TypeError where memory is not f32 (u8 for packed signs) or elsewhere, a RangeError where lengths do not fit, and
  * NativeMissingError where the addon is not built. Arrays of one call may not overlap.
  */
-import { type Memory, NotFiniteError } from "@terse/native-loader";
+import { type BufferLike, NotFiniteError } from "@terse/native-loader";
 import {
   type AdamWKernels,
   type AdamWOptions,
@@ -26,7 +26,7 @@ import {
   type ReductionKernels,
 } from "./kernels.ts";
 
-export { type Memory, NativeMissingError, NotFiniteError, type PointerMemory } from "@terse/native-loader";
+export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError } from "@terse/native-loader";
 export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } from "./kernels.ts";
 
 /**
@@ -37,7 +37,7 @@ export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } fro
  *
  * NaN or infinity in m or g: NotFiniteError with the first one's index; m is then updated in part, and `wire` is undefined.
  */
-export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): void {
+export function lionVote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): void {
   accept("lionVote", m, g, lion(m).vote(wire, m, g, options));
 }
 
@@ -51,17 +51,17 @@ export function lionVote(wire: Uint8Array, m: Memory, g: Memory, options: LionVo
  * The same bits as lionVote then applySigns with keep = 1 − η λ and scale = −η. NaN or infinity in m or g: NotFiniteError with
  * the first one's index; θ and m are then updated in part.
  */
-export function lionStep(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): void {
+export function lionStep(θ: BufferLike, m: BufferLike, g: BufferLike, options: LionStepOptions): void {
   accept("lionStep", m, g, lion(θ).step(θ, m, g, options));
 }
 
 /** θ ← keep θ + scale · (±1), one pass. wire: ceil(n/8) bytes for the n floats of θ, bit 1 = plus. */
-export function applySigns(θ: Memory, wire: Uint8Array, change: Change): void {
+export function applySigns(θ: BufferLike, wire: Uint8Array, change: Change): void {
   lion(θ).applySigns(θ, wire, change);
 }
 
 /** θ ← keep θ + scale · (±1 by `plus` where `nonzero` is 1, else 0), one pass. Each plane: ceil(n/8) bytes. */
-export function applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
+export function applyTernary(θ: BufferLike, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
   lion(θ).applyTernary(θ, plus, nonzero, change);
 }
 
@@ -69,7 +69,7 @@ export function applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, 
  * θ ← keep θ + scale · (2 c − P)/P, one pass; c is the number of plus votes of P = `ranks` (1 to 1024), planes[k] its bit k,
  * planes.length = ceil(log2(P + 1)). Where all agree this is applySigns, bit for bit.
  */
-export function applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: number, change: Change): void {
+export function applyTally(θ: BufferLike, planes: readonly Uint8Array[], ranks: number, change: Change): void {
   lion(θ).applyTally(θ, planes, ranks, change);
 }
 
@@ -83,12 +83,12 @@ export function applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: num
  * NaN or infinity in m, v, g, or in the new v (|g| above about 10¹⁹ squares to infinity): NotFiniteError with the first one's
  * index; θ, m and v are then updated in part.
  */
-export function adamwStep(θ: Memory, m: Memory, v: Memory, g: Memory, options: AdamWOptions): void {
+export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): void {
   accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
 }
 
 /** Σ x², in fp64 and in an order that depends on the length alone, so it is the same on every machine. NaN and infinity propagate. */
-export function sumOfSquares(x: Memory): number {
+export function sumOfSquares(x: BufferLike): number {
   return (onCuda(x) ? openCuda() : reductions()).sumOfSquares(x);
 }
 
@@ -96,7 +96,7 @@ export function sumOfSquares(x: Memory): number {
  * 64 bits of the elements' bits and their order, the same on every machine: what ranks compare to know that they hold the same
  * parameters. Not for use against an adversary.
  */
-export const fingerprint = (x: Memory): bigint => (onCuda(x) ? openCuda() : open()).fingerprint(x);
+export const fingerprint = (x: BufferLike): bigint => (onCuda(x) ? openCuda() : open()).fingerprint(x);
 
 /**
  * How many threads share a kernel from now on, the caller's included; 1 at first. The bits do not depend on it. One core reaches a
@@ -108,11 +108,11 @@ export const useThreads = (threads: number): void => open().useThreads(threads);
 export const implementation = (): string => lion().implementation;
 
 /** Address of the first element: benchmarks align by it. */
-export const addressOf = (memory: Memory): bigint => open().addressOf(memory);
+export const addressOf = (memory: BufferLike): bigint => open().addressOf(memory);
 
 let chosenLion: LionKernels | undefined;
 /** For floats where these are; without any, the CPU's. */
-function lion(floats?: Memory): LionKernels {
+function lion(floats?: BufferLike): LionKernels {
   if (floats && onCuda(floats)) return openCuda();
   chosenLion ??= choose(open().lions());
   return chosenLion;
@@ -130,7 +130,7 @@ function reductions(): ReductionKernels {
   return chosenReductions;
 }
 
-function accept(where: string, m: Memory, g: Memory, accepted: number): void {
+function accept(where: string, m: BufferLike, g: BufferLike, accepted: number): void {
   if (accepted === m.length) return;
   const gradient = g instanceof Float32Array ? g[accepted] : undefined;
   throw new NotFiniteError(

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type Addon, loadAddon, type Memory, NativeMissingError } from "@terse/native-loader";
+import { type Addon, type BufferLike, loadAddon, NativeMissingError } from "@terse/native-loader";
 
 /** What a packed sign says of an exact zero. */
 export type Sign = "plus" | "minus";
@@ -40,26 +40,26 @@ export interface AdamWOptions {
 /** One implementation, as in `terse/optimizers.h`. A kernel that returns a number returns the elements it accepted. */
 export interface LionKernels {
   readonly implementation: string; // "avx2", "scalar"
-  vote(wire: Uint8Array, m: Memory, g: Memory, options: LionVoteOptions): number;
-  step(θ: Memory, m: Memory, g: Memory, options: LionStepOptions): number;
-  applySigns(θ: Memory, wire: Uint8Array, change: Change): void;
-  applyTernary(θ: Memory, plus: Uint8Array, nonzero: Uint8Array, change: Change): void;
-  applyTally(θ: Memory, planes: readonly Uint8Array[], ranks: number, change: Change): void;
+  vote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): number;
+  step(θ: BufferLike, m: BufferLike, g: BufferLike, options: LionStepOptions): number;
+  applySigns(θ: BufferLike, wire: Uint8Array, change: Change): void;
+  applyTernary(θ: BufferLike, plus: Uint8Array, nonzero: Uint8Array, change: Change): void;
+  applyTally(θ: BufferLike, planes: readonly Uint8Array[], ranks: number, change: Change): void;
 }
 
 export interface AdamWKernels {
   readonly implementation: string;
-  step(θ: Memory, m: Memory, v: Memory, g: Memory, options: AdamWOptions): number;
+  step(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): number;
 }
 
 export interface ReductionKernels {
   readonly implementation: string;
-  sumOfSquares(x: Memory): number;
+  sumOfSquares(x: BufferLike): number;
 }
 
 /** The kernels of `terse/optimizers_cuda.h`: floats lie on a GPU, packed signs in typed arrays. */
 export interface CudaKernels extends LionKernels, ReductionKernels {
-  fingerprint(x: Memory): bigint;
+  fingerprint(x: BufferLike): bigint;
 }
 
 export interface OptimizersAddon {
@@ -68,10 +68,10 @@ export interface OptimizersAddon {
   lions(): LionKernels[];
   adamws(): AdamWKernels[];
   reductions(): ReductionKernels[];
-  fingerprint(x: Memory): bigint;
+  fingerprint(x: BufferLike): bigint;
   useThreads(threads: number): void;
   openCuda(library: string): CudaKernels;
-  addressOf(memory: Memory): bigint;
+  addressOf(memory: BufferLike): bigint;
 }
 
 let addon: (Addon & OptimizersAddon) | undefined;
@@ -99,7 +99,7 @@ export function openCuda(): CudaKernels {
 }
 
 /** Whether memory is a GPU's. */
-export const onCuda = (memory: Memory): boolean => "device" in memory && memory.device.startsWith("cuda");
+export const onCuda = (memory: BufferLike): boolean => "device" in memory && memory.device.startsWith("cuda");
 
 /**
  * The best implementation, or the one that TERSE_IMPLEMENTATION names; kernels that lack it take their next plainer one.

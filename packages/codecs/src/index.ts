@@ -1,8 +1,8 @@
 export {
   type Floats,
+  type NativeBuffer,
   NotFiniteError,
   type Parameters,
-  type PointerMemory,
   type Sign,
   type Vote,
 } from "@terse/native-codecs";

@@ -1,5 +1,5 @@
 /** What can be wrong with one rank's arguments, said before anything is sent. */
-import type { DType, Memory } from "@terse/native-collectives";
+import type { BufferLike, DType } from "@terse/native-collectives";
 import type { Reduction } from "./group.ts";
 
 const dtypes = new Map<unknown, DType>([
@@ -15,9 +15,9 @@ const dtypes = new Map<unknown, DType>([
   [Float64Array, "f64"],
 ]);
 
-function dtypeOf(x: Memory, what: string): DType {
+function dtypeOf(x: BufferLike, what: string): DType {
   if (ArrayBuffer.isView(x)) {
-    for (const [type, dtype] of dtypes) if (x instanceof (type as new () => Memory)) return dtype;
+    for (const [type, dtype] of dtypes) if (x instanceof (type as new () => BufferLike)) return dtype;
   } else if (typeof x === "object" && x !== null && typeof x.pointer === "bigint" && typeof x.length === "number") {
     return x.dtype;
   }
@@ -25,7 +25,7 @@ function dtypeOf(x: Memory, what: string): DType {
 }
 
 /** All of an operation's memory is on the CPU, or all on the group's device. */
-export function checkPlace(memories: readonly Memory[], device: string | undefined, call: string): void {
+export function checkPlace(memories: readonly BufferLike[], device: string | undefined, call: string): void {
   const places = memories.map((x) => (ArrayBuffer.isView(x) ? "cpu" : x.device));
   for (const place of places) {
     if (place === "cpu" || place === device) continue;
@@ -36,33 +36,33 @@ export function checkPlace(memories: readonly Memory[], device: string | undefin
   if (other !== undefined) throw new TypeError(`${call}: some memory is on ${places[0]} and some on ${other}`);
 }
 
-export function checkPacked(x: Memory, op: Reduction, call: string): void {
+export function checkPacked(x: BufferLike, op: Reduction, call: string): void {
   if (op !== "sum" || dtypeOf(x, call) !== "u8") throw new TypeError(`${call}: only a sum of u8 can be packed`);
   if (!ArrayBuffer.isView(x) && x.device !== "cpu" && x.pointer % 8n !== 0n)
     throw new RangeError(`${call}: packed memory begins at a multiple of 8 bytes, and this at ${x.pointer}`);
 }
 
-export function checkEven(outgoing: readonly Memory[], incoming: readonly Memory[], call: string): void {
+export function checkEven(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], call: string): void {
   const { length } = outgoing[0]!;
   const odd = [...outgoing, ...incoming].find((part) => part.length !== length);
   if (odd) throw new RangeError(`${call}: parts that are even have one length, and these ${length} and ${odd.length}`);
 }
 
-export function checkMemory(x: Memory, call: string): void {
+export function checkMemory(x: BufferLike, call: string): void {
   dtypeOf(x, `${call}: the memory`);
 }
 
-export function checkParts(parts: readonly Memory[], ranks: number, call: string, what = "parts"): void {
+export function checkParts(parts: readonly BufferLike[], ranks: number, call: string, what = "parts"): void {
   if (!Array.isArray(parts) || parts.length !== ranks)
     throw new RangeError(
-      `${call}: ${what} must have one entry per rank, so ${ranks}, and has ${(parts as Memory[])?.length}`,
+      `${call}: ${what} must have one entry per rank, so ${ranks}, and has ${(parts as BufferLike[])?.length}`,
     );
   const types = parts.map((part, r) => dtypeOf(part, `${call}: ${what}[${r}]`));
   const other = types.findIndex((type) => type !== types[0]);
   if (other >= 0) throw new TypeError(`${call}: ${what}[0] is ${types[0]} and ${what}[${other}] is ${types[other]}`);
 }
 
-export function checkAllToAll(outgoing: readonly Memory[], incoming: readonly Memory[], rank: number): void {
+export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], rank: number): void {
   const [mine, here] = [outgoing[rank]!, incoming[rank]!];
   if (dtypeOf(mine, "outgoing") !== dtypeOf(here, "incoming"))
     throw new TypeError("allToAll: outgoing and incoming must have one type");
@@ -74,9 +74,9 @@ export function checkAllToAll(outgoing: readonly Memory[], incoming: readonly Me
 
 /** Of a gather or scatter: the parts are the root's to give, and the other ranks' are not looked at. */
 export function checkRooted(
-  x: Memory,
+  x: BufferLike,
   root: number,
-  parts: readonly Memory[] | undefined,
+  parts: readonly BufferLike[] | undefined,
   { rank, size }: { rank: number; size: number },
   call: string,
 ): void {
@@ -99,7 +99,7 @@ export function checkNote(note: number): void {
     throw new RangeError(`allToAll: a note is a whole number from 0 to 127, and is ${note}`);
 }
 
-export function checkReduction(x: Memory, op: Reduction, call: string): void {
+export function checkReduction(x: BufferLike, op: Reduction, call: string): void {
   if (!["sum", "prod", "min", "max", "mean"].includes(op))
     throw new TypeError(`${call}: no reduction is called ${op}; there are sum, prod, min, max and mean`);
   const dtype = dtypeOf(x, call);

@@ -1,5 +1,5 @@
 /** What every engine must do. A new one's test calls this with a function that makes its worlds. */
-import { collectives, type Memory } from "@terse/native-collectives";
+import { type BufferLike, collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   allGatherBytes,
@@ -21,7 +21,7 @@ type Storage = Numbers | BigInt64Array | Uint16Array;
 
 /** An array of one type: what is handed to the group, the numbers in it, and its storage. */
 interface Values {
-  readonly memory: Memory;
+  readonly memory: BufferLike;
   readonly array: Storage;
   read(): number[];
 }

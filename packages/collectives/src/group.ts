@@ -1,4 +1,4 @@
-import type { Memory } from "@terse/native-collectives";
+import type { BufferLike } from "@terse/native-collectives";
 import type { Link } from "./link.ts";
 
 /** How values of several ranks become one. Integers wrap; `f16` and `bf16` are added in f32 and rounded after every step. `mean` is the sum divided by the ranks, for floats. */
@@ -26,7 +26,7 @@ export interface OperationOptions {
  * A rank's view of a group of ranks that exchange memory.
  *
  * Every rank calls the same collectives in the same order, with the same sizes; none needs to be awaited before the next is
- * called, and they run in the order of the calls. `send` and `recv` run beside them, in order per peer and direction. Memory
+ * called, and they run in the order of the calls. `send` and `recv` run beside them, in order per peer and direction. BufferLike
  * belongs to the operation until its promise settles, and not a moment longer. A result is the same on all ranks, bit for bit.
  *
  * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only `close`
@@ -44,29 +44,29 @@ export interface Group extends AsyncDisposable {
    * `packed`, for sums of u8: the caller knows that no sum outgrows its byte, nor a field in it, so that words of any width have the
    * same sum, and an engine may take the width that it adds fastest. Of any length; on a device it begins at a multiple of 8 bytes.
    */
-  allReduce(x: Memory, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void>;
+  allReduce(x: BufferLike, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */
-  reduceScatter(parts: readonly Memory[], op?: Reduction, options?: OperationOptions): Promise<void>;
+  reduceScatter(parts: readonly BufferLike[], op?: Reduction, options?: OperationOptions): Promise<void>;
   /** `parts[rank]` is this rank's, the others are filled. Lengths may differ by rank, and be 0. */
-  allGather(parts: readonly Memory[], options?: OperationOptions): Promise<void>;
+  allGather(parts: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /**
    * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists must not overlap.
    * `note`, 0 to 127, is a word to every rank that rides in the messages' headers; the result is what each rank said.
    * `even`, the same on all ranks: every part of every rank has one length, so that an engine may take its own all-to-all.
    */
   allToAll(
-    outgoing: readonly Memory[],
-    incoming: readonly Memory[],
+    outgoing: readonly BufferLike[],
+    incoming: readonly BufferLike[],
     options?: OperationOptions & { note?: number; even?: boolean },
   ): Promise<number[]>;
   /** The root's `x` replaces that of the others. */
-  broadcast(x: Memory, root: number, options?: OperationOptions): Promise<void>;
+  broadcast(x: BufferLike, root: number, options?: OperationOptions): Promise<void>;
   /** Every rank's `x` arrives at the root as `parts[r]`; the other ranks need none. Lengths may differ by rank, and be 0. */
-  gather(x: Memory, root: number, parts?: readonly Memory[], options?: OperationOptions): Promise<void>;
+  gather(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /** The root's `parts[r]` arrives as rank r's `x`; the other ranks need no parts. Lengths may differ by rank, and be 0. */
-  scatter(x: Memory, root: number, parts?: readonly Memory[], options?: OperationOptions): Promise<void>;
-  send(x: Memory, to: number, options?: OperationOptions): Promise<void>;
-  recv(x: Memory, from: number, options?: OperationOptions): Promise<void>;
+  scatter(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void>;
+  send(x: BufferLike, to: number, options?: OperationOptions): Promise<void>;
+  recv(x: BufferLike, from: number, options?: OperationOptions): Promise<void>;
   barrier(options?: OperationOptions): Promise<void>;
   /** Ranks with the same color form a new group, ordered by key and then by rank. `undefined` joins none. All ranks call it. */
   split(color: number | undefined, key?: number): Promise<Group | undefined>;

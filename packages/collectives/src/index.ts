@@ -1,8 +1,8 @@
-export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-collectives";
+export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-collectives";
 export * from "./bytes.ts";
 export { copy } from "./copy.ts";
 export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.ts";
-export { DeviceMemory, findNccl, type NcclOptions } from "./engines/nccl.ts";
+export { DeviceBuffer, findNccl, type NcclOptions } from "./engines/nccl.ts";
 export { ncclBytes } from "./engines/nccl-bytes.ts";
 export { CollectiveError, type FailureReason, RankLostError, RendezvousError } from "./errors.ts";
 export type { Group, OperationOptions, Reduction, Sent } from "./group.ts";

@@ -1,7 +1,7 @@
 import {
+  type BufferLike,
   type Communicator,
   kinds,
-  type Memory,
   type NativeFailure,
   promises,
   reductions,
@@ -96,7 +96,7 @@ export class NativeGroup implements Group {
   }
 
   async allReduce(
-    x: Memory,
+    x: BufferLike,
     op: Reduction = "sum",
     { packed = false, signal }: OperationOptions & { packed?: boolean } = {},
   ): Promise<void> {
@@ -107,20 +107,24 @@ export class NativeGroup implements Group {
     });
   }
 
-  async reduceScatter(parts: readonly Memory[], op: Reduction = "sum", options: OperationOptions = {}): Promise<void> {
+  async reduceScatter(
+    parts: readonly BufferLike[],
+    op: Reduction = "sum",
+    options: OperationOptions = {},
+  ): Promise<void> {
     await this.#operate("reduceScatter", parts, { ...options, op }, () => {
       checkParts(parts, this.size, "reduceScatter");
       for (const part of parts) checkReduction(part, op, "reduceScatter");
     });
   }
 
-  async allGather(parts: readonly Memory[], options: OperationOptions = {}): Promise<void> {
+  async allGather(parts: readonly BufferLike[], options: OperationOptions = {}): Promise<void> {
     await this.#operate("allGather", parts, options, () => checkParts(parts, this.size, "allGather"));
   }
 
   async allToAll(
-    outgoing: readonly Memory[],
-    incoming: readonly Memory[],
+    outgoing: readonly BufferLike[],
+    incoming: readonly BufferLike[],
     { note = 0, even = false, signal }: OperationOptions & { note?: number; even?: boolean } = {},
   ): Promise<number[]> {
     const promised = even ? promises.even : 0;
@@ -134,35 +138,45 @@ export class NativeGroup implements Group {
     return notes!;
   }
 
-  async broadcast(x: Memory, root: number, options: OperationOptions = {}): Promise<void> {
+  async broadcast(x: BufferLike, root: number, options: OperationOptions = {}): Promise<void> {
     await this.#operate("broadcast", [x], { ...options, peer: root }, () => {
       checkMemory(x, "broadcast");
       checkRank(root, this.size, "broadcast");
     });
   }
 
-  async gather(x: Memory, root: number, parts?: readonly Memory[], options: OperationOptions = {}): Promise<void> {
+  async gather(
+    x: BufferLike,
+    root: number,
+    parts?: readonly BufferLike[],
+    options: OperationOptions = {},
+  ): Promise<void> {
     const arriving = root === this.rank ? (parts ?? []) : [];
     await this.#operate("gather", [x], { ...options, peer: root, incoming: arriving }, () =>
       checkRooted(x, root, parts, this, "gather"),
     );
   }
 
-  async scatter(x: Memory, root: number, parts?: readonly Memory[], options: OperationOptions = {}): Promise<void> {
+  async scatter(
+    x: BufferLike,
+    root: number,
+    parts?: readonly BufferLike[],
+    options: OperationOptions = {},
+  ): Promise<void> {
     const leaving = root === this.rank ? (parts ?? []) : [];
     await this.#operate("scatter", leaving, { ...options, peer: root, incoming: [x] }, () =>
       checkRooted(x, root, parts, this, "scatter"),
     );
   }
 
-  async send(x: Memory, to: number, options: OperationOptions = {}): Promise<void> {
+  async send(x: BufferLike, to: number, options: OperationOptions = {}): Promise<void> {
     await this.#operate("send", [x], { ...options, peer: to }, () => {
       checkMemory(x, "send");
       checkRank(to, this.size, "send", this.rank);
     });
   }
 
-  async recv(x: Memory, from: number, options: OperationOptions = {}): Promise<void> {
+  async recv(x: BufferLike, from: number, options: OperationOptions = {}): Promise<void> {
     await this.#operate("recv", [x], { ...options, peer: from }, () => {
       checkMemory(x, "recv");
       checkRank(from, this.size, "recv", this.rank);
@@ -239,11 +253,11 @@ export class NativeGroup implements Group {
 
   async #operate(
     kind: keyof typeof kinds,
-    parts: readonly Memory[],
+    parts: readonly BufferLike[],
     options: OperationOptions & {
       op?: Reduction;
       peer?: number;
-      incoming?: readonly Memory[];
+      incoming?: readonly BufferLike[];
       note?: number;
       promises?: number;
     },
@@ -310,7 +324,7 @@ export class NativeGroup implements Group {
   }
 
   /** What needs no other rank: a copy between the CPU and this group's device, or making memory known to the network. */
-  async local(kind: "copy" | "enroll", from: Memory, to?: Memory): Promise<void> {
+  async local(kind: "copy" | "enroll", from: BufferLike, to?: BufferLike): Promise<void> {
     this.#throwIfOver();
     const operation = this.#native.operate(kinds[kind], reductions.sum, -1, [from], to ? [to] : [], 0);
     this.#pending.add(operation);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Bits, dense, openExchange, StepRefusedError } from "./index.ts";
+import { dense, openExchange, PackedBits, StepRefusedError } from "./index.ts";
 import { onRanks } from "./testing.ts";
 
-function bits(n: number, value: number): Bits {
-  const u = new Bits(n);
+function bits(n: number, value: number): PackedBits {
+  const u = new PackedBits(n);
   u.wire.fill(0);
   for (let i = 0; i < n; i++) if ((value >> (i % 8)) & 1) u.wire[i >> 3]! |= 1 << (i & 7);
   return u;
@@ -11,7 +11,7 @@ function bits(n: number, value: number): Bits {
 
 it("makes no bits of a length that is none", () => {
   for (const length of [-1, 1.5, Number.NaN])
-    expect(() => new Bits(length)).toThrow(`bits: the length must be a whole number from 0 on, and is ${length}`);
+    expect(() => new PackedBits(length)).toThrow(`bits: the length must be a whole number from 0 on, and is ${length}`);
 });
 
 describe("the exchange of a step", () => {
@@ -132,7 +132,7 @@ describe("the exchange of a step", () => {
   it("encodes votes that leave together when they leave, and meets what is not finite in any of them", async () => {
     const lengths = [70, 64, 200];
     const later = (n: number, k: number, bad = false) =>
-      new Bits(n, undefined, (u, from, to) => {
+      new PackedBits(n, undefined, (u, from, to) => {
         u.signs.subarray(from / 8).set(bits(n, 11 * (k + 1)).signs.subarray(from / 8, Math.ceil(to / 8)));
         if (bad) u.firstNonFinite = 3;
       });

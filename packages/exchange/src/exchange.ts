@@ -2,10 +2,10 @@
  * What an optimizer's step may ask of the other ranks. Messages asked for in one turn of the event loop leave as one,
  * in the order in which they were asked for, which is segment order on every rank.
  */
-import type { Group, Memory, PointerMemory } from "@terse/collectives";
-import type { Bits, Tally, Ternary } from "./bits.ts";
+import type { BufferLike, Group, NativeBuffer } from "@terse/collectives";
 import { type ChosenSchemes, standardSchemes } from "./chosen.ts";
 import { adjacent, join } from "./join.ts";
+import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 import { noteOf, type RefusalReason, throwRefusal } from "./refusal.ts";
 import { carrySums, type SumRequest, type Sums, sumsOf } from "./sums.ts";
 import { inTurn, takeTurn } from "./turns.ts";
@@ -18,14 +18,14 @@ export interface Exchange extends Sums {
   readonly ranks: number;
 
   /** x ← mean over ranks. */
-  mean(x: Memory): Promise<void>;
+  mean(x: BufferLike): Promise<void>;
 
   /** The sign most ranks gave; takes over u's memory. */
-  majority(u: Bits, options: { tie: "plus" | "minus" }): Promise<Bits>;
-  majority(u: Bits, options: { tie: Tie }): Promise<Bits | Ternary>;
+  majority(u: PackedBits, options: { tie: "plus" | "minus" }): Promise<PackedBits>;
+  majority(u: PackedBits, options: { tie: Tie }): Promise<PackedBits | Ternary>;
 
   /** How many ranks gave a plus; takes over u's memory. */
-  tally(u: Bits): Promise<Tally>;
+  tally(u: PackedBits): Promise<Tally>;
 }
 
 /** The exchange of one step. */
@@ -45,14 +45,14 @@ export interface StepExchange extends Exchange {
 
 type Request =
   | SumRequest
-  | { kind: "mean"; x: Memory; done(): void; failed(error: unknown): void }
-  | { kind: "vote"; outcome: Outcome; u: Bits; done(result: Result): void; failed(error: unknown): void };
+  | { kind: "mean"; x: BufferLike; done(): void; failed(error: unknown): void }
+  | { kind: "vote"; outcome: Outcome; u: PackedBits; done(result: Result): void; failed(error: unknown): void };
 
 export interface ExchangeOptions {
   /** Whether these means, the same on every rank, may be used; asked before anything of the turn is handed out. */
-  accepts?: (means: readonly Memory[]) => boolean;
+  accepts?: (means: readonly BufferLike[]) => boolean;
   /** Vectors of f32 that lie side by side in this memory leave as one. */
-  region?: PointerMemory;
+  region?: NativeBuffer;
   /** What votes decided goes over this group, beside the next votes; the same ranks as the first group. */
   gather?: Group;
   /** Nothing is handed out before `release`: for parameters that must not change yet. */
@@ -136,7 +136,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
     return asked.map((request, i) => () => request.done(pieces[i]!));
   }
 
-  const vote = <R extends Result>(outcome: Outcome, u: Bits): Promise<R> =>
+  const vote = <R extends Result>(outcome: Outcome, u: PackedBits): Promise<R> =>
     new Promise((done, failed) => ask({ kind: "vote", outcome, u, done: (result) => done(result as R), failed }));
 
   return {
@@ -153,7 +153,7 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): StepE
       return outcomes.length > 0;
     },
     mean: (x) => new Promise((done, failed) => ask({ kind: "mean", x, done, failed })),
-    majority: (u: Bits, { tie }: { tie: Tie }): Promise<never> => vote<never>(tie, u),
+    majority: (u: PackedBits, { tie }: { tie: Tie }): Promise<never> => vote<never>(tie, u),
     tally: (u) => vote("tally", u),
     ...sumsOf(group, ask),
   };

@@ -1,4 +1,3 @@
-export { Bits, type Encode, type Signed, Tally, Ternary, wordsOf } from "./bits.ts";
 export {
   type BytesOf,
   type ChosenSchemes,
@@ -33,6 +32,7 @@ export {
   uncompressed,
 } from "./cost-model/table-one.ts";
 export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, type Tie } from "./exchange.ts";
+export { type Encode, PackedBits, type Signed, Tally, Ternary, wordsOf } from "./packed-bits.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
 export { type DenseScheme, type DenseType, dense } from "./schemes/dense.ts";
 export {

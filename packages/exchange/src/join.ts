@@ -1,14 +1,14 @@
 /** Many vectors, one message: packed signs are laid behind one another, each from a whole word. */
-import type { Memory, PointerMemory } from "@terse/collectives";
-import { Bits, Tally, Ternary } from "./bits.ts";
+import type { BufferLike, NativeBuffer } from "@terse/collectives";
+import { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 
 export interface Joined {
-  readonly bits: Bits;
+  readonly bits: PackedBits;
   /** The result's pieces, in the order of the vectors; the joint memory is given back. */
-  split(result: Bits | Ternary | Tally): (Bits | Ternary | Tally)[];
+  split(result: PackedBits | Ternary | Tally): (PackedBits | Ternary | Tally)[];
 }
 
-export function join(vectors: readonly Bits[]): Joined {
+export function join(vectors: readonly PackedBits[]): Joined {
   if (vectors.length === 1) return { bits: vectors[0]!, split: (result) => [result] };
 
   const starts: number[] = []; // in bytes
@@ -17,7 +17,7 @@ export function join(vectors: readonly Bits[]): Joined {
     starts.push(length);
     length += wire.length;
   }
-  const bits = new Bits(
+  const bits = new PackedBits(
     8 * length,
     undefined,
     (joint, from, to) => {
@@ -43,7 +43,7 @@ export function join(vectors: readonly Bits[]): Joined {
   );
 
   /** One plane of the result, cut; the vectors' own memory is used again for the first plane. */
-  const cut = (plane: Bits, into: readonly Bits[]): readonly Bits[] => {
+  const cut = (plane: PackedBits, into: readonly PackedBits[]): readonly PackedBits[] => {
     let from = 0;
     for (const piece of into) {
       piece.wire.set(plane.wire.subarray(from, from + piece.wire.length));
@@ -52,12 +52,12 @@ export function join(vectors: readonly Bits[]): Joined {
     plane[Symbol.dispose]();
     return into;
   };
-  const fresh = () => vectors.map((vector) => new Bits(vector.length));
+  const fresh = () => vectors.map((vector) => new PackedBits(vector.length));
 
   return {
     bits,
     split(result) {
-      if (result instanceof Bits) return [...cut(result, vectors)];
+      if (result instanceof PackedBits) return [...cut(result, vectors)];
       if (result instanceof Ternary) {
         const plus = cut(result.plus, vectors);
         const nonzero = cut(result.nonzero, fresh());
@@ -79,8 +79,8 @@ export function join(vectors: readonly Bits[]): Joined {
  * Vectors that lie behind one another in one memory become one, so that they are one message: views of one buffer, or of
  * `region`. What merely happens to touch does not, because on another rank it might not.
  */
-export function adjacent(vectors: readonly Memory[], region?: PointerMemory): Memory[] {
-  const merged: Memory[] = [];
+export function adjacent(vectors: readonly BufferLike[], region?: NativeBuffer): BufferLike[] {
+  const merged: BufferLike[] = [];
   for (const vector of vectors) {
     const last = merged.at(-1);
     const both = last && touching(last, vector, region);
@@ -90,7 +90,7 @@ export function adjacent(vectors: readonly Memory[], region?: PointerMemory): Me
   return merged;
 }
 
-function touching(a: Memory, b: Memory, region?: PointerMemory): Memory | undefined {
+function touching(a: BufferLike, b: BufferLike, region?: NativeBuffer): BufferLike | undefined {
   if (a instanceof Float32Array && b instanceof Float32Array) {
     if (a.buffer !== b.buffer || a.byteOffset + a.byteLength !== b.byteOffset) return undefined;
     return new Float32Array(a.buffer, a.byteOffset, a.length + b.length);
@@ -100,11 +100,11 @@ function touching(a: Memory, b: Memory, region?: PointerMemory): Memory | undefi
   return { pointer: a.pointer, length: a.length + b.length, dtype: a.dtype, device: a.device };
 }
 
-function within(x: PointerMemory, region: PointerMemory): boolean {
-  const end = (memory: PointerMemory) => memory.pointer + BigInt(4 * memory.length);
+function within(x: NativeBuffer, region: NativeBuffer): boolean {
+  const end = (memory: NativeBuffer) => memory.pointer + BigInt(4 * memory.length);
   return x.dtype === "f32" && region.dtype === "f32" && x.pointer >= region.pointer && end(x) <= end(region);
 }
 
-function isPointer(memory: Memory): memory is PointerMemory {
+function isPointer(memory: BufferLike): memory is NativeBuffer {
   return "pointer" in memory;
 }

@@ -1,4 +1,4 @@
-import { wordsOf } from "./bits.ts";
+import { wordsOf } from "./packed-bits.ts";
 
 /**
  * Which words of a packed vector each rank owns while a vote is counted: rank r owns words [start[r], start[r + 1]).

@@ -2,10 +2,10 @@ import { type Codec, dctTopK, int8, l1, topK } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import {
-  Bits,
   meanErrorCompensated,
   openExchange,
   ownedElements,
+  PackedBits,
   StepRefusedError,
   type Sums,
   signOfLevels,
@@ -91,7 +91,7 @@ describe("sums of a step", () => {
       const step = async (k: number) => {
         const x = new Float32Array(3).fill(group.rank + k);
         const out = into(64);
-        const u = new Bits(64);
+        const u = new PackedBits(64);
         u.wire.fill(group.rank < 3 ? 0xff : 0);
         const [, voted] = await Promise.all([
           exchange.mean(x),

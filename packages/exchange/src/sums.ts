@@ -1,7 +1,7 @@
 /** What an optimizer's step may ask of the other ranks beside means and votes: sums of what codecs wrote. */
 import type { Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
-import type { Ternary } from "./bits.ts";
+import type { Ternary } from "./packed-bits.ts";
 import { byOwners, type Delivery } from "./schemes/by-owners.ts";
 import { checkFields, type FieldsRequest, fieldsTogether, type SumOfFieldsOptions } from "./schemes/fields.ts";
 import { type LevelsOptions, levelsSummed, levelsVoted, type SumOfLevelsOptions } from "./schemes/levels.ts";

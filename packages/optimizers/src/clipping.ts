@@ -1,9 +1,9 @@
 /** Gradient clipping by the global norm. Pascanu, Mikolov, Bengio 2013, Algorithm 1, https://arxiv.org/abs/1211.5063 */
 
-import { type Memory, sumOfSquares } from "@terse/native-optimizers";
+import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
 
 /** Euclidean norm of all the vectors together; NaN or ∞ when one of them is. */
-export function norm(vectors: readonly Memory[]): number {
+export function norm(vectors: readonly BufferLike[]): number {
   return Math.sqrt(vectors.reduce((sum, g) => sum + sumOfSquares(g), 0));
 }
 

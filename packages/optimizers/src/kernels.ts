@@ -1,8 +1,8 @@
 /** The fused kernels on tensors and packed signs. */
 import { copy } from "@terse/collectives";
-import { Bits, type Encode, type Tally, Ternary } from "@terse/exchange";
+import { type Encode, PackedBits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
-import { NotFiniteError, type PointerMemory } from "@terse/native-optimizers";
+import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
 import { keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
@@ -14,7 +14,7 @@ export function lionVote(
   m: Tensor,
   g: Tensor,
   options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
-): Bits {
+): PackedBits {
   const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
   const encode: Encode = (u, from, to) => {
     try {
@@ -30,14 +30,14 @@ export function lionVote(
     using here = c.to({ device: "cpu" });
     copy(into, here);
   };
-  return new Bits(m.length, undefined, encode, { zero: options.zero, write });
+  return new PackedBits(m.length, undefined, encode, { zero: options.zero, write });
 }
 
-function memoryOf({ pointer, length, dtype, device }: Tensor): PointerMemory {
+function memoryOf({ pointer, length, dtype, device }: Tensor): NativeBuffer {
   return { pointer, length, dtype, device };
 }
 
-function slice({ pointer, dtype, device }: PointerMemory, from: number, to: number): PointerMemory {
+function slice({ pointer, dtype, device }: NativeBuffer, from: number, to: number): NativeBuffer {
   return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
 }
 
@@ -60,11 +60,11 @@ export function lionMix(
 /** θ ← keep θ + scale v, in one pass over θ; v is −1, 0, +1, or the mean of P signs. */
 export function applyVote(
   θ: Tensor,
-  v: Bits | Ternary | Tally,
+  v: PackedBits | Ternary | Tally,
   { keep, scale }: { keep: number; scale: number },
 ): void {
   const change = { keep, scale };
-  if (v instanceof Bits) native.applySigns(θ, v.signs, change);
+  if (v instanceof PackedBits) native.applySigns(θ, v.signs, change);
   else if (v instanceof Ternary) native.applyTernary(θ, v.plus.signs, v.nonzero.signs, change);
   else
     native.applyTally(

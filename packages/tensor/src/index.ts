@@ -1,4 +1,4 @@
-export type { DType, Memory, PointerMemory, TypedArray } from "@terse/native-tensor";
+export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-tensor";
 export { TensorDisposedError, TensorError } from "@terse/native-tensor";
 export { Arena, type Segment } from "./arena.ts";
 export { type Argument, call } from "./call.ts";

@@ -5,7 +5,7 @@
  * A whole JavaScript number given for a scalar is an integer to libtorch: an i64 tensor plus 1 stays i64, an f32 tensor stays f32.
  */
 import { inspect } from "node:util";
-import { type DType, type Handle, native, type PointerMemory, type TypedArray } from "@terse/native-tensor";
+import { type DType, type Handle, type NativeBuffer, native, type TypedArray } from "@terse/native-tensor";
 import { typedArrayFor } from "./dtype.ts";
 import { dispose, handleOf, keep, Resource } from "./lifetime.ts";
 
@@ -181,7 +181,7 @@ const dims = (dim: Dim | undefined): readonly number[] | undefined => (typeof di
 const sizes = (shape: readonly (number | readonly number[])[]): readonly number[] =>
   (shape.length === 1 && typeof shape[0] === "object" ? shape[0] : shape) as readonly number[];
 
-export class Tensor extends Resource implements Disposable, PointerMemory {
+export class Tensor extends Resource implements Disposable, NativeBuffer {
   // ---- what it is ----
 
   get shape(): readonly number[] {

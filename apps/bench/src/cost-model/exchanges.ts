@@ -1,9 +1,9 @@
 /** The exchanges whose time is predicted, and measured. */
 import type { Group } from "@terse/collectives";
 import {
-  Bits,
   dense,
   type Measured,
+  PackedBits,
   type Prediction,
   predictedVotes,
   predictMean,
@@ -28,7 +28,7 @@ const votes = predictedVotes.map((scheme): Exchange => {
     name: `vote ${scheme}`,
     predict: (n, ranks, measured) => predictVote(scheme, { n, ranks }, measured),
     prepare(group, n) {
-      const u = new Bits(n);
+      const u = new PackedBits(n);
       return () => votes.vote(group, u, { outcome: "plus" });
     },
   };
@@ -41,7 +41,7 @@ const ofHosts: Exchange = {
   ranks: 4,
   predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
   prepare(group, n) {
-    const u = new Bits(n);
+    const u = new PackedBits(n);
     return () => hierarchical.vote(group, u, { outcome: "plus" });
   },
   close: (group) => hierarchical.close(group),

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { sign } from "@terse/codecs";
 import { type Group, joinWorld } from "@terse/collectives";
-import { allToAll, Bits } from "@terse/exchange";
+import { allToAll, PackedBits } from "@terse/exchange";
 import { applySigns } from "@terse/native-optimizers";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
@@ -56,7 +56,7 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
   "1-bit": async (x, group) => {
     const clock = new PhaseClock(group);
     // Encoded piece by piece, as the exchange asks for it: the first signs are on their way while the others are written.
-    const u = new Bits(x.length, undefined, (bits, from, to) => {
+    const u = new PackedBits(x.length, undefined, (bits, from, to) => {
       const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
       clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
@@ -64,10 +64,10 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
     using _ = (await scheme.vote(clock.group, u, {
       outcome: "plus",
       arrived(result, from, to) {
-        const signs = (result as Bits).signs.subarray(from / 8, Math.ceil(to / 8));
+        const signs = (result as PackedBits).signs.subarray(from / 8, Math.ceil(to / 8));
         clock.decode(() => applySigns(x.subarray(from, to), signs, { keep: 0, scale: 1 }));
       },
-    })) as Bits;
+    })) as PackedBits;
     return clock.phases;
   },
 };

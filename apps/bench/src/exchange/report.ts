@@ -128,7 +128,7 @@ ${fast
   )
   .join("\n")}
 
-## Memory
+## BufferLike
 
 Beyond the vector itself a 1-bit exchange takes ${memory.map(([name, metrics]) => `${number(metrics.get("extra_bytes_per_parameter"), 3)} bytes a parameter (${name.replace("1-bit ", "")})`).join(" and ")}
 at its peak, as the kernel counts the process's pages.

@@ -1,25 +1,25 @@
 /** For tests on a device and on its stand-in: what a rank does in every kind of operation, and what must come out of it. */
 import { deepStrictEqual, ok } from "node:assert";
 import type { Group } from "../group.ts";
-import { DeviceMemory } from "./nccl.ts";
+import { DeviceBuffer } from "./nccl.ts";
 
 /** Every kind of operation once, on memory of the devices, with results that only the right ranks' data give. Throws where one is wrong. */
 export async function tour(group: Group): Promise<void> {
   const { rank, size: n } = group;
-  const held: DeviceMemory[] = [];
+  const held: DeviceBuffer[] = [];
   const device = async (from: Int32Array | Float32Array) => {
-    const memory = new DeviceMemory(group, from.length, from instanceof Int32Array ? "i32" : "f32");
+    const memory = new DeviceBuffer(group, from.length, from instanceof Int32Array ? "i32" : "f32");
     held.push(memory);
     await memory.write(from);
     return memory;
   };
-  const numbers = async (memory: DeviceMemory) => {
+  const numbers = async (memory: DeviceBuffer) => {
     const to = new Int32Array(memory.length);
     await memory.read(to);
     return [...to];
   };
   // One piece of memory cut into n parts of 3, in order, or backwards so that they do not lie side by side.
-  const parts = (memory: DeviceMemory, backwards = false) =>
+  const parts = (memory: DeviceBuffer, backwards = false) =>
     Array.from({ length: n }, (_, r) => ({
       pointer: memory.pointer + 12n * BigInt(backwards ? n - 1 - r : r),
       length: 3,

@@ -14,7 +14,7 @@ import { type JoinOptions, joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
 import { serveRendezvous } from "../rendezvous/server.ts";
 import { counted, FakeNccl } from "./fake-nccl.ts";
-import { chooseDevice, DeviceMemory, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
+import { chooseDevice, DeviceBuffer, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
 import { ncclBytes } from "./nccl-bytes.ts";
 import { tour } from "./nccl-tour.ts";
 
@@ -99,7 +99,7 @@ describe("memory of a device", () => {
 
   it("is that of this rank's device, and of one place in one operation", () =>
     withWorld(2, {}, async (groups) => {
-      using x = new DeviceMemory(groups[1]!, 4, "f32");
+      using x = new DeviceBuffer(groups[1]!, 4, "f32");
       expect(x.device).toBe("cuda:1");
       await expect(groups[0]!.allReduce(x)).rejects.toThrow(
         "allReduce: the memory is on cuda:1, and this rank's group on cuda:0",
@@ -116,7 +116,7 @@ describe("memory of a device", () => {
   it("can be registered where the library can", async () => {
     const aborts = streams.count(counted.aborts);
     await withWorld(2, {}, async (groups) => {
-      const xs = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      const xs = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
       await everywhere(groups, (_, rank) => xs[rank]!.register());
       await everywhere(groups, (_, rank) => xs[rank]!.write(Float32Array.of(1, 2, 3, rank)));
       await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!));
@@ -127,7 +127,7 @@ describe("memory of a device", () => {
     expect(streams.count(counted.aborts)).toBe(aborts); // the groups ended in good order
     const old = fake.build({ without: ["ncclCommRegister"] });
     await withWorld(1, { of: () => old }, async ([group]) => {
-      using x = new DeviceMemory(group!, 4, "f32");
+      using x = new DeviceBuffer(group!, 4, "f32");
       await expect(x.register()).rejects.toThrow("this version of NCCL registers no memory");
       await group!.barrier();
     });
@@ -137,7 +137,7 @@ describe("memory of a device", () => {
     const [dangling, memory] = [streams.count(counted.dangling), streams.count(counted.memory)];
     await withWorld(2, {}, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
-      const xs = groups.map((group) => new DeviceMemory(group, 1000, "f32"));
+      const xs = groups.map((group) => new DeviceBuffer(group, 1000, "f32"));
       await everywhere(groups, (_, rank) => xs[rank]!.register());
       await everywhere(inner, (group, rank) => xs[rank]!.register(group));
       await everywhere(groups, (_, rank) => xs[rank]!.write(new Float32Array(1000)));
@@ -145,7 +145,7 @@ describe("memory of a device", () => {
       for (const x of xs) x.free(); // its turn is after them
       await Promise.all(sums);
       while (streams.count(counted.memory) > memory + 2 * inner.length) await sleep(1);
-      const ys = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      const ys = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
       await everywhere(groups, (_, rank) => ys[rank]!.register());
       groups[0]!.abort("enough");
       for (const y of ys) y.free(); // the abort forgets it
@@ -158,13 +158,13 @@ describe("memory of a device", () => {
   it("is registered in groups of its own world only, and all ranks end where one cannot", async () => {
     await withWorld(1, {}, ([group]) =>
       withWorld(1, {}, async ([other]) => {
-        using x = new DeviceMemory(group!, 4, "f32");
+        using x = new DeviceBuffer(group!, 4, "f32");
         await expect(x.register(other!)).rejects.toThrow("registered in groups of the world that gave it");
       }),
     );
     const refusing = fake.build({ register: 3 });
     await withWorld(2, { of: () => refusing }, async (groups) => {
-      const xs = groups.map((group) => new DeviceMemory(group, 4, "f32"));
+      const xs = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
       const errors = await errorsOf(xs.map((x) => x.register()));
       for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))])
         expect([error.reason, error.message.replace(/rank 1/, "rank 0")]).toEqual([
@@ -177,7 +177,7 @@ describe("memory of a device", () => {
 
   it("is freed without waiting for what runs on the device, and once", () =>
     withWorld(2, {}, async (groups) => {
-      const other = new DeviceMemory(groups[0]!, 1000, "f32");
+      const other = new DeviceBuffer(groups[0]!, 1000, "f32");
       const { pointer } = other;
       const waiting = groups[0]!.allReduce(Float32Array.of(1));
       await sleep(20);
@@ -189,7 +189,7 @@ describe("memory of a device", () => {
 
   it("of more than 2³¹ elements is counted in full", () =>
     withWorld(1, {}, async ([group]) => {
-      using x = new DeviceMemory(group!, 1, "f32");
+      using x = new DeviceBuffer(group!, 1, "f32");
       const { pointer, device } = x;
       const long = { pointer, length: 2 ** 32 + 5, dtype: "f32", device } as const;
       await expect(group!.allReduce(long)).rejects.toThrow("is not memory of the device, all 4294967301 of it");
@@ -198,10 +198,10 @@ describe("memory of a device", () => {
   it("is filled by the caller's stream before it is read, and does not hold up what follows there", () =>
     withWorld(2, {}, async (groups) => {
       const [theirs, other] = [streams.create(), streams.create()];
-      const xs = groups.map((group) => new DeviceMemory(group, 8, "u8"));
-      using after = new DeviceMemory(groups[0]!, 8, "u8");
+      const xs = groups.map((group) => new DeviceBuffer(group, 8, "u8"));
+      using after = new DeviceBuffer(groups[0]!, 8, "u8");
       await after.write(new Uint8Array(8));
-      const on = (x: DeviceMemory, stream: bigint) => ({
+      const on = (x: DeviceBuffer, stream: bigint) => ({
         pointer: x.pointer,
         length: x.length,
         dtype: x.dtype,
@@ -225,7 +225,7 @@ describe("memory of a device", () => {
 });
 
 /** What is in memory of a device just now: by another rank's group, whose stream is free, as the stand-in has one memory for all. */
-async function peek(memory: DeviceMemory, group: Group): Promise<Uint8Array> {
+async function peek(memory: DeviceBuffer, group: Group): Promise<Uint8Array> {
   const to = new Uint8Array(memory.length);
   const { pointer, length } = memory;
   await (group as NativeGroup).local("copy", { pointer, length, dtype: "u8", device: `cuda:${group.rank}` }, to);
@@ -238,7 +238,7 @@ describe("packed fields", () => {
       const give = (rank: number) => Uint8Array.from({ length }, (_, i) => ((i * 7 + rank * 3) % 5) + 1);
       const want = give(0).map((x, i) => x + give(1)[i]! + give(2)[i]!);
       const xs = groups.map(({ rank }) => give(rank));
-      const devices = groups.map((group) => new DeviceMemory(group, length, "u8"));
+      const devices = groups.map((group) => new DeviceBuffer(group, length, "u8"));
       await everywhere(groups, (_, rank) => devices[rank]!.write(give(rank)));
       await everywhere(groups, (group, rank) => group.allReduce(xs[rank]!, "sum", { packed: true }));
       await everywhere(groups, (group, rank) => group.allReduce(devices[rank]!, "sum", { packed: true }));
@@ -255,7 +255,7 @@ describe("packed fields", () => {
     withWorld(1, {}, async ([group]) => {
       await expect(group!.allReduce(new Int32Array(2), "sum", { packed: true })).rejects.toThrow("only a sum of u8");
       await expect(group!.allReduce(new Uint8Array(2), "max", { packed: true })).rejects.toThrow("only a sum of u8");
-      using x = new DeviceMemory(group!, 16, "u8");
+      using x = new DeviceBuffer(group!, 16, "u8");
       const odd = { pointer: x.pointer + 4n, length: 8, dtype: "u8", device: x.device } as const;
       await expect(group!.allReduce(odd, "sum", { packed: true })).rejects.toThrow("begins at a multiple of 8 bytes");
       await group!.barrier();
@@ -297,7 +297,7 @@ describe("a group over NCCL", () => {
   it("ends at the deadline when a rank does not come, on every rank, and leaves memory as it was", () =>
     withWorld(3, { timeoutSeconds: 0.2 }, async (groups) => {
       const xs = groups.map(({ rank }) => new Float32Array(1000).fill(rank));
-      using device = new DeviceMemory(groups[0]!, 1000, "f32");
+      using device = new DeviceBuffer(groups[0]!, 1000, "f32");
       await device.write(new Float32Array(1000)); // what only this rank does is not counted
       const waiting = [groups[0]!.allReduce(xs[0]!), groups[1]!.allReduce(xs[1]!), groups[0]!.allReduce(device)];
       const errors = await errorsOf(waiting);
@@ -340,14 +340,14 @@ describe("a group over NCCL", () => {
     withWorld(2, {}, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
       const waiting = inner[0]!.barrier();
-      const parts = groups.map((group) => new DeviceMemory(group, 2, "i32"));
-      const half = (x: DeviceMemory, at: number) => ({
+      const parts = groups.map((group) => new DeviceBuffer(group, 2, "i32"));
+      const half = (x: DeviceBuffer, at: number) => ({
         pointer: x.pointer + 4n * BigInt(at),
         length: 1,
         dtype: x.dtype,
         device: x.device,
       });
-      const results = groups.map((group) => new DeviceMemory(group, 2, "i32"));
+      const results = groups.map((group) => new DeviceBuffer(group, 2, "i32"));
       await everywhere(groups, (_, rank) => parts[rank]!.write(Int32Array.of(10 * rank, 10 * rank + 1)));
       const notes = await everywhere(groups, (group, rank) => {
         const [from, to] = [parts[rank]!, results[rank]!].map((x) => [half(x, 0), half(x, 1)]);

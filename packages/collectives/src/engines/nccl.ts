@@ -18,10 +18,10 @@ import {
   type Communicator,
   collectives,
   type DType,
+  type NativeBuffer,
   type NativeFailure,
   type NcclDevice,
   type NcclStatus,
-  type PointerMemory,
   type TypedArray,
 } from "@terse/native-collectives";
 import { RendezvousError } from "../errors.ts";
@@ -190,7 +190,7 @@ function warnAboutBlocking(): void {
 }
 
 /** Memory on a rank's device, as NCCL wants it: of ncclMemAlloc, where the library has it. */
-export class DeviceMemory implements PointerMemory, Disposable {
+export class DeviceBuffer implements NativeBuffer, Disposable {
   readonly length: number;
   readonly dtype: DType;
   readonly device: string;
@@ -253,7 +253,7 @@ export class DeviceMemory implements PointerMemory, Disposable {
     this.free();
   }
 
-  #asBytes(other: TypedArray): PointerMemory {
+  #asBytes(other: TypedArray): NativeBuffer {
     const length = this.length * elementBytes[this.dtype];
     if (other.byteLength !== length)
       throw new RangeError(`this memory has ${length} bytes, and the array ${other.byteLength}`);

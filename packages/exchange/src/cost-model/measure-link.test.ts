@@ -1,4 +1,4 @@
-import { type Group, loopback, type Memory, type Reduction } from "@terse/collectives";
+import { type BufferLike, type Group, loopback, type Reduction } from "@terse/collectives";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { measureLink, secondsPerByte } from "./measure-link.ts";
 
@@ -20,14 +20,14 @@ function network({
   let clock = 0;
   let calls = 0;
   vi.spyOn(performance, "now").mockImplementation(() => 1000 * clock);
-  const bytesOf = (parts: readonly Memory[]) => parts.reduce((sum, { length }) => sum + length, 0);
+  const bytesOf = (parts: readonly BufferLike[]) => parts.reduce((sum, { length }) => sum + length, 0);
   return {
     rank: 0,
     size,
     barrier: async () => {
       clock += Math.ceil(Math.log2(size)) * alpha;
     },
-    allToAll: async (outgoing: readonly Memory[]) => {
+    allToAll: async (outgoing: readonly BufferLike[]) => {
       const bytes = bytesOf(outgoing);
       const paid = bytes > 8192 ? Math.max(0, bytes - burst) : 0; // a byte a part is not worth counting
       clock += ++calls % 7 === 0 ? late : 0;
@@ -37,7 +37,7 @@ function network({
     allGather: async () => {
       clock += alpha + (size - 2) * perMessage + perExchange; // of a vote, which ends with it
     },
-    allReduce: async (_: Memory, op: Reduction) => expect(op).toBe("max"), // the slowest rank's times count
+    allReduce: async (_: BufferLike, op: Reduction) => expect(op).toBe("max"), // the slowest rank's times count
   } as unknown as Group;
 }
 

@@ -6,7 +6,7 @@
  */
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
-import { Bits } from "../bits.ts";
+import { PackedBits } from "../packed-bits.ts";
 import { deliveryOf } from "../schemes/fields.ts";
 import { int8Codec } from "../schemes/int8-mean.ts";
 import { allToAll } from "../votes/all-to-all.ts";
@@ -140,7 +140,7 @@ class ShortMessages {
   }
 
   #vote(): Promise<unknown> {
-    return this.#scheme.vote(this.#group, new Bits(64 * this.#group.size), { outcome: "plus" });
+    return this.#scheme.vote(this.#group, new PackedBits(64 * this.#group.size), { outcome: "plus" });
   }
 }
 

@@ -15,7 +15,7 @@
  * which nobody sees while the wire has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
-import { wordsOf } from "../bits.ts";
+import { wordsOf } from "../packed-bits.ts";
 import { partition } from "../partition.ts";
 import { int8Codec, int8MeanCost } from "../schemes/int8-mean.ts";
 import { chunksOf } from "../votes/all-to-all.ts";

@@ -1,5 +1,5 @@
 /** The mean of a vector of f32, sent as f32, bf16, f16 or int8. */
-import type { Group, Memory } from "@terse/collectives";
+import type { BufferLike, Group } from "@terse/collectives";
 import type { CostOf } from "../cost.ts";
 import { halfMean, halfMeanCost } from "./half-mean.ts";
 import { int8MeanCost, int8Means } from "./int8-mean.ts";
@@ -14,11 +14,11 @@ export interface DenseScheme {
    * reach every rank as a StepRefusedError where the type is one of 8 or 16 bits; in f32 what is not finite spreads to all ranks.
    * All that it asks of the first group it asks before it first waits, unless there is a `together`; `gather` as in a vote.
    */
-  mean(group: Group, x: Memory, options?: { note?: number; gather?: Group }): Promise<void>;
+  mean(group: Group, x: BufferLike, options?: { note?: number; gather?: Group }): Promise<void>;
   /** Of what asks the first group for more when something has come: the means of all vectors. `sent`: it has asked for all. */
   together?(
     group: Group,
-    vectors: readonly Memory[],
+    vectors: readonly BufferLike[],
     options: { note: number; gather: Group; sent: () => void },
   ): Promise<void>;
   readonly cost: CostOf;

@@ -10,7 +10,7 @@
  * Held: 2 n bytes, 2 (P − 1) p of what arrives, and 4 ⌈n / P⌉ of sums.
  */
 import { bf16, type Codec, type Floats, f16, NotFiniteError } from "@terse/codecs";
-import { allGatherBytes, allToAllBytes, copy, type Group, type Memory } from "@terse/collectives";
+import { allGatherBytes, allToAllBytes, type BufferLike, copy, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
@@ -20,7 +20,7 @@ const codecs = { bf16, f16 };
 /** As `DenseScheme.mean`. One rank keeps its x as it is: nothing travels. */
 export async function halfMean(
   group: Group,
-  x: Memory,
+  x: BufferLike,
   type: "bf16" | "f16",
   { note = 0, gather = group }: { note?: number; gather?: Group } = {},
 ): Promise<void> {
@@ -85,7 +85,7 @@ function encoded(codec: Codec<Record<never, never>>, wire: Uint8Array, x: Floats
   }
 }
 
-export function floatsOf(x: Memory): Floats {
+export function floatsOf(x: BufferLike): Floats {
   if (x instanceof Float32Array || ("pointer" in x && x.dtype === "f32")) return x;
   throw new TypeError("a mean that travels in 8 or 16 bits takes a vector of f32");
 }

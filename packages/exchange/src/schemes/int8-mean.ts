@@ -10,7 +10,7 @@
  * Held: as `sumOfFields`, or what came and 4 bytes an element of the largest part, where that is more.
  */
 import { int8 } from "@terse/codecs";
-import type { Group, Memory } from "@terse/collectives";
+import type { BufferLike, Group } from "@terse/collectives";
 import { chunksOf } from "../chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
 import { checkNotes } from "../refusal.ts";
@@ -22,7 +22,7 @@ export const int8Codec = int8({ block: 512 });
 /** As `DenseScheme.together`. One rank keeps its x as it is: nothing travels. */
 export async function int8Means(
   group: Group,
-  vectors: readonly Memory[],
+  vectors: readonly BufferLike[],
   { note = 0, gather = group, sent = () => {} }: { note?: number; gather?: Group; sent?: () => void } = {},
 ): Promise<void> {
   if (group.size === 1) {

@@ -1,7 +1,7 @@
 import { type Codec, int8, l1, linf } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
-  type Bits,
+  type PackedBits,
   StepRefusedError,
   signOfLevels,
   signOfLevelsCost,
@@ -50,7 +50,8 @@ function oracle(ranks: number, n: number, bits: number, segments = [n]): number[
   return sum;
 }
 
-const unpacked = (bits: Bits) => Array.from({ length: bits.length }, (_, i) => (bits.wire[i >> 3]! >> (i & 7)) & 1);
+const unpacked = (bits: PackedBits) =>
+  Array.from({ length: bits.length }, (_, i) => (bits.wire[i >> 3]! >> (i & 7)) & 1);
 
 /** All three ways, on every rank. */
 function threeWays(ranks: number, n: number, codec: Codec) {

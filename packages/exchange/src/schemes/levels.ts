@@ -17,9 +17,9 @@
  */
 import { type Codec, codecNamed, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
-import { Bits, bytesOf, Ternary } from "../bits.ts";
 import { type Chunks, checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
+import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { checkNotes } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, type Delivery, noteOfFailure } from "./by-owners.ts";
@@ -113,7 +113,7 @@ export function levelsVoted(group: Group, x: Floats, options: LevelsOptions) {
       ...delivery,
       finish(results: readonly Uint8Array[]) {
         const scratch = scratchOf(group);
-        voted = new Ternary(new Bits(x.length, scratch), new Bits(x.length, scratch));
+        voted = new Ternary(new PackedBits(x.length, scratch), new PackedBits(x.length, scratch));
         for (const [r, wire] of results.entries()) {
           const at = chunks.starts[r]! / 8;
           voted.plus.wire.set(wire.subarray(0, wire.length / 2), at);

@@ -5,11 +5,11 @@
  * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes (f32); P − 1 messages of 4 n bytes
  * while the vector has at most 8 KiB.
  */
-import { allReduceBytes, type Group, type Memory } from "@terse/collectives";
+import { allReduceBytes, type BufferLike, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. What is not finite on one rank is so on all afterwards. */
-export async function mean(group: Group, x: Memory): Promise<void> {
+export async function mean(group: Group, x: BufferLike): Promise<void> {
   await group.allReduce(x, "mean");
 }
 

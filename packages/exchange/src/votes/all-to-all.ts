@@ -15,8 +15,8 @@
  * chunks about its words, 8 (P − 1) w bytes each (P w where d > 1), and the outcome's planes above the first.
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
-import { bytesOf } from "../bits.ts";
 import { costOf } from "../cost.ts";
+import { bytesOf } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import { Ballots, ballotsHeld } from "./ballots.ts";

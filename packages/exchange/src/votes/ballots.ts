@@ -1,4 +1,4 @@
-import { Bits } from "../bits.ts";
+import { PackedBits } from "../packed-bits.ts";
 import { signsOf } from "../partition.ts";
 import type { Scratch } from "../scratch.ts";
 
@@ -12,7 +12,7 @@ export class Ballots implements Disposable {
   /** The ⌈n / 8⌉ bytes of everybody's votes, by rank. */
   readonly votes: readonly Uint8Array[];
   readonly copied: boolean;
-  readonly #memory: readonly Bits[];
+  readonly #memory: readonly PackedBits[];
 
   constructor(
     own: Uint8Array,
@@ -23,7 +23,7 @@ export class Ballots implements Disposable {
   ) {
     this.copied = planes > 1;
     const memory = Array.from({ length: size }, (_, r) =>
-      r === rank && !this.copied ? undefined : new Bits(n, scratch),
+      r === rank && !this.copied ? undefined : new PackedBits(n, scratch),
     );
     this.incoming = memory.map((bits) => bits?.wire ?? own.subarray(0, 0));
     this.votes = memory.map((bits) => bits?.signs ?? signsOf(own, n));

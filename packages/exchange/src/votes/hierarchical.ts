@@ -28,8 +28,8 @@
  */
 import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
-import type { Bits } from "../bits.ts";
 import { costOf } from "../cost.ts";
+import type { PackedBits } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
@@ -115,7 +115,7 @@ export function hierarchical({ hosts, inside: sent = "signs" }: HierarchicalOpti
 /** own ← the signs of what all ranks of a host have in sum, for the part that this one owns. */
 async function signOfSum(
   inside: Group,
-  u: Bits,
+  u: PackedBits,
   starts: readonly number[],
   own: Uint8Array,
   { zero, scratch, note }: { zero: "plus" | "minus"; scratch: Scratch; note: () => number },

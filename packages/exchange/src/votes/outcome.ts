@@ -7,11 +7,11 @@
  *   tally         K bits   c itself, K = ⌈log2(P + 1)⌉
  */
 import { majority, majorityOrZero, tally, tallyPlanes } from "@terse/codecs";
-import { type Bits, Tally, Ternary } from "../bits.ts";
+import { type PackedBits, Tally, Ternary } from "../packed-bits.ts";
 
 export type Outcome = "plus" | "minus" | "zero" | "tally";
 
-export type Result = Bits | Ternary | Tally;
+export type Result = PackedBits | Ternary | Tally;
 
 /** Bits an element of the outcome. */
 export function planesOf(outcome: Outcome, ranks: number): number {
@@ -33,7 +33,7 @@ export function planesOfCount(outcome: Outcome, ranks: number): ((c: number) => 
   return planesOf(outcome, ranks) === 2 ? [most, (c) => 2 * c !== ranks] : [most];
 }
 
-export function resultOf(outcome: Outcome, planes: readonly Bits[], ranks: number): Result {
+export function resultOf(outcome: Outcome, planes: readonly PackedBits[], ranks: number): Result {
   if (outcome === "tally") return new Tally(planes, ranks);
   return planes.length === 2 ? new Ternary(planes[0]!, planes[1]!) : planes[0]!;
 }

@@ -12,8 +12,8 @@
  * Held: 8 W s bytes of votes where s > 1, the server 8 W (P − 1) (8 W P where d > 1); and the outcome's planes above the first.
  */
 import { allToAllBytes, type Group, scatterBytes } from "@terse/collectives";
-import { type Bits, bytesOf } from "../bits.ts";
 import { type Cost, costOf } from "../cost.ts";
+import { bytesOf, type PackedBits } from "../packed-bits.ts";
 import { partBytes, partition, parts } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
@@ -74,7 +74,7 @@ function subtree(rank: number, ranks: number): number {
 /** Brings every rank's votes to the server, where `count` gets them. */
 async function climb(
   group: Group,
-  u: Bits,
+  u: PackedBits,
   planes: number,
   scratch: Scratch,
   count: (votes: Uint8Array[]) => void,

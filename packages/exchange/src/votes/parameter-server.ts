@@ -8,8 +8,8 @@
  * Held: by the server (P − 1) 8 W bytes of votes (P 8 W where d > 1); and the outcome's planes above the first.
  */
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
-import { bytesOf } from "../bits.ts";
 import { costOf } from "../cost.ts";
+import { bytesOf } from "../packed-bits.ts";
 import { checkNotes } from "../refusal.ts";
 import { Ballots, ballotsHeld } from "./ballots.ts";
 import { decide, planesOf } from "./outcome.ts";

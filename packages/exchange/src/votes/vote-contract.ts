@@ -4,17 +4,17 @@
  */
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { Ternary } from "../bits.ts";
 import {
-  Bits,
   type Outcome,
   openExchange,
+  PackedBits,
   type Result,
   Scratch,
   StepRefusedError,
   scratchOf,
   Tally,
 } from "../index.ts";
+import { Ternary } from "../packed-bits.ts";
 import type { VoteScheme } from "./vote-scheme.ts";
 
 export interface VoteContract {
@@ -61,7 +61,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
       it.each(scheme.outcomes)("sends and holds what its closed form says, outcome %s", async (outcome) => {
         for (const n of lengths)
           await onRanks(ranks, scheme, async (group) => {
-            const result = await scheme.vote(group, new Bits(n), { outcome });
+            const result = await scheme.vote(group, new PackedBits(n), { outcome });
             const all = [group, ...(await scheme.opened(group))].map((of) => of.sent());
             const counted = {
               bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -79,7 +79,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           for (const how of ["said beforehand", "met while encoding"] as const) {
             const errors = await onRanks(ranks, scheme, async (group) => {
               const bad = group.rank === refusing;
-              const u = new Bits(1000, undefined, (bits, from, to) => {
+              const u = new PackedBits(1000, undefined, (bits, from, to) => {
                 if (bad && how === "met while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
                 bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
               });
@@ -101,7 +101,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
         await onRanks(ranks, scheme, async (group) => {
           let next = 0;
           const given = packed(group.rank, 1000);
-          const u = new Bits(1000, undefined, (bits, from, to) => {
+          const u = new PackedBits(1000, undefined, (bits, from, to) => {
             expect(from).toBe(next);
             expect(from % 64).toBe(0);
             next = to;
@@ -110,7 +110,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           const lazy = await scheme.vote(group, u, { outcome: "minus" });
           expect(next).toBe(1000);
           const eager = await scheme.vote(group, packed(group.rank, 1000), { outcome: "minus" });
-          expect((lazy as Bits).wire).toEqual((eager as Bits).wire);
+          expect((lazy as PackedBits).wire).toEqual((eager as PackedBits).wire);
         });
       });
 
@@ -144,13 +144,13 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
             const wires: number[][] = [];
             for (let k = 0; k < 4; k++) {
               const v = await scheme.vote(group, packed(group.rank + k, 1700 + k), { outcome: tie });
-              wires.push([...(v as Bits).wire]);
+              wires.push([...(v as PackedBits).wire]);
             }
             return wires;
           });
           const together = await onRanks(ranks, scheme, async (group) => {
             const gather = over === "the same group" ? group : (await group.split(0))!;
-            const votes: Promise<Bits>[] = [];
+            const votes: Promise<PackedBits>[] = [];
             for (let k = 0; k < 4; k++) {
               // Ranks come to it at different times.
               for (let i = 0; i < (group.rank * 7 + k) % 5; i++) await new Promise((done) => setImmediate(done));
@@ -194,14 +194,14 @@ export function outcomeOf(votes: readonly number[], outcome: Outcome): number {
   return outcome === "zero" ? 0 : outcome === "plus" ? 1 : -1;
 }
 
-export function packed(rank: number, n: number, scratch?: Scratch): Bits {
-  const u = new Bits(n, scratch);
+export function packed(rank: number, n: number, scratch?: Scratch): PackedBits {
+  const u = new PackedBits(n, scratch);
   u.wire.fill(0);
   for (let i = 0; i < n; i++) if (ballots[rank]![i]) u.wire[i >> 3]! |= 1 << (i & 7);
   return u;
 }
 
-const bitOf = ({ wire }: Bits, i: number) => (wire[i >> 3]! >> (i & 7)) & 1;
+const bitOf = ({ wire }: PackedBits, i: number) => (wire[i >> 3]! >> (i & 7)) & 1;
 
 function unpacked(result: Result, n: number): Int32Array {
   const values = new Int32Array(n);
@@ -213,13 +213,13 @@ function unpacked(result: Result, n: number): Int32Array {
   return values;
 }
 
-function planesIn(result: Result): readonly Bits[] {
+function planesIn(result: Result): readonly PackedBits[] {
   if (result instanceof Tally) return result.planes;
   return result instanceof Ternary ? [result.plus, result.nonzero] : [result];
 }
 
 /** The bits after the last element. */
-function padOf(plane: Bits): number {
+function padOf(plane: PackedBits): number {
   let set = 0;
   for (let i = plane.length; i < 8 * plane.wire.length; i++) set += bitOf(plane, i);
   return set;

@@ -1,7 +1,7 @@
 /** A way to count votes: who gets whose signs, who counts, and how the outcome reaches everybody. All give the same bits. */
 import type { Group } from "@terse/collectives";
-import { Bits, bytesOf } from "../bits.ts";
 import type { Cost } from "../cost.ts";
+import { bytesOf, PackedBits } from "../packed-bits.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
 import { type Scratch, scratchOf } from "../scratch.ts";
 import { type Outcome, planesOf, type Result, resultOf } from "./outcome.ts";
@@ -28,7 +28,7 @@ export interface VoteScheme {
   /** It asks votes for what they are the signs of; nobody else has them filled. */
   readonly dense?: boolean;
   /** The outcome of all ranks' u, the same bits on every rank; takes over u's memory. All ranks call it with the same length. */
-  vote(group: Group, u: Bits, options: VoteOptions): Promise<Result>;
+  vote(group: Group, u: PackedBits, options: VoteOptions): Promise<Result>;
   /** Throws a RangeError that says why so many ranks cannot vote in this way. */
   cost(n: number, ranks: number, rank: number, outcome?: Outcome): Cost;
   /** The groups that it has opened beside this one, which count what they send for themselves. */
@@ -42,7 +42,7 @@ export interface Carrier {
   readonly name: string;
   readonly outcomes?: readonly Outcome[];
   readonly dense?: boolean;
-  carry(group: Group, planes: readonly Bits[], context: CarryContext): Promise<void>;
+  carry(group: Group, planes: readonly PackedBits[], context: CarryContext): Promise<void>;
   /** For more than one rank; memory without the outcome's further planes. */
   cost(n: number, ranks: number, rank: number, outcome: Outcome): Cost;
   /** Groups that were opened beside a group. */
@@ -99,7 +99,7 @@ export function voteScheme({
         return result;
       }
       const scratch = scratchOf(group);
-      const more = Array.from({ length: planesOf(outcome, group.size) - 1 }, () => new Bits(u.length, scratch));
+      const more = Array.from({ length: planesOf(outcome, group.size) - 1 }, () => new PackedBits(u.length, scratch));
       try {
         const planes = [u, ...more];
         const result = resultOf(outcome, planes, group.size);

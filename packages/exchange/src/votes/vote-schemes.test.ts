@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   allToAll,
-  Bits,
   count,
   hierarchical,
   majorityCost,
   openExchange,
+  PackedBits,
   parameterServer,
   parameterServerEfficient,
   StepRefusedError,
@@ -68,7 +68,7 @@ describe("hosts that are dense inside", () => {
   /** Multiples of 1/8, some 0, some that add up to 0, whose size grows with the rank: sums are exact. */
   const value = (rank: number, i: number) => ((((i * 389 + rank * 101) % 17) - 8) * (1 + (rank % 3))) / 8;
   const signed = (rank: number, n: number, zero: "plus" | "minus") =>
-    new Bits(n, undefined, undefined, {
+    new PackedBits(n, undefined, undefined, {
       zero,
       write: (into) => into.set(Float32Array.from({ length: n }, (_, i) => value(rank, i))),
     });
@@ -117,7 +117,7 @@ describe("hosts that are dense inside", () => {
       const nothing = { write: (into: Float32Array) => void into.fill(0) };
       const [plus, minus] = await Promise.all(
         (["plus", "minus"] as const).map((zero) =>
-          exchange.majority(new Bits(8, undefined, undefined, { zero, ...nothing }), { tie: "plus" }),
+          exchange.majority(new PackedBits(8, undefined, undefined, { zero, ...nothing }), { tie: "plus" }),
         ),
       );
       await votes.close(group);
@@ -131,7 +131,7 @@ describe("hosts that are dense inside", () => {
       const outcomes = await onRanks(5, async (group) => {
         const votes = hierarchical({ hosts: 2, inside: "dense" });
         const write = (into: Float32Array) => void into.fill(1).fill(group.rank < 2 ? 3e38 : 1, at, at + 1);
-        const u = new Bits(1000, undefined, undefined, { zero: "plus", write });
+        const u = new PackedBits(1000, undefined, undefined, { zero: "plus", write });
         const error = await votes.vote(group, u, { outcome: "plus" }).catch((error: unknown) => error);
         await votes.close(group);
         return { error, live: scratchOf(group).live };
@@ -178,7 +178,7 @@ describe("vote schemes", () => {
         log.push("down");
         return down(...given);
       };
-      const u = new Bits(250, undefined, (_, from, to) => log.push(`encode ${from} to ${to}`));
+      const u = new PackedBits(250, undefined, (_, from, to) => log.push(`encode ${from} to ${to}`));
       const sent = () => void (log.includes("sent") || log.push("sent"));
       await allToAll({ chunk: 64 }).vote(group, u, { outcome: "plus", gather, sent });
       await gather.close();

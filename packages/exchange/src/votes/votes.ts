@@ -1,8 +1,8 @@
 /** The outcomes of the papers, over the scheme that sends least. */
 import type { Group } from "@terse/collectives";
-import type { Bits, Tally, Ternary } from "../bits.ts";
 import { standardSchemes } from "../chosen.ts";
 import type { CostOf } from "../cost.ts";
+import type { PackedBits, Tally, Ternary } from "../packed-bits.ts";
 
 const { votes } = standardSchemes;
 
@@ -10,23 +10,29 @@ const { votes } = standardSchemes;
  * u ← the majority of all ranks' u, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. `gather`: the group
  * that the result goes over, so that the next vote's signs need not wait for it.
  */
-export function majority(group: Group, u: Bits, tie: "plus" | "minus", note = 0, gather = group): Promise<Bits> {
-  return votes.vote(group, u, { outcome: tie, note, gather }) as Promise<Bits>;
+export function majority(
+  group: Group,
+  u: PackedBits,
+  tie: "plus" | "minus",
+  note = 0,
+  gather = group,
+): Promise<PackedBits> {
+  return votes.vote(group, u, { outcome: tie, note, gather }) as Promise<PackedBits>;
 }
 
 /**
  * The majority of all ranks' u, or zero where as many voted each way; takes over u's memory. `note` and `gather` as in `majority`.
  * Liu et al. 2024, "Majority Vote": Δ = sign(Σ δ), sign(0) = 0, https://arxiv.org/abs/2404.00438
  */
-export function majorityOrZero(group: Group, u: Bits, note = 0, gather = group): Promise<Bits | Ternary> {
-  return votes.vote(group, u, { outcome: "zero", note, gather }) as Promise<Bits | Ternary>;
+export function majorityOrZero(group: Group, u: PackedBits, note = 0, gather = group): Promise<PackedBits | Ternary> {
+  return votes.vote(group, u, { outcome: "zero", note, gather }) as Promise<PackedBits | Ternary>;
 }
 
 /**
  * How many ranks voted plus, for every element; takes over u's memory. `note` and `gather` as in `majority`.
  * Liu et al. 2024, "Averaging": Δ = (1/P) Σ δ, https://arxiv.org/abs/2404.00438
  */
-export function tally(group: Group, u: Bits, note = 0, gather = group): Promise<Tally> {
+export function tally(group: Group, u: PackedBits, note = 0, gather = group): Promise<Tally> {
   return votes.vote(group, u, { outcome: "tally", note, gather }) as Promise<Tally>;
 }
 

@@ -4,7 +4,7 @@ import { type Scratch, unbooked } from "./scratch.ts";
  * One bit an element, packed LSB first, in whole 64-bit words: bit 1 = plus, pad bits 0.
  * The memory comes from the pool and goes back with `dispose`; `scratch` keeps the books of it.
  */
-export class Bits implements Disposable {
+export class PackedBits implements Disposable {
   readonly length: number; // elements
   readonly wire: Uint8Array; // 8 · ⌈length / 64⌉ bytes
   /** Index of the first element whose sign was asked of NaN or ±∞; the exchange tells every rank instead of sending it. */
@@ -65,12 +65,12 @@ export class Bits implements Disposable {
 }
 
 /** Writes the signs of elements from … to − 1 into bits.signs; `from` is a multiple of 64. */
-export type Encode = (bits: Bits, from: number, to: number) => void;
+export type Encode = (bits: PackedBits, from: number, to: number) => void;
 
 /** What signs are taken of. */
 export interface Signed {
   readonly zero: "plus" | "minus" | undefined;
-  write(into: Float32Array, bits: Bits): void;
+  write(into: Float32Array, bits: PackedBits): void;
 }
 
 /** Words of a vector of n signs. */
@@ -85,10 +85,10 @@ export function bytesOf(n: number): number {
 
 /** −1, 0 or +1 an element, as two bit planes. */
 export class Ternary implements Disposable {
-  readonly plus: Bits;
-  readonly nonzero: Bits;
+  readonly plus: PackedBits;
+  readonly nonzero: PackedBits;
 
-  constructor(plus: Bits, nonzero: Bits) {
+  constructor(plus: PackedBits, nonzero: PackedBits) {
     this.plus = plus;
     this.nonzero = nonzero;
   }
@@ -101,10 +101,10 @@ export class Ternary implements Disposable {
 
 /** How many of `ranks` voted plus, as bit planes: plane k holds bit k of the count. */
 export class Tally implements Disposable {
-  readonly planes: readonly Bits[];
+  readonly planes: readonly PackedBits[];
   readonly ranks: number;
 
-  constructor(planes: readonly Bits[], ranks: number) {
+  constructor(planes: readonly PackedBits[], ranks: number) {
     this.planes = planes;
     this.ranks = ranks;
   }

@@ -17,7 +17,7 @@ export type TypedArray =
  * Memory that is not a typed array: a tensor, or any framework's buffer. The pointer must stay valid for the whole call,
  * and for an asynchronous call until its promise settles. A wrong pointer crashes the process, as in C.
  */
-export interface PointerMemory {
+export interface NativeBuffer {
   readonly pointer: bigint; // address of the first element
   readonly length: number; // elements, contiguous
   readonly dtype: DType;
@@ -27,4 +27,4 @@ export interface PointerMemory {
 }
 
 /** What kernels, codecs and collectives read and write. */
-export type Memory = TypedArray | PointerMemory;
+export type BufferLike = TypedArray | NativeBuffer;
