@@ -1,7 +1,7 @@
 import type { BufferLike } from "@terse/native-collectives";
 import type { Link } from "./link.ts";
 
-/** How values of several ranks become one. Integers wrap; `f16` and `bf16` are added in f32 and rounded after every step. `mean` is the sum divided by the ranks, for floats. */
+/** How values of several ranks become one. Integers wrap; `f16` and `bf16` are added in f32 and rounded after every step. `mean` is the sum divided by the number of ranks, for floats. */
 export type Reduction = "sum" | "prod" | "min" | "max" | "mean";
 
 /** What this rank has handed to its transport since the group began. A header is 32 bytes, one per message. */
@@ -13,36 +13,26 @@ export interface Sent {
 
 export interface OperationOptions {
   /**
-   * Aborting it ends the wait. A send that has not begun, and a receive whose message has not begun to arrive, are taken back
-   * alone: the promise rejects with the signal's reason, and the group goes on as if they had never been called. Everything else
-   * is what other ranks count on, whether it runs, waits its turn, or was called with a signal that had been aborted before: the
-   * group ends, as by `abort`, with an error on every rank that names this rank, the operation and the reason. An operation that
-   * has finished is left as it is.
+   * Aborting it ends the wait. A send or a receive whose message has not begun to move is cancelled alone: its promise rejects with
+   * the signal's reason, and the group goes on as if it had never been called. The other ranks count on every other operation, even
+   * if it is still queued or its signal had been aborted before the call: there the group ends, as by `abort`, with an error on every
+   * rank that names this rank, the operation and the reason. Aborting after the operation has finished does nothing.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * A rank's view of a group of ranks that exchange memory.
+ * The operations that every rank of a group must call in the same order, with the same sizes. None needs to be awaited before the
+ * next one is called; they run in the order of the calls.
  *
- * Every rank calls the same collectives in the same order, with the same sizes; none needs to be awaited before the next is
- * called, and they run in the order of the calls. `send` and `recv` run beside them, in order per peer and direction. BufferLike
- * belongs to the operation until its promise settles, and not a moment longer. A result is the same on all ranks, bit for bit.
- *
- * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only `close`
- * is left to call. It is a `RankLostError` when a rank is gone, else a `CollectiveError`. Arguments that cannot be right
- * (a wrong number of parts, no such rank) reject with a `TypeError` or `RangeError` and leave the group as it was.
+ * This is an interface of its own so that a class which orders the collectives of several callers can say `implements Collectives`:
+ * a collective that is added here and missing there is then a type error, and cannot bypass that order.
  */
-export interface Group extends AsyncDisposable {
-  readonly rank: number;
-  readonly size: number;
-  readonly engine: string;
-  /** The link that this group's connections are slowed down to, where one is emulated. */
-  readonly emulatedLink?: Link | undefined;
+export interface Collectives {
   /**
    * x ← x₀ ∘ x₁ ∘ …, in place.
-   * `packed`, for sums of u8: the caller knows that no sum outgrows its byte, nor a field in it, so that words of any width have the
-   * same sum, and an engine may take the width that it adds fastest. Of any length; on a device it begins at a multiple of 8 bytes.
+   * `packed`, for sums of u8: the caller promises that no sum overflows its byte or a field within it. Sums are then the same in words
+   * of any width, and an engine may add in the width that is fastest. Any length; on a device `x` begins at a multiple of 8 bytes.
    */
   allReduce(x: BufferLike, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void>;
   /** `parts[r]` belongs to rank r; afterwards `parts[rank]` holds the reduction and the others are unspecified. */
@@ -51,8 +41,8 @@ export interface Group extends AsyncDisposable {
   allGather(parts: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /**
    * `outgoing[r]` arrives as `incoming[rank]` of rank r. Lengths may differ, and be 0. The lists must not overlap.
-   * `note`, 0 to 127, is a word to every rank that rides in the messages' headers; the result is what each rank said.
-   * `even`, the same on all ranks: every part of every rank has one length, so that an engine may take its own all-to-all.
+   * `note`, 0 to 127, is a number that the messages' headers carry to every rank; the result is the note of each rank.
+   * `even`, the same on all ranks: every part of every rank has one length, so that an engine may use its native all-to-all.
    */
   allToAll(
     outgoing: readonly BufferLike[],
@@ -65,9 +55,29 @@ export interface Group extends AsyncDisposable {
   gather(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void>;
   /** The root's `parts[r]` arrives as rank r's `x`; the other ranks need no parts. Lengths may differ by rank, and be 0. */
   scatter(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void>;
+  barrier(options?: OperationOptions): Promise<void>;
+}
+
+/** Messages between two ranks. They run beside the collectives, in order per peer and direction. */
+export interface PointToPoint {
   send(x: BufferLike, to: number, options?: OperationOptions): Promise<void>;
   recv(x: BufferLike, from: number, options?: OperationOptions): Promise<void>;
-  barrier(options?: OperationOptions): Promise<void>;
+}
+
+/**
+ * A rank's view of a group of ranks. The memory that an operation is given belongs to it until its promise settles, and no longer.
+ * A result is the same on all ranks, bit for bit.
+ *
+ * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only `close`
+ * is left to call. It is a `RankLostError` when a rank is gone, else a `CollectiveError`. Arguments that cannot be right
+ * (a wrong number of parts, no such rank) reject with a `TypeError` or `RangeError` and leave the group as it was.
+ */
+export interface Group extends Collectives, PointToPoint, AsyncDisposable {
+  readonly rank: number;
+  readonly size: number;
+  readonly engine: string;
+  /** The link that this group's connections are slowed down to, where one is emulated. */
+  readonly emulatedLink?: Link | undefined;
   /** Ranks with the same color form a new group, ordered by key and then by rank. `undefined` joins none. All ranks call it. */
   split(color: number | undefined, key?: number): Promise<Group | undefined>;
   /** Ends the group with an error, here and on every other rank. */

@@ -5,7 +5,7 @@ export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.t
 export { DeviceBuffer, findNccl, type NcclOptions } from "./engines/nccl.ts";
 export { ncclBytes } from "./engines/nccl-bytes.ts";
 export { CollectiveError, type FailureReason, RankLostError, RendezvousError } from "./errors.ts";
-export type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
+export type { Collectives, Group, OperationOptions, PointToPoint, Reduction, Sent } from "./group.ts";
 export { type JoinOptions, joinWorld } from "./join-world.ts";
 export { type Link, linkText, parseLink } from "./link.ts";
 export { type ClientOptions, RendezvousClient } from "./rendezvous/client.ts";
