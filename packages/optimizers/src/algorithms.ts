@@ -3,10 +3,33 @@ import { distributedLion, distributedLionOptions } from "./distributed-lion.ts";
 import { lion, lionOptions } from "./lion.ts";
 import { lionCub, lionCubOptions } from "./lion-cub.ts";
 
-/** Every algorithm by the name that recipes use, with the options it takes. */
+interface CpuOnlyOptions {
+  readonly [option: string]: unknown;
+  readonly bits?: number | undefined;
+  readonly momentumSync?: { readonly segments?: unknown } | undefined;
+}
+
+const sendsFloats = (name: string) => () => `${name} sends floats, where lion-cub and distributed-lion send votes`;
+
+const quantizes = ({ bits = 1 }: CpuOnlyOptions) =>
+  bits > 1 ? "more than one bit is quantized on the CPU (one bit is not: optimizer.bits: 1)" : undefined;
+
+const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
+  (momentumSync?.segments ?? "none") !== "none"
+    ? "momenta are averaged as floats (turn that off by optimizer.momentumSync.segments: none)"
+    : undefined;
+
+/**
+ * Every algorithm by the name that recipes use, with the options it takes. `cpuOnly` says why it cannot run on a GPU with these
+ * options (only votes leave a GPU), and undefined where it can.
+ */
 export const algorithms = {
-  adamw: { options: adamwOptions, create: adamw },
-  lion: { options: lionOptions, create: lion },
-  "distributed-lion": { options: distributedLionOptions, create: distributedLion },
-  "lion-cub": { options: lionCubOptions, create: lionCub },
+  adamw: { options: adamwOptions, create: adamw, cpuOnly: sendsFloats("adamw") },
+  lion: { options: lionOptions, create: lion, cpuOnly: sendsFloats("lion") },
+  "distributed-lion": { options: distributedLionOptions, create: distributedLion, cpuOnly: averagesMomenta },
+  "lion-cub": {
+    options: lionCubOptions,
+    create: lionCub,
+    cpuOnly: (options: CpuOnlyOptions) => quantizes(options) ?? averagesMomenta(options),
+  },
 } as const;
