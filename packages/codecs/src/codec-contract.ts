@@ -12,6 +12,7 @@ import { describe, expect, it } from "vitest";
 import { type Definition, withFeedback } from "./codec.ts";
 import { codecNamed } from "./codecs.ts";
 import { implementations } from "./implementation.ts";
+import { scaleGroupsWithin } from "./regions.ts";
 
 /** Inputs and exact outputs from outside this repository, as `vectors.py` writes them. Packed bytes are hexadecimal. */
 export interface Vectors {
@@ -202,6 +203,36 @@ export function codecContract({ definition, vectors, configurations }: CodecUnde
       const alone = new Uint8Array(wire.length);
       codec.encode(alone, x, given);
       expect(toHex(apart)).toBe(toHex(alone));
+    });
+
+    it("has codecs for parts, which read what the layout says is a part's", () => {
+      const long = 8269;
+      const whole = codecNamed(name, parameters(long));
+      const x = floats(long, 9);
+      const wire = new Uint8Array(whole.wireBytes(long));
+      whole.encode(wire, x, call(long));
+      const expected = new Float32Array(long);
+      whole.decodeAdd(expected, wire);
+      const middle = Math.min(long, whole.alignment * Math.max(1, Math.floor(long / 2 / whole.alignment)));
+      for (const [begin, end] of [
+        [0, middle],
+        [middle, long],
+      ] as const) {
+        const part = whole.forPart(begin, end, long);
+        const partWire = new Uint8Array(part.wireBytes(end - begin));
+        if (whole.layout) {
+          const { fieldBits, scales } = whole.layout;
+          const [first, count] = scales ? scaleGroupsWithin(whole.parameters, begin, end) : [0, 0];
+          const fields = wire.subarray(wire.length - Math.ceil((long * fieldBits) / 8));
+          partWire.set(wire.subarray(4 * first, 4 * (first + count)));
+          partWire.set(fields.subarray((begin * fieldBits) / 8, Math.ceil((end * fieldBits) / 8)), 4 * count);
+          const sum = new Float32Array(end - begin);
+          part.decodeAdd(sum, partWire);
+          expect(bits(sum)).toEqual(bits(expected.subarray(begin, end)));
+        } else if (end > begin) {
+          part.encode(partWire, x.subarray(begin, end), call(end - begin));
+        }
+      }
     });
 
     it("keeps the parameters that it was made with", () => {

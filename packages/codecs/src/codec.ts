@@ -14,7 +14,7 @@ import { choose, implementations } from "./implementation.ts";
 import { refuseGone, refuseOverlap } from "./overlap.ts";
 import { checkWhole } from "./parameters.ts";
 import type { Draws } from "./random/random.ts";
-import { regionCount } from "./regions.ts";
+import { regionCount, segmentsWithin } from "./regions.ts";
 import { largestFloat } from "./rounding.ts";
 
 /**
@@ -27,10 +27,21 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly parameters: Parameters;
   /** What `encode` must be told: see Zeros and Draws. */
   readonly takes: Takes;
+  /** How the wire is laid out, where every element has one field and fields are in order. Undefined for other wires, as of top-k. */
+  readonly layout: Layout | undefined;
+  /** Parts of a vector begin at multiples of this many elements: at whole bytes of fields, whole blocks and whole groups of 64 draws. */
+  readonly alignment: number;
+  /** The levels of this codec as whole numbers that can be summed over ranks. Undefined where they cannot. */
+  readonly summable: Summable | undefined;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
   /** Every implementation that can run here, best first, the definition last: for tests and benchmarks. They trust their arguments. */
   kernels(): readonly CodecKernel[];
+  /**
+   * The codec for the elements [begin, end) of a vector of n: its segments are cut there, and k is the part's share, rounded up.
+   * `begin` is a multiple of `alignment`.
+   */
+  forPart(begin: number, end: number, n: number): Codec<Call>;
   /** Bytes for n floats. RangeError where n is no number of floats, or none that the parameters fit. */
   wireBytes(n: number): number;
   /**
@@ -87,9 +98,39 @@ export interface Takes {
   readonly units?: boolean;
 }
 
+/**
+ * A wire whose part is the wire of a part: first the scales, if there are any, then one field per element.
+ *
+ *   wire of n elements   | scales | ⌈n · fieldBits / 8⌉ bytes of fields |
+ */
+export interface Layout {
+  /** Bits of one element's field. */
+  readonly fieldBits: number;
+  /** Whether one fp32 for each scale group comes before the fields. */
+  readonly scales: boolean;
+}
+
+/** Levels q = x / unit, from −s to s, that every rank measures with the same units, so that Σ q can be formed on the wire. */
+export interface Summable {
+  /** Bits of one level: s = 2^(bits − 1) − 1. */
+  readonly bits: number;
+  /** Level s stands for this many times the scale. */
+  readonly reach: number;
+  /** The unscaled codec of these levels, in fields with room for the sum of `ranks` wires. RangeError where no field has it. */
+  codec(ranks: number): Codec<Zeros & Draws & Units>;
+}
+
 /** A codec in TypeScript, plain loops: the definition that every other implementation equals. */
 export interface Definition extends CodecKernel {
   readonly takes: Takes;
+  /** See `Codec.layout`. */
+  layout?(parameters: Parameters): Layout;
+  /** See `Codec.summable`. */
+  summable?(parameters: Parameters): Summable | undefined;
+  /** Elements that are encoded together, which a part must not cut; `block`, or 1, unless given. */
+  blockLength?(parameters: Parameters): number;
+  /** The parameters for the elements [begin, end) of n; with `segments` cut there unless given. */
+  partParameters?(parameters: Parameters, begin: number, end: number, n: number): Parameters;
 }
 
 /** The wire is one that no encoder writes: it was damaged, or written with other parameters. */
@@ -124,10 +165,22 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     name,
     parameters,
     takes,
+    layout: definition.layout?.(parameters),
+    alignment: leastCommonMultiple(
+      takes.random ? 64 : 8,
+      definition.blockLength?.(parameters) ?? parameters.block ?? 1,
+    ),
+    get summable() {
+      return definition.summable?.(parameters);
+    },
     get implementation() {
       return kernel().implementation;
     },
     kernels: () => implementations(definition, nativeCodecs).kernels,
+    forPart(begin, end, n) {
+      const part = (definition.partParameters ?? segmentsCut)(parameters, begin, end, n);
+      return part === parameters ? this : codec(definition, part);
+    },
     wireBytes,
 
     encode(wire, x, given: EncodeCall = {}) {
@@ -186,6 +239,19 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       return scales;
     },
   };
+}
+
+function segmentsCut(parameters: Parameters, begin: number, end: number): Parameters {
+  const { segments } = parameters;
+  if (!segments) return parameters;
+  return { ...parameters, segments: segmentsWithin(segments, begin, end).map(({ length }) => length) };
+}
+
+/** Of a power of two and a whole number. */
+function leastCommonMultiple(power: number, of: number): number {
+  let multiple = of;
+  while (multiple % power !== 0) multiple *= 2;
+  return multiple;
 }
 
 /** What nobody else changes any more. */

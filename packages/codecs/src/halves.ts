@@ -38,6 +38,7 @@ export function halves({ name, fraction, least }: HalfFormat): Definition {
     name,
     implementation: "typescript",
     takes: {},
+    layout: () => ({ fieldBits: 16, scales: false }),
     wireBytes: (n) => 2 * n,
 
     encode(wire, x) {

@@ -7,7 +7,16 @@ export {
   type Vote,
 } from "@terse/native-codecs";
 export { bf16 } from "./bf16/bf16.ts";
-export { BadWireError, type Codec, type DecodeOptions, type Takes, type Units, type Zeros } from "./codec.ts";
+export {
+  BadWireError,
+  type Codec,
+  type DecodeOptions,
+  type Layout,
+  type Summable,
+  type Takes,
+  type Units,
+  type Zeros,
+} from "./codec.ts";
 export { codecNamed, codecs } from "./codecs.ts";
 export { type CountParameters, count } from "./count/count.ts";
 export { dctTopK } from "./dct-top-k/dct-top-k.ts";
@@ -19,7 +28,7 @@ export { type LinfParameters, linf } from "./linf/linf.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
 export { type Draws, philox, wordsOf } from "./random/random.ts";
-export type { Regions } from "./regions.ts";
+export { type Regions, scaleGroupsWithin } from "./regions.ts";
 export { scaledSign } from "./scaled-sign/scaled-sign.ts";
 export { sign } from "./sign/sign.ts";
 export { ternary } from "./ternary/ternary.ts";

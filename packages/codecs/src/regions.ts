@@ -31,6 +31,35 @@ export function regionsOf(n: number, { block, segments }: Regions): [begin: numb
   });
 }
 
+/** The scale groups that [begin, end) touches: the first one's index, and how many. `begin` is a multiple of `block`. */
+export function scaleGroupsWithin(
+  { block, segments }: Regions,
+  begin: number,
+  end: number,
+): [first: number, count: number] {
+  if (block) return [begin / block, Math.ceil((end - begin) / block)];
+  if (!segments) return [0, begin === end ? 0 : 1];
+  const touched = segmentsWithin(segments, begin, end);
+  return touched.length === 0 ? [0, 0] : [touched[0]!.index, touched.at(-1)!.index - touched[0]!.index + 1];
+}
+
+/** The parts of the segments that lie in [begin, end), with empty segments between them. */
+export function segmentsWithin(
+  segments: readonly number[],
+  begin: number,
+  end: number,
+): { index: number; length: number }[] {
+  let from = 0;
+  const parts: { index: number; length: number }[] = [];
+  for (const [index, segment] of segments.entries()) {
+    const length = Math.min(end, from + segment) - Math.max(begin, from);
+    const between = segment === 0 && from > begin && from < end;
+    if (length > 0 || between) parts.push({ index, length });
+    from += segment;
+  }
+  return parts;
+}
+
 /** A wire that scales lead, one fp32 a region, and the bytes behind them. */
 export interface ScaledWire {
   readonly fields: Uint8Array;

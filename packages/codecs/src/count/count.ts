@@ -17,6 +17,7 @@ export const definition: Definition = {
   name: "count",
   implementation: "typescript",
   takes: { zero: true },
+  layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: false }),
   wireBytes: (n, parameters) => fieldBytes(n, widthOf(parameters)),
 
   encode(wire, x, parameters, { zero }) {

@@ -18,6 +18,7 @@ export const definition: Definition = {
   name: "dct-top-k",
   implementation: "typescript",
   takes: {},
+  blockLength: (parameters) => chunkLength(parameters),
 
   wireBytes(n, parameters) {
     const { block, dimensions, k } = parameters;

@@ -8,10 +8,10 @@
  * agreed on units, one a region, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
-import { type Definition, floats, type Takes } from "../codec.ts";
+import { type Codec, type Definition, floats, type Summable, type Takes } from "../codec.ts";
 import { firstNotFinite, largest } from "../measures/measures.ts";
 import { checkNames, checkRegions, checkWhole } from "../parameters.ts";
-import { regionCount, regionsOf, scaledWire } from "../regions.ts";
+import { type Regions, regionCount, regionsOf, scaledWire } from "../regions.ts";
 import { largestFloat } from "../rounding.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "./fields.ts";
 
@@ -19,6 +19,8 @@ export interface Levels {
   readonly name: string;
   readonly takes: Takes;
   readonly reach: number;
+  /** See `Codec.summable`. */
+  summable(parameters: Parameters): Summable | undefined;
   /** Of a region that is not empty, before it is rounded to fp32; not finite where an element is not. */
   scaleOf(x: Float32Array): number;
   /**
@@ -31,7 +33,7 @@ export interface Levels {
 }
 
 // @__NO_SIDE_EFFECTS__
-export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Levels): Definition {
+export function levels({ name, takes, reach, summable, scaleOf, quantiser, standsFor }: Levels): Definition {
   const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
 
   const measured = (region: Float32Array): number => (region.length === 0 ? 0 : Math.fround(scaleOf(region)));
@@ -40,6 +42,8 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
     name,
     implementation: "typescript",
     takes,
+    layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: !parameters.unscaled }),
+    summable,
 
     wireBytes(n, parameters) {
       const regions = regionCount(n, parameters); // which looks at the segments, scaled or not
@@ -101,6 +105,24 @@ export function levels({ name, takes, reach, scaleOf, quantiser, standsFor }: Le
       return values.length;
     },
   };
+}
+
+/** `bits` and `reach` as in Summable; `make` is the factory of the codec that writes these levels unscaled. */
+export const summableLevels = (
+  bits: number,
+  reach: number,
+  { block, segments }: Parameters,
+  make: (parameters: SummableParameters) => Codec<never>,
+): Summable => ({
+  bits,
+  reach,
+  codec: (ranks) => make({ bits, block, segments, unscaled: true, ranks }) as Codec<object>,
+});
+
+interface SummableParameters extends Regions {
+  readonly bits: number;
+  readonly unscaled: true;
+  readonly ranks: number;
 }
 
 const levelsASide = ({ bits }: Parameters): number => 2 ** (bits! - 1) - 1;

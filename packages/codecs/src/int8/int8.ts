@@ -9,6 +9,8 @@
  * This file is the definition: int8.c, int8_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats } from "../codec.ts";
+import { summableLevels } from "../fields/levels.ts";
+import { l1 } from "../l1/l1.ts";
 import { firstNotFinite, largest } from "../measures/measures.ts";
 import { checkNames, checkRegions } from "../parameters.ts";
 import { type Regions, regionCount, regionsOf, scaledWire } from "../regions.ts";
@@ -18,6 +20,8 @@ export const definition: Definition = {
   name: "int8",
   implementation: "typescript",
   takes: {},
+  layout: () => ({ fieldBits: 8, scales: true }),
+  summable: (parameters) => summableLevels(8, 1, parameters, l1),
   wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + n,
 
   measure(scales, x, parameters) {

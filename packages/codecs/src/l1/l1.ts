@@ -12,7 +12,7 @@
  * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../codec.ts";
-import { checkedLevels, levels } from "../fields/levels.ts";
+import { checkedLevels, levels, summableLevels } from "../fields/levels.ts";
 import { sumOfMagnitudes } from "../measures/measures.ts";
 import type { Regions } from "../regions.ts";
 import { roundHalfEven } from "../rounding.ts";
@@ -21,6 +21,7 @@ export const definition = levels({
   name: "l1",
   takes: { units: true },
   reach: 2,
+  summable: (parameters) => summableLevels(parameters.bits!, 2, parameters, l1),
   scaleOf: (x) => sumOfMagnitudes(x) / x.length,
   quantiser(scale, s, _, { units }) {
     const factor = units ? 1 / scale : s / (2 * scale);

@@ -14,7 +14,7 @@
  * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Draws, type Units } from "../codec.ts";
-import { checkedLevels, levels } from "../fields/levels.ts";
+import { checkedLevels, levels, summableLevels } from "../fields/levels.ts";
 import { evenly, stochastic } from "../fields/stochastic.ts";
 import { largest } from "../measures/measures.ts";
 import { checkChoice } from "../parameters.ts";
@@ -24,6 +24,10 @@ export const definition = levels({
   name: "linf",
   takes: { random: true, units: true },
   reach: 1,
+  summable: ({ levels: kind, ...parameters }) =>
+    kind === "logarithmic"
+      ? undefined
+      : summableLevels(parameters.bits!, 1, parameters, (given) => linf({ ...given, ...(kind && { levels: kind }) })),
   scaleOf: largest,
 
   quantiser(scale, s, { levels: kind }, call) {

@@ -11,8 +11,9 @@
  * This file is the definition: qsgd.c, qsgd_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Draws } from "../codec.ts";
-import { checkedLevels, levels } from "../fields/levels.ts";
+import { checkedLevels, levels, summableLevels } from "../fields/levels.ts";
 import { evenly, stochastic } from "../fields/stochastic.ts";
+import { linf } from "../linf/linf.ts";
 import { sumOfSquares } from "../measures/measures.ts";
 import type { Regions } from "../regions.ts";
 
@@ -20,6 +21,7 @@ export const definition = levels({
   name: "qsgd",
   takes: { random: true },
   reach: 1,
+  summable: (parameters) => summableLevels(parameters.bits!, 1, parameters, linf),
   scaleOf: (x) => Math.sqrt(sumOfSquares(x)),
   quantiser: (scale, s, _, call) => stochastic(s / scale, s, evenly, call),
 });

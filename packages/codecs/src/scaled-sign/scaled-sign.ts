@@ -20,6 +20,7 @@ export const definition: Definition = {
   name: "scaled-sign",
   implementation: "typescript",
   takes: { zero: true, hold: true },
+  layout: () => ({ fieldBits: 1, scales: true }),
   wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + Math.ceil(n / 8),
 
   encode(wire, x, parameters, call) {

@@ -15,6 +15,9 @@ export const definition: Definition = {
   implementation: "typescript",
   takes: {},
 
+  // Of every part its share, so that all of them together keep k, or a few more.
+  partParameters: ({ k }, begin, end, n) => ({ k: Math.max(1, Math.ceil((k! * (end - begin)) / n)) }),
+
   wireBytes(n, { k }) {
     if (k! > n) throw new RangeError(`top-k: k is ${k}, and of ${n} floats at most ${n} can be kept.`);
     return indexBytes(k!, n) + 4 * k!;
