@@ -7,29 +7,29 @@
 #include <vector>
 
 #include "terse/codecs.h"
-#include "terse/memory.h"
+#include "terse/napi_buffer.h"
 
 namespace {
 
 using terse::DType;
-using terse::Memory;
+using terse::BufferView;
 
-Memory memory_of(const Napi::Value& value, const char* what, DType dtype) {
-    const Memory memory = terse::memory_of(value, what);
+BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
+    const BufferView memory = terse::buffer_of(value, what);
     if (memory.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(memory.dtype));
     if (!memory.on_cpu) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this codec runs on the CPU, and the memory is on another device");
     return memory;
 }
 
 uint8_t* bytes_of(const Napi::Value& value, const char* what, size_t length) {
-    const Memory memory = memory_of(value, what, DType::u8);
+    const BufferView memory = buffer_of(value, what, DType::u8);
     if (memory.length != length)
         throw Napi::RangeError::New(value.Env(), std::string(what) + ": expected " + std::to_string(length) + " bytes, got " + std::to_string(memory.length));
     return static_cast<uint8_t*>(memory.data);
 }
 
 float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
-    const Memory memory = memory_of(value, what, DType::f32);
+    const BufferView memory = buffer_of(value, what, DType::f32);
     n = memory.length;
     return static_cast<float*>(memory.data);
 }

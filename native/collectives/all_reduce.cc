@@ -4,12 +4,12 @@
 namespace terse::collectives {
 
 void all_reduce(Wire& wire, const Operation& operation) {
-    const Memory& x = operation.parts[0];
+    const BufferView& x = operation.parts[0];
     const uint64_t n = wire.size;
     if (n == 1) return;
-    if (is_small(x.bytes(), wire.size)) return direct(wire, operation, std::vector<Memory>(n, x), x, x.length);
+    if (is_small(x.bytes(), wire.size)) return direct(wire, operation, std::vector<BufferView>(n, x), x, x.length);
 
-    std::vector<Memory> chunks;
+    std::vector<BufferView> chunks;
     for (uint64_t r = 0; r < n; r++) chunks.push_back(slice(x, x.length * r / n, x.length * (r + 1) / n));
     ring(wire, operation, chunks, 2 * wire.size - 2);
 }

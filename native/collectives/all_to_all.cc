@@ -9,7 +9,7 @@ namespace terse::collectives {
 void all_to_all(Wire& wire, const Operation& operation) {
     const int rank = wire.rank;
     const auto &leaving = operation.parts, &arriving = operation.incoming;
-    const auto parcel = [&](const Memory& memory) {
+    const auto parcel = [&](const BufferView& memory) {
         Message message = message_of(operation, memory.length, memory.bytes());
         message.note = operation.note;
         return Parcel{memory, message};

@@ -18,7 +18,7 @@
 #include "paced/paced.h"
 #include "reduce.h"
 #include "tcp/tcp.h"
-#include "terse/memory.h"
+#include "terse/napi_buffer.h"
 #include "wire_communicator.h"
 
 namespace terse::collectives {
@@ -180,12 +180,12 @@ private:
         return submit(info, std::move(operation));
     }
 
-    std::vector<Memory> memories(const Napi::Value& list, const char* what) {
+    std::vector<BufferView> memories(const Napi::Value& list, const char* what) {
         const auto array = list.As<Napi::Array>();
-        std::vector<Memory> memories;
+        std::vector<BufferView> memories;
         for (uint32_t i = 0; i < array.Length(); i++) {
             Napi::HandleScope scope(env_);
-            memories.push_back(memory_of(array.Get(i), what));
+            memories.push_back(buffer_of(array.Get(i), what));
         }
         return memories;
     }
@@ -232,7 +232,7 @@ private:
         require(operation.kind > Kind::connect && operation.kind < Kind::split, "unknown operation");
         require(operation.reduction <= Reduction::mean, "unknown reduction");
         for (const auto* list : {&parts, &operation.incoming})
-            for (const Memory& memory : *list) require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
+            for (const BufferView& memory : *list) require(memory.dtype == (parts.empty() ? operation.incoming : parts)[0].dtype, "all parts must have one type");
         const bool lists = operation.kind == Kind::reduce_scatter || operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all;
         const bool to_root = operation.kind == Kind::gather, from_root = operation.kind == Kind::scatter;
         const size_t root_list = operation.peer == communicator_->rank ? n : 0;
@@ -242,7 +242,7 @@ private:
         require(operation.kind != Kind::copy || parts[0].length == operation.incoming[0].length, "a copy is as long as what it is of");
         if (operation.even && operation.kind == Kind::all_to_all)
             for (const auto* list : {&parts, &operation.incoming})
-                for (const Memory& memory : *list) require(memory.length == parts[0].length, "parts that are called even must have one length");
+                for (const BufferView& memory : *list) require(memory.length == parts[0].length, "parts that are called even must have one length");
         if (operation.kind == Kind::all_to_all) {
             const size_t me = communicator_->rank;
             require(parts[me].length == operation.incoming[me].length, "a rank's part for itself must be as long as the incoming one");
@@ -691,7 +691,7 @@ private:
     // reduce(reduction, dtype, into, from): bytes, as the wire threads add them
     Napi::Value reduce(const Napi::CallbackInfo& info) {
         const uint32_t reduction = info[0].ToNumber(), dtype = info[1].ToNumber();
-        const Memory into = memory_of(info[2], "into"), from = memory_of(info[3], "from");
+        const BufferView into = buffer_of(info[2], "into"), from = buffer_of(info[3], "from");
         if (reduction > static_cast<uint32_t>(Reduction::max) || dtype >= static_cast<uint32_t>(DType::boolean) || into.bytes() != from.bytes())
             throw Napi::RangeError::New(info.Env(), "no such reduction");
         find_reduce(static_cast<Reduction>(reduction), static_cast<DType>(dtype))(into.data, from.data, into.bytes() / bytes_of(static_cast<DType>(dtype)));
@@ -700,7 +700,7 @@ private:
 
     // copy(into, from): the same number of bytes
     Napi::Value copy(const Napi::CallbackInfo& info) {
-        const Memory into = memory_of(info[0], "into"), from = memory_of(info[1], "from");
+        const BufferView into = buffer_of(info[0], "into"), from = buffer_of(info[1], "from");
         if (into.bytes() != from.bytes())
             throw Napi::RangeError::New(info.Env(), "copy: into has " + std::to_string(into.bytes()) + " bytes and from has " + std::to_string(from.bytes()));
         if (into.bytes()) std::memmove(into.data, from.data, into.bytes());
@@ -709,7 +709,7 @@ private:
 
     // addressOf(typed array): of its first element
     Napi::Value address_of(const Napi::CallbackInfo& info) {
-        return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory_of(info[0], "the array").data)));
+        return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(buffer_of(info[0], "the array").data)));
     }
 
     Napi::FunctionReference constructor_;

@@ -9,7 +9,7 @@ namespace terse::collectives {
 
 void broadcast(Wire& wire, const Operation& operation) {
     const int n = wire.size, root = operation.peer;
-    const Memory& x = operation.parts[0];
+    const BufferView& x = operation.parts[0];
     const int place = (wire.rank - root + n) % n;  // the root stands at 0
     const auto rank_at = [&](int p) { return (p + root) % n; };
 

@@ -20,7 +20,7 @@
 
 using namespace terse::collectives;
 using terse::DType;
-using terse::Memory;
+using terse::BufferView;
 
 namespace {
 
@@ -126,7 +126,7 @@ std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, int n) {
     return engines;
 }
 
-Memory memory_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32, true}; }
+BufferView buffer_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32, true}; }
 
 // One rank's part in what all do alike, by the round's seed: sums, exchanges, sends and receives, and then an end.
 void take_part(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
@@ -142,18 +142,18 @@ void take_part(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
         const int root = static_cast<int>(below(random, n)), next = (rank + 1) % n, before = (rank + n - 1) % n;
         Operation sum, spread, leaves, comes;
         sum.kind = Kind::all_reduce;
-        sum.parts = {memory_of(x)};
+        sum.parts = {buffer_of(x)};
         spread.kind = Kind::broadcast;
         spread.peer = root;
-        spread.parts = {memory_of(y)};
+        spread.parts = {buffer_of(y)};
         if (rank == root) y.assign(y.size(), 5.f);
         std::vector<float> gift(x.size(), static_cast<float>(rank));
         leaves.kind = Kind::send;
         leaves.peer = next;
-        leaves.parts = {memory_of(gift)};
+        leaves.parts = {buffer_of(gift)};
         comes.kind = Kind::recv;
         comes.peer = before;
-        comes.parts = {memory_of(z)};
+        comes.parts = {buffer_of(z)};
         std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(spread)), self.submit(std::move(leaves)), self.submit(std::move(comes))};
         for (const uint64_t id : ids) fine(self.wait(id));
         for (const float each : x) require(each == n * (n + 1) / 2, "a sum is wrong");
@@ -166,7 +166,7 @@ void take_part(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     Operation idle;
     idle.kind = Kind::recv;
     idle.peer = (rank + 1) % n;
-    idle.parts = {memory_of(never)};
+    idle.parts = {buffer_of(never)};
     const auto withdrawn = self.operate(std::move(idle), [&](uint64_t id) { require(self.communicator().cancel(id) == Cancelled::withdrawn, "an idle receive is bound"); });
     require(withdrawn && withdrawn->reason == Reason::withdrawn, "a receive was not withdrawn");
 
@@ -179,10 +179,10 @@ void take_part(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     std::vector<float> x(2'000'000, 1.f), z(1'000'000);
     Operation sum, comes;
     sum.kind = Kind::all_reduce;
-    sum.parts = {memory_of(x)};
+    sum.parts = {buffer_of(x)};
     comes.kind = Kind::recv;
     comes.peer = (rank + 1) % n;
-    comes.parts = {memory_of(z)};
+    comes.parts = {buffer_of(z)};
     const std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(comes))};
     const auto pause = std::chrono::microseconds(below(own, 3000));
     // Over loopback only a rank's own abort ends its waits: there it is everybody's turn.
@@ -292,18 +292,18 @@ bool header(uint64_t seed) {
     const bool root = operation.peer == 0;
     switch (operation.kind) {
         case Kind::reduce_scatter:
-        case Kind::all_gather: operation.parts = {memory_of(x), memory_of(y)}; break;
-        case Kind::all_to_all: operation.parts = {memory_of(x), memory_of(y)}, operation.incoming = {memory_of(z), memory_of(w)}; break;
+        case Kind::all_gather: operation.parts = {buffer_of(x), buffer_of(y)}; break;
+        case Kind::all_to_all: operation.parts = {buffer_of(x), buffer_of(y)}, operation.incoming = {buffer_of(z), buffer_of(w)}; break;
         case Kind::gather:
-            operation.parts = {memory_of(x)};
-            if (root) operation.incoming = {memory_of(y), memory_of(z)};
+            operation.parts = {buffer_of(x)};
+            if (root) operation.incoming = {buffer_of(y), buffer_of(z)};
             break;
         case Kind::scatter:
-            operation.incoming = {memory_of(x)};
-            if (root) operation.parts = {memory_of(y), memory_of(z)};
+            operation.incoming = {buffer_of(x)};
+            if (root) operation.parts = {buffer_of(y), buffer_of(z)};
             break;
         case Kind::barrier: break;
-        default: operation.parts = {memory_of(x)};
+        default: operation.parts = {buffer_of(x)};
     }
     Echo engine(seed);
     Counters counters;

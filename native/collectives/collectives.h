@@ -20,15 +20,15 @@ void recv(Wire& wire, const Operation& operation);
 void barrier(Wire& wire, const Operation& operation);
 
 // ring.cc: chunks[r] belongs to rank r. After n − 1 steps it holds the reduction there; after 2n − 2 steps everywhere.
-void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, int steps);
+void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, int steps);
 
 // direct.cc: every rank sends chunks[r] to each rank r and adds what it gets in rank order; the sum replaces `into`. For small
 // sums. `count` is what errors speak of: the elements that the caller gave.
-void direct(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, const Memory& into, uint64_t count);
+void direct(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, const BufferView& into, uint64_t count);
 
 // straight.cc: to each other rank what leaving(rank) is, from each what arriving(rank) is; `came` hears of every header.
 struct Parcel {
-    Memory memory;
+    BufferView memory;
     Message message;
 };
 void straight(Wire& wire, const std::function<Parcel(int)>& leaving, const std::function<Parcel(int)>& arriving,
@@ -54,7 +54,7 @@ private:
 // Where direct is taken: few bytes, and few altogether.
 inline bool is_small(uint64_t bytes, int ranks) { return bytes <= inline_bytes && bytes * (ranks - 1) <= 65536; }
 
-inline Memory slice(const Memory& x, uint64_t from, uint64_t to) {
+inline BufferView slice(const BufferView& x, uint64_t from, uint64_t to) {
     return {static_cast<uint8_t*>(x.data) + from * bytes_of(x.dtype), static_cast<size_t>(to - from), x.dtype, x.on_cpu};
 }
 

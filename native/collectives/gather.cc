@@ -9,7 +9,7 @@ namespace terse::collectives {
 void gather(Wire& wire, const Operation& operation) {
     const int n = wire.size, rank = wire.rank, root = operation.peer;
     const uint32_t agreement = static_cast<uint32_t>(root);
-    const Memory& mine = operation.parts[0];
+    const BufferView& mine = operation.parts[0];
     const auto& arriving = operation.incoming;
 
     Root agreed(wire, operation, 0);

@@ -53,9 +53,9 @@ Message message_of(const Operation& operation, uint64_t count, uint64_t bytes, u
     return {operation.kind, dtype, operation.reduction, operation.sequence, agreement, count, bytes};
 }
 
-uint32_t hash_lengths(const std::vector<Memory>& parts) {  // FNV-1a over the lengths
+uint32_t hash_lengths(const std::vector<BufferView>& parts) {  // FNV-1a over the lengths
     uint32_t hash = 2166136261u;
-    for (const Memory& part : parts)
+    for (const BufferView& part : parts)
         for (int byte = 0; byte < 8; byte++) hash = (hash ^ ((part.length >> (8 * byte)) & 0xff)) * 16777619u;
     return hash;
 }

@@ -52,7 +52,7 @@ struct Message {
 
 Message message_of(const Operation& operation, uint64_t count, uint64_t bytes, uint32_t agreement = 0);
 
-uint32_t hash_lengths(const std::vector<Memory>& parts);
+uint32_t hash_lengths(const std::vector<BufferView>& parts);
 
 // What one thread uses of the engine: two slots, and a header receive per peer.
 class Wire {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "terse/plain_memory.h"
+#include "terse/buffer_view.h"
 
 namespace terse::collectives {
 
@@ -34,8 +34,8 @@ struct Operation {
     Kind kind = Kind::barrier;
     Reduction reduction = Reduction::sum;
     int peer = -1;                 // root of a broadcast, gather or scatter, other side of a send or recv
-    std::vector<Memory> parts;     // all-reduce, broadcast, send, recv: one; all-to-all, gather, scatter: what leaves
-    std::vector<Memory> incoming;  // all-to-all, gather, scatter: what arrives
+    std::vector<BufferView> parts;     // all-reduce, broadcast, send, recv: one; all-to-all, gather, scatter: what leaves
+    std::vector<BufferView> incoming;  // all-to-all, gather, scatter: what arrives
     uint8_t note = 0;              // all-to-all: the caller's word to every rank, 0 to max_note
     int device = -1;               // where all of its memory lies; −1: the CPU
     uintptr_t stream = 0;          // on a device: the caller's stream, which fills the memory; 0: the default one

@@ -6,7 +6,7 @@ namespace terse::collectives {
 void reduce_scatter(Wire& wire, const Operation& operation) {
     if (wire.size == 1) return;
     uint64_t bytes = 0, count = 0;
-    for (const Memory& part : operation.parts) {
+    for (const BufferView& part : operation.parts) {
         bytes += part.bytes();
         count += part.length;
     }

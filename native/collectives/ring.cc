@@ -15,29 +15,29 @@ namespace {
 constexpr size_t ahead = 3;  // receives that are posted before they are needed
 
 struct Segment {
-    Memory memory;
+    BufferView memory;
     bool adds;  // arrives in scratch and is added; else it arrives in place
     bool completes;  // nothing is added after it
 };
 
 // Small enough that a chunk is two segments, large enough that a transfer is worth its handshake.
-size_t ring_segment(const std::vector<Memory>& chunks, bool waits_for_room) {
+size_t ring_segment(const std::vector<BufferView>& chunks, bool waits_for_room) {
     size_t largest = 0;
-    for (const Memory& chunk : chunks) largest = std::max(largest, chunk.bytes());
+    for (const BufferView& chunk : chunks) largest = std::max(largest, chunk.bytes());
     const size_t wanted = largest / 2, most = waits_for_room ? segment_bytes : segment_bytes / 4, least = waits_for_room ? most / 2 : most / 4;
     return std::clamp(wanted - wanted % 4096, least, most);
 }
 
 }  // namespace
 
-void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chunks, int steps) {
+void ring(Wire& wire, const Operation& operation, const std::vector<BufferView>& chunks, int steps) {
     const int n = wire.size, rank = wire.rank;
-    const auto chunk = [&](int who, int back) -> const Memory& { return chunks[((who - back) % n + 2 * n) % n]; };
+    const auto chunk = [&](int who, int back) -> const BufferView& { return chunks[((who - back) % n + 2 * n) % n]; };
     const size_t element = bytes_of(chunks[0].dtype), limit = ring_segment(chunks, wire.engine.waits_for_room()) / element * element;
     const Reduce reduce = find_reduce(operation.reduction, chunks[0].dtype);
 
     uint64_t count = 0, out_bytes = 0, in_bytes = 0;
-    for (const Memory& c : chunks) count += c.length;
+    for (const BufferView& c : chunks) count += c.length;
     for (int t = 0; t < steps; t++) {
         out_bytes += chunk(rank, 1 + t % n).bytes();
         in_bytes += chunk(rank, (2 + t) % n).bytes();
@@ -52,21 +52,21 @@ void ring(Wire& wire, const Operation& operation, const std::vector<Memory>& chu
     // What arrives, in order, and how much of it is sent on.
     std::vector<Segment> arriving;
     size_t passed_on = 0;
-    const auto cut = [&](const Memory& whole, auto&& each) {
+    const auto cut = [&](const BufferView& whole, auto&& each) {
         for (size_t at = 0; at < whole.bytes(); at += limit)
             each(slice(whole, at / element, std::min(whole.length, (at + limit) / element)));
     };
     for (int t = 0; t < steps; t++) {
-        cut(chunk(rank, (2 + t) % n), [&](const Memory& s) { arriving.push_back({s, t < n - 1, t == n - 2}); });
+        cut(chunk(rank, (2 + t) % n), [&](const BufferView& s) { arriving.push_back({s, t < n - 1, t == n - 2}); });
         if (t < steps - 1) passed_on = arriving.size();
     }
     uint8_t* scratch = wire.scratch(ahead * limit);
     const auto landing = [&](size_t i) { return arriving[i].adds ? static_cast<void*>(scratch + i % ahead * limit) : arriving[i].memory.data; };
 
-    cut(chunk(rank, 1), [&](const Memory& s) { out.push(s.data, s.bytes()); });
+    cut(chunk(rank, 1), [&](const BufferView& s) { out.push(s.data, s.bytes()); });
     for (size_t i = 0; i < std::min(ahead, arriving.size()); i++) in.post(landing(i), arriving[i].memory.bytes());
     for (size_t i = 0; i < arriving.size(); i++) {
-        const Memory& here = arriving[i].memory;
+        const BufferView& here = arriving[i].memory;
         in.next();
         if (arriving[i].adds) reduce(here.data, landing(i), here.length);
         if (arriving[i].completes) complete(operation.reduction, here.dtype, here.data, here.length, n);

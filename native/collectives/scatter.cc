@@ -9,7 +9,7 @@ void scatter(Wire& wire, const Operation& operation) {
     const int n = wire.size, rank = wire.rank, root = operation.peer;
     const uint32_t agreement = static_cast<uint32_t>(root);
     const auto& leaving = operation.parts;
-    const Memory& mine = operation.incoming[0];
+    const BufferView& mine = operation.incoming[0];
 
     Root agreed(wire, operation, 0);
     if (rank != root) {

@@ -4,7 +4,7 @@
 namespace terse::collectives {
 
 void send(Wire& wire, const Operation& operation) {
-    const Memory& x = operation.parts[0];
+    const BufferView& x = operation.parts[0];
     Message message = message_of(operation, x.length, x.bytes());
     message.kind = Kind::send;
     Outgoing out(wire, operation.peer, message);
@@ -13,7 +13,7 @@ void send(Wire& wire, const Operation& operation) {
 }
 
 void recv(Wire& wire, const Operation& operation) {
-    const Memory& x = operation.parts[0];
+    const BufferView& x = operation.parts[0];
     Message message = message_of(operation, x.length, x.bytes());
     message.kind = Kind::send;
     Incoming in(wire, operation.peer, message);

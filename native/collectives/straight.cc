@@ -13,7 +13,7 @@ constexpr size_t short_bytes = 16384;
 constexpr size_t tail_bytes = 32768;  // 2.6 ms at 100 Mbit/s
 
 // Sent and posted apart from the tail.
-size_t head_of(const Memory& memory) { return memory.bytes() > tail_bytes ? memory.bytes() - tail_bytes : 0; }
+size_t head_of(const BufferView& memory) { return memory.bytes() > tail_bytes ? memory.bytes() - tail_bytes : 0; }
 
 }  // namespace
 
@@ -21,13 +21,13 @@ void straight(Wire& wire, const std::function<Parcel(int)>& leaving, const std::
     const int n = wire.size, rank = wire.rank;
     const auto to = [&](int distance) { return (rank + distance) % n; };
     const auto from = [&](int distance) { return (rank - distance + n) % n; };
-    const auto in_pieces = [](const Memory& memory, auto&& each) {
+    const auto in_pieces = [](const BufferView& memory, auto&& each) {
         auto* data = static_cast<uint8_t*>(memory.data);
         const size_t head = head_of(memory);
         each(data, head);
         each(data + head, memory.bytes() - head);
     };
-    const auto push = [&](Outgoing& out, const Memory& what) { in_pieces(what, [&](uint8_t* data, size_t bytes) { out.push(data, bytes); }); };
+    const auto push = [&](Outgoing& out, const BufferView& what) { in_pieces(what, [&](uint8_t* data, size_t bytes) { out.push(data, bytes); }); };
 
     std::vector<Outgoing> out;
     std::vector<Incoming> in;
@@ -46,7 +46,7 @@ void straight(Wire& wire, const std::function<Parcel(int)>& leaving, const std::
     };
     int expected = 0;
     for (int distance = 1; distance < n; distance++) {
-        const Memory mine = leaving(to(distance)).memory;
+        const BufferView mine = leaving(to(distance)).memory;
         if (mine.bytes() > short_bytes) push(out[distance - 1], mine);
         // The news that there is room would wait behind a round's payload, on a link that is busy.
         while (expected < (wire.engine.waits_for_room() ? n - 1 : distance)) expect(++expected);

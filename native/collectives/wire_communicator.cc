@@ -24,7 +24,7 @@ WireCommunicator::~WireCommunicator() { stop(); }
 const char* WireCommunicator::refusal(const Operation& operation) const {
     if (operation.kind > Kind::scatter) return "this engine has no device";
     for (const auto* list : {&operation.parts, &operation.incoming})
-        for (const Memory& memory : *list)
+        for (const BufferView& memory : *list)
             if (!memory.on_cpu) return "this engine moves memory of the CPU only";
     const bool reduces = operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
     return reduces && !find_reduce(operation.reduction, operation.parts[0].dtype) ? "this type cannot be reduced" : nullptr;

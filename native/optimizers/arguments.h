@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "terse/memory.h"
+#include "terse/napi_buffer.h"
 #include "terse/optimizers.h"
 
 using terse::DType;
-using terse::Memory;
+using terse::BufferView;
 
-inline Memory memory_of(const Napi::Value& value, const char* what, DType dtype) {
-    const Memory memory = terse::memory_of(value, what);
+inline BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
+    const BufferView memory = terse::buffer_of(value, what);
     if (memory.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(memory.dtype));
     if (!memory.on_cpu) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this kernel runs on the CPU, and the memory is on another device");
     return memory;
@@ -25,19 +25,19 @@ inline Memory memory_of(const Napi::Value& value, const char* what, DType dtype)
 
 // The first array of a call says how long the others are.
 inline float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
-    const Memory memory = memory_of(value, what, DType::f32);
+    const BufferView memory = buffer_of(value, what, DType::f32);
     n = memory.length;
     return static_cast<float*>(memory.data);
 }
 
 inline float* more_floats_of(const Napi::Value& value, const char* what, size_t n) {
-    const Memory memory = memory_of(value, what, DType::f32);
+    const BufferView memory = buffer_of(value, what, DType::f32);
     if (memory.length != n) throw_length(value.Env(), what, memory.length, n, "floats, as many as the first array has");
     return static_cast<float*>(memory.data);
 }
 
 inline uint8_t* bits_of(const Napi::Value& value, const char* what, size_t n) {
-    const Memory memory = memory_of(value, what, DType::u8);
+    const BufferView memory = buffer_of(value, what, DType::u8);
     const size_t bytes = n / 8 + (n % 8 != 0);
     if (memory.length != bytes) throw_length(value.Env(), what, memory.length, bytes, "bytes, one bit a float");
     return static_cast<uint8_t*>(memory.data);

@@ -115,7 +115,7 @@ Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value address_of(const Napi::CallbackInfo& info) {
-    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::memory_of(info[0], "memory").data)));
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::buffer_of(info[0], "memory").data)));
 }
 
 // The tables are static constants, so a bare pointer is all that a method needs to carry.

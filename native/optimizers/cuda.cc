@@ -10,7 +10,7 @@ namespace {
 
 // The first array of a call says how long the others are, and on which device they lie.
 float* floats_there(const Napi::Value& value, const char* what, size_t& n, int& device) {
-    const Memory memory = terse::memory_of(value, what);
+    const BufferView memory = terse::buffer_of(value, what);
     if (memory.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + terse::name_of(memory.dtype));
     if (memory.cuda < 0) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this kernel runs on a GPU, and the memory is not on one");
     n = memory.length, device = memory.cuda;

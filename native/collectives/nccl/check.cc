@@ -106,7 +106,7 @@ void rounded(Group& group, bool on_device) {
         std::vector<float> all(length * n);
         std::copy(mine.begin(), mine.end(), all.begin() + static_cast<ptrdiff_t>(length * group.rank()));
         Numbers<float> everywhere(group, all, on_device);
-        std::vector<Memory> parts;
+        std::vector<BufferView> parts;
         for (int r = 0; r < n; r++) parts.push_back(everywhere.part(r * length, (r + 1) * length));
         group.run(group.collective(Kind::all_gather, parts));
         all = everywhere.read();
@@ -122,7 +122,7 @@ void parts(Group& group, bool on_device) {
     for (const bool backwards : {false, true}) {
         const auto place = [&](int r) { return backwards ? n - 1 - r : r; };
         const auto list = [&](Numbers<int32_t>& x) {
-            std::vector<Memory> memories;
+            std::vector<BufferView> memories;
             for (int r = 0; r < n; r++) memories.push_back(x.part(3 * place(r), 3 * place(r) + 3));
             return memories;
         };
@@ -154,7 +154,7 @@ void uneven(Group& group, bool on_device) {
     const int n = group.size(), rank = group.rank();
     const auto total = static_cast<size_t>(n * (n - 1) / 2);
     const auto list = [&](Numbers<double>& x) {
-        std::vector<Memory> memories;
+        std::vector<BufferView> memories;
         for (size_t r = 0, at = 0; r < static_cast<size_t>(n); at += r++) memories.push_back(x.part(at, at + r));
         return memories;
     };
@@ -172,13 +172,13 @@ void rooted(Group& group, bool on_device) {
 
     Numbers<int32_t> spread(group, fill<int32_t>(2 * n, [](size_t i) { return 5 * i; }), on_device), mine(group, {-1, -1}, on_device), back(group, std::vector<int32_t>(2 * n, -1), on_device);
     const auto list = [&](Numbers<int32_t>& x) {
-        std::vector<Memory> memories;
+        std::vector<BufferView> memories;
         for (int r = 0; r < n; r++) memories.push_back(x.part(2 * r, 2 * r + 2));
         return memories;
     };
-    group.run(group.collective(Kind::scatter, rank == 0 ? list(spread) : std::vector<Memory>{}, {mine.whole()}, 0));
+    group.run(group.collective(Kind::scatter, rank == 0 ? list(spread) : std::vector<BufferView>{}, {mine.whole()}, 0));
     mine.expect({10 * rank, 10 * rank + 5}, "scatter");
-    group.run(group.collective(Kind::gather, {mine.whole()}, rank == last ? list(back) : std::vector<Memory>{}, last));
+    group.run(group.collective(Kind::gather, {mine.whole()}, rank == last ? list(back) : std::vector<BufferView>{}, last));
     if (rank == last) back.expect(fill<int32_t>(2 * n, [](size_t i) { return 5 * i; }), "gather");
 }
 
@@ -196,7 +196,7 @@ void neighbours(Group& group, bool on_device) {
 
 void nothing(Group& group, bool on_device) {
     Numbers<float> x(group, {}, on_device);
-    const std::vector<Memory> empty(group.size(), x.whole());
+    const std::vector<BufferView> empty(group.size(), x.whole());
     group.run(group.collective(Kind::all_reduce, {x.whole()}));
     group.run(group.collective(Kind::broadcast, {x.whole()}, {}, 0));
     group.run(group.collective(Kind::reduce_scatter, empty));
@@ -224,7 +224,7 @@ void streams(Group& group, bool) {
     for (uint8_t round = 0; round < 5; round++) {
         for (int i = 0; i < 50; i++) check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(delay.data()), round, bytes, stream));
         check(cuda.set_bytes(reinterpret_cast<CUdeviceptr>(out.data()), static_cast<uint8_t>(10 * round + rank), n, stream));
-        std::vector<Memory> from, to;
+        std::vector<BufferView> from, to;
         for (int r = 0; r < n; r++) from.push_back(out.part(r, r + 1)), to.push_back(in.part(r, r + 1));
         Operation operation = group.collective(Kind::all_to_all, from, to);
         operation.stream = reinterpret_cast<uintptr_t>(stream);
@@ -252,10 +252,10 @@ void large(Group& group, bool) {
     if (!is_large) throw Skipped("TERSE_NCCL_CHECK_LARGE is not set");
     const size_t length = (size_t{1} << 31) + 13;
     auto* memory = static_cast<uint8_t*>(group.issuer->lend(length));
-    const auto part = [&](size_t from, size_t count) { return Memory{memory + from, count, DType::u8, false}; };
+    const auto part = [&](size_t from, size_t count) { return BufferView{memory + from, count, DType::u8, false}; };
     std::vector<uint8_t> ends(64);
     for (size_t i = 0; i < 64; i++) ends[i] = static_cast<uint8_t>(i + group.rank());
-    const Memory here{ends.data(), 64, DType::u8, true};
+    const BufferView here{ends.data(), 64, DType::u8, true};
     group.run(group.collective(Kind::copy, {here}, {part(0, 64)}));
     group.run(group.collective(Kind::copy, {here}, {part(length - 64, 64)}));
     for (const bool is_packed : {false, true}) {
@@ -299,7 +299,7 @@ void splits(Group& group, bool on_device) {
         std::vector<int32_t> ranks(members.size(), -1);
         ranks[place] = rank;
         Numbers<int32_t> x(*half, ranks, on_device);
-        std::vector<Memory> list;
+        std::vector<BufferView> list;
         for (size_t r = 0; r < members.size(); r++) list.push_back(x.part(r, r + 1));
         half->run(half->collective(Kind::all_gather, list));
         x.expect(std::vector<int32_t>(members.begin(), members.end()), "ranks of a split");

@@ -91,14 +91,14 @@ public:
     }
     uint64_t next_id() { return ++last_id_; }
 
-    Operation collective(Kind kind, std::vector<Memory> parts, std::vector<Memory> incoming = {}, int peer = -1) const {
+    Operation collective(Kind kind, std::vector<BufferView> parts, std::vector<BufferView> incoming = {}, int peer = -1) const {
         Operation operation;
         operation.kind = kind;
         operation.parts = std::move(parts);
         operation.incoming = std::move(incoming);
         operation.peer = peer;
         for (const auto* list : {&operation.parts, &operation.incoming})
-            for (const Memory& memory : *list)
+            for (const BufferView& memory : *list)
                 if (!memory.on_cpu) operation.device = issuer->device;
         return operation;
     }
@@ -126,8 +126,8 @@ public:
         if (device_) group_.issuer->free(device_);
     }
     T* data() { return on_device_ ? device_ : host_.data(); }
-    Memory part(size_t from, size_t to) { return {data() + from, to - from, dtype_of<T>(), !on_device_}; }
-    Memory whole() { return part(0, host_.size()); }
+    BufferView part(size_t from, size_t to) { return {data() + from, to - from, dtype_of<T>(), !on_device_}; }
+    BufferView whole() { return part(0, host_.size()); }
     std::vector<T> read() {
         if (on_device_ && !host_.empty()) group_.run(group_.collective(Kind::copy, {whole()}, {here()}));
         return host_;
@@ -139,7 +139,7 @@ public:
     }
 
 private:
-    Memory here() { return {host_.data(), host_.size(), dtype_of<T>(), true}; }
+    BufferView here() { return {host_.data(), host_.size(), dtype_of<T>(), true}; }
     Group& group_;
     std::vector<T> host_;
     const bool on_device_;

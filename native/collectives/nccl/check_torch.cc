@@ -11,11 +11,11 @@
 namespace terse::nccl::check {
 namespace {
 
-Memory memory_of(const at::Tensor& x) { return {x.data_ptr(), static_cast<size_t>(x.numel()), DType::f32, false}; }
+BufferView buffer_of(const at::Tensor& x) { return {x.data_ptr(), static_cast<size_t>(x.numel()), DType::f32, false}; }
 
 // Alone, an all-to-all is a copy on this engine's stream: what it finds there is what came before it on libtorch's.
 void copy(Group& group, const at::Tensor& from, const at::Tensor& to, c10::cuda::CUDAStream stream) {
-    Operation operation = group.collective(Kind::all_to_all, {memory_of(from)}, {memory_of(to)});
+    Operation operation = group.collective(Kind::all_to_all, {buffer_of(from)}, {buffer_of(to)});
     operation.stream = reinterpret_cast<uintptr_t>(stream.stream());
     group.run(operation);
 }

@@ -20,7 +20,7 @@ constexpr auto end_patience = std::chrono::seconds(30);  // then the promises of
 // Touches memory of the CPU.
 bool is_on_host(const Request& request) {
     return std::ranges::any_of(request.calls, [](const Call& call) {
-        const auto on_cpu = [](const std::vector<Memory>& list) { return std::ranges::any_of(list, &Memory::on_cpu); };
+        const auto on_cpu = [](const std::vector<BufferView>& list) { return std::ranges::any_of(list, &BufferView::on_cpu); };
         return on_cpu(call.operation.parts) || on_cpu(call.operation.incoming);
     });
 }

@@ -29,7 +29,7 @@ NcclCommunicator::~NcclCommunicator() { stop(); }
 
 const char* NcclCommunicator::refusal(const Operation& operation) const {
     if (operation.device >= 0 && operation.device != issuer_->device) return "the memory is on another device than this rank's group";
-    const auto elsewhere = [](const std::vector<Memory>& list) { return std::ranges::any_of(list, &Memory::on_cpu); };
+    const auto elsewhere = [](const std::vector<BufferView>& list) { return std::ranges::any_of(list, &BufferView::on_cpu); };
     if (operation.kind == Kind::enroll && elsewhere(operation.parts)) return "only memory of the device can be registered";
     if (operation.kind == Kind::enroll && (!issuer_->nccl.CommRegister || !issuer_->nccl.CommDeregister)) return "this version of NCCL registers no memory";
     if (operation.kind != Kind::all_reduce && operation.kind != Kind::reduce_scatter) return nullptr;

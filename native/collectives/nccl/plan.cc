@@ -67,12 +67,12 @@ void Plan::copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 }
 
 // Where memory lies on the device: there already, or in scratch into which it is copied (`in`), and from which later (`out`).
-std::vector<Plan::Span> Plan::bring(const std::vector<Memory>& list, bool in, bool out, bool on_host) {
+std::vector<Plan::Span> Plan::bring(const std::vector<BufferView>& list, bool in, bool out, bool on_host) {
     std::vector<Span> spans;
     size_t total = 0;
-    for (const Memory& memory : list) total += memory.bytes();
+    for (const BufferView& memory : list) total += memory.bytes();
     CUdeviceptr next = on_host && total ? member_.scratch(total) : 0;
-    for (const Memory& memory : list) {
+    for (const BufferView& memory : list) {
         const size_t bytes = memory.bytes();
         if (!on_host) {
             spans.push_back({reinterpret_cast<CUdeviceptr>(memory.data), memory.length, bytes});
@@ -171,9 +171,9 @@ void Plan::operation(const Operation& operation) {
 }
 
 void Plan::copy_across(const Operation& operation) {
-    const Memory &from = operation.parts[0], &to = operation.incoming[0];
+    const BufferView &from = operation.parts[0], &to = operation.incoming[0];
     const size_t bytes = from.bytes();
-    const auto address = [](const Memory& memory) { return reinterpret_cast<CUdeviceptr>(memory.data); };
+    const auto address = [](const BufferView& memory) { return reinterpret_cast<CUdeviceptr>(memory.data); };
     if (!bytes) return;
     if (from.on_cpu && !to.on_cpu)
         work([&member = member_, to = address(to), from = from.data, bytes] { member.issuer_.check(member.issuer_.cuda.copy_in(to, from, bytes, member.stream_), "cuMemcpyHtoDAsync"); });

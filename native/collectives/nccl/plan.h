@@ -25,7 +25,7 @@ private:
     void all_gather(const collectives::Operation& operation);
     void all_to_all(const collectives::Operation& operation);
     void notes(uint8_t note);
-    std::vector<Span> bring(const std::vector<Memory>& list, bool in, bool out, bool on_host);
+    std::vector<Span> bring(const std::vector<BufferView>& list, bool in, bool out, bool on_host);
     CUdeviceptr side_by_side(const std::vector<Span>& spans, bool in);
     void spread(CUdeviceptr memory, const std::vector<Span>& spans, size_t skip);
     void work(std::function<void()> what);                // on the stream

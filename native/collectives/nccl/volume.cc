@@ -9,7 +9,7 @@ Volume volume_of(const collectives::Operation& operation, int rank, int size) {
     const uint64_t n = size, next = (rank + 1) % n;
     if (n == 1) return {};
     uint64_t all = 0;
-    for (const Memory& part : parts) all += part.bytes();
+    for (const BufferView& part : parts) all += part.bytes();
     switch (operation.kind) {
         case Kind::all_reduce: {
             const uint64_t length = parts[0].length, bytes = bytes_of(parts[0].dtype);

@@ -1,15 +1,15 @@
-// What crosses from JavaScript as memory: a typed array, or an object with pointer, length, dtype and device.
+// BufferView from a JavaScript BufferLike: a typed array, or an object with pointer, length, dtype and device.
 #pragma once
 #include <napi.h>
 
 #include <cstdint>
 #include <string>
 
-#include "terse/plain_memory.h"
+#include "terse/buffer_view.h"
 
 namespace terse {
 
-// "cuda" is device 0, "cuda:1" device 1; -1 for any other.
+// Index of a CUDA device by its name: "cuda" is 0, "cuda:1" is 1. -1 for any other name.
 inline int cuda_device_of(const std::string& device) {
     if (device.rfind("cuda", 0) != 0) return -1;
     if (device.size() == 4) return 0;
@@ -17,11 +17,11 @@ inline int cuda_device_of(const std::string& device) {
     return digits ? std::stoi(device.substr(5)) : -1;
 }
 
-// Throws a TypeError that names `what` (the argument) when the value is not memory.
-inline Memory memory_of(const Napi::Value& value, const char* what) {
+// `what` is the argument's name. Throws a TypeError that starts with it where the value is not a BufferLike.
+inline BufferView buffer_of(const Napi::Value& value, const char* what) {
     const Napi::Env env = value.Env();
     if (value.IsTypedArray()) {
-        // With its address, not by way of its buffer: before Node 24 a SharedArrayBuffer does not say where it lies.
+        // By the typed array: before Node 24, Node-API gives no address for a SharedArrayBuffer.
         napi_typedarray_type kind;
         size_t length;
         void* data;
@@ -51,7 +51,7 @@ inline Memory memory_of(const Napi::Value& value, const char* what) {
                 if (type == name_of(static_cast<DType>(i)))
                     return {reinterpret_cast<void*>(address), static_cast<size_t>(length.As<Napi::Number>().Int64Value()),
                             static_cast<DType>(i), on == "cpu", cuda_device_of(on)};
-            throw Napi::TypeError::New(env, std::string(what) + ": unknown dtype " + type);
+            throw Napi::TypeError::New(env, std::string(what) + ": unknown dtype " + type + "; known: u8, i8, i16, i32, i64, f16, bf16, f32, f64, bool");
         }
     }
     throw Napi::TypeError::New(env, std::string(what) + ": expected a typed array, or an object with pointer, length, dtype and device");

@@ -1,4 +1,4 @@
-// Memory as native code sees it; memory.h takes it from JavaScript.
+// A view of contiguous memory that somebody else owns, as C++ sees it; napi_buffer.h makes one from a JavaScript value.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,12 +17,12 @@ inline size_t bytes_of(DType type) {
     return bytes[static_cast<int>(type)];
 }
 
-struct Memory {
+struct BufferView {
     void* data;
     size_t length;  // elements
     DType dtype;
     bool on_cpu;
-    int cuda = -1;  // which CUDA device it is on; -1: on none
+    int cuda = -1;  // index of its CUDA device; -1: not on a CUDA device
 
     size_t bytes() const { return length * bytes_of(dtype); }
 };
