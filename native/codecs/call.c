@@ -199,8 +199,8 @@ typedef struct adding {
 // Exponents of all ones, of NaN and infinity, carry into bit 31.
 TERSE_ROUND_FUNCTION look_round(void *context, size_t i) {
     adding *a = context;
-    terse_ask_ahead(a->sum + i + TERSE_WALK_GROUP);
-    terse_ask_ahead(a->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(a->sum + i + TERSE_WALK_GROUP);
+    terse_prefetch(a->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 16
     for (size_t k = 0; k < TERSE_ROUND / 4; k++)
         a->seen[k % 4] |= ((words)(floats_at(a->sum + i + 4 * k) + floats_at(a->x + i + 4 * k)) & 0x7f800000u) + 0x00800000u;
@@ -238,7 +238,7 @@ typedef struct feedback {
     int adds, encodes;  // what is done piece by piece
     atomic_size_t refused;  // the first one; n: none
     atomic_size_t parts;
-    struct { size_t begin, end; } done[TERSE_PARALLEL_MOST];  // what each part has done
+    struct { size_t begin, end; } done[TERSE_PARALLEL_MAX_PARTS];  // what each part has done
 } feedback;
 
 static void lower(atomic_size_t *least, size_t to) {

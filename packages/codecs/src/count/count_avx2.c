@@ -27,7 +27,7 @@ static inline __m256i level_8(encoding *e, size_t i) {
 
 TERSE_ROUND_FUNCTION sign_round(void *context, size_t i) {
     encoding *e = context;
-    terse_ask_ahead(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     const __m256i a = terse_bytes_avx2(sign_8(e, i), sign_8(e, i + 8), sign_8(e, i + 16), sign_8(e, i + 24));
     const __m256i b = terse_bytes_avx2(sign_8(e, i + 32), sign_8(e, i + 40), sign_8(e, i + 48), sign_8(e, i + 56));
     const __m256i zero = _mm256_setzero_si256();
@@ -42,7 +42,7 @@ static inline __m256i unsigned_bytes(__m256i a, __m256i b, __m256i c, __m256i d)
 
 TERSE_ROUND_FUNCTION level_round(void *context, size_t i) {
     encoding *e = context;
-    terse_ask_ahead(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     const __m256i a = unsigned_bytes(level_8(e, i), level_8(e, i + 8), level_8(e, i + 16), level_8(e, i + 24));
     const __m256i b = unsigned_bytes(level_8(e, i + 32), level_8(e, i + 40), level_8(e, i + 48), level_8(e, i + 56));
     terse_pack_64_avx2(&e->packing, e->fields, i, a, b);

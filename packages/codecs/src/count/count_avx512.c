@@ -27,14 +27,14 @@ static inline __m128i level_16(encoding *e, size_t i) {
 
 TERSE_ROUND_FUNCTION sign_round(void *context, size_t i) {
     encoding *e = context;
-    terse_ask_ahead(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     const __mmask64 plus = (uint64_t)sign_16(e, i) | (uint64_t)sign_16(e, i + 16) << 16 | (uint64_t)sign_16(e, i + 32) << 32 | (uint64_t)sign_16(e, i + 48) << 48;
     terse_pack_64_avx512(&e->packing, e->fields, i, _mm512_maskz_mov_epi8(plus, _mm512_set1_epi8(1)));
 }
 
 TERSE_ROUND_FUNCTION level_round(void *context, size_t i) {
     encoding *e = context;
-    terse_ask_ahead(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     __m512i levels = _mm512_castsi128_si512(level_16(e, i));
     levels = _mm512_inserti32x4(levels, level_16(e, i + 16), 1);
     levels = _mm512_inserti32x4(levels, level_16(e, i + 32), 2);

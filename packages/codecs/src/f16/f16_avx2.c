@@ -18,8 +18,8 @@ static inline __attribute__((always_inline)) __m128i rounded(encoding *e, size_t
 // 64 floats -> 128 bytes.
 TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     encoding *e = context;
-    terse_ask_ahead(e->x + i + TERSE_WALK_GROUP);
-    terse_ask_ahead_on_wire(e->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch_wire(e->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
 #pragma GCC unroll 8
     for (size_t k = 0; k < 64; k += 8) _mm_storeu_si128((__m128i *)(e->wire + 2 * (i + k)), rounded(e, i + k));
 }
@@ -39,7 +39,7 @@ typedef struct checking {
 
 TERSE_ROUND_FUNCTION check_round(void *context, size_t i) {
     checking *c = context;
-    terse_ask_ahead_on_wire(c->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
+    terse_prefetch_wire(c->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
     const __m256i exponent = _mm256_set1_epi16(TERSE_F16_INFINITE);
 #pragma GCC unroll 4
     for (size_t k = 0; k < 64; k += 16) {
@@ -62,8 +62,8 @@ typedef struct decoding {
 
 TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     const decoding *d = context;
-    terse_ask_ahead(d->sum + i + TERSE_WALK_GROUP);
-    terse_ask_ahead_on_wire(d->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
+    terse_prefetch(d->sum + i + TERSE_WALK_GROUP);
+    terse_prefetch_wire(d->wire + 2 * (i + TERSE_WALK_GROUP), 2 * TERSE_ROUND);
 #pragma GCC unroll 8
     for (size_t k = 0; k < 64; k += 8) {
         const __m256 halves = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(d->wire + 2 * (i + k))));

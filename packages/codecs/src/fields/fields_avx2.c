@@ -18,7 +18,7 @@ static inline __m128 value(const adding *a, __m128i field) {
 
 TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     const adding *a = context;
-    terse_ask_ahead(a->sum + i + a->ahead);
+    terse_prefetch(a->sum + i + a->ahead);
     for (size_t k = 0; k < 64; k += 8) {
         const __m128i bytes = _mm_loadu_si128((const __m128i *)(a->fields + (i + k) / 8 * a->width));
         const __m256i placed = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), a->place);

@@ -25,7 +25,7 @@ static inline __m256 value(const adding *a, __m256i field) {
 
 TERSE_ROUND_FUNCTION add_round(void *context, size_t i) {
     const adding *a = context;
-    terse_ask_ahead(a->sum + i + a->ahead);
+    terse_prefetch(a->sum + i + a->ahead);
     for (size_t k = i; k < i + 64; k += 16) {
         const __m512i field = fields_16(a, k);
         const __m512 values = _mm512_insertf32x8(_mm512_castps256_ps512(value(a, _mm512_castsi512_si256(field))), value(a, _mm512_extracti32x8_epi32(field, 1)), 1);

@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) __m256i level_8(const drawing *d, s
 static inline __attribute__((always_inline)) void draw_round(drawing *d, size_t i, const terse_levels levels) {
     __m256i words[16], half[2];
     terse_random_words_avx2(&d->random, d->index + i, words);
-    terse_ask_ahead(d->x + i + d->ahead);
+    terse_prefetch(d->x + i + d->ahead);
 #pragma GCC unroll 2
     for (size_t k = 0; k < 2; k++) {
         const __m256i *of = words + 8 * k;

@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) __m512i level_16(const drawing *d, 
 static inline __attribute__((always_inline)) void draw_round(drawing *d, size_t i, const terse_levels levels) {
     __m512i words[8], level[4];
     terse_random_words_avx512(&d->random, d->index + i, words);
-    terse_ask_ahead(d->x + i + d->ahead);
+    terse_prefetch(d->x + i + d->ahead);
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; k++) level[k] = level_16(d, i + 16 * k, words + 2 * k, levels);
     terse_pack_64_avx512(&d->packing, d->fields, i, _mm512_add_epi8(terse_bytes_avx512(level[0], level[1], level[2], level[3]), d->s));

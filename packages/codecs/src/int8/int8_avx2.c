@@ -21,8 +21,8 @@ static inline __attribute__((always_inline)) void write_16(const writing *w, siz
 
 TERSE_ROUND_FUNCTION write_round(void *context, size_t i) {
     const writing *w = context;
-    terse_ask_ahead(w->x + i + w->ahead);
-    terse_ask_ahead_on_wire(w->bytes + i + w->ahead, TERSE_ROUND);
+    terse_prefetch(w->x + i + w->ahead);
+    terse_prefetch_wire(w->bytes + i + w->ahead, TERSE_ROUND);
 #pragma GCC unroll 4
     for (size_t k = 0; k < TERSE_ROUND; k += 16) write_16(w, i + k);
 }
@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) void read_8(const reading *r, size_
 
 TERSE_ROUND_FUNCTION read_round(void *context, size_t i) {
     const reading *r = context;
-    terse_ask_ahead(r->sum + i + r->ahead);
-    terse_ask_ahead_on_wire(r->bytes + i + r->ahead, TERSE_ROUND);
+    terse_prefetch(r->sum + i + r->ahead);
+    terse_prefetch_wire(r->bytes + i + r->ahead, TERSE_ROUND);
 #pragma GCC unroll 8
     for (size_t k = 0; k < TERSE_ROUND; k += 8) read_8(r, i + k);
 }

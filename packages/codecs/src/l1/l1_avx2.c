@@ -26,7 +26,7 @@ static inline __m256i field_32(const quantising *q, const float *x) {
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     const quantising *q = context;
-    terse_ask_ahead(q->x + i + q->ahead);
+    terse_prefetch(q->x + i + q->ahead);
     terse_pack_64_avx2(&q->packing, q->fields, i, field_32(q, q->x + i), field_32(q, q->x + i + 32));
 }
 
@@ -69,7 +69,7 @@ static inline __m256i near_level_32(const reading *r, const float *x, __m256 fac
 static inline __attribute__((always_inline)) uint64_t read_round(void *context, size_t c, size_t i) {
     reading *r = context;
     const float *x = r->x + i;
-    terse_ask_ahead(x + AHEAD);
+    terse_prefetch(x + AHEAD);
     for (int j = 0; j < 16; j += 4) {
         __m256d sum = _mm256_loadu_pd(r->sums[c] + j);
         for (int k = j; k < 64; k += 16) sum = _mm256_add_pd(sum, _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_cvtps_pd(_mm_loadu_ps(x + k))));

@@ -24,7 +24,7 @@ static inline __m128i level_16(const quantising *q, const float *x) {
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
     const quantising *q = context;
-    terse_ask_ahead(q->x + i + q->ahead);
+    terse_prefetch(q->x + i + q->ahead);
     __m512i levels = _mm512_castsi128_si512(level_16(q, q->x + i));
     levels = _mm512_inserti32x4(levels, level_16(q, q->x + i + 16), 1);
     levels = _mm512_inserti32x4(levels, level_16(q, q->x + i + 32), 2);
@@ -74,7 +74,7 @@ static inline __m512i in_order(__m512i mixed) {
 static inline __attribute__((always_inline)) uint64_t read_round(void *context, size_t c, size_t i) {
     reading *r = context;
     const float *x = r->x + i;
-    terse_ask_ahead(x + AHEAD);
+    terse_prefetch(x + AHEAD);
     __m512 limited[4];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {

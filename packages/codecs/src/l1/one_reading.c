@@ -17,7 +17,7 @@ typedef struct reading {
     uint8_t *fields;
     const terse_codec_options *options;
     atomic_size_t parts;
-    struct { double sum, squares; } of_part[TERSE_PARALLEL_MOST];  // of the means at each place
+    struct { double sum, squares; } of_part[TERSE_PARALLEL_MAX_PARTS];  // of the means at each place
     terse_l1_guess guess;
     double *of_chunks;
     size_t *undecided_count;  // of each group
@@ -47,7 +47,7 @@ static void sample_part(void *context, size_t begin, size_t end) {
     double sum = 0, squares = 0;
     for (size_t s = begin / r->stretch, last = end / r->stretch; s < last; s++) {
         if (s + SAMPLES_AHEAD < last)
-            for (size_t i = 0; i < TERSE_L1_SAMPLE; i += TERSE_ROUND) terse_ask_ahead(sampled(r, s + SAMPLES_AHEAD) + i);
+            for (size_t i = 0; i < TERSE_L1_SAMPLE; i += TERSE_ROUND) terse_prefetch(sampled(r, s + SAMPLES_AHEAD) + i);
         const double mean = mean_of_sample(sampled(r, s));
         sum += mean, squares += mean * mean;
     }

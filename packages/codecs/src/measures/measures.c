@@ -113,7 +113,7 @@ typedef struct looking {
 // Exponents of all ones, of NaN and infinity, carry into bit 31.
 TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     looking *l = context;
-    terse_ask_ahead(l->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(l->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 16
     for (size_t k = 0; k < TERSE_ROUND / 4; k++) {
         words bits;

@@ -16,7 +16,7 @@ static inline __attribute__((always_inline)) __m256d term(__m128 x, const enum s
 
 // Elements i .. i + 63: partial[j] += x[i + j], x[i + j + 16], ...
 static inline __attribute__((always_inline)) void add_64(double partial[16], const float *x, size_t i, terse_signs signs, const enum sums of) {
-    terse_ask_ahead(x + i + AHEAD);
+    terse_prefetch(x + i + AHEAD);
     for (size_t j = 0; j < 16; j += 4) {
         __m256d sum = _mm256_loadu_pd(partial + j);
         for (size_t k = j; k < 64; k += 16) sum = _mm256_add_pd(sum, term(_mm_loadu_ps(x + i + k), of));
@@ -72,7 +72,7 @@ typedef struct looking {
 
 TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     looking *l = context;
-    terse_ask_ahead(l->x + i + l->ahead);
+    terse_prefetch(l->x + i + l->ahead);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
         const __m256i x = _mm256_loadu_si256((const __m256i *)(l->x + i + 8 * k));

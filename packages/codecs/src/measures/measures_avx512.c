@@ -16,7 +16,7 @@ static inline __attribute__((always_inline)) __m512d term(__m256 x, const enum s
 
 // Elements i .. i + 63: partial[j] += x[i + j], x[i + j + 16], ...
 static inline __attribute__((always_inline)) void add_64(__m512d partial[2], const float *x, size_t i, terse_signs signs, const enum sums of) {
-    terse_ask_ahead(x + i + AHEAD);
+    terse_prefetch(x + i + AHEAD);
 #pragma GCC unroll 8
     for (size_t k = 0; k < 8; k++) partial[k % 2] = _mm512_add_pd(partial[k % 2], term(_mm256_loadu_ps(x + i + 8 * k), of));
     if (of != SQUARES_AND_SIGNS) return;
@@ -82,7 +82,7 @@ static inline __m512i magnitudes(__m512i x) { return _mm512_and_si512(x, _mm512_
 
 TERSE_ROUND_FUNCTION look(void *context, size_t i) {
     looking *l = context;
-    terse_ask_ahead(l->x + i + l->ahead);
+    terse_prefetch(l->x + i + l->ahead);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) l->most[k % 2] = _mm512_max_epi32(l->most[k % 2], magnitudes(_mm512_loadu_si512(l->x + i + 16 * k)));
 }

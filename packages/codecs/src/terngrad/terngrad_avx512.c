@@ -7,7 +7,7 @@ static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t 
     for (size_t w = 0; w < words; w++) {
         __m512i word[8];
         uint64_t drawn = 0, minus = 0;
-        terse_ask_ahead(x + 64 * w + CHUNK);
+        terse_prefetch(x + 64 * w + CHUNK);
         terse_random_words_avx512(&random, o->index + i + 64 * w, word);
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++) {

@@ -60,7 +60,7 @@ typedef struct copying {
 static inline __attribute__((always_inline)) uint64_t copy_round(void *context, const float *x) {
     copying *c = context;
     uint64_t copied = 0;
-    terse_ask_ahead(x + TERSE_WALK_GROUP);
+    terse_prefetch(x + TERSE_WALK_GROUP);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
         const __m256i magnitude = magnitudes(x + 8 * k);

@@ -15,7 +15,7 @@ typedef struct counting {
 TERSE_ROUND_FUNCTION count_round(void *context, size_t i) {
     counting *c = context;
     uint64_t in = 0;
-    terse_ask_ahead(c->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(c->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512i magnitude = magnitudes(c->x + i + 16 * k);
@@ -43,7 +43,7 @@ static void choose(top_k_choice *choice, size_t begin, size_t end) {
         // Where all ties are taken, equals no longer count.
         const __m512i below = _mm512_set1_epi32((int)choice->least - (choice->ties != 0));
         uint64_t chosen = 0;
-        terse_ask_ahead(choice->x + i + TERSE_WALK_GROUP / 4);
+        terse_prefetch(choice->x + i + TERSE_WALK_GROUP / 4);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) chosen |= (uint64_t)_mm512_cmpgt_epi32_mask(magnitudes(choice->x + i + 16 * k), below) << (16 * k);
         for (; chosen; chosen &= chosen - 1) top_k_choose_one(choice, i + (size_t)__builtin_ctzll(chosen));
@@ -58,7 +58,7 @@ typedef struct copying {
 static inline __attribute__((always_inline)) uint64_t copy_round(void *context, const float *x) {
     copying *c = context;
     uint64_t copied = 0;
-    terse_ask_ahead(x + TERSE_WALK_GROUP);
+    terse_prefetch(x + TERSE_WALK_GROUP);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512i magnitude = magnitudes(x + 16 * k);
