@@ -1,23 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { readArguments } from "./arguments.ts";
+import { readArguments, type TrainArguments, usage } from "./arguments.ts";
+
+const train = (...argv: string[]) => readArguments(["train", ...argv]) as TrainArguments;
 
 describe("the command line", () => {
   it("takes flags with a space or an equals sign", () => {
     expect(readArguments(["train", "--nproc-per-node", "4", "--recipe=a.yaml"])).toMatchObject({
-      processes: 4,
+      nprocPerNode: 4,
       recipe: "a.yaml",
     });
   });
 
-  it("takes everything else with an equals sign for an override", () => {
-    expect(readArguments(["train", "--optimizer.lr=3e-4", "--seed=7"]).overrides).toEqual([
+  it("takes keys of the recipe as overrides, with a space or an equals sign", () => {
+    expect(train("--optimizer.lr=3e-4", "--seed=7", "--steps", "5").overrides).toEqual([
       "optimizer.lr=3e-4",
       "seed=7",
+      "steps=5",
     ]);
   });
 
   it("turns --data into the recipe's path, whatever characters it has", () => {
-    expect(readArguments(["train", "--data", 'a b: "c"']).overrides).toEqual(['data.path="a b: \\"c\\""']);
+    expect(train("--data", 'a b: "c"').overrides).toEqual(['data.path="a b: \\"c\\""']);
   });
 
   it("says what is wrong with a number, a missing value, and a stray word", () => {
@@ -32,21 +35,31 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
     expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag\. See/);
     expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
+    expect(() => readArguments(["train", "--steps"])).toThrow(/--steps needs a value/);
+    expect(() => readArguments(["train", "--modle.preset=nano"])).toThrow(/did you mean --model\.preset/);
+    expect(() => readArguments(["train", "--fast=3"])).toThrow(/--fast: unknown flag\. See/);
+    expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train and sample/);
   });
 
   it("takes a link to emulate, and says how it is written", () => {
-    expect(readArguments(["train", "--emulate-link", "100mbit,1ms"]).emulateLink).toBe("100mbit,1ms");
+    expect(train("--emulate-link", "100mbit,1ms").emulateLink).toBe("100mbit,1ms");
     expect(() => readArguments(["train", "--emulate-link=fast"])).toThrow(
       '--emulate-link: a link is written like 100mbit or 100mbit,1ms (bit, kbit, mbit, gbit per second; us, ms, s), and this is "fast"',
     );
   });
 
   it("takes an engine, one of those that there are", () => {
-    expect(readArguments(["train", "--engine", "gloo"]).engine).toBe("gloo");
-    expect(readArguments(["train"]).engine).toBeUndefined();
+    expect(train("--engine", "gloo").engine).toBe("gloo");
+    expect(train().engine).toBeUndefined();
     expect(() => readArguments(["train", "--engine=smoke"])).toThrow(
-      "--engine: there is no engine smoke; there are tcp, gloo, mpi, nccl",
+      '--engine: expected one of tcp, gloo, mpi, nccl, got "smoke"',
     );
+  });
+
+  it("explains itself, with every flag", () => {
+    for (const command of ["train", "sample"]) expect(readArguments([command, "--help"])).toBe("help");
+    for (const flag of ["nproc-per-node", "recipe", "data", "out", "resume", "master-port", "deadline", "engine"])
+      expect(usage).toContain(`  --${flag} `);
   });
 
   it("knows which flags belong to which command", () => {

@@ -8,7 +8,7 @@ import { availableParallelism, constants } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
-import type { Arguments } from "./arguments.ts";
+import type { TrainArguments } from "./arguments.ts";
 import { recipeFor } from "./recipe-for.ts";
 
 /** How long ranks may take to end by themselves once one has failed, and then once they were asked to. */
@@ -25,19 +25,19 @@ interface Rank {
 }
 
 /** Runs the ranks to their end; returns the exit code of the first that failed. */
-export async function launch(args: Arguments): Promise<number> {
+export async function launch(args: TrainArguments): Promise<number> {
   // A recipe that cannot be read is said once, here, and not by every rank.
   recipeFor(args);
 
   const token = randomBytes(32).toString("hex");
   await using server = await serveRendezvous({
-    size: args.processes,
+    size: args.nprocPerNode,
     host: "127.0.0.1",
     port: args.masterPort,
     token,
     deadlineSeconds: args.deadline,
   });
-  const ranks = Array.from({ length: args.processes }, (_, rank) => start(rank, args, server, token));
+  const ranks = Array.from({ length: args.nprocPerNode }, (_, rank) => start(rank, args, server, token));
   const stopForwarding = forwardSignals(ranks);
   try {
     return await ended(ranks);
@@ -46,8 +46,8 @@ export async function launch(args: Arguments): Promise<number> {
   }
 }
 
-function start(rank: number, args: Arguments, server: RendezvousServer, token: string): Rank {
-  const threads = Math.max(1, Math.floor(availableParallelism() / args.processes));
+function start(rank: number, args: TrainArguments, server: RendezvousServer, token: string): Rank {
+  const threads = Math.max(1, Math.floor(availableParallelism() / args.nprocPerNode));
   const child = spawn(
     process.execPath,
     [...process.execArgv, fileURLToPath(new URL("./main.ts", import.meta.url)), ...process.argv.slice(2)],
@@ -56,13 +56,13 @@ function start(rank: number, args: Arguments, server: RendezvousServer, token: s
         OMP_NUM_THREADS: String(threads),
         ...process.env,
         RANK: String(rank),
-        WORLD_SIZE: String(args.processes),
+        WORLD_SIZE: String(args.nprocPerNode),
         LOCAL_RANK: String(rank),
-        LOCAL_WORLD_SIZE: String(args.processes),
+        LOCAL_WORLD_SIZE: String(args.nprocPerNode),
         MASTER_ADDR: server.host,
         MASTER_PORT: String(server.port),
         // A single rank has nobody to meet.
-        ...(args.processes > 1 && { TERSE_RENDEZVOUS: `${server.host}:${server.port}` }),
+        ...(args.nprocPerNode > 1 && { TERSE_RENDEZVOUS: `${server.host}:${server.port}` }),
         TERSE_TOKEN: token,
       },
       // Rank 0 talks to the terminal itself; the others are heard line by line. The channel ends a rank whose launcher is gone.

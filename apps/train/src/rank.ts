@@ -1,11 +1,11 @@
 /** One rank process: joins the others, trains, and leaves. */
 import { joinWorld } from "@terse/collectives";
-import type { Arguments } from "./arguments.ts";
+import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { train } from "./train.ts";
 
-export async function runRank(args: Arguments): Promise<number> {
+export async function runRank(args: TrainArguments): Promise<number> {
   const recipe = recipeFor(args);
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,

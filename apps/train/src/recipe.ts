@@ -96,6 +96,9 @@ export const recipeSchema = v.object({
   compareEvery: v.optional(nonNegativeInteger, 100),
 });
 
+/** What the command line may override: --KEY=VALUE. */
+export const recipeKeys: readonly string[] = Object.keys(recipeSchema.entries);
+
 export type Recipe = v.InferOutput<typeof recipeSchema>;
 
 /** The recipe that runs when none is named. */

@@ -25,7 +25,7 @@ import type { TextData, TextDataState } from "@terse/data";
 import { Gpt, type GptOptions } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
-import type { Arguments } from "./arguments.ts";
+import type { TrainArguments } from "./arguments.ts";
 import { embedded, type Recipe } from "./recipe.ts";
 
 /** Where runs go that were not told where. */
@@ -90,7 +90,7 @@ export async function openRun(
   recipe: Recipe,
   group: Group,
   parts: Parts,
-  args: Pick<Arguments, "recipe" | "out" | "resume">,
+  args: Pick<TrainArguments, "recipe" | "out" | "resume">,
 ): Promise<Run> {
   if (args.resume !== undefined) return resumeRun(resolve(args.resume), group, parts);
   const folder = await agreeOn(group, group.rank === 0 ? claimFolder(args) : "");
@@ -184,7 +184,7 @@ export function newestRun(): string {
 }
 
 /** A folder that is this run's alone. */
-function claimFolder({ out, recipe }: Pick<Arguments, "recipe" | "out">): string {
+function claimFolder({ out, recipe }: Pick<TrainArguments, "recipe" | "out">): string {
   if (out !== undefined) {
     const folder = resolve(out);
     makeFolder(folder);

@@ -3,7 +3,7 @@ import { philox, wordsOf } from "@terse/codecs";
 import { byteTokenizer } from "@terse/data";
 import type { Gpt } from "@terse/models";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
-import type { Arguments } from "./arguments.ts";
+import type { SampleArguments } from "./arguments.ts";
 import { printable } from "./format.ts";
 import { loadModelOf, newestRun } from "./run.ts";
 
@@ -13,7 +13,7 @@ export interface SampleOptions {
   seed: number;
 }
 
-export async function sample(args: Arguments): Promise<number> {
+export async function sample(args: SampleArguments): Promise<number> {
   const model = await loadModelOf(args.run ?? newestRun());
   process.stdout.write(`${args.prompt}${printable(await continueText(model, args.prompt, args))}\n`);
   return 0;

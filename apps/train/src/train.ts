@@ -1,7 +1,7 @@
 /** One rank's training run, from recipe to checkpoint. In the loop only `optimizer.step` and the journal talk to other ranks. */
 import type { Group } from "@terse/collectives";
 import { Arena, scope } from "@terse/tensor";
-import type { Arguments } from "./arguments.ts";
+import type { TrainArguments } from "./arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { Journal } from "./journal.ts";
@@ -13,7 +13,7 @@ import { learningRate } from "./schedule.ts";
 export async function train(
   recipe: Recipe,
   group: Group,
-  args: Pick<Arguments, "recipe" | "out" | "resume">,
+  args: Pick<TrainArguments, "recipe" | "out" | "resume">,
 ): Promise<void> {
   const model = buildModel(recipe);
   const arena = new Arena(model);

@@ -14,6 +14,15 @@ export {
 } from "./fields.ts";
 export { editDistance, nearest } from "./nearest.ts";
 export { OptionsError } from "./options-error.ts";
+export {
+  numberFrom,
+  type ParsedArguments,
+  parseArguments,
+  type Read,
+  type Syntax,
+  wholeNumberFrom,
+  wordOf,
+} from "./parse-arguments.ts";
 export { parseOptions } from "./parse-options.ts";
 export { parseYaml, parseYamlValue } from "./yaml.ts";
 

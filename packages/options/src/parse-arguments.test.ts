@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { OptionsError } from "./options-error.ts";
+import { numberFrom, parseArguments, wholeNumberFrom, wordOf } from "./parse-arguments.ts";
+
+const syntax = {
+  command: "./terse try",
+  flags: {
+    masterPort: wholeNumberFrom({ least: 0, most: 65535 }),
+    rate: { each: numberFrom({ least: 0 }) },
+    engine: wordOf(["tcp", "gloo"]),
+    out: String,
+    record: "switch",
+  },
+  overrides: ["steps", "optimizer"],
+} as const;
+const parse = (...argv: string[]) => parseArguments(argv, syntax);
+
+describe("parseArguments", () => {
+  it("takes a flag's value after a space or an equals sign", () => {
+    expect(parse("--master-port", "80", "--out=a b=c", "--record", "--engine=gloo")).toEqual({
+      help: false,
+      flags: { masterPort: 80, out: "a b=c", record: true, engine: "gloo" },
+      words: [],
+      overrides: [],
+      rest: undefined,
+    });
+  });
+
+  it("keeps the last value of a flag, and all of a flag that may be repeated", () => {
+    const { flags } = parse("--out", "a", "--rate", "1", "--out", "b", "--rate=2.5");
+    expect(flags).toEqual({ out: "b", rate: [1, 2.5] });
+  });
+
+  it("keeps words, and everything after -- as it is", () => {
+    expect(parse("one", "--out", "a", "two", "--", "--out", "-x", "--")).toMatchObject({
+      flags: { out: "a" },
+      words: ["one", "two"],
+      rest: ["--out", "-x", "--"],
+    });
+  });
+
+  it("takes overrides after a space or an equals sign, in their order", () => {
+    const { overrides, words } = parse("--steps", "5", "--optimizer.lr=1e-3", "--steps=6", "--optimizer.name", "lion");
+    expect(overrides).toEqual(["steps=5", "optimizer.lr=1e-3", "steps=6", "optimizer.name=lion"]);
+    expect(words).toEqual([]);
+  });
+
+  it.each([["--help"], ["-h"], ["--fast", "--help"], ["word", "-h"]])("asks for help: %s %s", (...argv) => {
+    expect(parse(...argv).help).toBe(true);
+  });
+
+  it("leaves --help after -- alone", () => expect(parse("--", "--help").help).toBe(false));
+
+  it.each([
+    ["--master-prot 80", "--master-prot: unknown flag; did you mean --master-port? See ./terse try --help."],
+    ["--zzz", "--zzz: unknown flag. See ./terse try --help."],
+    ["--constructor=1", "--constructor: unknown flag."],
+    ["-o a", "-o: unknown flag."],
+    ["--step=5", "--step: unknown flag; did you mean --steps?"],
+    ["--optimiser.lr=5", "--optimiser.lr: unknown flag; did you mean --optimizer.lr?"],
+    ["--out", "--out needs a value; see ./terse try --help"],
+    ["--out=", "--out needs a value"],
+    ["--out --record", "--out needs a value"],
+    ["--optimizer.lr", "--optimizer.lr needs a value"],
+    ["--steps --record", "--steps needs a value"],
+    ["--record=no", '--record takes no value, got "no"'],
+    ["--master-port 70000", '--master-port: expected a whole number from 0 to 65535, got "70000"'],
+    ["--master-port 1.5", '--master-port: expected a whole number from 0 to 65535, got "1.5"'],
+    ["--rate=-1", '--rate: expected a number ≥ 0, got "-1"'],
+    ["--rate NaN", '--rate: expected a number ≥ 0, got "NaN"'],
+    ["--engine glo", '--engine: expected one of tcp, gloo, got "glo"; did you mean gloo?'],
+  ])("says what is wrong with %s", (words, sentence) => {
+    expect(() => parse(...words.split(" "))).toThrow(sentence);
+  });
+
+  it("says everything that is wrong at once", () => {
+    const wrong = () => parse("--rate", "x", "--zzz", "--out");
+    expect(wrong).toThrow(OptionsError);
+    expect(wrong).toThrow(/--rate: .*\n--zzz: .*\n--out needs a value/);
+  });
+});

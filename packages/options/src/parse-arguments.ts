@@ -1,0 +1,146 @@
+/**
+ * The words of a command line, split by node:util's `parseArgs`. Errors name the flag, the nearest known flag, and what to write
+ * instead. No package is imported, so that tools can read their arguments before any package is installed.
+ */
+import { parseArgs } from "node:util";
+import { nearest } from "./nearest.ts";
+import { OptionsError } from "./options-error.ts";
+
+/** Turns the text of a flag into its value; the message of its error follows the flag's name. */
+export type Read<T> = (text: string) => T;
+
+/** What a flag takes: a text that is read, several such texts (the flag may be repeated), or nothing. */
+export type Flag = Read<unknown> | { readonly each: Read<unknown> } | "switch";
+
+type ValueOf<F> = F extends "switch"
+  ? true
+  : F extends { readonly each: Read<infer T> }
+    ? T[]
+    : F extends Read<infer T>
+      ? T
+      : never;
+
+export interface Syntax<Flags> {
+  /** As a person writes it: "./terse train". */
+  readonly command: string;
+  /** By name in camelCase: `masterPort` is --master-port. */
+  readonly flags: Flags;
+  /** Keys of a recipe: --KEY=VALUE and --KEY.OPTION=VALUE override it. */
+  readonly overrides?: readonly string[];
+}
+
+export interface ParsedArguments<Flags> {
+  /** --help or -h is there; nothing else has been read then. */
+  readonly help: boolean;
+  readonly flags: { readonly [Name in keyof Flags]?: ValueOf<Flags[Name]> };
+  /** Words that belong to no flag. */
+  readonly words: readonly string[];
+  /** In their order, as `applyOverrides` takes them: "optimizer.lr=3e-4". */
+  readonly overrides: readonly string[];
+  /** Everything after a word that is only `--`; undefined where there is none. */
+  readonly rest: readonly string[] | undefined;
+}
+
+/**
+ * `--steps 5` and `--steps=5` are the same. A flag that is given twice has its last value, one with `each` has all of them.
+ * Throws one `OptionsError` with a line per problem.
+ */
+export function parseArguments<const Flags extends Readonly<Record<string, Flag>>>(
+  argv: readonly string[],
+  { command, flags, overrides = [] }: Syntax<Flags>,
+): ParsedArguments<Flags> {
+  const keys = new Map(Object.keys(flags).map((key) => [dashed(key), key]));
+  const isOverride = (name: string) => overrides.includes(name.split(".")[0]!);
+  const mayOverride = argv.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0]!);
+  const options = new Map<string, { type: "string" | "boolean"; short?: string }>([
+    ...mayOverride.filter(isOverride).map((name) => [name, { type: "string" }] as const),
+    ...[...keys].map(([name, key]) => [name, { type: flags[key] === "switch" ? "boolean" : "string" }] as const),
+    ["help", { type: "boolean", short: "h" }],
+  ]);
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(options),
+    strict: false, // its own errors know no nearest flag
+    tokens: true,
+    allowPositionals: true,
+  });
+  const end = tokens.find(({ kind }) => kind === "option-terminator")?.index ?? argv.length;
+  const mine = tokens.filter(({ index }) => index < end);
+
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  const given: string[] = [];
+  for (const token of mine) {
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    const key = rawName.startsWith("--") ? keys.get(name) : undefined;
+    const flag = key === undefined ? undefined : flags[key];
+    if (name === "help" && value === undefined)
+      return { help: true, flags: {}, words: [], overrides: [], rest: undefined };
+    if (flag === "switch") {
+      if (value === undefined) values[key!] = true;
+      else problems.push(`${rawName} takes no value, got "${value}"`);
+    } else if (flag === undefined && !(rawName.startsWith("--") && isOverride(name)))
+      problems.push(`${rawName}: unknown flag${hint(name, [...options.keys()], overrides)} See ${command} --help.`);
+    else if (!value || (!inlineValue && value.startsWith("--")))
+      problems.push(`${rawName} needs a value; see ${command} --help`);
+    else if (flag === undefined) given.push(`${name}=${value}`);
+    else
+      try {
+        if (typeof flag === "function") values[key!] = flag(value);
+        else values[key!] = [...((values[key!] as unknown[] | undefined) ?? []), flag.each(value)];
+      } catch (error) {
+        problems.push(`${rawName}: ${(error as Error).message}`);
+      }
+  }
+  if (problems.length > 0) throw new OptionsError(problems);
+  return {
+    help: false,
+    flags: values as ParsedArguments<Flags>["flags"],
+    words: mine.flatMap((token) => (token.kind === "positional" ? [token.value] : [])),
+    overrides: given,
+    rest: end < argv.length ? argv.slice(end + 1) : undefined,
+  };
+}
+
+/** `; did you mean --steps?`, or a full stop. A dotted name is near a key of the recipe by its first part. */
+function hint(name: string, flags: readonly string[], overrides: readonly string[]): string {
+  const [first, ...more] = name.split(".") as [string, ...string[]];
+  const near = nearest(first, more.length > 0 ? overrides : [...flags, ...overrides]);
+  return near === undefined ? "." : `; did you mean --${[near, ...more].join(".")}?`;
+}
+
+/** "masterPort" → "master-port". */
+const dashed = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+interface Range {
+  readonly least: number;
+  readonly most?: number;
+}
+
+/** A number from `least` to `most`, both allowed. */
+export const numberFrom = (range: Range): Read<number> => readNumber("a number", range, Number.isFinite);
+
+/** The same without fractions. */
+export const wholeNumberFrom = (range: Range): Read<number> => readNumber("a whole number", range, Number.isInteger);
+
+function readNumber(noun: string, { least, most }: Range, fits: (value: number) => boolean): Read<number> {
+  return (text) => {
+    const value = Number(text);
+    if (fits(value) && value >= least && value <= (most ?? value)) return value;
+    throw new RangeError(
+      `expected ${noun} ${most === undefined ? `≥ ${least}` : `from ${least} to ${most}`}, got "${text}"`,
+    );
+  };
+}
+
+/** One of these words. */
+export function wordOf<const Words extends readonly string[]>(words: Words): Read<Words[number]> {
+  return (text) => {
+    if (words.includes(text)) return text;
+    const near = nearest(text, words);
+    throw new RangeError(
+      `expected one of ${words.join(", ")}, got "${text}"${near === undefined ? "" : `; did you mean ${near}?`}`,
+    );
+  };
+}
