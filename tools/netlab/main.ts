@@ -1,11 +1,12 @@
+import { OptionsError } from "../../packages/options/src/options-error.ts";
 import { help, NetlabError, netlab, readLaboratory } from "./netlab.ts";
 
-const argv = process.argv.slice(2);
 try {
-  if (argv[0] === "--help" || argv[0] === "-h") process.stdout.write(help);
-  else process.exitCode = await netlab(readLaboratory(argv));
+  const laboratory = readLaboratory(process.argv.slice(2));
+  if (laboratory === "help") process.stdout.write(help);
+  else process.exitCode = await netlab(laboratory);
 } catch (error) {
-  if (!(error instanceof NetlabError)) throw error;
+  if (!(error instanceof NetlabError || error instanceof OptionsError)) throw error;
   process.stderr.write(`error: netlab: ${error.message}\n`);
   process.exitCode = 1;
 }

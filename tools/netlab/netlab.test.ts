@@ -32,17 +32,21 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe("./terse netlab", () => {
-  it("reads what it is asked for, and says what it cannot read", () => {
+  it("reads hosts, rate and command, and says what is wrong with them", () => {
     expect(readLaboratory(["--hosts", "3", "--rate=20mbit", "--", "sh", "-c", "x"])).toEqual({
       hosts: 3,
       rate: "20mbit",
       command: ["sh", "-c", "x"],
     });
-    expect(() => readLaboratory(["--hosts", "0", "--", "true"])).toThrow("--hosts is 0");
+    expect(() => readLaboratory(["--hosts", "0", "--", "true"])).toThrow(
+      '--hosts: expected a whole number from 1 to 64, got "0"',
+    );
     for (const rate of ["fast", "mbit", "100", "-1mbit", "1e3mbit", "0mbit", "999bit", "401gbit"])
-      expect(() => readLaboratory(["--rate", rate, "--", "true"])).toThrow(`--rate is ${rate}, and is written like`);
-    expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host is no option");
-    expect(() => readLaboratory(["--hosts", "2"])).toThrow("nothing to run");
+      expect(() => readLaboratory(["--rate", rate, "--", "true"])).toThrow(
+        `--rate: expected a rate like 100mbit, from 1kbit to 400gbit, got "${rate}"`,
+      );
+    expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host: unknown flag; did you mean --hosts?");
+    expect(() => readLaboratory(["--hosts", "2"])).toThrow("write the command to run on each host after --");
   });
 
   it("explains itself", async () => {

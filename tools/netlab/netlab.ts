@@ -13,6 +13,9 @@
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants, cpus } from "node:os";
+// Files that import no package: netlab runs before any is installed.
+import { OptionsError } from "../../packages/options/src/options-error.ts";
+import { parseArguments, wholeNumberFrom } from "../../packages/options/src/parse-arguments.ts";
 import { which } from "../which.ts";
 
 export interface Laboratory {
@@ -36,25 +39,28 @@ A host is a network namespace. COMMAND finds RANK, WORLD_SIZE, MASTER_ADDR and M
 and a TERSE_TOKEN. The exit code is that of the first host that fails; then the others are ended. Needs root, ip and tc.
 `;
 
-export function readLaboratory(argv: readonly string[]): Laboratory {
-  const end = argv.indexOf("--");
-  const command = end < 0 ? [] : argv.slice(end + 1);
-  const options = new Map<string, string>();
-  const words = (end < 0 ? argv : argv.slice(0, end)).flatMap((word) => word.split(/=(.*)/s).slice(0, 2));
-  for (let i = 0; i < words.length; i += 2) {
-    if (!["--hosts", "--rate"].includes(words[i]!) || words[i + 1] === undefined)
-      throw new NetlabError(`${words[i]} is no option with a value here; ${usage}`);
-    options.set(words[i]!, words[i + 1]!);
-  }
-  const hosts = Number(options.get("--hosts") ?? 2);
-  const rate = (options.get("--rate") ?? "100mbit").toLowerCase();
-  if (!Number.isInteger(hosts) || hosts < 1 || hosts > mostHosts)
-    throw new NetlabError(`--hosts is ${options.get("--hosts")}, and must be a whole number from 1 to ${mostHosts}`);
+/** Throws `OptionsError` for what it cannot read. */
+export function readLaboratory(argv: readonly string[]): Laboratory | "help" {
+  const {
+    help,
+    flags,
+    words,
+    rest = [],
+  } = parseArguments(argv, {
+    command: "./terse netlab",
+    flags: { hosts: wholeNumberFrom({ least: 1, most: mostHosts }), rate: readRate },
+  });
+  if (help) return "help";
+  if (words.length > 0 || rest.length === 0)
+    throw new OptionsError([`write the command to run on each host after --; ${usage}`]);
+  return { hosts: flags.hosts ?? 2, rate: flags.rate ?? "100mbit", command: rest };
+}
+
+function readRate(text: string): string {
+  const rate = text.toLowerCase();
   const bits = bitsPerSecond(rate);
-  if (!(bits >= 1e3 && bits <= 400e9))
-    throw new NetlabError(`--rate is ${rate}, and is written like 100mbit, from 1kbit to 400gbit`);
-  if (command.length === 0) throw new NetlabError(`there is nothing to run; ${usage}`);
-  return { hosts, rate, command };
+  if (bits >= 1e3 && bits <= 400e9) return rate;
+  throw new RangeError(`expected a rate like 100mbit, from 1kbit to 400gbit, got "${text}"`);
 }
 
 /** NaN where this is no rate. */

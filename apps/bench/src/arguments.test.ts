@@ -4,7 +4,7 @@ import { readArguments, usageOf } from "./arguments.ts";
 async function* nothing() {}
 const suites = { train: { "2x100mbit": nothing, "2x1gbit": nothing, "4x1gbit": nothing }, step: { step: nothing } };
 
-it("measures every setting unless some are named, in the suite's order", () => {
+it("selects all settings, or the named ones, in the suite's order", () => {
   expect(readArguments(["train"], suites)).toEqual({
     suite: "train",
     settings: ["2x100mbit", "2x1gbit", "4x1gbit"],
@@ -22,16 +22,16 @@ it.each([
   ["train --settings 2x1gbot", /did you mean.*2x1gbit/s],
   ["trian", /did you mean.*train/s],
   ["train --setings 2x1gbit", "--setings: unknown flag; did you mean --settings?"],
-  ["train --json", "--json needs a file, or - for standard output"],
+  ["train --json", "--json needs a value; see ./terse bench --help"],
   ["train --settings --record", "--settings needs a value"],
   ["train -j", "-j: unknown flag. See ./terse bench --help."],
   ["train --record=no", '--record takes no value, got "no"'],
-  ["train step", "one suite at a time: train and step are 2"],
+  ["train step", "give one suite at a time, not 2: train and step"],
 ])("says what is wrong with %s", (words, sentence) => {
   expect(() => readArguments(words.split(" "), suites)).toThrow(sentence);
 });
 
-it("tells every suite and its settings, in lines of a terminal", () => {
+it("lists every suite and its settings, in lines that fit a terminal", () => {
   for (const words of [[], ["--help"], ["train", "-h"]]) expect(readArguments(words, suites)).toBeUndefined();
   const usage = usageOf(suites, { train: "steps on slow links", step: "a step" });
   expect(usage).toContain("  train  steps on slow links\n         2x100mbit 2x1gbit 4x1gbit\n  step   a step\n");

@@ -1,53 +1,33 @@
-/** What `./terse bench` is asked. */
-import { choose, nearest, OptionsError } from "@terse/options";
+/** The command line of `./terse bench`. */
+import { choose, OptionsError, parseArguments } from "@terse/options";
 import type { Suite } from "./suite.ts";
 
 export interface Arguments {
   readonly suite: string;
-  /** Of the suite: those that are asked for, in the suite's order. */
+  /** The settings to measure, in the suite's order. */
   readonly settings: readonly string[];
   /** File, or - for standard output. */
   readonly json?: string;
   readonly record: boolean;
 }
 
-const withValue = ["--json", "--settings"];
-const flags = [...withValue, "--record", "--help", "-h"];
-
-/** Undefined where only the usage is asked for. */
+/** Undefined where only the usage is wanted. Throws `OptionsError` for what it cannot read. */
 export function readArguments(argv: readonly string[], suites: Readonly<Record<string, Suite>>): Arguments | undefined {
-  const words: string[] = [];
-  const given = new Map<string, string>();
-  for (let i = 0; i < argv.length; i++) {
-    const [name, inline] = argv[i]!.split(/=(.*)/s) as [string, string?];
-    if (!name.startsWith("-")) words.push(argv[i]!);
-    else if (!flags.includes(name)) {
-      const near = nearest(name, flags);
-      throw new OptionsError([
-        `${name}: unknown flag${near ? `; did you mean ${near}?` : "."} See ./terse bench --help.`,
-      ]);
-    } else if (withValue.includes(name)) {
-      const value = inline ?? argv[++i];
-      if (!value || (inline === undefined && value.startsWith("--")))
-        throw new OptionsError([
-          name === "--json" ? "--json needs a file, or - for standard output" : `${name} needs a value, such as A,B`,
-        ]);
-      given.set(name, value);
-    } else if (inline !== undefined) throw new OptionsError([`${name} takes no value, got "${inline}"`]);
-    else given.set(name, "");
-  }
-  if (given.has("--help") || given.has("-h") || words.length === 0) return undefined;
-  if (words.length > 1) throw new OptionsError([`one suite at a time: ${words.join(" and ")} are ${words.length}`]);
+  const { help, flags, words } = parseArguments(argv, {
+    command: "./terse bench",
+    flags: { json: String, settings: (text) => text.split(","), record: "switch" },
+  });
+  if (help || words.length === 0) return undefined;
+  if (words.length > 1)
+    throw new OptionsError([`give one suite at a time, not ${words.length}: ${words.join(" and ")}`]);
   const suite = words[0]!;
   const all = choose("suite", suite, suites);
-  const wanted = given.get("--settings")?.split(",");
-  for (const setting of wanted ?? []) choose(`setting of ${suite}`, setting, all);
-  const json = given.get("--json");
+  for (const setting of flags.settings ?? []) choose(`setting of ${suite}`, setting, all);
   return {
     suite,
-    settings: Object.keys(all).filter((setting) => wanted?.includes(setting) ?? true),
-    ...(json !== undefined && { json }),
-    record: given.has("--record"),
+    settings: Object.keys(all).filter((setting) => flags.settings?.includes(setting) ?? true),
+    ...(flags.json !== undefined && { json: flags.json }),
+    record: flags.record ?? false,
   };
 }
 

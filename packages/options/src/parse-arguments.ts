@@ -118,19 +118,24 @@ interface Range {
   readonly most?: number;
 }
 
-/** A number from `least` to `most`, both allowed. */
-export const numberFrom = (range: Range): Read<number> => readNumber("a number", range, Number.isFinite);
+/** A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot read. */
+export const numberFrom = (range: Range, toNumber = Number as Read<number>): Read<number> =>
+  readNumber("a number", range, (text) => toNumber(text));
 
 /** The same without fractions. */
-export const wholeNumberFrom = (range: Range): Read<number> => readNumber("a whole number", range, Number.isInteger);
+export const wholeNumberFrom = (range: Range, toNumber = Number as Read<number>): Read<number> =>
+  readNumber("a whole number", range, (text) => (Number.isInteger(toNumber(text)) ? toNumber(text) : Number.NaN));
 
-function readNumber(noun: string, { least, most }: Range, fits: (value: number) => boolean): Read<number> {
+function readNumber(
+  noun: string,
+  { least, most = Number.POSITIVE_INFINITY }: Range,
+  toNumber: Read<number>,
+): Read<number> {
   return (text) => {
-    const value = Number(text);
-    if (fits(value) && value >= least && value <= (most ?? value)) return value;
-    throw new RangeError(
-      `expected ${noun} ${most === undefined ? `≥ ${least}` : `from ${least} to ${most}`}, got "${text}"`,
-    );
+    const value = toNumber(text);
+    if (Number.isFinite(value) && value >= least && value <= most) return value;
+    const range = Number.isFinite(most) ? `from ${least} to ${most}` : `≥ ${least}`;
+    throw new RangeError(`expected ${noun} ${range}, got "${text}"`);
   };
 }
 

@@ -1,28 +1,29 @@
-/** What `./terse cost` is asked. */
+/** The command line of `./terse cost`. */
+import { readFileSync } from "node:fs";
 import { parseLink } from "@terse/collectives";
 import type { Network } from "@terse/exchange";
-import { nearest, OptionsError } from "@terse/options";
+import { numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 
-/** A network with the name it goes by in a picture. */
+/** A network and its name in tables and pictures. */
 export interface NamedNetwork extends Network {
   readonly name: string;
 }
 
 export interface Arguments {
-  help: boolean;
-  networks: NamedNetwork[];
-  parameters: number[];
-  ranks: number; // up to so many
-  wordBits: number;
-  valueBits: number;
-  json?: string; // file, or - for standard output
-  svg?: string;
+  readonly networks: readonly NamedNetwork[];
+  readonly parameters: readonly number[];
+  readonly ranks: number; // the most
+  readonly wordBits: number;
+  readonly valueBits: number;
+  readonly json?: string; // file, or - for standard output
+  readonly svg?: string; // file
 }
 
 /**
- * The paper's setting. Its machines have 200 Gbit/s of InfiniBand a GPU, and its "Ethernet", which is sockets over it, adds up 774 M
- * parameters of 32 bits on 4 GPUs in 756 ms (Table A.1): 2 · 3/4 · 774 M · 32 bits, 49 Gbit/s. It tells no latencies: these are what
- * such networks have. Its small vector stands for one of many layers or buckets, its large one for a whole GPT.
+ * The paper's setting. Its machines have 200 Gbit/s of InfiniBand for each GPU. Its "Ethernet" is sockets over InfiniBand: an
+ * all-reduce of 774 M parameters of 32 bits takes 756 ms on 4 GPUs (Table A.1), so 2 · 3/4 · 774 M · 32 bits travel at 49 Gbit/s.
+ * The paper gives no latencies; these are typical of such networks. The small vector stands for one layer or bucket, the large one
+ * for a whole GPT.
  */
 const paper = {
   networks: ["200gbit,2us", "49gbit,50us"],
@@ -30,94 +31,43 @@ const paper = {
   ranks: 4096,
 };
 
-export const usage = `usage: ./terse cost [options]     what a majority vote costs by the Lion Cub paper's model (Table 1, Figure 2), up to thousands of ranks
+export const usage = readFileSync(new URL("help.txt", import.meta.url), "utf8");
 
-  --link RATE,LATENCY   a network: 10gbit,50us (${paper.networks.join(" and ")}; may be repeated)
-  --alpha S --beta S    the same in the model's own terms: seconds a message, seconds a byte
-  --parameters N        values of a vote: 1000000, 350k, 774M, 7G (1M and 774M; may be repeated)
-  --ranks N             up to so many (${paper.ranks}), 2 to a million
-  --word-bits N         bits of a word that is not compressed (32)
-  --value-bits N        bits of a value that is (1)
-  --svg FILE            draw it
-  --json FILE           all numbers (- for standard output)
+const flags = {
+  link: { each: networkOf },
+  alpha: numberFrom({ least: 0, most: 3600 }),
+  beta: numberFrom({ least: 1e-12, most: 8 }), // down to 1 bit a second
+  parameters: { each: wholeNumberFrom({ least: 1, most: 1e12 }, countOf) },
+  ranks: wholeNumberFrom({ least: 2, most: 1e6 }, countOf),
+  wordBits: wholeNumberFrom({ least: 1, most: 64 }),
+  valueBits: wholeNumberFrom({ least: 1, most: 64 }),
+  json: String,
+  svg: String,
+} as const;
 
-What your own network costs, measured: ./terse bench cost-model
-`;
-
-const flags = [
-  "--link",
-  "--alpha",
-  "--beta",
-  "--parameters",
-  "--ranks",
-  "--word-bits",
-  "--value-bits",
-  "--json",
-  "--svg",
-];
-
-interface Range {
-  readonly least: number;
-  readonly most: number;
-  readonly whole?: boolean;
-}
-
-export function readArguments(argv: readonly string[]): Arguments {
-  const given = new Map<string, string[]>();
-  const refuse = (why: string) => new OptionsError([`${why} See ./terse cost --help.`]);
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i]!;
-    if (word === "--help" || word === "-h") return { ...defaults(), help: true };
-    const equals = word.indexOf("=");
-    const name = equals < 0 ? word : word.slice(0, equals);
-    if (!flags.includes(name)) {
-      const near = nearest(name, flags);
-      throw refuse(`${name}: unknown flag${near ? `; did you mean ${near}?` : "."}`);
-    }
-    const value = equals < 0 ? argv[++i] : word.slice(equals + 1);
-    if (!value || (equals < 0 && value.startsWith("--"))) throw refuse(`${name} needs a value.`);
-    given.set(name, [...(given.get(name) ?? []), value]);
-  }
-
-  const number = (name: string, text: string, { least, most, whole = true }: Range) => {
-    const value = countOf(text);
-    if (!(value >= least && value <= most) || (whole && !Number.isInteger(value)))
-      throw refuse(`${name}: expected a ${whole ? "whole " : ""}number from ${least} to ${most}, got "${text}".`);
-    return value;
+/** Throws `OptionsError` for what it cannot read. */
+export function readArguments(argv: readonly string[]): Arguments | "help" {
+  const { help, flags: given, words } = parseArguments(argv, { command: "./terse cost", flags });
+  if (help) return "help";
+  if (words.length > 0) throw new OptionsError([`${words[0]}: cost takes flags only; see ./terse cost --help`]);
+  const { link: links = [], alpha, beta, ...others } = given;
+  const networks = [...links];
+  if (alpha !== undefined && beta !== undefined) networks.push({ name: `α ${alpha} s, β ${beta} s/byte`, alpha, beta });
+  else if (alpha !== undefined || beta !== undefined)
+    throw new OptionsError(["--alpha and --beta describe one network together: give both"]);
+  return {
+    networks: networks.length > 0 ? networks : paper.networks.map(networkOf),
+    parameters: paper.parameters,
+    ranks: paper.ranks,
+    wordBits: 32,
+    valueBits: 1,
+    ...others,
   };
-  const last = (name: string, range: Range) => {
-    const text = given.get(name)?.at(-1);
-    return text === undefined ? undefined : number(name, text, range);
-  };
-  const args: Arguments = { ...defaults() };
-  const alpha = last("--alpha", { least: 0, most: 3600, whole: false });
-  const beta = last("--beta", { least: 1e-12, most: 8, whole: false }); // down to 1 bit a second
-  if ((alpha === undefined) !== (beta === undefined)) throw refuse("--alpha and --beta make one network together.");
-  const links = given.get("--link") ?? [];
-  if (links.length > 0 || alpha !== undefined) args.networks = links.map((link) => networkOf(link, refuse));
-  if (alpha !== undefined && beta !== undefined)
-    args.networks.push({ name: `α ${alpha} s, β ${beta} s/byte`, alpha, beta });
-  if (given.has("--parameters"))
-    args.parameters = given.get("--parameters")!.map((text) => number("--parameters", text, { least: 1, most: 1e12 }));
-  args.ranks = last("--ranks", { least: 2, most: 1e6 }) ?? args.ranks;
-  args.wordBits = last("--word-bits", { least: 1, most: 64 }) ?? args.wordBits;
-  args.valueBits = last("--value-bits", { least: 1, most: 64 }) ?? args.valueBits;
-  const [json, svg] = [given.get("--json")?.at(-1), given.get("--svg")?.at(-1)];
-  return { ...args, ...(json !== undefined && { json }), ...(svg !== undefined && { svg }) };
 }
 
-function defaults(): Arguments {
-  const networks = paper.networks.map((link) => networkOf(link, (why) => new OptionsError([why])));
-  return { help: false, networks, parameters: paper.parameters, ranks: paper.ranks, wordBits: 32, valueBits: 1 };
-}
-
-function networkOf(text: string, refuse: (why: string) => Error): NamedNetwork {
-  try {
-    const { bitsPerSecond, latency } = parseLink(text);
-    return { name: nameOf(text), alpha: latency, beta: 8 / bitsPerSecond };
-  } catch (error) {
-    throw refuse(`--link: ${(error as Error).message}.`);
-  }
+function networkOf(text: string): NamedNetwork {
+  const { bitsPerSecond, latency } = parseLink(text);
+  return { name: nameOf(text), alpha: latency, beta: 8 / bitsPerSecond };
 }
 
 /** "49gbit,50us" → "49 Gbit/s, 50 µs". */
@@ -127,7 +77,7 @@ const nameOf = (link: string) =>
     .replace(/([kmg]?)bit/, (_, prefix: string) => ` ${prefix === "k" ? "k" : prefix.toUpperCase()}bit/s`)
     .replace(/,([\d.]+)(us|ms|s)$/, (_, value, unit) => `, ${value} ${unit.replace("u", "µ")}`);
 
-/** "774M" → 774 000 000; NaN where it is no number. */
+/** "774M" → 774 000 000; NaN for what is no number. */
 function countOf(text: string): number {
   const match = /^(\d+(?:\.\d*)?(?:e[-+]?\d+)?)([kMG]?)$/.exec(text.replaceAll("_", ""));
   return match ? Number(match[1]) * { "": 1, k: 1e3, M: 1e6, G: 1e9 }[match[2] as "" | "k" | "M" | "G"] : Number.NaN;

@@ -1,24 +1,26 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { readArguments } from "./arguments.ts";
+import { type Arguments, readArguments, usage } from "./arguments.ts";
 import { picture } from "./picture.ts";
 import { project } from "./projection.ts";
 import { countText, secondsText, tableText } from "./text.ts";
 
-it("takes the paper's setting where nothing is said", () => {
-  const { networks, parameters, ranks } = readArguments([]);
+const read = (argv: readonly string[]) => readArguments(argv) as Arguments;
+
+it("takes the paper's setting by default", () => {
+  const { networks, parameters, ranks } = read([]);
   expect(networks).toEqual([
     { name: "200 Gbit/s, 2 µs", alpha: 2e-6, beta: 4e-11 },
     { name: "49 Gbit/s, 50 µs", alpha: expect.closeTo(50e-6, 12), beta: 8 / 49e9 },
   ]);
   expect({ parameters, ranks }).toEqual({ parameters: [1e6, 774e6], ranks: 4096 });
   // Its "Ethernet" is what Table A.1 measured: 756.3 ms for 774 M words of 32 bits on 4 GPUs.
-  const measured = project(readArguments([])).at(-1)!;
+  const measured = project(read([])).at(-1)!;
   expect(measured.seconds["ring"]![1]).toBeCloseTo(0.7563, 2);
 });
 
 it("takes a network as a link or as α and β, and several of each", () => {
-  const args = readArguments(
+  const args = read(
     "--link 100mbit,1ms --link=1gbit --alpha 1e-3 --beta 8e-8 --parameters 350k --parameters 7G --ranks 12".split(" "),
   );
   expect(args.networks.map(({ alpha, beta }) => [alpha, beta])).toEqual([
@@ -34,7 +36,7 @@ it.each([
   ["--lnk 1gbit", "--lnk: unknown flag; did you mean --link?"],
   ["--link fast", "--link: a link is written like 100mbit or 100mbit,1ms"],
   ["--link", "--link needs a value"],
-  ["--alpha 1e-6", "--alpha and --beta make one network together"],
+  ["--alpha 1e-6", "--alpha and --beta describe one network together"],
   ["--alpha 1e-6 --beta 0", '--beta: expected a number from 1e-12 to 8, got "0"'],
   ["--alpha 1e999 --beta 1", '--alpha: expected a number from 0 to 3600, got "1e999"'],
   ["--ranks 1", '--ranks: expected a whole number from 2 to 1000000, got "1"'],
@@ -42,23 +44,30 @@ it.each([
   ["--parameters many", '--parameters: expected a whole number from 1 to 1000000000000, got "many"'],
   ["--parameters 1.5", "--parameters: expected a whole number"],
   ["--parameters 1e999", "--parameters: expected a whole number"],
+  ["1gbit", "1gbit: cost takes flags only"],
   ["--word-bits 1e30", "--word-bits: expected a whole number from 1 to 64"],
 ])("says what is wrong with %s", (words, sentence) => {
-  expect(() => readArguments(words.split(" "))).toThrow(sentence);
+  expect(() => read(words.split(" "))).toThrow(sentence);
 });
 
-it("says which is the fastest, and from what size on", () => {
+it("explains every flag", () => {
+  expect(readArguments(["--link", "1gbit", "--help"])).toBe("help");
+  for (const flag of ["link", "alpha", "beta", "parameters", "ranks", "word-bits", "value-bits", "svg", "json"])
+    expect(usage).toContain(`--${flag} `);
+});
+
+it("marks the fastest, and says from which size on it is the fastest", () => {
   // P = 16 at 1 Gbit/s and 10 µs: the crossing of table-one.test.ts.
-  const lines = tableText(project(readArguments("--link 1gbit,10us --parameters 14k --ranks 16".split(" ")))[0]!);
+  const lines = tableText(project(read("--link 1gbit,10us --parameters 14k --ranks 16".split(" ")))[0]!);
   expect(lines).toMatch(/14 k parameters, 1 Gbit\/s, 10 µs\nranks .* 16\n/);
   expect(lines).toMatch(/direct all-reduce of counts .*\*2\d\d µs\n/);
   expect(lines).toMatch(/direct beats compressed below .* 14\.8 k\n/);
-  const more = tableText(project(readArguments("--link 1gbit,10us --parameters 16k --ranks 16".split(" ")))[0]!);
+  const more = tableText(project(read("--link 1gbit,10us --parameters 16k --ranks 16".split(" ")))[0]!);
   expect(more).toMatch(/compressed: .*\*2\d\d µs\n/);
 });
 
 it("shows fewer numbers of ranks where the terminal is narrow", () => {
-  const panel = project(readArguments([]))[0]!;
+  const panel = project(read([]))[0]!;
   const widest = (columns: number) =>
     Math.max(
       ...tableText(panel, columns)
@@ -71,7 +80,7 @@ it("shows fewer numbers of ranks where the terminal is narrow", () => {
 });
 
 it("draws a line for each implementation in each panel, higher where it takes longer", () => {
-  const panels = project(readArguments("--link 10gbit,10us --parameters 1M --parameters 1G --ranks 8".split(" ")));
+  const panels = project(read("--link 10gbit,10us --parameters 1M --parameters 1G --ranks 8".split(" ")));
   const svg = picture(panels);
   const ends = [...svg.matchAll(/<path d="M[^"]*L350\.0 ([\d.]+)" stroke="(#\w+)"/g)].map(([, y]) => Number(y));
   expect(ends).toHaveLength(2 * 6);
@@ -86,7 +95,7 @@ it("draws a line for each implementation in each panel, higher where it takes lo
 it("puts one number of parameters into each row of panels, however many networks there are", () => {
   const rows = (networks: number) => {
     const links = Array.from({ length: networks }, (_, i) => ["--link", `${i + 1}gbit`]).flat();
-    const svg = picture(project(readArguments([...links, "--ranks", "2"])));
+    const svg = picture(project(read([...links, "--ranks", "2"])));
     const heads = [...svg.matchAll(/translate\(\d+ (\d+)\)"><text y="-10" font-weight="600">(\S+) M /g)];
     return Map.groupBy(heads, ([, y]) => y);
   };
@@ -97,10 +106,10 @@ it("puts one number of parameters into each row of panels, however many networks
 
 it("draws what docs/results shows", () => {
   const recorded = readFileSync(new URL("../../../../docs/results/vote-costs.svg", import.meta.url), "utf8");
-  expect(picture(project(readArguments([])))).toBe(recorded);
+  expect(picture(project(read([])))).toBe(recorded);
 });
 
-it("writes times and counts as one says them", () => {
+it("writes times and counts with units", () => {
   expect([2e-13, 5e-9, 0.0000123, 0.00123, 0.9999, 1.5, 123.4, 9999, 325_067, 1.6e8].map(secondsText)).toEqual([
     "2e-4 ns",
     "5.0 ns",

@@ -8,7 +8,7 @@ import { tableText } from "./text.ts";
 
 function main(argv: readonly string[]): void {
   const args = readArguments(argv);
-  if (args.help) return void process.stdout.write(usage);
+  if (args === "help") return void process.stdout.write(usage);
   const panels = project(args);
   const jsonFile = args.json === undefined || args.json === "-" ? undefined : openOutput("--json", args.json);
   const svgFile = args.svg === undefined ? undefined : openOutput("--svg", args.svg);
