@@ -3,9 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../../packages/codecs/src/measures/measures.h"
-#include "../../packages/codecs/src/overlap.h"
-#include "../../packages/codecs/src/regions.h"
+#include "../../packages/codecs/src/shared/reductions/reductions.h"
+#include "../../packages/codecs/src/shared/overlap.h"
+#include "../../packages/codecs/src/shared/scale-groups/scale_groups.h"
 #include "terse/codecs.h"
 #include "terse/parallel.h"
 #include "terse/walk.h"

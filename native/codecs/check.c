@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../packages/codecs/src/l1/one_reading.h"
-#include "../../packages/codecs/src/measures/measures.h"
-#include "../../packages/codecs/src/random/random.h"
-#include "../../packages/codecs/src/regions.h"
-#include "../../packages/codecs/src/sign/sign.h"
-#include "../../packages/codecs/src/top-k/top_k.h"
+#include "../../packages/codecs/src/codecs/l1/one_reading.h"
+#include "../../packages/codecs/src/shared/reductions/reductions.h"
+#include "../../packages/codecs/src/shared/random/random.h"
+#include "../../packages/codecs/src/shared/scale-groups/scale_groups.h"
+#include "../../packages/codecs/src/codecs/sign/sign.h"
+#include "../../packages/codecs/src/codecs/top-k/top_k.h"
 #include "check_vectors.h"
 #include "terse/codecs.h"
 

@@ -1,7 +1,7 @@
 // Frames: docs/wire-formats.md has the picture. What is read is hostile: every length is checked before it is used.
 #include <string.h>
 
-#include "../../packages/codecs/src/overlap.h"
+#include "../../packages/codecs/src/shared/overlap.h"
 #include "crc32c.h"
 #include "terse/codecs.h"
 

@@ -60,10 +60,8 @@ def as_written(key, value):
 
 def golden():
     """The smallest and the largest golden wire of every way in which a codec's vectors use it."""
-    for codec in sorted(os.listdir(SRC)):
-        path = os.path.join(SRC, codec, "vectors.json")
-        if codec == "vote" or not os.path.exists(path):
-            continue
+    for codec in sorted(os.listdir(os.path.join(SRC, "codecs"))):
+        path = os.path.join(SRC, "codecs", codec, "vectors.json")
         ways = {}
         for case in json.load(open(path, encoding="utf-8"))["cases"]:
             parameters = {key: as_written(key, value) for key, value in case["parameters"].items() if value and (key, value) not in DEFAULTS}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Levels of l1 and linf by units that ranks agreed on, from an outside source: numpy.
 
-    units.py           writes src/fields/units.json
+    units.py           writes src/shared/levels/units.json
     units.py --check   exits 1 if what is written differs from what it would write
     units.py --live    answers requests on standard input, one JSON object a line, for tests with fresh inputs
 
@@ -16,8 +16,8 @@ import sys
 import numpy as np
 
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
-PATH = os.path.join(SRC, "fields", "units.json")
-sys.path.insert(0, SRC)
+PATH = os.path.join(SRC, "shared/levels/units.json")
+sys.path.insert(0, os.path.join(SRC, "shared"))
 from packing import draw_below, pack_fields, regions, short_decimals  # noqa: E402
 
 

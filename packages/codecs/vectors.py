@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The golden bytes of the codecs, from an outside source: numpy.
 
-    vectors.py [CODEC…]          writes src/<codec>/vectors.json
+    vectors.py [CODEC…]          writes src/codecs/<codec>/vectors.json, and src/vote/vectors.json
     vectors.py --check [CODEC…]  exits 1 if what is written differs from what it would write
     vectors.py --live            answers requests on standard input, one JSON object a line, for tests with fresh inputs
 
-Each src/<codec>/oracle.py says in numpy what the codec is; for a codec it has
+Each oracle.py, of a codec or of the vote, says in numpy what the codec is; for a codec it has
     encode(x, parameters, call) -> bytes          x: float32 array; call["hold"], if there, is a uint8 array
     decode(wire, n, parameters) -> float32 array  what the wire stands for, NaN where it says nothing; held lanes are left out by this driver
     cases() -> (name, x, parameters, call, scale), …
@@ -20,11 +20,15 @@ import sys
 import numpy as np
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
-sys.path.insert(0, HERE)  # oracles import packing.py
+sys.path.insert(0, os.path.join(HERE, "shared"))  # oracles import packing.py
+
+
+def folder(codec):
+    return os.path.join(HERE, codec if codec == "vote" else os.path.join("codecs", codec))
 
 
 def oracle(codec):
-    path = os.path.join(HERE, codec, "oracle.py")
+    path = os.path.join(folder(codec), "oracle.py")
     spec = importlib.util.spec_from_file_location(f"{codec.replace('-', '_')}_oracle", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -32,7 +36,7 @@ def oracle(codec):
 
 
 def all_codecs():
-    return sorted(name for name in os.listdir(HERE) if os.path.exists(os.path.join(HERE, name, "oracle.py")))
+    return sorted([*os.listdir(os.path.join(HERE, "codecs")), "vote"])
 
 
 def floats(x):
@@ -86,7 +90,7 @@ def main():
         return 0
     status = 0
     for codec in [word for word in sys.argv[1:] if not word.startswith("--")] or all_codecs():
-        path, text = os.path.join(HERE, codec, "vectors.json"), text_of(vectors_of(codec))
+        path, text = os.path.join(folder(codec), "vectors.json"), text_of(vectors_of(codec))
         if "--check" in sys.argv:
             same = open(path, encoding="utf-8").read() == text
             print(f"{codec}/vectors.json {'is' if same else 'is not'} what numpy {np.__version__} says")

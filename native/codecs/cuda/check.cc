@@ -9,9 +9,9 @@
 
 #include "../check_vectors.h"
 #include "check.h"
-#include "measures/measures.h"
-#include "regions.h"
-#include "top-k/top_k.cuh"
+#include "shared/reductions/reductions.h"
+#include "shared/scale-groups/scale_groups.h"
+#include "codecs/top-k/top_k.cuh"
 #include "vote/vote.h"
 
 namespace {

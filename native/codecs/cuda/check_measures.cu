@@ -1,8 +1,8 @@
 // The measures alone, for the checks: a scale is rounded to fp32, and would hide a sum in another order. And the look back of top-k's
 // tiles: on a GPU its length is chance, and in the emulator, where blocks come one after another, it is always 1.
 #include "check.h"
-#include "measures/measures.cuh"
-#include "top-k/top_k.cuh"
+#include "shared/reductions/reductions.cuh"
+#include "codecs/top-k/top_k.cuh"
 
 __global__ void all_sums(double *sums, const double *partials, slots s) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {

@@ -45,8 +45,8 @@ def say(codec, lines):
     print(f"codec {codec}", *lines, "done", sep="\n")
 
 
-for file in sorted(source.glob("*/vectors.json")):
+for file in sorted([*source.glob("codecs/*/vectors.json"), source / "vote/vectors.json"]):
     for case in json.loads(file.read_text())["cases"]:
         say(file.parent.name, vote_lines(case) if "votes" in case else codec_lines(case, case["scale"]))
-for case in json.loads((source / "fields/units.json").read_text())["cases"]:
+for case in json.loads((source / "shared/levels/units.json").read_text())["cases"]:
     say(case["codec"], units_lines(case))

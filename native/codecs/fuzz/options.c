@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../../packages/codecs/src/regions.h"
+#include "../../../packages/codecs/src/shared/scale-groups/scale_groups.h"
 #include "targets.h"
 
 typedef struct source {

@@ -18,8 +18,8 @@ const make = (target: string) =>
   execFileSync("cmake", ["--build", build, "--target", target, "--parallel", "2"], { encoding: "utf8", stdio: "pipe" });
 
 /** Every codec that has a kernel beside its definition. */
-const kernels = globSync("*/*.cu", { cwd: join(import.meta.dirname, "../../../packages/codecs/src") })
-  .map((file) => dirname(file))
+const kernels = globSync("{codecs/*,vote}/*.cu", { cwd: join(import.meta.dirname, "../../../packages/codecs/src") })
+  .map((file) => basename(dirname(file)))
   .sort();
 
 function expectAllChecked(stdout: string): void {

@@ -1,5 +1,6 @@
 /** Golden vectors as `codecs_check --vectors` reads them; check_vectors.h describes the lines. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import type { EncodeCall, Parameters } from "./index.ts";
 
 export interface CodecCase {
@@ -23,9 +24,14 @@ export interface VoteCase {
 
 const source = `${import.meta.dirname}/../../../packages/codecs/src`;
 /** Every codec's vectors, and the vote's. */
-export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = readdirSync(source)
-  .filter((codec) => existsSync(`${source}/${codec}/vectors.json`))
-  .map((codec) => ({ codec, cases: JSON.parse(readFileSync(`${source}/${codec}/vectors.json`, "utf8")).cases }));
+export const golden: { codec: string; cases: (CodecCase | VoteCase)[] }[] = globSync("{codecs/*,vote}/vectors.json", {
+  cwd: source,
+})
+  .sort()
+  .map((file) => ({
+    codec: basename(dirname(file)),
+    cases: JSON.parse(readFileSync(`${source}/${file}`, "utf8")).cases,
+  }));
 
 interface UnitsCase {
   codec: string;
@@ -47,7 +53,7 @@ export function textOf(codec: string, vector: CodecCase | VoteCase): string {
 }
 
 /** The cases of units that ranks agreed on: the wire of one rank, and what the fields of all of them added up stand for. */
-export const goldenUnits: string[] = JSON.parse(readFileSync(`${source}/fields/units.json`, "utf8")).cases.map(
+export const goldenUnits: string[] = JSON.parse(readFileSync(`${source}/shared/levels/units.json`, "utf8")).cases.map(
   ({ codec, parameters, call, units, x, wire, summed, sum }: UnitsCase) => {
     const zeros = fp32(x.map(() => 0));
     const lines = codecLines({ parameters, call, x, wire, scale: 1, sum: sum.map((value) => value + 0) });

@@ -4,7 +4,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { basename, delimiter, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { createContext, runInContext } from "node:vm";
 import { build } from "esbuild";
@@ -14,8 +14,8 @@ import type { Answer, answers, Golden } from "./golden-contract.ts";
 
 const folder = import.meta.dirname;
 // As text: JSON.stringify would make 0 of −0.0.
-const goldenText = `{${globSync("*/vectors.json", { cwd: folder })
-  .map((file) => `${JSON.stringify(dirname(file))}: ${readFileSync(join(folder, file), "utf8")}`)
+const goldenText = `{${globSync("{codecs/*,vote}/vectors.json", { cwd: folder })
+  .map((file) => `${JSON.stringify(basename(dirname(file)))}: ${readFileSync(join(folder, file), "utf8")}`)
   .join(", ")}}`;
 const golden: Golden = JSON.parse(goldenText);
 

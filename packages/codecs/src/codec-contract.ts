@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest";
 import { type Definition, withFeedback } from "./codec.ts";
 import { codecNamed } from "./codecs.ts";
 import { implementations } from "./implementation.ts";
-import { scaleGroupsWithin } from "./regions.ts";
+import { scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /** Inputs and exact outputs from outside this repository, as `vectors.py` writes them. Packed bytes are hexadecimal. */
 export interface Vectors {

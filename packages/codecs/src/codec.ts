@@ -9,13 +9,13 @@ import {
   type Parameters,
   type Sign,
 } from "@terse/native-codecs";
-import { widthOf } from "./fields/fields.ts";
 import { choose, implementations } from "./implementation.ts";
-import { refuseGone, refuseOverlap } from "./overlap.ts";
-import { checkWhole } from "./parameters.ts";
-import type { Draws } from "./random/random.ts";
-import { regionCount, segmentsWithin } from "./regions.ts";
-import { largestFloat } from "./rounding.ts";
+import { widthOf } from "./shared/fields/fields.ts";
+import { refuseGone, refuseOverlap } from "./shared/overlap.ts";
+import { checkWhole } from "./shared/parameters.ts";
+import type { Draws } from "./shared/random/random.ts";
+import { largestFloat } from "./shared/rounding.ts";
+import { regionCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
  * How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0.

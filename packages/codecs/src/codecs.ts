@@ -1,19 +1,19 @@
 import type { Parameters } from "@terse/native-codecs";
-import { bf16 } from "./bf16/bf16.ts";
 import type { Codec } from "./codec.ts";
-import { type CountParameters, count } from "./count/count.ts";
-import { dctTopK } from "./dct-top-k/dct-top-k.ts";
-import { f16 } from "./f16/f16.ts";
-import { int8 } from "./int8/int8.ts";
-import { type L1Parameters, l1 } from "./l1/l1.ts";
-import { type LinfParameters, linf } from "./linf/linf.ts";
-import { checkNames } from "./parameters.ts";
-import { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
-import { scaledSign } from "./scaled-sign/scaled-sign.ts";
-import { sign } from "./sign/sign.ts";
-import { ternary } from "./ternary/ternary.ts";
-import { terngrad } from "./terngrad/terngrad.ts";
-import { topK } from "./top-k/top-k.ts";
+import { bf16 } from "./codecs/bf16/bf16.ts";
+import { type CountParameters, count } from "./codecs/count/count.ts";
+import { dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
+import { f16 } from "./codecs/f16/f16.ts";
+import { int8 } from "./codecs/int8/int8.ts";
+import { type L1Parameters, l1 } from "./codecs/l1/l1.ts";
+import { type LinfParameters, linf } from "./codecs/linf/linf.ts";
+import { type QsgdParameters, qsgd } from "./codecs/qsgd/qsgd.ts";
+import { scaledSign } from "./codecs/scaled-sign/scaled-sign.ts";
+import { sign } from "./codecs/sign/sign.ts";
+import { ternary } from "./codecs/ternary/ternary.ts";
+import { terngrad } from "./codecs/terngrad/terngrad.ts";
+import { topK } from "./codecs/top-k/top-k.ts";
+import { checkNames } from "./shared/parameters.ts";
 
 /** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {

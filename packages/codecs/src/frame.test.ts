@@ -74,7 +74,7 @@ describe("frames", () => {
   it("are golden for every codec (frames.py writes them), and docs/wire-formats.md has a row for each", () => {
     expect([...new Set(golden.map(({ codec }) => codec))].sort()).toEqual(Object.keys(codecs).sort());
     const docs = readFileSync(`${import.meta.dirname}/../../../docs/wire-formats.md`, "utf8");
-    const rows = [...docs.matchAll(/^\| \[`([\w-]+)`\]\(\.\.\/packages\/codecs\/src\/\1\/README\.md\)/gm)];
+    const rows = [...docs.matchAll(/^\| \[`([\w-]+)`\]\(\.\.\/packages\/codecs\/src\/codecs\/\1\/README\.md\)/gm)];
     expect(rows.map(([, name]) => name).sort()).toEqual(Object.keys(codecs).sort());
   });
 

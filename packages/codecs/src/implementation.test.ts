@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { codecs, levels, NativeMissingError, votes } from "@terse/native-codecs";
 import { describe, expect, it } from "vitest";
+import { definition as sign } from "./codecs/sign/sign.ts";
 import { choose, implementations } from "./implementation.ts";
-import { definition as sign } from "./sign/sign.ts";
 import { vote } from "./vote/vote.ts";
 
 const withoutAddon = () => {

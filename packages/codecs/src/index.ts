@@ -6,7 +6,6 @@ export {
   type Sign,
   type Vote,
 } from "@terse/native-codecs";
-export { bf16 } from "./bf16/bf16.ts";
 export {
   BadWireError,
   type Codec,
@@ -17,22 +16,23 @@ export {
   type Units,
   type Zeros,
 } from "./codec.ts";
+export { bf16 } from "./codecs/bf16/bf16.ts";
+export { type CountParameters, count } from "./codecs/count/count.ts";
+export { dctTopK } from "./codecs/dct-top-k/dct-top-k.ts";
+export { f16 } from "./codecs/f16/f16.ts";
+export { int8 } from "./codecs/int8/int8.ts";
+export { type L1Parameters, l1 } from "./codecs/l1/l1.ts";
+export { type LinfParameters, linf } from "./codecs/linf/linf.ts";
+export { type QsgdParameters, qsgd } from "./codecs/qsgd/qsgd.ts";
+export { scaledSign } from "./codecs/scaled-sign/scaled-sign.ts";
+export { sign } from "./codecs/sign/sign.ts";
+export { ternary } from "./codecs/ternary/ternary.ts";
+export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";
+export { topK } from "./codecs/top-k/top-k.ts";
 export { codecNamed, codecs } from "./codecs.ts";
-export { type CountParameters, count } from "./count/count.ts";
-export { dctTopK } from "./dct-top-k/dct-top-k.ts";
-export { f16 } from "./f16/f16.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
-export { int8 } from "./int8/int8.ts";
-export { type L1Parameters, l1 } from "./l1/l1.ts";
-export { type LinfParameters, linf } from "./linf/linf.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
-export { type QsgdParameters, qsgd } from "./qsgd/qsgd.ts";
-export { type Draws, philox, wordsOf } from "./random/random.ts";
-export { type Regions, scaleGroupsWithin } from "./regions.ts";
-export { scaledSign } from "./scaled-sign/scaled-sign.ts";
-export { sign } from "./sign/sign.ts";
-export { ternary } from "./ternary/ternary.ts";
-export { type TernGrad, terngrad } from "./terngrad/terngrad.ts";
+export { type Draws, philox, wordsOf } from "./shared/random/random.ts";
+export { type Regions, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 export { useThreads } from "./threads.ts";
-export { topK } from "./top-k/top-k.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";

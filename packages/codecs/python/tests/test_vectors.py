@@ -1,4 +1,5 @@
 """The golden bytes beside each codec, which numpy wrote, through this package."""
+import glob
 import json
 import os
 import unittest
@@ -12,13 +13,11 @@ SOURCES = os.environ.get("TERSE_CODECS_SOURCES", os.path.join(HERE, "../../src")
 
 
 def vectors():
-    """By codec: the cases of its vectors.json. `measures` and the like have none of a wire."""
+    """By codec, and of the vote: the cases of its vectors.json."""
     found = {}
-    for name in sorted(os.listdir(SOURCES)):
-        path = os.path.join(SOURCES, name, "vectors.json")
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                found[name] = json.load(file)["cases"]
+    for folder in [os.path.join(SOURCES, "vote"), *sorted(glob.glob(os.path.join(SOURCES, "codecs", "*")))]:
+        with open(os.path.join(folder, "vectors.json"), encoding="utf-8") as file:
+            found[os.path.basename(folder)] = json.load(file)["cases"]
     return found
 
 
@@ -47,7 +46,7 @@ class GoldenVectors(unittest.TestCase):
                             self.assertEqual(as_bytes(sums).hex(), array("f", case["sum"]).tobytes().hex())
 
     def test_by_units_that_ranks_agreed_on_are_written_and_add_up(self):
-        with open(os.path.join(SOURCES, "fields/units.json"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCES, "shared/levels/units.json"), encoding="utf-8") as file:
             cases = json.load(file)["cases"]
         self.assertGreater(len(cases), 100)
         for case in cases:

@@ -2,8 +2,8 @@ import type { Sign, Vote, VoteKernel } from "@terse/native-codecs";
 import { levels as nativeLevels, votes as nativeVotes } from "@terse/native-codecs";
 import { checkBytes } from "../codec.ts";
 import { choose, implementations } from "../implementation.ts";
-import { isSame, refuseOverlap } from "../overlap.ts";
-import { checkWhole } from "../parameters.ts";
+import { isSame, refuseOverlap } from "../shared/overlap.ts";
+import { checkWhole } from "../shared/parameters.ts";
 import { vote as definition } from "./vote.ts";
 
 /** Most votes that one election takes. */

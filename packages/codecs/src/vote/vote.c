@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../overlap.h"
+#include "../shared/overlap.h"
 
 typedef uint64_t word;  // 64 lanes
 

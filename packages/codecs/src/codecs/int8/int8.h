@@ -1,0 +1,57 @@
+// int8: one fp32 a region, its largest magnitude, then a byte a float in two's complement: -127 .. 127.
+// n floats -> 4 regions + n bytes.
+//
+//   q = round half even(x 127 / scale)        decoded = fp32(q (scale / 127))
+#ifndef TERSE_INT8_H
+#define TERSE_INT8_H
+#include "../../shared/reductions/reductions.h"
+#include "../../shared/scale-groups/scale_groups.h"
+#include "terse/walk.h"
+
+extern const terse_codec terse_int8_scalar, terse_int8_avx2, terse_int8_avx512, terse_int8_neon;
+size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options);
+
+enum { TERSE_INT8_TAKES = TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+
+// Levels a unit of x, and back.
+static inline double terse_int8_levels(float scale) { return scale > 0.0f ? 127.0 / (double)scale : 0.0; }
+static inline double terse_int8_step(float scale) { return (double)scale / 127.0; }
+
+// Where blocks fit the cache, encode measures each and writes it while it is there.
+static inline int terse_int8_measured_late(const terse_codec_options *o) { return o->block && o->block <= TERSE_MEASURE_CHUNK; }
+
+// How far ahead a run of elements asks for the next ones.
+static inline size_t terse_int8_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
+
+// Elements [begin, end), all of one region; `bytes` are those of all elements.
+typedef void terse_int8_writing(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels);
+typedef void terse_int8_reading(float *sum, const uint8_t *bytes, size_t begin, size_t end, double step, float scale);
+terse_int8_writing terse_int8_write;
+terse_int8_reading terse_int8_read;
+
+// What the implementations share: the walk over regions.
+size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_measure(const terse_measures *measures, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_encode(const terse_measures *measures, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+
+// The table of one implementation, from its measures and its two loops.
+#define TERSE_INT8(by, write, read)                                                                                                       \
+    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
+        return terse_int8_prepare(&terse_measures_##by, wire, x, n, o);                                                                   \
+    }                                                                                                                                     \
+    static size_t measure(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                      \
+        return terse_int8_measure(&terse_measures_##by, scales, x, n, o);                                                                 \
+    }                                                                                                                                     \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
+        return terse_int8_encode(&terse_measures_##by, write, wire, x, n, o, begin, end);                                                 \
+    }                                                                                                                                     \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
+        return terse_int8_decode_add(read, sum, wire, n, o, begin, end);                                                                  \
+    }                                                                                                                                     \
+    const terse_codec terse_int8_##by = {                                                                                                 \
+        .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
+        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure,          \
+    };
+
+#endif

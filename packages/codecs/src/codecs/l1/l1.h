@@ -1,0 +1,26 @@
+// l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 5.2.
+//
+//   scale = fp32(sum |x| / M), M the elements of the region        q = clamp(round half even(x s / (2 scale)), -s, s)
+#ifndef TERSE_L1_H
+#define TERSE_L1_H
+#include "../../shared/levels/levels.h"
+
+extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_l1_neon;
+
+enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+#define TERSE_L1_REACH 2.0
+
+// One step of level by one of x. Units given, `scale` is one.
+static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
+
+// s + q, q the level of x.
+static inline unsigned terse_l1_field(float x, double s, double factor) {
+    const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
+    double level = x * factor;
+    level = level > s ? s : level < -s ? -s : level;
+    return (unsigned)((level + whole - whole) + s);
+}
+
+void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
+
+#endif

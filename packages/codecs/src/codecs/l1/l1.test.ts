@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import {
+  anyFloats,
+  askNumpy,
+  codecContract,
+  gradients,
+  needsPython,
+  python,
+  toHex,
+  vectorsBeside,
+} from "../../codec-contract.ts";
+import { definition, l1 } from "./l1.ts";
+
+const thirds = (n: number): number[] => [Math.floor(n / 3), 0, n - Math.floor(n / 3)];
+
+/** Decoded on its own, from 0. */
+function decoded(codec: ReturnType<typeof l1>, wire: Uint8Array, n: number): number[] {
+  const sum = new Float32Array(n);
+  codec.decodeAdd(sum, wire);
+  return [...sum];
+}
+
+function encoded(codec: ReturnType<typeof l1>, x: ArrayLike<number>): Uint8Array {
+  const wire = new Uint8Array(codec.wireBytes(x.length));
+  codec.encode(wire, new Float32Array(x));
+  return wire;
+}
+
+const golden = [0, 0.01, -0.02, 0.03, -0.5, 1, -0.04, 0.05];
+
+describe("l1", () => {
+  codecContract({
+    definition,
+    vectors: vectorsBeside(import.meta.url),
+    configurations: {
+      "2 bits": { parameters: () => ({ bits: 2 }), floats: gradients },
+      "3 bits by blocks": { parameters: () => ({ bits: 3, block: 7 }), floats: gradients },
+      "4 bits, numbers of every size": {
+        parameters: () => ({ bits: 4 }),
+        floats: (n, seed) => anyFloats(n, seed).map((value) => value / 4),
+      },
+      "5 bits by blocks of whole rounds": { parameters: () => ({ bits: 5, block: 192 }), floats: gradients },
+      "7 bits by segments": { parameters: (n) => ({ bits: 7, segments: thirds(n) }), floats: gradients },
+      "6 bits in fields of 16": { parameters: () => ({ bits: 6, width: 16, block: 130 }), floats: gradients },
+      "8 bits": { parameters: () => ({ bits: 8 }), floats: gradients },
+      "unscaled, with room for 16 ranks": {
+        parameters: () => ({ bits: 4, width: 8, unscaled: true, ranks: 16 }),
+        floats: gradients,
+      },
+      "unscaled, in 16 bits, by segments": {
+        parameters: (n) => ({ bits: 6, width: 16, unscaled: true, ranks: 1040, segments: thirds(n) }),
+        floats: gradients,
+      },
+    },
+  });
+
+  it("gives the levels that the formula of the Lion Cub paper gives in fp64", () => {
+    const codec = l1({ bits: 5, unscaled: true }); // s = 15, mean 0.20625
+    expect(decoded(codec, encoded(codec, golden), 8)).toEqual([0, 0, -1, 1, -15, 15, -1, 2]);
+  });
+
+  it("decodes to within half a level of x, and of twice the mean where x is beyond", () => {
+    const x = gradients(5000, 1);
+    const mean = x.reduce((sum, value) => sum + Math.abs(value), 0) / x.length;
+    for (const bits of [2, 4, 8]) {
+      const level = (2 * mean) / (2 ** (bits - 1) - 1);
+      const codec = l1({ bits });
+      for (const [i, value] of decoded(codec, encoded(codec, x), x.length).entries()) {
+        const wanted = Math.max(-2 * mean, Math.min(2 * mean, x[i]!));
+        expect(Math.abs(value - wanted)).toBeLessThanOrEqual((level / 2) * (1 + 1e-6));
+      }
+    }
+  });
+
+  it.each([true, false])("writes zeros where a segment is all zero, and not NaN (unscaled: %s)", (unscaled) => {
+    const codec = l1({ bits: 5, unscaled, segments: [3, 8, 2] });
+    const values = decoded(codec, encoded(codec, [0, -0, 0, ...golden, 0, 0]), 13);
+    expect([...values.slice(0, 3), ...values.slice(11)].map(Math.abs)).toEqual([0, 0, 0, 0, 0]);
+    expect(values[8]).toBeGreaterThan(0.3);
+  });
+
+  it("has for P ranks in 8 bits the levels that the authors' code has: s = ⌊127/P⌋, and refuses where that is 0", () => {
+    const most = (ranks: number): number => {
+      for (let bits = 8; bits > 2; bits--) {
+        try {
+          l1({ bits, width: 8, unscaled: true, ranks });
+          return bits;
+        } catch {}
+      }
+      return 2;
+    };
+    const s = [2, 4, 8, 16, 32, 64].map((ranks) => 2 ** (most(ranks) - 1) - 1);
+    expect(s).toEqual([63, 31, 15, 7, 3, 1]);
+    expect(() => l1({ bits: 2, width: 8, unscaled: true, ranks: 64 })).not.toThrow();
+    expect(() => l1({ bits: 2, width: 8, unscaled: true, ranks: 128 })).toThrow(
+      "l1: 128 ranks of 2 bits sum up to 384, and a field of 8 bits holds 255: take a width of 16, or fewer bits.",
+    );
+  });
+
+  it.each([
+    { bits: 4, width: 8, ranks: 17 },
+    { bits: 2, width: 4, ranks: 5 },
+    { bits: 7, width: 8, ranks: 2 },
+  ])("decodes wires whose bytes were added to the exact sum of the levels: %j", ({ bits, width, ranks }) => {
+    const n = 1003;
+    const s = 2 ** (bits - 1) - 1;
+    const codec = l1({ bits, width, unscaled: true, ranks });
+    const sum = new Uint8Array(codec.wireBytes(n));
+    const wanted = new Array<number>(n).fill(0);
+    for (let rank = 0; rank < ranks; rank++) {
+      // Some lanes are at the upper end on every rank, where a sum that is too wide would carry.
+      const x = gradients(n, 100 + rank).map((value, i) => (i % 3 === 0 ? 10 : value));
+      const mean = x.reduce((total, value) => total + Math.abs(value), 0) / n;
+      x.forEach((value, i) => {
+        wanted[i]! += Math.max(-s, Math.min(s, Math.round((value * s) / (2 * Math.fround(mean)))));
+      });
+      encoded(codec, x).forEach((byte, at) => {
+        sum[at]! += byte;
+      });
+    }
+    expect(decoded(codec, sum, n)).toEqual(wanted.map((value) => value + 0));
+    expect(Math.max(...wanted)).toBe(ranks * s);
+  });
+
+  it("refuses parameters in one sentence each", () => {
+    expect(() => l1({ bits: 1 })).toThrow("l1: bits is 1, and must be a whole number, from 2 to 8.");
+    expect(() => l1({} as never)).toThrow("l1: bits is undefined");
+    expect(() => l1({ bits: 4, k: 1 } as never)).toThrow("and k was given");
+    expect(() => l1({ bits: 4, ranks: 2 })).toThrow("ranks is 2, and only unscaled wires can be summed");
+    expect(() => l1({ bits: 4, width: 6 })).toThrow(
+      "width is 6, and fields of 4 bits a float are 4, 8 or 16 bits wide.",
+    );
+    expect(() => l1({ bits: 4, block: 8, segments: [8] })).toThrow("both block and segments");
+    expect(() => l1({ bits: 4, segments: [8, 3] }).wireBytes(12)).toThrow(/11 floats.*12/);
+  });
+
+  it("refuses numbers whose doubled mean is beyond fp32, naming the largest", () => {
+    const codec = l1({ bits: 4 });
+    expect(() => encoded(codec, [1e38, -3e38, 2.5e38])).toThrow(
+      /x\[1\] is -3\.0\d+e\+38, which this codec cannot write/,
+    );
+    expect(() => encoded(codec, [1e38, -3e38, 1e38])).not.toThrow();
+  });
+
+  it("takes 4 bytes a region and `width` bits a float", () => {
+    expect(l1({ bits: 3 }).wireBytes(17)).toBe(4 + 7);
+    expect(l1({ bits: 3, block: 4 }).wireBytes(17)).toBe(20 + 7);
+    expect(l1({ bits: 3, width: 8, unscaled: true }).wireBytes(17)).toBe(17);
+    expect(l1({ bits: 3, unscaled: true, ranks: 36 }).wireBytes(17)).toBe(17);
+    expect(l1({ bits: 3 }).wireBytes(0)).toBe(0);
+  });
+
+  it.skipIf(!python)(`equals numpy on fresh inputs${needsPython}`, () => {
+    const requests = [1, 64, 257, 5000].flatMap((n) =>
+      [{ bits: 2 }, { bits: 5, block: 50 }, { bits: 8, width: 16, unscaled: true, segments: thirds(n) }].map(
+        (parameters) => ({
+          codec: "l1",
+          parameters,
+          x: [...gradients(n, Date.now() + n)],
+        }),
+      ),
+    );
+    expect(requests.map(({ x, parameters }) => toHex(encoded(l1(parameters), x)))).toEqual(askNumpy(requests));
+  });
+});

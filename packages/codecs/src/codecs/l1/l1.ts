@@ -1,0 +1,45 @@
+/**
+ * l1: levels up to twice the mean magnitude, evenly spaced; what is larger is cut off there.
+ * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §5.2
+ *
+ *   s     = 2^(bits − 1) − 1
+ *   scale = fp32(‖x‖₁ / M)                                        M: elements of the region
+ *   q     = clamp(round half even(x · (s / (2 scale))), −s, s)    0 where scale is 0
+ *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
+ *
+ * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
+ * the ranks agreed on, q = clamp(round half even(x · (1 / unit)), −s, s), and what is decoded is (Σ q) · unit.
+ * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
+ */
+import { type Codec, codec, type Units } from "../../codec.ts";
+import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
+import { sumOfMagnitudes } from "../../shared/reductions/reductions.ts";
+import { roundHalfEven } from "../../shared/rounding.ts";
+import type { Regions } from "../../shared/scale-groups/scale-groups.ts";
+
+export const definition = levels({
+  name: "l1",
+  takes: { units: true },
+  reach: 2,
+  summable: (parameters) => summableLevels(parameters.bits!, 2, parameters, l1),
+  scaleOf: (x) => sumOfMagnitudes(x) / x.length,
+  quantiser(scale, s, _, { units }) {
+    const factor = units ? 1 / scale : s / (2 * scale);
+    return (value) => roundHalfEven(Math.max(-s, Math.min(s, value * factor)));
+  },
+});
+
+export interface L1Parameters extends Regions {
+  /** Of one float, 2 to 8: 2^bits − 1 levels. */
+  readonly bits: number;
+  /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
+  readonly width?: number | undefined;
+  /** No scales on the wire: every rank's levels count alike, and wires can be summed. */
+  readonly unscaled?: boolean | undefined;
+  /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
+  readonly ranks?: number | undefined;
+}
+
+/** Levels up to twice the mean magnitude. */
+export const l1 = (parameters: L1Parameters): Codec<Units> =>
+  codec(definition, checkedLevels("l1", parameters, ["bits", "width", "unscaled", "ranks", "block", "segments"]));

@@ -1,0 +1,12 @@
+// qsgd: levels up to the norm, drawn. Alistarh et al. 2017.
+//
+//   scale = fp32(sqrt(sum x^2))        q = +-(floor(v) + draw(v - floor(v))), v = min(|x| s / scale, s)
+#ifndef TERSE_QSGD_H
+#define TERSE_QSGD_H
+#include "../../shared/levels/stochastic.h"
+
+extern const terse_codec terse_qsgd_scalar, terse_qsgd_avx2, terse_qsgd_avx512, terse_qsgd_neon;
+
+enum { TERSE_QSGD_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS | TERSE_TAKES_RANDOM };
+
+#endif

@@ -1,0 +1,74 @@
+/**
+ * scaled-sign: one bit a float, and for each region the one magnitude that stands for all.
+ * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888;
+ * Li et al. 2021, "1-bit LAMB", https://arxiv.org/abs/2104.06069
+ *
+ *   scale[r]  = fp32(√(Σ x[i]² / count))          over the lanes of region r that are not held; 0 where there are none
+ *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a region whose scale is 0
+ *   decoded   = +scale where the bit is 1, −scale where it is 0
+ *
+ * The wire: scales, one fp32 a region, then the bits as sign writes them. A held lane (bit 1 in `hold`) is written as 0, adds
+ * nothing and keeps out of the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
+ */
+import { codec, type Definition, floats, type Zeros } from "../../codec.ts";
+import { checkNames, checkRegions } from "../../shared/parameters.ts";
+import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
+import { type Regions, regionCount, regionsOf, scaledWire } from "../../shared/scale-groups/scale-groups.ts";
+import { definition as sign } from "../sign/sign.ts";
+
+export const definition: Definition = {
+  name: "scaled-sign",
+  implementation: "typescript",
+  takes: { zero: true, hold: true },
+  layout: () => ({ fieldBits: 1, scales: true }),
+  wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + Math.ceil(n / 8),
+
+  encode(wire, x, parameters, call) {
+    const values = floats(x);
+    const bad = firstNotFinite(values);
+    if (bad < values.length) return bad;
+
+    const { fields, setScale } = scaledWire(wire, values.length, parameters);
+    const signs = values.slice();
+    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+      const spoken = values.slice(begin, end);
+      let count = end - begin;
+      for (let i = begin; i < end; i++) {
+        if (!bit(call.hold, i)) continue;
+        spoken[i - begin] = 0;
+        count--;
+      }
+      const scale = count === 0 ? 0 : Math.fround(Math.sqrt(sumOfSquares(spoken) / count));
+      setScale(r, scale);
+      if (scale === 0) signs.fill(-1, begin, end); // its bits are 0, whatever a zero counts as
+    }
+    return sign.encode(fields, signs, {}, call);
+  },
+
+  decodeAdd(sum, wire, parameters, { scale, hold }) {
+    const sums = floats(sum);
+    const { fields, good, ...scales } = scaledWire(wire, sums.length, parameters);
+    if (!good()) return false;
+    const one = Math.fround(scale);
+    for (const [r, [begin, end]] of regionsOf(sums.length, parameters).entries()) {
+      const magnitude = scales.scale(r);
+      for (let i = begin; i < end; i++) {
+        if (!bit(hold, i)) sums[i]! += Math.fround(one * (bit(fields, i) ? magnitude : -magnitude));
+      }
+    }
+    return true;
+  },
+};
+
+/**
+ * One bit a float, times the root of the region's mean square. The whole vector is one region unless `block` (floats that share a
+ * scale) or `segments` (lengths of parts that do, together n) are given. Meant for `encodeWithFeedback`.
+ */
+export function scaledSign(parameters: Regions = {}) {
+  checkNames("scaled-sign", parameters, ["block", "segments"]);
+  checkRegions("scaled-sign", parameters);
+  return codec<Zeros>(definition, parameters);
+}
+
+const bit = (bytes: Uint8Array | undefined, i: number): boolean =>
+  bytes !== undefined && ((bytes[i >> 3]! >> (i & 7)) & 1) === 1;

@@ -1,0 +1,130 @@
+// scaled-sign: one fp32 a region, the root of its mean square, then one bit a float as sign writes it.
+// n floats -> 4 regions + ceil(n / 8) bytes.
+//
+//   | scale of region 0 | scale of region 1 | ... | bits of x[0] .. x[7] | ...
+//
+// The bits are sign's: the measures write them beside the squares, or sign's kernels do; an implementation says whose.
+#ifndef TERSE_SCALED_SIGN_H
+#define TERSE_SCALED_SIGN_H
+#include <math.h>
+
+#include "../../shared/reductions/reductions.h"
+#include "../../shared/scale-groups/scale_groups.h"
+#include "../sign/sign.h"
+
+extern const terse_codec terse_scaled_sign_scalar, terse_scaled_sign_avx2, terse_scaled_sign_avx512, terse_scaled_sign_neon;
+size_t terse_scaled_sign_wire_bytes(size_t n, const terse_codec_options *options);
+
+enum { TERSE_SCALED_SIGN_TAKES = TERSE_TAKES_ZERO | TERSE_TAKES_HOLD | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+
+// Bits i .. i + 15 of a mask that holds at least these.
+static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
+    const uint8_t *at = mask + i / 8;
+    const unsigned two = at[0] | (unsigned)at[1] << 8;
+    return i % 8 ? (two | (unsigned)at[2] << 16) >> i % 8 & 0xffff : two;
+}
+
+// As the measures' sum of squares of x[begin] .. x[end - 1], held lanes counting as 0. *count: lanes that are not held.
+// A NaN or an infinity makes it not finite, held or not.
+static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
+    double all = 0;
+    *count = 0;
+    for (size_t at = begin; at < end; at += TERSE_MEASURE_CHUNK) {
+        const size_t stop = end - at < TERSE_MEASURE_CHUNK ? end : at + TERSE_MEASURE_CHUNK;
+        double partial[16] = {0};
+        size_t i = at;
+        for (; i + 16 <= stop; i += 16) {
+            const unsigned spoken = ~terse_16_bits(hold, i) & 0xffff;
+            *count += (size_t)__builtin_popcount(spoken);
+            for (int j = 0; j < 16; j++) partial[j] += (double)x[i + j] * x[i + j] * (double)(int)(spoken >> j & 1);
+        }
+        for (; i < stop; i++) {
+            const int spoken = ~(hold[i / 8] >> (i % 8)) & 1;
+            *count += (size_t)spoken;
+            partial[(i - at) % 16] += (double)x[i] * x[i] * spoken;
+        }
+        all += terse_measures_fold(partial);
+    }
+    return all;
+}
+
+// Whether no byte of bits is of two regions, and no lane is held: then the bits are written while the region is measured, and x is read
+// once.
+static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
+    if (o->hold || o->block % 8) return 0;
+    for (size_t s = 0; s < o->segment_count; s++)
+        if (o->segments[s] % 8 && o->segments[s] < n) return 0;
+    return 1;
+}
+
+typedef struct terse_scaled_sign_preparing {
+    const terse_measures *measures;
+    uint8_t *bits;  // NULL: written later
+} terse_scaled_sign_preparing;
+
+static inline size_t terse_scaled_sign_measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+    const terse_scaled_sign_preparing *p = (const terse_scaled_sign_preparing *)by;
+    size_t count = end - begin;
+    const double squares = o->hold    ? terse_spoken_squares(x, o->hold, begin, end, &count)
+                           : p->bits  ? p->measures->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count, o->zero == TERSE_ZERO_PLUS)
+                                      : p->measures->sum_of_squares(x + begin, count);
+    *scale = count ? (float)sqrt(squares / (double)count) : 0.0f;
+    return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
+}
+
+static inline size_t terse_scaled_sign_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    const terse_scaled_sign_preparing p = {measures, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_region_count(n, o) : NULL};
+    return terse_measure_regions(terse_scaled_sign_measure, &p, wire, x, n, o);
+}
+
+static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
+    for (; begin < end && begin % 8; begin++) bits[begin / 8] &= (uint8_t)~(1u << begin % 8);
+    for (; begin < end && end % 8; end--) bits[(end - 1) / 8] &= (uint8_t)~(1u << (end - 1) % 8);
+    memset(bits + begin / 8, 0, (end - begin) / 8);
+}
+
+static inline size_t terse_scaled_sign_encode(const terse_codec *sign, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *bits = wire + 4 * terse_region_count(n, o);
+    const size_t done = terse_scaled_sign_at_once(n, o) ? end : sign->encode(bits, x, n, o, begin, end);
+    for (size_t i = begin; i < end;) {
+        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o);
+        const size_t stop = behind < end ? behind : end;
+        if (terse_scale_at(wire, r) == 0.0f) terse_clear_bits(bits, i, stop);
+        i = stop;
+    }
+    return done;
+}
+
+static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec *sign, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    const size_t regions = terse_region_count(n, o);
+    if (!terse_scales_are_good(wire, regions)) return TERSE_CODEC_BAD_WIRE;
+    const uint8_t *bits = wire + 4 * regions;
+    terse_codec_options scaled = *o;
+    for (size_t i = begin; i < end;) {
+        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o);
+        const size_t stop = behind < end ? behind : end, whole = (i + 7) / 8 * 8, head = whole < stop ? whole : stop;
+        scaled.scale = o->scale * terse_scale_at(wire, r);
+        terse_sign_scalar.decode_add(sum, bits, n, &scaled, i, head);  // up to a whole byte of bits
+        sign->decode_add(sum, bits, n, &scaled, head, stop);
+        i = stop;
+    }
+    return TERSE_CODEC_OK;
+}
+
+// The table of one implementation, and its three functions.
+#define TERSE_SCALED_SIGN(by)                                                                                                             \
+    static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
+        return terse_scaled_sign_prepare(&terse_measures_##by, wire, x, n, o);                                                            \
+    }                                                                                                                                     \
+    static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
+        return terse_scaled_sign_encode(&terse_sign_##by, wire, x, n, o, begin, end);                                                     \
+    }                                                                                                                                     \
+    static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
+        return terse_scaled_sign_decode_add(&terse_sign_##by, sum, wire, n, o, begin, end);                                               \
+    }                                                                                                                                     \
+    const terse_codec terse_scaled_sign_##by = {                                                                                          \
+        .name = "scaled-sign", .implementation = #by, .takes = TERSE_SCALED_SIGN_TAKES,                                                   \
+        .wire_bytes = terse_scaled_sign_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add,                       \
+    };
+
+#endif

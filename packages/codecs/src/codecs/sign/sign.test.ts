@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import {
+  anyBytes,
+  anyFloats,
+  askNumpy,
+  codecContract,
+  needsPython,
+  python,
+  toHex,
+  vectorsBeside,
+} from "../../codec-contract.ts";
+import { definition, sign } from "./sign.ts";
+
+describe("sign", () => {
+  codecContract({
+    definition,
+    vectors: vectorsBeside(import.meta.url),
+    configurations: {
+      "zeros plus": { call: () => ({ zero: "plus" }) },
+      "zeros minus, some lanes held": { call: (n) => ({ zero: "minus", hold: anyBytes(Math.ceil(n / 8), n + 3) }) },
+    },
+  });
+
+  it("takes one bit a float, and leaves pad bits 0", () => {
+    expect([0, 1, 8, 9, 64, 1e9].map(sign.wireBytes)).toEqual([0, 1, 1, 2, 8, 125e6]);
+    const wire = new Uint8Array(2).fill(0xff);
+    sign.encode(wire, new Float32Array(11).fill(1), { zero: "plus" });
+    expect([...wire]).toEqual([0xff, 0b111]);
+  });
+
+  it("counts −0.0 as any other zero", () => {
+    const wire = new Uint8Array(1);
+    sign.encode(wire, new Float32Array([0, -0, 1, -1]), { zero: "plus" });
+    expect(wire[0]).toBe(0b0111);
+    sign.encode(wire, new Float32Array([0, -0, 1, -1]), { zero: "minus" });
+    expect(wire[0]).toBe(0b0100);
+  });
+
+  it("reads its options once, before it looks at any memory", () => {
+    const x = new Float32Array(8).fill(-1);
+    const wire = new Uint8Array(1);
+    let asked = 0;
+    const call = {
+      get zero() {
+        if (asked++ === 1) structuredClone(x, { transfer: [x.buffer] });
+        return "plus" as const;
+      },
+    };
+    sign.encode(wire, x, call);
+    sign.encodeWithFeedback(wire, new Float32Array(8), new Float32Array(8), { zero: "plus" });
+    expect([asked, wire[0]]).toEqual([1, 0xff]);
+    expect(() => sign.encodeWithFeedback(wire, x, x.slice(), call)).toThrow("x has lost its memory");
+  });
+
+  it.skipIf(!python)(`equals numpy.packbits on fresh inputs${needsPython}`, () => {
+    const requests = [1, 64, 257, 5000].flatMap((n) =>
+      (["plus", "minus"] as const).map((zero) => ({
+        codec: "sign",
+        call: { zero },
+        x: [...anyFloats(n, Date.now() + n)],
+      })),
+    );
+    const wires = requests.map(({ x, call }) => {
+      const wire = new Uint8Array(sign.wireBytes(x.length));
+      sign.encode(wire, new Float32Array(x), call);
+      return toHex(wire);
+    });
+    expect(wires).toEqual(askNumpy(requests));
+  });
+});

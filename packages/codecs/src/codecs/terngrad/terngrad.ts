@@ -1,0 +1,86 @@
+/**
+ * terngrad: −1, 0 or +1 a float, drawn so that the mean is x, times the largest magnitude of the region.
+ * Wen et al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", https://arxiv.org/abs/1705.07878
+ *
+ *   scale[r]  = max |x[i]| of region r, but at most c σ where clip = c is given; σ: the region's standard deviation
+ *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                   (equations 1 and 3)
+ *   decoded   = t scale
+ *
+ * The wire: scales, one fp32 a region, then the codes t + 1, two bits each, by quarters of the whole vector: Q = ⌈n/4⌉,
+ *
+ *   byte j    = code[j] + 4 code[Q + j] + 16 code[2 Q + j] + 64 code[3 Q + j]              0 past the end
+ *
+ * A region whose elements are all equal has σ = 0 and is not clipped. Scaling and drawing are in fp64.
+ * This file is the definition: terngrad.c, terngrad_avx2.c, … write the same bytes.
+ */
+import { codec, type Definition, type Draws, floats } from "../../codec.ts";
+import { checkNames, checkRegions } from "../../shared/parameters.ts";
+import { draws } from "../../shared/random/random.ts";
+import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
+import { type Regions, regionCount, regionsOf, scaledWire } from "../../shared/scale-groups/scale-groups.ts";
+
+export const definition: Definition = {
+  name: "terngrad",
+  implementation: "typescript",
+  takes: { random: true },
+  wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + Math.ceil(n / 4),
+
+  encode(wire, x, parameters, call) {
+    const values = floats(x);
+    const bad = firstNotFinite(values);
+    if (bad < values.length) return bad;
+    const below = draws(call as Draws);
+    const { fields, setScale } = scaledWire(wire, values.length, parameters);
+    fields.fill(0);
+    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+      const scale = scaleOf(values.subarray(begin, end), parameters.clip ?? 0);
+      setScale(r, scale);
+      const one = scale === 0 ? 0 : 1 / scale;
+      for (let i = begin; i < end; i++) {
+        const t = below(i, Math.abs(values[i]!) * one) ? Math.sign(values[i]!) : 0;
+        fields[i % fields.length]! |= (t + 1) << (2 * Math.floor(i / fields.length));
+      }
+    }
+    return values.length;
+  },
+
+  decodeAdd(sum, wire, parameters, { scale }) {
+    const sums = floats(sum);
+    const { fields, good, ...scales } = scaledWire(wire, sums.length, parameters);
+    if (!good()) return false;
+    const one = Math.fround(scale);
+    for (const [r, [begin, end]] of regionsOf(sums.length, parameters).entries()) {
+      for (let i = begin; i < end; i++) {
+        const code = (fields[i % fields.length]! >> (2 * Math.floor(i / fields.length))) & 3;
+        const t = Math.min(code, 2) - 1; // no encoder writes 3
+        sums[i]! += Math.fround(t * scales.scale(r) * one);
+      }
+    }
+    return true;
+  },
+};
+
+function scaleOf(x: Float32Array, clip: number): number {
+  const most = largest(x);
+  const σ = clip === 0 ? 0 : deviation(x);
+  return σ === 0 ? most : Math.fround(Math.min(most, Math.fround(clip) * σ));
+}
+
+export interface TernGrad extends Regions {
+  /** Gradient clipping: magnitudes beyond this many standard deviations count as that many. 2.5 in the paper, none unless given. */
+  readonly clip?: number | undefined;
+}
+
+/**
+ * Two bits a float, unbiased (but for what `clip` cuts off). The whole vector shares a scale unless `block` (floats that share one)
+ * or `segments` (lengths of parts that do, together n) are given; the paper has one a layer.
+ */
+export function terngrad(parameters: TernGrad = {}) {
+  checkNames("terngrad", parameters, ["block", "segments", "clip"]);
+  checkRegions("terngrad", parameters);
+  const { clip = 0 } = parameters;
+  const good = typeof clip === "number" && (clip === 0 || (Math.fround(clip) > 0 && Math.fround(clip) < Infinity));
+  if (!good)
+    throw new RangeError(`terngrad: clip is ${String(clip)}, and must be a number of standard deviations, 0 for none.`);
+  return codec<Draws>(definition, parameters);
+}

@@ -1,0 +1,92 @@
+// What the vector implementations of terngrad share: the walk over quarters and regions. Each file that includes this says how it
+//
+//   draw        64 elements a word: no = bits of those drawn as 0, plus = bits of those drawn as +1; `odds` for all of them
+//   interleave  word k of 8 gives bit k of 64 bytes
+//   add         sum[i] += value.of[code of quarter k in bytes[i]], i = 0 .. count - 1
+#ifndef TERSE_TERNGRAD_VECTOR_H
+#define TERSE_TERNGRAD_VECTOR_H
+#include <math.h>
+
+#include "../../shared/random/random.h"
+#include "terngrad.h"
+#include "terse/walk.h"
+
+static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t words, const terse_codec_options *o, double odds);
+static void interleave(uint8_t bytes[64], const uint64_t words[8]);
+static void add(float *sum, const uint8_t *bytes, size_t count, unsigned k, terse_terngrad_table value);
+
+enum { CHUNK = 1024, WORDS = CHUNK / 64 };  // bytes at a time
+
+static inline uint64_t lanes(size_t begin, size_t end) { return ~(uint64_t)0 >> (64 - (end - begin)) << begin; }
+
+// A part of a word: where regions meet, or at the end.
+static inline void draw_part(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t end, const terse_codec_options *o, double odds) {
+    float part[64] = {0};  // what lies behind the part may not be ours to read
+    uint64_t part_no, part_plus;
+    const uint64_t mask = lanes(i % 64, i % 64 + (end - i));
+    memcpy(part + i % 64, x + i, (end - i) * sizeof *x);
+    draw(&part_no, &part_plus, part, i / 64 * 64, 1, o, odds);
+    *no |= part_no & mask;
+    *plus |= part_plus & mask;
+}
+
+// Elements from .. from + count - 1, 64 a word, the first of them at bit 0; 0 past n.
+static inline void draw_quarter(uint64_t *no, uint64_t *plus, const float *x, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t from, size_t count) {
+    // Random words come 64 side by side, so elements are drawn where they lie, then moved.
+    uint64_t drawn[2][WORDS + 2] = {{0}};
+    const size_t first = from / 64 * 64, last = from + count < n ? from + count : n, shift = from % 64;
+    for (size_t i = first; i < last;) {
+        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), word = (i - first) / 64;
+        const double odds = terse_terngrad_odds(terse_scale_at(wire, r));
+        const size_t wanted = (last - i + 63) / 64, whole = i % 64 ? 0 : (behind - i) / 64 < wanted ? (behind - i) / 64 : wanted;
+        if (whole) {
+            draw(drawn[0] + word, drawn[1] + word, x + i, i, whole, o, odds);
+            i += 64 * whole;
+        } else {
+            const size_t stop = behind < i / 64 * 64 + 64 ? behind : i / 64 * 64 + 64;
+            draw_part(drawn[0] + word, drawn[1] + word, x, i, stop, o, odds);
+            i = stop;
+        }
+    }
+    for (size_t w = 0; w < WORDS; w++) {
+        no[w] = shift ? drawn[0][w] >> shift | drawn[0][w + 1] << (64 - shift) : drawn[0][w];
+        plus[w] = shift ? drawn[1][w] >> shift | drawn[1][w + 1] << (64 - shift) : drawn[1][w];
+    }
+}
+
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *bytes = wire + 4 * terse_region_count(n, o);
+    const size_t quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
+    for (size_t j = begin / 4; j < stop; j += CHUNK) {
+        const size_t count = stop - j < CHUNK ? stop - j : CHUNK;
+        uint64_t planes[8][WORDS];  // bit k of all bytes: code 1 has the lower of its two bits set, code 2 the upper
+        for (size_t k = 0; k < 4; k++) draw_quarter(planes[2 * k], planes[2 * k + 1], x, wire, n, o, k * quarter + j, count);
+        for (size_t w = 0; 64 * w < count; w++) {
+            uint64_t words[8];
+            uint8_t packed[64];
+            for (size_t k = 0; k < 8; k++) words[k] = planes[k][w];
+            interleave(packed, words);
+            memcpy(bytes + j + 64 * w, packed, count - 64 * w < 64 ? count - 64 * w : 64);
+        }
+    }
+    return end;
+}
+
+static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    const size_t regions = terse_region_count(n, o), quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
+    if (!terse_scales_are_good(wire, regions)) return TERSE_CODEC_BAD_WIRE;
+    const uint8_t *bytes = wire + 4 * regions;
+    for (size_t j = begin / 4; j < stop; j += CHUNK)
+        for (unsigned k = 0; k < 4; k++) {
+            const size_t from = k * quarter, count = stop - j < CHUNK ? stop - j : CHUNK;
+            const size_t last = from + j + count < n ? from + j + count : n;
+            for (size_t i = from + j; i < last;) {
+                const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), until = behind < last ? behind : last;
+                add(sum + i, bytes + (i - from), until - i, k, terse_terngrad_values(terse_scale_at(wire, r), o->scale));
+                i = until;
+            }
+        }
+    return TERSE_CODEC_OK;
+}
+
+#endif

@@ -1,0 +1,284 @@
+#include "top_k.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "../../shared/reductions/reductions.h"
+#include "terse/parallel.h"
+
+terse_codec_status top_k_check(size_t n, const terse_codec_options *options) {
+    return options->k < 1 || options->k > n ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
+}
+
+size_t top_k_wire_bytes(size_t n, const terse_codec_options *options) {
+    return terse_index_bytes(options->k, n) + 4 * options->k;
+}
+
+static int count(top_k_sight *sight, const float *x, size_t begin, size_t end) {
+    uint32_t most = 0;
+    for (size_t i = begin; i < end; i++) {
+        const uint32_t magnitude = terse_magnitude_bits(x + i);
+        most = magnitude > most ? magnitude : most;
+        if (magnitude >= sight->end) sight->beyond++;
+        else if (magnitude >= sight->low) top_k_count_one(sight, magnitude);
+    }
+    return most < TERSE_INFINITE;
+}
+
+static void choose(top_k_choice *choice, size_t begin, size_t end) {
+    for (size_t i = begin; i < end && choice->left; i++)
+        if (terse_magnitude_bits(choice->x + i) >= choice->least) top_k_choose_one(choice, i);
+}
+
+static void copy(top_k_segment *to, const float *x, size_t n, uint32_t least) {
+    memset(to->count, 0, sizeof to->count);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = terse_magnitude_bits(x + i);
+        to->most = magnitude > to->most ? magnitude : to->most;
+        if (magnitude >= least) top_k_copy_one(to, x, i);
+    }
+}
+
+const top_k_kernel top_k_scalar_kernel = {count, choose, copy};
+
+enum { SAMPLED = 4096, PLACES_AHEAD = 16, ALL_SHIFT = 31 - TOP_K_RANGE_BITS };
+
+static void look(top_k_sight *sight, uint32_t low, int shift) {
+    const uint64_t end = low + ((uint64_t)TOP_K_RANGES << shift);
+    memset(sight, 0, sizeof *sight);
+    sight->low = low, sight->shift = shift, sight->end = end < TERSE_INFINITE ? (uint32_t)end : TERSE_INFINITE;
+}
+
+typedef struct sample {
+    const float *x;
+    size_t n, places, stride;
+    double expected, margin;  // which of the sample is as large as the k-th largest of all, and how far off that may be
+} sample;
+
+static const float *sampled(const sample *s, size_t i) { return s->x + top_k_sampled(s->stride, TOP_K_NEIGHBOURS, i); }
+
+static sample sample_of(const float *x, size_t n, size_t k) {
+    const size_t places = top_k_sampled_places(n);
+    const double expected = (double)k * (double)(places * TOP_K_NEIGHBOURS) / (double)n;
+    return (sample){x, n, places, n / places, expected, 24 + expected / 8};
+}
+
+static void count_sample(top_k_sight *sight, const sample *s) {
+    for (size_t i = 0; i < s->places; i++) {
+        __builtin_prefetch(sampled(s, i + PLACES_AHEAD));
+        count(sight, sampled(s, i), 0, TOP_K_NEIGHBOURS);
+    }
+}
+
+// Where the k-th largest probably lies: between the ranges that hold it in a sample, and some more to either side.
+static void look_where_a_sample_says(top_k_sight *sight, const sample *s) {
+    look(sight, 0, ALL_SHIFT);
+    count_sample(sight, s);
+    double seen = (double)sight->beyond;  // what is not finite
+    int high = TOP_K_RANGES - 1, low;
+    while (high > 0 && seen + (double)sight->in[high] <= s->expected - s->margin) seen += (double)sight->in[high--];
+    for (low = high; low > 0 && seen + (double)sight->in[low] < s->expected + s->margin; low--) seen += (double)sight->in[low];
+    int shift = ALL_SHIFT - TOP_K_RANGE_BITS;  // as fine as it can be and see all of them
+    for (int seen_at_once = 1; seen_at_once < high + 1 - low; seen_at_once *= 2) shift++;
+    look(sight, (uint32_t)low << ALL_SHIFT, shift);
+}
+
+// What probably is less than the k-th largest, and not by much; and how many are not less than that, generously.
+static uint32_t lower_bound(top_k_sight *sight, const sample *s, size_t *expected) {
+    count_sample(sight, s);
+    double seen = (double)sight->beyond;
+    int range = TOP_K_RANGES - 1;
+    while (range > 0 && seen + (double)sight->in[range] < s->expected + s->margin) seen += (double)sight->in[range--];
+    const double all = (seen + (double)sight->in[range] + s->margin) * 1.25 * (double)s->n / (double)(s->places * TOP_K_NEIGHBOURS);
+    *expected = all < (double)s->n ? (size_t)all : s->n;
+    const uint32_t bound = sight->low + ((uint32_t)range << sight->shift);
+    look(sight, sight->low, sight->shift);
+    return bound;
+}
+
+enum { AT_ONCE = 1 << 30 };  // a vector's lanes count to 2^32
+
+static int count_all(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n) {
+    for (size_t at = 0; at < n; at += AT_ONCE)
+        if (!kernel->count(sight, x, at, n - at < AT_ONCE ? n : at + AT_ONCE)) return 0;
+    return 1;
+}
+
+// The k-th largest magnitude, and how many that equal it are chosen. False where a float is NaN or infinite.
+static int find(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n, size_t k, uint32_t *least, size_t *ties) {
+    for (;;) {
+        if (!count_all(kernel, sight, x, n)) return 0;
+        size_t larger = sight->beyond;
+        int range = TOP_K_RANGES - 1;
+        while (range >= 0 && larger + sight->in[range] < k) larger += sight->in[range--];
+        if (sight->beyond >= k || range < 0) {  // the sample misled
+            look(sight, 0, ALL_SHIFT);
+            continue;
+        }
+        *least = sight->low + ((uint32_t)range << sight->shift);
+        *ties = k - larger;
+        if (sight->shift == 0 || *ties == sight->in[range]) return 1;  // all of a range are chosen: no need to look into it
+        look(sight, *least, sight->shift > TOP_K_RANGE_BITS ? sight->shift - TOP_K_RANGE_BITS : 0);
+    }
+}
+
+enum { PIECES = 128, SMALL_PART = 8 };
+
+// What may be chosen, copied from x segment by segment.
+typedef struct copies {
+    const top_k_kernel *kernel;
+    const float *x;
+    size_t n, k, room, piece;  // piece: elements of it
+    uint32_t low, least;
+    uint8_t *wire;
+    float *values;
+    uint16_t *places;
+    struct segment { size_t at, count; } *segments;  // of the values and places
+    atomic_size_t taken;
+    atomic_int infinite;
+    struct { size_t larger, equal, begin; terse_chosen_writer writer; } of_piece[PIECES];  // begin: how many are chosen before it
+} copies;
+
+static void copy_part(void *context, size_t begin, size_t end) {
+    copies *c = context;
+    top_k_segment segment = {.most = 0};
+    for (size_t at = begin; at < end; at += TOP_K_SEGMENT) {
+        c->kernel->copy(&segment, c->x + at, end - at < TOP_K_SEGMENT ? end - at : TOP_K_SEGMENT, c->low);
+        size_t count = 0;
+        for (size_t page = 0; page < TOP_K_PAGES; page++) count += segment.count[page];
+        size_t to = count ? atomic_fetch_add(&c->taken, count) : 0;
+        if (to + count > c->room) return;  // seen by what is taken
+        c->segments[at / TOP_K_SEGMENT] = (struct segment){to, count};
+        for (size_t page = 0; page < TOP_K_PAGES; to += segment.count[page++]) {
+            memcpy(c->values + to, segment.values[page], segment.count[page] * sizeof *c->values);
+            memcpy(c->places + to, segment.places[page], segment.count[page] * sizeof *c->places);
+        }
+    }
+    if (segment.most >= TERSE_INFINITE) atomic_store(&c->infinite, 1);
+}
+
+typedef int32_t lanes __attribute__((vector_size(16)));  // every processor's
+
+static void weigh_part(void *context, size_t begin, size_t end) {
+    copies *c = context;
+    for (size_t at = begin; at < end; at += TOP_K_SEGMENT) {
+        const struct segment s = c->segments[at / TOP_K_SEGMENT];
+        const lanes least = (lanes){0} + (int32_t)c->least;
+        lanes larger = {0}, equal = {0};  // less, as a comparison gives -1
+        size_t i = s.at;
+        for (; i + 4 <= s.at + s.count; i += 4) {
+            lanes bits;
+            memcpy(&bits, c->values + i, sizeof bits);
+            larger += (bits & TERSE_MAGNITUDE) > least, equal += (bits & TERSE_MAGNITUDE) == least;
+        }
+        for (; i < s.at + s.count; i++) {
+            const uint32_t magnitude = terse_magnitude_bits(c->values + i);
+            larger[0] -= magnitude > c->least, equal[0] -= magnitude == c->least;
+        }
+        c->of_piece[at / c->piece].larger -= (size_t)(larger[0] + larger[1] + larger[2] + larger[3]);
+        c->of_piece[at / c->piece].equal -= (size_t)(equal[0] + equal[1] + equal[2] + equal[3]);
+    }
+}
+
+static void write_part(void *context, size_t begin, size_t end) {
+    copies *c = context;
+    for (size_t piece = begin / c->piece; piece * c->piece < end; piece++) {
+        terse_chosen_writer *writer = &c->of_piece[piece].writer;
+        size_t ties = c->of_piece[piece].equal;
+        const size_t first = piece * c->piece, last = c->n - first < c->piece ? c->n : first + c->piece;
+        for (size_t at = first; at < last; at += TOP_K_SEGMENT) {
+            const struct segment s = c->segments[at / TOP_K_SEGMENT];
+            for (size_t i = s.at; i < s.at + s.count; i++) {
+                const uint32_t magnitude = terse_magnitude_bits(c->values + i);
+                if (magnitude < c->least || (magnitude == c->least && ties == 0)) continue;
+                ties -= magnitude == c->least;
+                terse_choose(writer, at + c->places[i], c->values + i);
+            }
+        }
+        terse_write_whole_bytes(writer);
+    }
+}
+
+// Pieces begin within a byte of indices: what is left of one is or-ed to what the next has written.
+static void write_pieces(copies *c, size_t pieces, size_t ties) {
+    size_t begin = 0;
+    for (size_t p = 0; p < pieces; p++) {
+        c->of_piece[p].equal = c->of_piece[p].equal < ties ? c->of_piece[p].equal : ties;
+        ties -= c->of_piece[p].equal;
+        c->of_piece[p].writer = terse_chosen_writer_from(c->wire, c->k, c->n, begin);
+        begin += c->of_piece[p].larger + c->of_piece[p].equal;
+    }
+    c->wire[terse_index_bytes(c->k, c->n) - 1] = 0;  // which no piece fills; a byte between two is filled by the next: n is not small
+    terse_parallel(c->n, c->piece, write_part, c);
+    for (size_t p = 0; p < pieces; p++)
+        if (c->of_piece[p].writer.count) *c->of_piece[p].writer.indices |= (uint8_t)c->of_piece[p].writer.bits;
+}
+
+// False where it cannot be done so: the sample misled, or there is no memory.
+static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *wire, const float *x, size_t n, size_t k) {
+    size_t expected;
+    const uint32_t low = lower_bound(sight, s, &expected);
+    const size_t segments = (n + TOP_K_SEGMENT - 1) / TOP_K_SEGMENT, room = expected + TOP_K_SEGMENT;
+    copies c = {.kernel = kernel, .x = x, .n = n, .k = k, .room = room, .low = low, .wire = wire};
+    c.segments = malloc(segments * sizeof *c.segments + room * (sizeof *c.values + sizeof *c.places));
+    if (!c.segments) return 0;
+    c.values = (float *)(c.segments + segments);
+    c.places = (uint16_t *)(c.values + room);
+    c.piece = (segments + PIECES - 1) / PIECES * TOP_K_SEGMENT;
+    terse_parallel(n, TOP_K_SEGMENT, copy_part, &c);
+    const size_t taken = atomic_load(&c.taken);
+    size_t ties;
+    int good = taken <= room && !atomic_load(&c.infinite) && taken >= k;
+    if (good) {
+        find(kernel, sight, c.values, taken, k, &c.least, &ties);
+        terse_parallel(n, c.piece, weigh_part, &c);
+        write_pieces(&c, (n + c.piece - 1) / c.piece, ties);
+    }
+    free(c.segments);
+    return good;
+}
+
+size_t top_k_encode(const top_k_kernel *kernel, uint8_t *wire, const float *x, size_t n, size_t k) {
+    top_k_sight sight;
+    if (n < SAMPLED) look(&sight, 0, ALL_SHIFT);
+    else {
+        const sample s = sample_of(x, n, k);
+        look_where_a_sample_says(&sight, &s);
+        if (k <= n / SMALL_PART && encode_copies(kernel, &sight, &s, wire, x, n, k)) return n;
+    }
+    top_k_choice choice = {.writer = terse_chosen_writer_at(wire, k, n), .x = x, .left = k};
+    if (!find(kernel, &sight, x, n, k, &choice.least, &choice.ties)) return terse_first_not_finite(x, n);
+    kernel->choose(&choice, 0, n);
+    terse_chosen_end(&choice.writer);
+    return n;
+}
+
+terse_codec_status top_k_decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    (void)begin, (void)end;
+    const size_t k = options->k;
+    float value;
+    size_t above = 0;  // what the next index is at least
+    terse_chosen_reader reader = terse_chosen_reader_at(wire, k, n);
+    for (size_t j = 0; j < k; j++) {
+        const size_t index = terse_next_chosen(&reader, &value);
+        if (index < above || index >= n || value - value != 0.0f) return TERSE_CODEC_BAD_WIRE;
+        above = index + 1;
+    }
+    const float scale = options->scale;
+    reader = terse_chosen_reader_at(wire, k, n);
+    for (size_t j = 0; j < k; j++) {
+        const size_t index = terse_next_chosen(&reader, &value);
+        sum[index] += scale * value;
+    }
+    return TERSE_CODEC_OK;
+}
+
+static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
+    (void)begin, (void)end;
+    return top_k_encode(&top_k_scalar_kernel, wire, x, n, options->k);
+}
+
+const terse_codec terse_top_k_scalar = {
+    .name = "top-k", .implementation = "scalar", .takes = TOP_K_TAKES, .whole = 1,
+    .check = top_k_check, .wire_bytes = top_k_wire_bytes, .encode = encode, .decode_add = top_k_decode_add,
+};

@@ -1,0 +1,154 @@
+/**
+ * Levels: what l1, linf and qsgd have in common. One scale a region, then one level q a field, from −s to s, written as q + s.
+ *
+ *   s = 2^(bits − 1) − 1        reach · scale is what level s stands for
+ *   wire: scales (fp32, one a region; none where unscaled), then the fields
+ *
+ * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q. Where ranks have
+ * agreed on units, one a region, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
+ */
+import type { EncodeCall, Parameters } from "@terse/native-codecs";
+import { type Codec, type Definition, floats, type Summable, type Takes } from "../../codec.ts";
+import { checkedFields, field, fieldBytes, setField, widthOf } from "../fields/fields.ts";
+import { checkNames, checkRegions, checkWhole } from "../parameters.ts";
+import { firstNotFinite, largest } from "../reductions/reductions.ts";
+import { largestFloat } from "../rounding.ts";
+import { type Regions, regionCount, regionsOf, scaledWire } from "../scale-groups/scale-groups.ts";
+
+export interface Levels {
+  readonly name: string;
+  readonly takes: Takes;
+  readonly reach: number;
+  /** See `Codec.summable`. */
+  summable(parameters: Parameters): Summable | undefined;
+  /** Of a region that is not empty, before it is rounded to fp32; not finite where an element is not. */
+  scaleOf(x: Float32Array): number;
+  /**
+   * level(value, i), for a region of this scale, which is more than 0; i counts through the whole vector. With call.units `scale` is
+   * what one level stands for.
+   */
+  quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
+  /** What level q stands for; q · reach · scale / s unless given. */
+  standsFor?(q: number, scale: number, s: number, parameters: Parameters): number;
+}
+
+// @__NO_SIDE_EFFECTS__
+export function levels({ name, takes, reach, summable, scaleOf, quantiser, standsFor }: Levels): Definition {
+  const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
+
+  const measured = (region: Float32Array): number => (region.length === 0 ? 0 : Math.fround(scaleOf(region)));
+
+  return {
+    name,
+    implementation: "typescript",
+    takes,
+    layout: (parameters) => ({ fieldBits: widthOf(parameters), scales: !parameters.unscaled }),
+    summable,
+
+    wireBytes(n, parameters) {
+      const regions = regionCount(n, parameters); // which looks at the segments, scaled or not
+      return (parameters.unscaled ? 0 : 4 * regions) + fieldBytes(n, widthOf(parameters));
+    },
+
+    encode(wire, x, parameters, call) {
+      const values = floats(x);
+      const s = levelsASide(parameters);
+      const scaled = parameters.unscaled ? undefined : scaledWire(wire, values.length, parameters);
+      wire.fill(0);
+      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+        const region = values.subarray(begin, end);
+        const scale = call.units ? call.units[r]! : measured(region);
+        if (call.units ? firstNotFinite(region) < region.length : !canBeAScale(scale))
+          return begin + firstRefused(region);
+        scaled?.setScale(r, scale);
+        const level = scale > 0 ? quantiser(scale, s, parameters, call) : () => 0;
+        for (let i = begin; i < end; i++)
+          setField(scaled?.fields ?? wire, i, widthOf(parameters), level(values[i]!, i) + s);
+      }
+      return values.length;
+    },
+
+    decodeAdd(sum, wire, parameters, call) {
+      const sums = floats(sum);
+      const s = levelsASide(parameters);
+      const width = widthOf(parameters);
+      const by = Math.fround(call.scale);
+      const regions = regionsOf(sums.length, parameters);
+      if (parameters.unscaled) {
+        const none = (parameters.ranks ?? 1) * s;
+        for (const [r, [begin, end]] of regions.entries()) {
+          const unit = call.units?.[r] ?? 1;
+          for (let i = begin; i < end; i++)
+            sums[i]! += Math.fround(Math.fround((field(wire, i, width) - none) * unit) * by);
+        }
+        return true;
+      }
+      const scaled = scaledWire(wire, sums.length, parameters);
+      if (!regions.every((_, r) => canBeAScale(scaled.scale(r)))) return false;
+      for (const [r, [begin, end]] of regions.entries()) {
+        const scale = scaled.scale(r);
+        for (let i = begin; i < end; i++) {
+          const q = Math.min(field(scaled.fields, i, width), 2 * s) - s; // no encoder writes a field above 2 s
+          const value = standsFor ? standsFor(q, scale, s, parameters) : q * ((reach * scale) / s);
+          sums[i]! += Math.fround(Math.fround(value) * by);
+        }
+      }
+      return true;
+    },
+
+    measure(scales, x, parameters) {
+      const values = floats(x);
+      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+        scales[r] = measured(values.subarray(begin, end));
+        if (!canBeAScale(scales[r]!)) return begin + firstRefused(values.subarray(begin, end));
+      }
+      return values.length;
+    },
+  };
+}
+
+/** `bits` and `reach` as in Summable; `make` is the factory of the codec that writes these levels unscaled. */
+export const summableLevels = (
+  bits: number,
+  reach: number,
+  { block, segments }: Parameters,
+  make: (parameters: SummableParameters) => Codec<never>,
+): Summable => ({
+  bits,
+  reach,
+  codec: (ranks) => make({ bits, block, segments, unscaled: true, ranks }) as Codec<object>,
+});
+
+interface SummableParameters extends Regions {
+  readonly bits: number;
+  readonly unscaled: true;
+  readonly ranks: number;
+}
+
+const levelsASide = ({ bits }: Parameters): number => 2 ** (bits! - 1) - 1;
+
+/** The first NaN or infinity; where there is none the largest, because of which the scale is beyond fp32. */
+function firstRefused(x: Float32Array): number {
+  const bad = firstNotFinite(x);
+  const most = largest(x);
+  return bad < x.length ? bad : x.findIndex((value) => Math.abs(value) === most);
+}
+
+/** The parameters of a codec of levels, with the narrowest width that has room where none is given. */
+export function checkedLevels<P extends Parameters>(codec: string, parameters: P, taken: readonly string[]): P {
+  checkNames(codec, parameters, taken);
+  checkWhole(codec, "bits", parameters.bits!, 2, 8);
+  if (!["undefined", "boolean"].includes(typeof parameters.unscaled))
+    throw new TypeError(`${codec}: unscaled is ${String(parameters.unscaled)}, and must be true or false.`);
+  checkRegions(codec, parameters);
+  if ((parameters.ranks ?? 1) > 1 && !parameters.unscaled)
+    throw new RangeError(
+      `${codec}: ranks is ${parameters.ranks}, and only unscaled wires can be summed: say unscaled too, or leave ranks out.`,
+    );
+  const { bits } = parameters;
+  return checkedFields(
+    codec,
+    parameters,
+    [...new Set([bits!, 4, 8, 16])].sort((a, b) => a - b),
+  );
+}

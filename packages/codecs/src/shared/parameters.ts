@@ -1,0 +1,39 @@
+/** What factories of codecs ask of their parameters, one sentence each. */
+import type { Parameters } from "@terse/native-codecs";
+import type { Regions } from "./scale-groups/scale-groups.ts";
+
+/** A whole number from `least` to `most`. */
+export function checkWhole(codec: string, name: string, value: number, least: number, most = 2 ** 48): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  const unlimited = most === 2 ** 48 && !(value > most);
+  const range = unlimited ? `${least} or more` : `from ${least} to ${most}`;
+  throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be a whole number, ${range}.`);
+}
+
+/** Blocks or segments or neither; whether the segments add up is asked where n is known, by regionCount. */
+export function checkRegions(codec: string, { block, segments }: Regions): void {
+  if (block !== undefined && segments !== undefined)
+    throw new RangeError(`${codec}: both block and segments are given; scales go by one or the other, or by neither.`);
+  if (block !== undefined) checkWhole(codec, "block", block, 1);
+  if (segments === undefined) return;
+  if (!Array.isArray(segments)) throw new TypeError(`${codec}: segments must be an array of lengths.`);
+  for (const [s, length] of segments.entries()) checkWhole(codec, `segments[${s}]`, length, 0);
+}
+
+/** No parameters but these. */
+export function checkNames(codec: string, parameters: Parameters, taken: readonly string[]): void {
+  if (typeof parameters !== "object" || parameters === null)
+    throw new TypeError(
+      `${codec}: parameters are ${String(parameters)}, and must be an object, as in ${codec}({ … }).`,
+    );
+  for (const name of Object.keys(parameters)) {
+    if (taken.includes(name)) continue;
+    throw new RangeError(`${codec} takes ${taken.join(", ") || "no parameters"}, and ${name} was given.`);
+  }
+}
+
+/** One of some words. */
+export function checkChoice(codec: string, name: string, value: unknown, choices: readonly string[]): void {
+  if (!choices.includes(value as string))
+    throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be ${choices.join(" or ")}.`);
+}
