@@ -1,5 +1,5 @@
-# terse_addon(NAME source…): a Node addon NAME.node, built by cmake-js (or by plain CMake with CMAKE_JS_INC given).
-# The library itself is for the plain CPU; single files raise their own instruction level with terse_instructions().
+# terse_addon(NAME source…) builds the Node addon NAME.node, with cmake-js or with plain CMake and CMAKE_JS_INC.
+# The addon runs on every CPU of its architecture; terse_instructions() lets single files use more instructions.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -14,24 +14,24 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# Results must be the same on every processor: no a*b+c is ever contracted behind our back.
+# Results must be the same on every processor, so the compiler may not contract a*b+c into a fused multiply-add.
 add_compile_options(-Wall -Wextra -ffp-contract=off)
 
 set(TERSE_NATIVE_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
 
 function(terse_addon name)
-  add_library(${name} SHARED ${ARGN} ${TERSE_NATIVE_DIR}/streams.cc ${CMAKE_JS_SRC})
+  add_library(${name} SHARED ${ARGN} ${TERSE_NATIVE_DIR}/iostreams.cc ${CMAKE_JS_SRC})
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
   target_include_directories(${name} PRIVATE ${TERSE_NATIVE_DIR}/include)
   target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_compile_definitions(${name} PRIVATE NAPI_VERSION=9 NAPI_CPP_EXCEPTIONS)
-  # In a worker thread that is being terminated nothing can be thrown any more: it ends, and not the process.
+  # A worker thread that is being terminated cannot throw. With this its exceptions are dropped; without it they abort the process.
   target_compile_definitions(${name} PRIVATE NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
   target_link_libraries(${name} PRIVATE ${CMAKE_JS_LIB} ${CMAKE_DL_LIBS})
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
 endfunction()
 
-# terse_instructions(-mavx2 file…): these files, and no others, may use these instructions.
+# terse_instructions(-mavx2 file…) compiles only these files for these instructions.
 function(terse_instructions flags)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
 endfunction()

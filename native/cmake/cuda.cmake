@@ -1,7 +1,7 @@
-# terse_find_nvcc(RESULT HOW): the CUDA compiler, 12.1 or newer, found by the first of
+# terse_find_nvcc(RESULT HOW) finds the CUDA compiler, 12.1 or newer, in the first of
 #   1. the PATH;  2. CUDA_HOME, CUDA_PATH or /usr/local/cuda;  3. pip's packages of python3;  4. the newest cuda-* of the toolchain folder.
-# Empty where there is none, and HOW then says what was passed over. CMake's own CUDA support is not used: it wants a whole toolkit,
-# and pip's packages are a part of one.
+# Where there is none, RESULT is empty and HOW says why. CMake's own CUDA support is not used: it needs a whole toolkit, and pip's packages
+# are only a part of one.
 
 function(terse_find_nvcc result how)
   set(${result} "" PARENT_SCOPE)
@@ -56,18 +56,18 @@ function(terse_find_nvcc result how)
     if(failed OR NOT said MATCHES "release ([0-9]+\\.[0-9]+)")
       string(APPEND passed_over " ${nvcc} does not run;")
     elseif(CMAKE_MATCH_1 VERSION_LESS 12.1)
-      string(APPEND passed_over " ${nvcc} is ${CMAKE_MATCH_1}, and 12.1 is the first whose kernels take more than 4 KiB of arguments;")
+      string(APPEND passed_over " ${nvcc} is ${CMAKE_MATCH_1}, but kernels with more than 4 KiB of arguments need 12.1;")
     else()
       set(${result} "${nvcc}" PARENT_SCOPE)
       set(${how} "CUDA ${CMAKE_MATCH_1}, found by ${by}" PARENT_SCOPE)
       return()
     endif()
   endforeach()
-  set(${how} "no nvcc on the PATH, in CUDA_HOME, among python3's packages or in ${toolchain};${passed_over} ./terse test brings one" PARENT_SCOPE)
+  set(${how} "no nvcc on the PATH, in CUDA_HOME, among python3's packages or in ${toolchain};${passed_over} ./terse test installs one" PARENT_SCOPE)
 endfunction()
 
-# Machine code for every generation from Ampere on that this nvcc knows (8.6 and 8.9 run 8.0's, 10.3 runs 10.0's), and PTX, which
-# drivers compile for the others.
+# Machine code for every GPU generation from Ampere on that this nvcc supports (8.6 and 8.9 run the code for 8.0, 10.3 that for 10.0), and
+# PTX, which the driver compiles for other GPUs.
 function(terse_cuda_architectures nvcc result)
   execute_process(COMMAND "${nvcc}" --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
   set(flags "")
@@ -80,15 +80,16 @@ function(terse_cuda_architectures nvcc result)
   set(${result} "${flags}" PARENT_SCOPE)
 endfunction()
 
-# terse_cuda_compiler(): NVCC, empty where there is none; ARCHITECTURES and NVCC_FLAGS of every kernel, and NVCC_LIBRARIES, where its runtime lies.
+# terse_cuda_compiler() sets NVCC, empty where there is none; ARCHITECTURES and NVCC_FLAGS for every kernel; NVCC_LIBRARIES, the folder of
+# the CUDA runtime.
 macro(terse_cuda_compiler)
   terse_find_nvcc(NVCC NVCC_HOW)
   if(NVCC)
     terse_cuda_architectures(${NVCC} ARCHITECTURES)
     message(STATUS "CUDA: ${NVCC} (${NVCC_HOW})")
     get_filename_component(NVCC_LIBRARIES ${NVCC} REALPATH)
-    get_filename_component(NVCC_LIBRARIES ${NVCC_LIBRARIES}/../../lib ABSOLUTE)  # pip's nvcc looks in lib64 only
-    # nvcc contracts a*b+c by default, as the kernels must not.
+    get_filename_component(NVCC_LIBRARIES ${NVCC_LIBRARIES}/../../lib ABSOLUTE)  # pip's nvcc searches lib64 only
+    # -fmad=false: nvcc contracts a*b+c by default.
     set(NVCC_FLAGS -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -fmad=false -diag-suppress=1675 -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-ffp-contract=off)
   else()
     message(STATUS "CUDA: ${NVCC_HOW}")

@@ -1,12 +1,12 @@
-# terse_libtorch(TARGET): compiles and links TARGET against libtorch, found by the first of
+# terse_libtorch(TARGET) compiles and links TARGET against libtorch, found in the first of
 #   1. LIBTORCH, a folder with lib/ and include/;  2. the torch package of python3;  3. the newest libtorch-* of the toolchain folder.
-# find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and with a system libtorch beside
-# it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time when a CUDA device is asked for.
+# find_package(Torch) is not used: with a CUDA wheel it fails where no CUDA toolkit is installed, and where a system libtorch is installed
+# too it takes the wrong libc10.so. libtorch_cuda.so is not linked: it is opened at run time, for the first CUDA device.
 
 function(terse_find_libtorch result how)
   if(DEFINED ENV{LIBTORCH} AND NOT "$ENV{LIBTORCH}" STREQUAL "")
     if(NOT EXISTS "$ENV{LIBTORCH}/lib/libtorch_cpu.so" OR NOT EXISTS "$ENV{LIBTORCH}/include/ATen")
-      message(FATAL_ERROR "LIBTORCH is $ENV{LIBTORCH}, which has no lib/libtorch_cpu.so or no include/ATen. Point it to the torch folder of a wheel, or to an unpacked libtorch.")
+      message(FATAL_ERROR "LIBTORCH is $ENV{LIBTORCH}, which has no lib/libtorch_cpu.so or no include/ATen. Set it to the torch folder of a wheel, or to an unpacked libtorch.")
     endif()
     get_filename_component(root "$ENV{LIBTORCH}" REALPATH)
     set(${result} "${root}" PARENT_SCOPE)
@@ -47,13 +47,13 @@ function(terse_find_libtorch result how)
   endforeach()
 
   message(FATAL_ERROR
-    "libtorch was not found. One of these brings it:\n"
+    "libtorch was not found. Provide it in one of these ways:\n"
     "  1. LIBTORCH=/path/to/torch, a folder with lib/ and include/ (a wheel's torch folder, or an unpacked libtorch)\n"
     "  2. python3 -m pip install torch\n"
-    "  3. ./terse setup, which puts it into ${toolchain}")
+    "  3. ./terse setup, which installs it in ${toolchain}")
 endfunction()
 
-# The version is read from the headers, because they are what we compile against.
+# The version is read from the headers, because the addon is compiled against them.
 function(terse_libtorch_version root result)
   foreach(file torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
     if(EXISTS "${root}/include/${file}")
@@ -66,7 +66,7 @@ function(terse_libtorch_version root result)
       endif()
     endif()
   endforeach()
-  message(FATAL_ERROR "${root}/include has no torch/version.h: this is no libtorch that we know.")
+  message(FATAL_ERROR "${root}/include has no torch/version.h, so it is not a supported libtorch. Set LIBTORCH to one of version 2.6 to 2.14.")
 endfunction()
 
 function(terse_libtorch target)
@@ -76,7 +76,7 @@ function(terse_libtorch target)
     message(FATAL_ERROR "libtorch ${version} at ${root} (found by ${how}) is too old: 2.6 to 2.14 are supported. Set LIBTORCH to a newer one.")
   endif()
 
-  # Wheels up to 2.6 were built with the old std::string; the symbols say which.
+  # Wheels up to 2.6 were built with the old std::string; the names of the symbols show it.
   file(STRINGS "${root}/lib/libc10.so" modern REGEX "_ZN3c105ErrorC[12]E.*__cxx11" LIMIT_COUNT 1)
   set(abi 0)
   if(modern)
@@ -87,11 +87,11 @@ function(terse_libtorch target)
   target_include_directories(${target} SYSTEM PRIVATE "${root}/include" "${root}/include/torch/csrc/api/include")
   target_compile_definitions(${target} PRIVATE _GLIBCXX_USE_CXX11_ABI=${abi} "TERSE_LIBTORCH_ROOT=\"${root}\"")
   target_link_libraries(${target} PRIVATE "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
-  # libtorch_cpu.so names libraries of CUDA, which its own RUNPATH finds when it is loaded; here they need not resolve.
+  # libtorch_cpu.so needs CUDA libraries, which its own RUNPATH finds when it is loaded; they need not resolve when the addon is linked.
   target_link_options(${target} PRIVATE -Wl,--allow-shlib-undefined -Wl,--no-as-needed)
   set_target_properties(${target} PROPERTIES BUILD_RPATH "${root}/lib" SKIP_BUILD_RPATH FALSE)
 
-  # Read before the addon is opened, so that a libtorch that went away is a sentence and not a loader's message.
+  # TypeScript reads this before it opens the addon, to name a libtorch that was removed; the dynamic linker's own message would not.
   file(WRITE "${CMAKE_BINARY_DIR}/Release/build-info.json.new"
     "{\n  \"libtorch\": \"${root}\",\n  \"foundBy\": \"${how}\",\n  \"version\": \"${version}\",\n  \"cxx11Abi\": ${abi},\n  \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"\n}\n")
   file(RENAME "${CMAKE_BINARY_DIR}/Release/build-info.json.new" "${CMAKE_BINARY_DIR}/Release/build-info.json")

@@ -1,4 +1,5 @@
-// What a call from JavaScript was given: lengths, element types and devices are checked here, so that none reads or writes outside its arrays.
+// The arguments of a call from JavaScript. Lengths, element types and devices are checked here, so that no kernel reads or writes outside
+// its arrays.
 #pragma once
 #include <napi.h>
 
@@ -13,34 +14,35 @@ using terse::DType;
 using terse::BufferView;
 
 inline BufferView buffer_of(const Napi::Value& value, const char* what, DType dtype) {
-    const BufferView memory = terse::buffer_of(value, what);
-    if (memory.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(memory.dtype));
-    if (!memory.on_cpu) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this kernel runs on the CPU, and the memory is on another device");
-    return memory;
+    const BufferView buffer = terse::buffer_of(value, what);
+    if (buffer.dtype != dtype) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected " + terse::name_of(dtype) + ", got " + terse::name_of(buffer.dtype));
+    if (!buffer.on_cpu)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is on another device than the CPU, where this kernel runs; move all arrays of the call to one device");
+    return buffer;
 }
 
 [[noreturn]] inline void throw_length(Napi::Env env, const char* what, size_t got, size_t expected, const char* unit) {
     throw Napi::RangeError::New(env, std::string(what) + ": expected " + std::to_string(expected) + " " + unit + ", got " + std::to_string(got));
 }
 
-// The first array of a call says how long the others are.
-inline float* floats_of(const Napi::Value& value, const char* what, size_t& n) {
-    const BufferView memory = buffer_of(value, what, DType::f32);
-    n = memory.length;
-    return static_cast<float*>(memory.data);
+// The first array of a call: sets n, the length that all others must have.
+inline float* first_floats_of(const Napi::Value& value, const char* what, size_t& n) {
+    const BufferView buffer = buffer_of(value, what, DType::f32);
+    n = buffer.length;
+    return static_cast<float*>(buffer.data);
 }
 
-inline float* more_floats_of(const Napi::Value& value, const char* what, size_t n) {
-    const BufferView memory = buffer_of(value, what, DType::f32);
-    if (memory.length != n) throw_length(value.Env(), what, memory.length, n, "floats, as many as the first array has");
-    return static_cast<float*>(memory.data);
+inline float* floats_of(const Napi::Value& value, const char* what, size_t n) {
+    const BufferView buffer = buffer_of(value, what, DType::f32);
+    if (buffer.length != n) throw_length(value.Env(), what, buffer.length, n, "floats, as many as the first array has");
+    return static_cast<float*>(buffer.data);
 }
 
-inline uint8_t* bits_of(const Napi::Value& value, const char* what, size_t n) {
-    const BufferView memory = buffer_of(value, what, DType::u8);
+inline uint8_t* packed_signs_of(const Napi::Value& value, const char* what, size_t n) {
+    const BufferView buffer = buffer_of(value, what, DType::u8);
     const size_t bytes = n / 8 + (n % 8 != 0);
-    if (memory.length != bytes) throw_length(value.Env(), what, memory.length, bytes, "bytes, one bit a float");
-    return static_cast<uint8_t*>(memory.data);
+    if (buffer.length != bytes) throw_length(value.Env(), what, buffer.length, bytes, "bytes, one bit per float");
+    return static_cast<uint8_t*>(buffer.data);
 }
 
 inline Napi::Object options_of(const Napi::CallbackInfo& info, size_t i) {
@@ -64,11 +66,11 @@ inline terse_lion_zero zero_of(const Napi::Object& options, bool can_hold) {
     throw Napi::TypeError::New(options.Env(), can_hold ? "zero: expected \"plus\", \"minus\" or \"hold\"" : "zero: expected \"plus\" or \"minus\"");
 }
 
-// The factor of options that have one.
 inline float gradient_scale_of(const Napi::Object& options) {
     return options.Get("gradientScale").IsUndefined() ? 1.0f : static_cast<float>(number_of(options, "gradientScale"));
 }
 
+// theta = theta keep + scale (...)
 struct Change {
     float keep, scale;
     explicit Change(const Napi::Object& given) : keep(static_cast<float>(number_of(given, "keep"))), scale(static_cast<float>(number_of(given, "scale"))) {}
@@ -84,7 +86,7 @@ inline std::vector<const uint8_t*> planes_of(const Napi::Value& value, double ra
     if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "planes: expected an array of Uint8Array");
     const auto array = value.As<Napi::Array>();
     std::vector<const uint8_t*> planes;
-    for (uint32_t k = 0; k < array.Length(); k++) planes.push_back(bits_of(array.Get(k), ("planes[" + std::to_string(k) + "]").c_str(), n));
+    for (uint32_t k = 0; k < array.Length(); k++) planes.push_back(packed_signs_of(array.Get(k), ("planes[" + std::to_string(k) + "]").c_str(), n));
     size_t needed = 0;
     for (auto left = static_cast<unsigned>(ranks); left; left >>= 1) needed++;
     if (planes.size() != needed) throw_length(value.Env(), "planes", planes.size(), needed, "planes, one per bit of ranks");

@@ -1,5 +1,4 @@
 // The tables of terse/optimizers.h as JavaScript objects: one object per implementation, one method per function.
-// Lengths, element types and devices are checked here, so that no call from JavaScript reads or writes outside its arrays.
 #include <napi.h>
 
 #include <atomic>
@@ -13,15 +12,15 @@
 
 namespace {
 
-constexpr size_t CUT = 4096;  // elements: whole bytes of signs, whole groups of terse/walk.h
+constexpr size_t GRAIN = 4096;  // elements: whole bytes of signs, whole groups of terse/walk.h
 
-// part(begin, end) on all threads; every lane on its own, so where it is cut changes nothing.
+// Calls part(begin, end) on all threads. Elements do not depend on each other, so the bits do not depend on the number of threads.
 template <typename Part>
 void in_parallel(size_t n, Part part) {
-    terse_parallel(n, CUT, [](void* context, size_t begin, size_t end) { (*static_cast<Part*>(context))(begin, end); }, &part);
+    terse_parallel(n, GRAIN, [](void* context, size_t begin, size_t end) { (*static_cast<Part*>(context))(begin, end); }, &part);
 }
 
-// The same for kernels that say how many they accepted: n, or the index of the first that one refused.
+// The same for kernels that return how many elements they accepted. Gives n, or the index of the first element that was not finite.
 template <typename Part>
 size_t accepted_in_parallel(size_t n, Part part) {
     std::atomic<size_t> accepted{n};
@@ -40,9 +39,9 @@ Napi::Value accepted(const Napi::CallbackInfo& info, size_t count) { return Napi
 
 Napi::Value lion_vote(const Napi::CallbackInfo& info) {
     size_t n;
-    float* m = floats_of(info[1], "m", n);
-    const float* g = more_floats_of(info[2], "g", n);
-    uint8_t* wire = bits_of(info[0], "wire", n);
+    float* m = first_floats_of(info[1], "m", n);
+    const float* g = floats_of(info[2], "g", n);
+    uint8_t* wire = packed_signs_of(info[0], "wire", n);
     const Napi::Object given = options_of(info, 3);
     const terse_lion_options options = {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
     const terse_lion& lion = table_of<terse_lion>(info);
@@ -51,9 +50,9 @@ Napi::Value lion_vote(const Napi::CallbackInfo& info) {
 
 Napi::Value lion_step(const Napi::CallbackInfo& info) {
     size_t n;
-    float* theta = floats_of(info[0], "θ", n);
-    float* m = more_floats_of(info[1], "m", n);
-    const float* g = more_floats_of(info[2], "g", n);
+    float* theta = first_floats_of(info[0], "θ", n);
+    float* m = floats_of(info[1], "m", n);
+    const float* g = floats_of(info[2], "g", n);
     const Napi::Object given = options_of(info, 3);
     const terse_lion_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
     const terse_lion& lion = table_of<terse_lion>(info);
@@ -62,8 +61,8 @@ Napi::Value lion_step(const Napi::CallbackInfo& info) {
 
 void apply_signs(const Napi::CallbackInfo& info) {
     size_t n;
-    float* theta = floats_of(info[0], "θ", n);
-    const uint8_t* wire = bits_of(info[1], "wire", n);
+    float* theta = first_floats_of(info[0], "θ", n);
+    const uint8_t* wire = packed_signs_of(info[1], "wire", n);
     const Change change(options_of(info, 2));
     const terse_lion& lion = table_of<terse_lion>(info);
     in_parallel(n, [&](size_t i, size_t end) { lion.apply_signs(theta + i, wire + i / 8, end - i, change.keep, change.scale); });
@@ -71,9 +70,9 @@ void apply_signs(const Napi::CallbackInfo& info) {
 
 void apply_ternary(const Napi::CallbackInfo& info) {
     size_t n;
-    float* theta = floats_of(info[0], "θ", n);
-    const uint8_t* plus = bits_of(info[1], "plus", n);
-    const uint8_t* nonzero = bits_of(info[2], "nonzero", n);
+    float* theta = first_floats_of(info[0], "θ", n);
+    const uint8_t* plus = packed_signs_of(info[1], "plus", n);
+    const uint8_t* nonzero = packed_signs_of(info[2], "nonzero", n);
     const Change change(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
     in_parallel(n, [&](size_t i, size_t end) { lion.apply_ternary(theta + i, plus + i / 8, nonzero + i / 8, end - i, change.keep, change.scale); });
@@ -81,28 +80,28 @@ void apply_ternary(const Napi::CallbackInfo& info) {
 
 void apply_tally(const Napi::CallbackInfo& info) {
     size_t n;
-    float* theta = floats_of(info[0], "θ", n);
+    float* theta = first_floats_of(info[0], "θ", n);
     const double ranks = ranks_of(info[2]);
     const std::vector<const uint8_t*> planes = planes_of(info[1], ranks, n);
     const Change change(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
     in_parallel(n, [&](size_t i, size_t end) {
-        std::vector<const uint8_t*> here(planes);
-        for (auto& plane : here) plane += i / 8;
-        lion.apply_tally(theta + i, here.data(), static_cast<size_t>(ranks), end - i, change.keep, change.scale);
+        std::vector<const uint8_t*> part(planes);
+        for (auto& plane : part) plane += i / 8;
+        lion.apply_tally(theta + i, part.data(), static_cast<size_t>(ranks), end - i, change.keep, change.scale);
     });
 }
 
 Napi::Value adamw_step(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     size_t n;
-    float* theta = floats_of(info[0], "θ", n);
-    float* m = more_floats_of(info[1], "m", n);
-    float* v = more_floats_of(info[2], "v", n);
-    const float* g = more_floats_of(info[3], "g", n);
+    float* theta = first_floats_of(info[0], "θ", n);
+    float* m = floats_of(info[1], "m", n);
+    float* v = floats_of(info[2], "v", n);
+    const float* g = floats_of(info[3], "g", n);
     const Napi::Object given = options_of(info, 4);
     const double step = number_of(given, "step");
-    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(env, "step: expected a whole number, 1 for the first update");
+    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(env, "step: expected an integer, 1 for the first update");
     const terse_adamw_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step), gradient_scale_of(given)};
     const terse_adamw& adamw = table_of<terse_adamw>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
@@ -110,15 +109,15 @@ Napi::Value adamw_step(const Napi::CallbackInfo& info) {
 
 Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
     size_t n;
-    const float* x = floats_of(info[0], "x", n);
+    const float* x = first_floats_of(info[0], "x", n);
     return Napi::Number::New(info.Env(), terse_sum_of_squares(&table_of<terse_reductions>(info), x, n));
 }
 
 Napi::Value address_of(const Napi::CallbackInfo& info) {
-    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::buffer_of(info[0], "memory").data)));
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(terse::buffer_of(info[0], "buffer").data)));
 }
 
-// The tables are static constants, so a bare pointer is all that a method needs to carry.
+// The tables are static constants: a method's data is a pointer to its table, which is never freed.
 template <typename Table>
 void* data_of(const Table* table) { return const_cast<Table*>(table); }
 
@@ -167,13 +166,13 @@ Napi::Value reductions(const Napi::CallbackInfo& info) {
 
 Napi::Value fingerprint(const Napi::CallbackInfo& info) {
     size_t n = 0;
-    const float* x = floats_of(info[0], "x", n);
+    const float* x = first_floats_of(info[0], "x", n);
     return Napi::BigInt::New(info.Env(), terse_fingerprint(x, n));
 }
 
 void use_threads(const Napi::CallbackInfo& info) {
     const double threads = info[0].IsNumber() ? info[0].As<Napi::Number>().DoubleValue() : 0;
-    if (!(threads >= 1 && threads <= 65536) || threads != std::floor(threads)) throw Napi::RangeError::New(info.Env(), "threads: expected a whole number, 1 or more");
+    if (!(threads >= 1 && threads <= 65536) || threads != std::floor(threads)) throw Napi::RangeError::New(info.Env(), "threads: expected an integer >= 1");
     terse_parallel_use(static_cast<unsigned>(threads));
 }
 

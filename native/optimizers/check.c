@@ -1,12 +1,12 @@
-// Every implementation of every kernel against its scalar one: the same bits, the same first bad lane, nothing outside the
-// arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
+// Compares every implementation of every kernel with the scalar one, for many lengths and alignments: the same bits, the same first bad
+// element, and no byte outside the arrays changed. Exit status 1 if anything differs.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "terse/optimizers.h"
 
-enum { MAX = 8400, MARGIN = 40, ROOM = MAX + 2 * MARGIN, WIRE = MAX / 8 + 80, SENTINEL = 0xA5 };
+enum { MAX = 8400, MARGIN = 40, CAPACITY = MAX + 2 * MARGIN, WIRE = MAX / 8 + 80, SENTINEL = 0xA5 };
 
 static long checks, bad;
 
@@ -18,7 +18,7 @@ static uint64_t random_word(void) {  // splitmix64
     return z ^ z >> 31;
 }
 
-// Ordinary gradients, with zeros of both signs, denormals and large values among them.
+// Values in (-1, 1); some are zeros of either sign, denormals or large.
 static float random_float(void) {
     const uint64_t r = random_word();
     const float sign = r & 16 ? 1.0f : -1.0f;
@@ -44,10 +44,10 @@ static void list_lengths(void) {
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) lengths[length_count++] = more[i];
 }
 
-// Both sides start from the same theta, m, v, g and packed bits; each array at its own odd start.
+// Both sides start from the same theta, m, v, g and packed bits. Each array starts at an odd offset of its own.
 typedef struct state {
-    float theta[ROOM], m[ROOM], v[ROOM], g[ROOM];
-    uint8_t wire[ROOM], plane[16][WIRE];
+    float theta[CAPACITY], m[CAPACITY], v[CAPACITY], g[CAPACITY];
+    uint8_t wire[CAPACITY], plane[16][WIRE];
 } state;
 static state mine, scalars;
 static size_t at[5];
@@ -68,7 +68,7 @@ static void fill(size_t n) {
 
 static int same(void) { return !memcmp(&mine, &scalars, sizeof mine); }
 
-// After a bad element the arrays of n are updated in part, each implementation in its own order.
+// Compares only the margins: after a bad element the arrays are updated in part, in an order that differs between implementations.
 static int same_outside(size_t n) {
     state *both[] = {&mine, &scalars};
     for (int side = 0; side < 2; side++) {
@@ -146,7 +146,7 @@ static size_t run_adamw(const terse_adamw *adamw, state *s, size_t n, const ters
     return adamw->step(s->theta + at[0], s->m + at[1], s->v + at[2], s->g + at[3], n, o);
 }
 
-// Squares of large gradients overflow, which is an error of its own; the comparison wants finite ones.
+// The comparison needs finite v: the square of a large gradient would overflow, which is an error with a check of its own.
 static void fill_for_adamw(size_t n) {
     fill(n);
     for (size_t i = 0; i < n + 2 * MARGIN; i++)
@@ -191,7 +191,7 @@ static void check_reductions(const terse_reductions *reductions, const terse_red
         }
 }
 
-// Prints one line per implementation, so that whoever runs this sees what was checked.
+// Prints one line per implementation with the number of its checks.
 #define CHECK_ALL(kernels)                                                                                       \
     do {                                                                                                         \
         const terse_##kernels *each, *scalar;                                                                    \

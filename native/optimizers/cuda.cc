@@ -1,4 +1,4 @@
-// The table of terse/optimizers_cuda.h as a JavaScript object. Floats lie on one CUDA device, signs in typed arrays.
+// The table of terse/optimizers_cuda.h as a JavaScript object. All floats of a call are on one CUDA device, packed signs in typed arrays.
 #include "cuda.h"
 
 #include <dlfcn.h>
@@ -8,27 +8,29 @@
 
 namespace {
 
-// The first array of a call says how long the others are, and on which device they lie.
-float* floats_there(const Napi::Value& value, const char* what, size_t& n, int& device) {
-    const BufferView memory = terse::buffer_of(value, what);
-    if (memory.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + terse::name_of(memory.dtype));
-    if (memory.cuda < 0) throw Napi::TypeError::New(value.Env(), std::string(what) + ": this kernel runs on a GPU, and the memory is not on one");
-    n = memory.length, device = memory.cuda;
-    return static_cast<float*>(memory.data);
+// The first array of a call: sets n and the device, which all others must share.
+float* first_device_floats(const Napi::Value& value, const char* what, size_t& n, int& device) {
+    const BufferView buffer = terse::buffer_of(value, what);
+    if (buffer.dtype != DType::f32) throw Napi::TypeError::New(value.Env(), std::string(what) + ": expected f32, got " + terse::name_of(buffer.dtype));
+    if (buffer.cuda < 0)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is not on a GPU, where this kernel runs; move all arrays of the call to one device");
+    n = buffer.length, device = buffer.cuda;
+    return static_cast<float*>(buffer.data);
 }
 
-float* more_floats_there(const Napi::Value& value, const char* what, size_t n, int device) {
+float* device_floats(const Napi::Value& value, const char* what, size_t n, int device) {
     size_t length;
     int on;
-    float* const floats = floats_there(value, what, length, on);
+    float* const floats = first_device_floats(value, what, length, on);
     if (length != n) throw_length(value.Env(), what, length, n, "floats, as many as the first array has");
-    if (on != device) throw Napi::TypeError::New(value.Env(), std::string(what) + ": the first array is on cuda:" + std::to_string(device) + ", and this one on cuda:" + std::to_string(on));
+    if (on != device)
+        throw Napi::TypeError::New(value.Env(), std::string(what) + ": is on cuda:" + std::to_string(on) + ", and the first array of this call on cuda:" + std::to_string(device) + "; move all arrays of the call to one device");
     return floats;
 }
 
 const terse_optimizers_cuda& table_of(const Napi::CallbackInfo& info) { return *static_cast<const terse_optimizers_cuda*>(info.Data()); }
 
-void must(const Napi::CallbackInfo& info, terse_optimizer_status status) {
+void throw_unless_ok(const Napi::CallbackInfo& info, terse_optimizer_status status) {
     if (status != TERSE_OPTIMIZER_OK) throw Napi::Error::New(info.Env(), std::string("CUDA: ") + table_of(info).error());
 }
 
@@ -37,62 +39,62 @@ Napi::Value number(const Napi::CallbackInfo& info, double value) { return Napi::
 Napi::Value vote(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* m = floats_there(info[1], "m", n, device);
-    const float* g = more_floats_there(info[2], "g", n, device);
-    uint8_t* wire = bits_of(info[0], "wire", n);
+    float* m = first_device_floats(info[1], "m", n, device);
+    const float* g = device_floats(info[2], "g", n, device);
+    uint8_t* wire = packed_signs_of(info[0], "wire", n);
     const Napi::Object given = options_of(info, 3);
     const terse_lion_options options = {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
-    must(info, table_of(info).vote(device, wire, m, g, n, &options, &accepted));
+    throw_unless_ok(info, table_of(info).vote(device, wire, m, g, n, &options, &accepted));
     return number(info, static_cast<double>(accepted));
 }
 
 Napi::Value step(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
-    float* theta = floats_there(info[0], "θ", n, device);
-    float* m = more_floats_there(info[1], "m", n, device);
-    const float* g = more_floats_there(info[2], "g", n, device);
+    float* theta = first_device_floats(info[0], "θ", n, device);
+    float* m = device_floats(info[1], "m", n, device);
+    const float* g = device_floats(info[2], "g", n, device);
     const Napi::Object given = options_of(info, 3);
     const terse_lion_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
-    must(info, table_of(info).step(device, theta, m, g, n, &options, &accepted));
+    throw_unless_ok(info, table_of(info).step(device, theta, m, g, n, &options, &accepted));
     return number(info, static_cast<double>(accepted));
 }
 
 void apply_signs(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = floats_there(info[0], "θ", n, device);
-    const uint8_t* wire = bits_of(info[1], "wire", n);
+    float* theta = first_device_floats(info[0], "θ", n, device);
+    const uint8_t* wire = packed_signs_of(info[1], "wire", n);
     const Change change(options_of(info, 2));
-    must(info, table_of(info).apply_signs(device, theta, wire, n, change.keep, change.scale));
+    throw_unless_ok(info, table_of(info).apply_signs(device, theta, wire, n, change.keep, change.scale));
 }
 
 void apply_ternary(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = floats_there(info[0], "θ", n, device);
-    const uint8_t* plus = bits_of(info[1], "plus", n);
-    const uint8_t* nonzero = bits_of(info[2], "nonzero", n);
+    float* theta = first_device_floats(info[0], "θ", n, device);
+    const uint8_t* plus = packed_signs_of(info[1], "plus", n);
+    const uint8_t* nonzero = packed_signs_of(info[2], "nonzero", n);
     const Change change(options_of(info, 3));
-    must(info, table_of(info).apply_ternary(device, theta, plus, nonzero, n, change.keep, change.scale));
+    throw_unless_ok(info, table_of(info).apply_ternary(device, theta, plus, nonzero, n, change.keep, change.scale));
 }
 
 void apply_tally(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
-    float* theta = floats_there(info[0], "θ", n, device);
+    float* theta = first_device_floats(info[0], "θ", n, device);
     const double ranks = ranks_of(info[2]);
     const std::vector<const uint8_t*> planes = planes_of(info[1], ranks, n);
     const Change change(options_of(info, 3));
-    must(info, table_of(info).apply_tally(device, theta, planes.data(), static_cast<size_t>(ranks), n, change.keep, change.scale));
+    throw_unless_ok(info, table_of(info).apply_tally(device, theta, planes.data(), static_cast<size_t>(ranks), n, change.keep, change.scale));
 }
 
 Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     double sum = 0;
-    const float* x = floats_there(info[0], "x", n, device);
-    must(info, table_of(info).sum_of_squares(device, x, n, &sum));
+    const float* x = first_device_floats(info[0], "x", n, device);
+    throw_unless_ok(info, table_of(info).sum_of_squares(device, x, n, &sum));
     return number(info, sum);
 }
 
@@ -100,8 +102,8 @@ Napi::Value fingerprint(const Napi::CallbackInfo& info) {
     size_t n;
     int device;
     uint64_t print = 0;
-    const float* x = floats_there(info[0], "x", n, device);
-    must(info, table_of(info).fingerprint(device, x, n, &print));
+    const float* x = first_device_floats(info[0], "x", n, device);
+    throw_unless_ok(info, table_of(info).fingerprint(device, x, n, &print));
     return Napi::BigInt::New(info.Env(), print);
 }
 
@@ -112,9 +114,9 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
     const std::string path = info[0].IsString() ? info[0].As<Napi::String>().Utf8Value() : "";
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Napi::Error::New(env, dlerror());
-    const auto here = reinterpret_cast<const terse_optimizers_cuda* (*)()>(dlsym(library, "terse_optimizers_cuda_here"));
-    const terse_optimizers_cuda* const table = here ? here() : nullptr;
-    if (!table || table->abi != TERSE_OPTIMIZERS_CUDA_ABI || table->lion_options != sizeof(terse_lion_options)) throw Napi::Error::New(env, path + " is of another version: build it again");
+    const auto get_table = reinterpret_cast<const terse_optimizers_cuda* (*)()>(dlsym(library, "terse_optimizers_cuda_table"));
+    const terse_optimizers_cuda* const table = get_table ? get_table() : nullptr;
+    if (!table || table->abi != TERSE_OPTIMIZERS_CUDA_ABI || table->lion_options != sizeof(terse_lion_options)) throw Napi::Error::New(env, path + " was built from another version of terse; build it again");
     void* const data = const_cast<terse_optimizers_cuda*>(table);
     Napi::Object object = Napi::Object::New(env);
     object["implementation"] = "cuda";

@@ -1,6 +1,6 @@
 #pragma once
 #include <napi.h>
 
-// openCuda(path): libterse_optimizers_cuda.so as a JavaScript object, with the methods of the objects of lions() and more. Throws where it
-// does not open.
+// openCuda(path): opens libterse_optimizers_cuda.so. Returns an object with the methods of terse_lion, sumOfSquares and fingerprint.
+// Throws an Error where the library does not open or is of another version.
 Napi::Value open_cuda(const Napi::CallbackInfo& info);

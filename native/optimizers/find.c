@@ -1,4 +1,4 @@
-// Which implementations there are, and which of them runs here.
+// The list of implementations, and which of them this machine can run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define ON_X86(X, kernels, implementation, runs)
 #endif
 
-// kernels, implementation, can this machine run it? Best first.
+// Each entry: kernels, implementation, whether this machine can run it. Best first.
 #define LION(X)                           \
     ON_X86(X, lion, avx512, HAS_AVX512)   \
     ON_X86(X, lion, avx2, HAS_AVX2)       \
@@ -29,7 +29,7 @@
 #define DECLARE(kernels, implementation, runs) extern const terse_##kernels terse_##kernels##_##implementation;
 #define AT(kernels, implementation, runs) if ((runs) && i-- == 0) return &terse_##kernels##_##implementation;
 
-// terse_<kernels>_at and terse_<kernels>_find over one list.
+// Defines terse_<kernels>_at and terse_<kernels>_find from one list.
 #define LIST(kernels, ENTRIES)                                                                            \
     ENTRIES(DECLARE)                                                                                      \
     const terse_##kernels *terse_##kernels##_at(size_t i) {                                               \
@@ -44,7 +44,7 @@
                 *found = at;                                                                              \
                 return TERSE_OPTIMIZER_OK;                                                                \
             }                                                                                             \
-        return TERSE_OPTIMIZER_NOT_HERE;                                                                  \
+        return TERSE_OPTIMIZER_UNAVAILABLE;                                                               \
     }
 
 LIST(lion, LION)
@@ -55,8 +55,8 @@ uint32_t terse_optimizers_abi(void) { return TERSE_OPTIMIZERS_ABI; }
 
 const char *terse_optimizer_sentence(terse_optimizer_status status) {
     switch (status) {
-        case TERSE_OPTIMIZER_OK: return "All is well.";
-        case TERSE_OPTIMIZER_NOT_HERE: return "There is no such implementation, or this machine cannot run it.";
+        case TERSE_OPTIMIZER_OK: return "No error.";
+        case TERSE_OPTIMIZER_UNAVAILABLE: return "There is no such implementation, or this machine cannot run it.";
         case TERSE_OPTIMIZER_BAD_RANKS: return "A tally takes 1 to 1024 ranks.";
     }
     return "This status is not one of terse_optimizer_status.";

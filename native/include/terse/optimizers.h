@@ -1,12 +1,11 @@
-// Optimizer kernels: each array is read once, and what is sent is packed on the way.
+// Fused optimizer kernels. Each reads every array once; the signs that are sent are packed in the same pass.
 //
-// All arithmetic is fp32 without fused multiply-add, in the order written here, so every implementation gives the same bits.
-// Numbers given as double are rounded to fp32 once; 1 - beta is computed in double first. Sizes are in elements. Packed signs
-// are as in terse/codecs.h: least significant bit first, 1 = plus. Nothing here allocates, keeps state, prints or exits.
-// Arrays of one call may not overlap.
+// All arithmetic is fp32 without fused multiply-add, in the order written here, so all implementations give the same bits. A double is
+// rounded to fp32 once; 1 - beta is computed in double before that. Sizes are in elements. Packed signs are as in terse/codecs.h: least
+// significant bit first, 1 = plus. No function allocates, keeps state, prints or exits. The arrays of one call must not overlap.
 //
-// A kernel that returns size_t returns n; or it meets a NaN or an infinity and returns the first one's index: then the arrays
-// that it writes are updated in part, in an order of its own, and of no more use.
+// A kernel that returns size_t returns n. If an element is NaN or infinite, it returns the index of the first such element; the output
+// arrays are then updated in part, in no fixed order, and must not be used any more.
 #ifndef TERSE_OPTIMIZERS_H
 #define TERSE_OPTIMIZERS_H
 #include <stddef.h>
@@ -22,25 +21,25 @@ uint32_t terse_optimizers_abi(void);
 
 typedef enum terse_optimizer_status {
     TERSE_OPTIMIZER_OK = 0,
-    TERSE_OPTIMIZER_NOT_HERE = 1,   // there is no such implementation, or this machine cannot run it
-    TERSE_OPTIMIZER_BAD_RANKS = 2,  // fewer than 1 or more than TERSE_TALLY_MAX_RANKS ranks in a tally
+    TERSE_OPTIMIZER_UNAVAILABLE = 1,  // there is no such implementation, or this machine cannot run it
+    TERSE_OPTIMIZER_BAD_RANKS = 2,    // fewer than 1 or more than TERSE_TALLY_MAX_RANKS ranks in a tally
 } terse_optimizer_status;
 
-// One sentence about a status, for people. Never NULL.
+// A status as a sentence. Never NULL.
 const char *terse_optimizer_sentence(terse_optimizer_status status);
 
-// What an exact zero of c votes for, or how it moves theta; TERSE_LION_HOLD: not at all (terse_lion.step only).
+// The sign of an element whose c is exactly zero. TERSE_LION_HOLD: no sign, theta does not move (terse_lion.step only).
 typedef enum terse_lion_zero { TERSE_LION_MINUS = 0, TERSE_LION_PLUS = 1, TERSE_LION_HOLD = 2 } terse_lion_zero;
 
 typedef struct terse_lion_options {
     double lr, beta1, beta2, weight_decay;
     terse_lion_zero zero;
-    float gradient_scale;  // every g is multiplied by it first, rounded to fp32: clipping costs no pass of its own. 1 changes nothing
+    float gradient_scale;  // multiplies every g first, rounded to fp32, so that clipping needs no pass of its own; 1: no clipping
 } terse_lion_options;
 
 enum { TERSE_TALLY_MAX_RANKS = 1024 };
 
-// Lion (Chen et al. 2023, Algorithm 2), whole and in two halves with a vote between them.
+// Lion (Chen et al. 2023, Algorithm 2): the whole step, and the two halves of Lion Cub's step, between which the ranks vote.
 typedef struct terse_lion {
     const char *implementation;  // "scalar", "avx2", ...
 
@@ -57,7 +56,8 @@ typedef struct terse_lion {
     // The same; theta = theta keep where nonzero is 0
     void (*apply_ternary)(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale);
 
-    // theta = theta keep + ((2 c - ranks) / ranks) scale; planes[k] = bit k of c, as many planes as ranks has bits
+    // c = number of plus votes of `ranks`; planes[k] = bit k of c, with as many planes as ranks has bits
+    // theta = theta keep + ((2 c - ranks) / ranks) scale
     terse_optimizer_status (*apply_tally)(float *theta, const uint8_t *const *planes, size_t ranks, size_t n, float keep, float scale);
 } terse_lion;
 
@@ -67,39 +67,39 @@ typedef struct terse_adamw_options {
     float gradient_scale;  // as in terse_lion_options
 } terse_adamw_options;
 
-// AdamW (Loshchilov, Hutter 2019, Algorithm 2) as PyTorch has it.
+// AdamW (Loshchilov, Hutter 2019, Algorithm 2) in PyTorch's form.
 typedef struct terse_adamw {
     const char *implementation;
 
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     // theta = theta keep - (rate m) / (sqrt(v) + epsilon)
     // where keep = 1 - lr weight_decay, b1 = 1 - beta1^step, b2 = 1 - beta2^step, rate = lr sqrt(b2) / b1, epsilon = eps sqrt(b2):
-    // PyTorch's lr / b1 m / (sqrt(v) / sqrt(b2) + eps), its numerator and denominator times sqrt(b2), which saves a division.
+    // PyTorch's lr / b1 m / (sqrt(v) / sqrt(b2) + eps) with numerator and denominator multiplied by sqrt(b2), which saves a division.
     size_t (*step)(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options);
 } terse_adamw;
 
 typedef struct terse_reductions {
     const char *implementation;
 
-    // Sum of x[i]^2 in fp64: partial sum j takes every i with i mod 16 = j, in the order of terse/walk.h, then the 16 fold in
-    // halves. The order depends on n alone. NaN and infinities propagate.
+    // Sum of x[i]^2 in fp64. Partial sum j adds the elements i with i mod 16 = j, in the order of terse/walk.h; a tree then adds the 16
+    // partial sums. The order depends on n alone. NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
 } terse_reductions;
 
-// The sum of squares of every TERSE_REDUCTION_CHUNK elements, added in order: the same whatever the number of threads.
+// Sum of x[i]^2 in fp64: the sums of chunks of TERSE_REDUCTION_CHUNK elements, added in order. It does not depend on the number of threads.
 enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 double terse_sum_of_squares(const terse_reductions *reductions, const float *x, size_t n);
 
-// A 64-bit number of the bits of x and their order, the same on every machine: ranks compare their parameters by it.
+// A 64-bit hash of the bits of x and their order, the same on every machine. Ranks compare their parameters by it.
 uint64_t terse_fingerprint(const float *x, size_t n);
 
-// Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable
-// TERSE_IMPLEMENTATION, then takes the best. The pointer is set only on TERSE_OPTIMIZER_OK.
+// The implementation of this name; with NULL, the one that the environment variable TERSE_IMPLEMENTATION names, else the best that this
+// machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
 terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
 terse_optimizer_status terse_reductions_find(const terse_reductions **reductions, const char *implementation);
 
-// Every implementation that this machine can run, best first. NULL past the end.
+// Implementation i of those that this machine can run, best first. NULL past the end.
 const terse_lion *terse_lion_at(size_t i);
 const terse_adamw *terse_adamw_at(size_t i);
 const terse_reductions *terse_reductions_at(size_t i);

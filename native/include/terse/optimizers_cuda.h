@@ -1,11 +1,11 @@
-// The kernels of terse/optimizers.h on an NVIDIA GPU: the same bits.
+// The kernels of terse/optimizers.h on an NVIDIA GPU, with the same bits.
 //
-// Floats are memory of CUDA device `device`. Packed signs are memory of the host, where they come from the other ranks and go to them: a
-// 32nd of the floats' bytes crosses over. Work is put into the device's default stream, as libtorch's is. The library,
-// libterse_optimizers_cuda.so, links no driver: open it where dlopen("libcuda.so.1") succeeds.
+// Floats are in the memory of CUDA device `device`. Packed signs are in host memory, from where ranks send them; they are a 32nd of the
+// floats' bytes. Kernels run in the device's default stream, as libtorch's do. The library, libterse_optimizers_cuda.so, does not link the
+// driver: open it only where dlopen("libcuda.so.1") succeeds.
 //
-// Calls that return numbers wait for the device; those that apply votes have read them when they return, and do not wait. One call at a
-// time. Any status but TERSE_OPTIMIZER_OK: CUDA failed, and terse_optimizers_cuda_error says how.
+// A call that returns a number or writes signs waits for the device. A call that applies votes does not wait; it has read the votes when
+// it returns. Do not make two calls at the same time. A status other than TERSE_OPTIMIZER_OK means that CUDA failed; `error` says how.
 #ifndef TERSE_OPTIMIZERS_CUDA_H
 #define TERSE_OPTIMIZERS_CUDA_H
 #include "terse/optimizers.h"
@@ -22,11 +22,11 @@ extern "C" {
 #define TERSE_OPTIMIZERS_CUDA_ABI 1
 
 typedef struct terse_optimizers_cuda {
-    uint32_t abi;             // the TERSE_OPTIMIZERS_CUDA_ABI that the library was built with
-    size_t lion_options;      // sizeof(terse_lion_options), of which the same is true
-    const char *(*error)(void);  // what CUDA said last. Never NULL
+    uint32_t abi;                // the TERSE_OPTIMIZERS_CUDA_ABI that the library was built with
+    size_t lion_options;         // the sizeof(terse_lion_options) that the library was built with
+    const char *(*error)(void);  // CUDA's text for the last failure. Never NULL
 
-    // As in terse_lion; *accepted as they return it.
+    // As in terse_lion; *accepted is what terse_lion's functions return.
     terse_optimizer_status (*vote)(int device, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted);
     terse_optimizer_status (*step)(int device, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted);
     terse_optimizer_status (*apply_signs)(int device, float *theta, const uint8_t *wire, size_t n, float keep, float scale);
@@ -38,7 +38,7 @@ typedef struct terse_optimizers_cuda {
     terse_optimizer_status (*fingerprint)(int device, const float *x, size_t n, uint64_t *fingerprint);
 } terse_optimizers_cuda;
 
-TERSE_OPTIMIZERS_CUDA_API const terse_optimizers_cuda *terse_optimizers_cuda_here(void);
+TERSE_OPTIMIZERS_CUDA_API const terse_optimizers_cuda *terse_optimizers_cuda_table(void);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/** The same exports where there is no Node: no addon opens, and nothing here imports from `node:`. */
+/** The same exports for browsers. They cannot open addons, and nothing here imports from `node:`. */
 import type { Addon } from "./load-addon.ts";
 import { NativeMissingError } from "./native-missing-error.ts";
 
@@ -9,12 +9,12 @@ export { NotFiniteError } from "./not-finite-error.ts";
 
 export function loadAddon(name: string): Addon {
   throw new NativeMissingError(
-    `the native ${name} addon cannot be opened in a browser: only Node opens native libraries.`,
+    `The native ${name} addon cannot be opened in a browser: only Node opens native libraries. Use the TypeScript implementation.`,
   );
 }
 
 /** A browser has no environment variables. */
 export const wantedImplementation = (): undefined => undefined;
 
-/** Nobody expects an addon in a browser. */
+/** Does nothing: a missing addon is no surprise in a browser. */
 export const warnOnce = (_message: string): void => {};

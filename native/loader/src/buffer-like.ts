@@ -1,4 +1,4 @@
-/** Element types that cross the native line. Names are ours; `bf16` and `f16` have no typed array in every Node. */
+/** Element types of buffers that native code reads and writes. Only newer versions of Node have a typed array for `f16`; none has one for `bf16`. */
 export type DType = "u8" | "i8" | "i16" | "i32" | "i64" | "f16" | "bf16" | "f32" | "f64" | "bool";
 
 export type TypedArray =
@@ -14,15 +14,15 @@ export type TypedArray =
   | Float64Array;
 
 /**
- * Memory that is not a typed array: a tensor, or any framework's buffer. The pointer must stay valid for the whole call,
- * and for an asynchronous call until its promise settles. A wrong pointer crashes the process, as in C.
+ * Contiguous memory that is not a typed array: a tensor, or a buffer of another framework. The pointer must stay valid until the call
+ * returns, and for an asynchronous call until its promise settles. A wrong pointer crashes the process, as in C.
  */
 export interface NativeBuffer {
   readonly pointer: bigint; // address of the first element
-  readonly length: number; // elements, contiguous
+  readonly length: number; // elements
   readonly dtype: DType;
   readonly device: string; // "cpu", "cuda:0"
-  /** Handle of the CUDA stream whose work makes the contents; without it the default stream. */
+  /** Handle of the CUDA stream that writes the contents; the default stream if absent. */
   readonly stream?: bigint;
 }
 

@@ -8,10 +8,11 @@ import { NativeMissingError } from "./native-missing-error.ts";
 export type Addon = Record<string, unknown>;
 
 /**
- * Opens `build/Release/<name>.node` of the package that holds `moduleUrl` (its `import.meta.url`), or the one that it was
- * published with, `dist/prebuilt/<platform>-<architecture>/<name>.node`.
- * Symbols bind inside the addon first (RTLD_DEEPBIND): Node exports its own OpenSSL, zlib and libuv, which must not
- * stand in for those that libtorch was built with. `TERSE_DEEPBIND=0` turns that off, for sanitizers.
+ * Opens the addon of the package that contains `moduleUrl` (pass `import.meta.url`): `build/Release/<name>.node`, or else the prebuilt
+ * `dist/prebuilt/<platform>-<architecture>/<name>.node`. Throws NativeMissingError.
+ *
+ * RTLD_DEEPBIND: symbols are looked up in the addon and its libraries first. Node exports its own OpenSSL, zlib and libuv, and libtorch
+ * must not use these instead of its own. `TERSE_DEEPBIND=0` turns it off, for sanitizers.
  */
 export function loadAddon(name: string, moduleUrl: string): Addon {
   const file = addonFile(name, moduleUrl);
@@ -22,7 +23,7 @@ export function loadAddon(name: string, moduleUrl: string): Addon {
     process.dlopen(module, file, constants.dlopen.RTLD_NOW | deepBind);
   } catch (error) {
     throw new NativeMissingError(
-      `the native ${name} addon does not open: ${(error as Error).message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
+      `The native ${name} addon cannot be opened: ${(error as Error).message}. Rebuild it with \`./terse setup\`, or \`npx cmake-js rebuild\` in ${packageRoot(moduleUrl)}.`,
       { cause: error },
     );
   }
@@ -36,11 +37,11 @@ function addonFile(name: string, moduleUrl: string): string {
   const file = [built, prebuilt].find(existsSync);
   if (file !== undefined) return createRequire(moduleUrl).resolve(file);
   throw new NativeMissingError(
-    `the native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
+    `The native ${name} addon is not built: ${built} is missing. Build it with \`./terse setup\` in the repository, or \`npx cmake-js build\` in ${root}.`,
   );
 }
 
-/** Sources lie in src/, published code in dist/: the package root is the nearest folder with a package.json. */
+/** The nearest folder above the module that has a package.json; the module may be in src/ or in dist/. */
 function packageRoot(moduleUrl: string): string {
   let root = dirname(fileURLToPath(moduleUrl));
   while (!existsSync(join(root, "package.json")) && dirname(root) !== root) root = dirname(root);

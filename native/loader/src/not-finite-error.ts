@@ -1,4 +1,4 @@
-/** A NaN or an infinity where only finite numbers make sense. Thrown before anything is sent. */
+/** An element is NaN or infinite. Thrown before anything is sent. */
 export class NotFiniteError extends Error {
   override name = "NotFiniteError";
   /** Index of the first such element. */
@@ -6,7 +6,7 @@ export class NotFiniteError extends Error {
 
   constructor(where: string, index: number, value?: number) {
     super(
-      `${where}[${index}] is ${value === undefined ? "NaN or infinite" : value}: look for the step at which the loss or a gradient stopped being finite, and lower the learning rate or clip there.`,
+      `${where}[${index}] is ${value === undefined ? "NaN or infinite" : value}: find the first step whose loss or gradient is not finite, and lower the learning rate or clip the gradients.`,
     );
     this.index = index;
   }

@@ -1,8 +1,8 @@
-const said = new Set<string>();
+const warned = new Set<string>();
 
-/** Warns once a process, by Node's own way: on standard error, unless `--no-warnings` or somebody listens for "warning". */
+/** Emits a Node process warning, each message once per process. */
 export function warnOnce(message: string): void {
-  if (said.has(message)) return;
-  said.add(message);
+  if (warned.has(message)) return;
+  warned.add(message);
   process.emitWarning(message, "TerseWarning");
 }

@@ -10,7 +10,7 @@ typedef struct adamw_weights {
     float m_in_m, g_in_m;  // beta1, 1 - beta1
     float v_in_v, g_in_v;  // beta2, 1 - beta2
     float keep, rate, epsilon;
-    float gradient;  // what g is multiplied by
+    float gradient;  // factor of g
 } adamw_weights;
 
 static inline adamw_weights adamw_weights_of(const terse_adamw_options *o) {

@@ -2,7 +2,7 @@
 
 #include "adamw.h"
 
-// Two registers a round, checked before anything is stored; scalar finds a bad lane and ends the arrays.
+// Two registers per round, checked before anything is stored. The scalar kernel finds the bad element of a round and does the tail.
 static size_t step(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options) {
     const adamw_weights w = adamw_weights_of(options);
     const __m256 m_in_m = _mm256_set1_ps(w.m_in_m), g_in_m = _mm256_set1_ps(w.g_in_m), v_in_v = _mm256_set1_ps(w.v_in_v), g_in_v = _mm256_set1_ps(w.g_in_v);

@@ -1,6 +1,6 @@
-// The kernels on a GPU: against scalar C at odd lengths and alignments, and how fast they are beside a copy on the same device, in the
-// lines of docs/results.
-//   optimizers_cuda_check check|bench      exit status 77 where there is no driver or no device
+// Checks the kernels on a GPU against scalar C, at odd lengths and alignments; or times them beside a copy on the same device and prints
+// JSON lines for docs/results.
+//   optimizers_cuda_check check|bench      exit status 77: there is no driver or no device
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,25 +41,25 @@ std::vector<float> floats(size_t n, unsigned seed) {
     return x;
 }
 
-// Floats of the device, `shift` floats behind a multiple of 256 bytes.
-struct there {
-    float *room = nullptr, *at = nullptr;
+// A copy of x on the device, `shift` floats after a multiple of 256 bytes.
+struct device_floats {
+    float *block = nullptr, *at = nullptr;
     size_t n;
-    there(const std::vector<float> &x, size_t shift) : n(x.size()) {
-        if (failed(cudaMalloc(&room, 4 * (n + shift) + 4), "memory")) std::exit(1);
-        at = room + shift;
+    device_floats(const std::vector<float> &x, size_t shift) : n(x.size()) {
+        if (failed(cudaMalloc(&block, 4 * (n + shift) + 4), "memory")) std::exit(1);
+        at = block + shift;
         cudaMemcpy(at, x.data(), 4 * n, cudaMemcpyHostToDevice);
     }
-    ~there() { cudaFree(room); }
-    bool is(const std::vector<float> &expected) const {
-        std::vector<float> here(n);
-        cudaMemcpy(here.data(), at, 4 * n, cudaMemcpyDeviceToHost);
-        return !std::memcmp(here.data(), expected.data(), 4 * n);
+    ~device_floats() { cudaFree(block); }
+    bool equal(const std::vector<float> &expected) const {
+        std::vector<float> on_host(n);
+        cudaMemcpy(on_host.data(), at, 4 * n, cudaMemcpyDeviceToHost);
+        return !std::memcmp(on_host.data(), expected.data(), 4 * n);
     }
 };
 
 int check() {
-    const terse_optimizers_cuda &cuda = *terse_optimizers_cuda_here();
+    const terse_optimizers_cuda &cuda = *terse_optimizers_cuda_table();
     const terse_lion &lion = terse_lion_scalar;
     for (const size_t n : {(size_t)1, (size_t)31, (size_t)512, (size_t)5003, ((size_t)1 << 20) - 3, ((size_t)1 << 20) + 1, ((size_t)1 << 20) + 4099})
         for (const size_t shift : {0, 1})
@@ -68,14 +68,14 @@ int check() {
                 std::vector<float> theta = floats(n, 1), m = floats(n, 2), g = floats(n, 3);
                 const size_t bytes = n / 8 + (n % 8 != 0);
                 std::vector<uint8_t> wire(bytes), expected(bytes);
-                const there theta_there(theta, shift), m_there(m, shift), g_there(g, shift);
+                const device_floats device_theta(theta, shift), device_m(m, shift), device_g(g, shift);
                 size_t accepted = 0;
                 if (zero != TERSE_LION_HOLD) {
                     lion.vote(expected.data(), m.data(), g.data(), n, &o);
-                    expect(cuda.vote(0, wire.data(), m_there.at, g_there.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && wire == expected && m_there.is(m), "vote", n);
+                    expect(cuda.vote(0, wire.data(), device_m.at, device_g.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && wire == expected && device_m.equal(m), "vote", n);
                 }
                 lion.step(theta.data(), m.data(), g.data(), n, &o);
-                expect(cuda.step(0, theta_there.at, m_there.at, g_there.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && theta_there.is(theta) && m_there.is(m), "step", n);
+                expect(cuda.step(0, device_theta.at, device_m.at, device_g.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && device_theta.equal(theta) && device_m.equal(m), "step", n);
                 std::vector<uint8_t> planes[4];
                 const uint8_t *list[4];
                 for (unsigned k = 0; k < 4; k++) {
@@ -84,19 +84,19 @@ int check() {
                     list[k] = planes[k].data();
                 }
                 lion.apply_signs(theta.data(), list[0], n, 0.999f, -0.01f);
-                expect(cuda.apply_signs(0, theta_there.at, list[0], n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && theta_there.is(theta), "apply_signs", n);
+                expect(cuda.apply_signs(0, device_theta.at, list[0], n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && device_theta.equal(theta), "apply_signs", n);
                 lion.apply_ternary(theta.data(), list[1], list[2], n, 0.999f, -0.01f);
-                expect(cuda.apply_ternary(0, theta_there.at, list[1], list[2], n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && theta_there.is(theta), "apply_ternary", n);
+                expect(cuda.apply_ternary(0, device_theta.at, list[1], list[2], n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && device_theta.equal(theta), "apply_ternary", n);
                 lion.apply_tally(theta.data(), list, 15, n, 0.999f, -0.01f);
-                expect(cuda.apply_tally(0, theta_there.at, list, 15, n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && theta_there.is(theta), "apply_tally", n);
-                double sum = 0, sum_here = 0;
-                for (size_t at = 0; at < n; at += TERSE_REDUCTION_CHUNK) sum_here += terse_reductions_scalar.sum_of_squares(theta.data() + at, std::min<size_t>(n - at, TERSE_REDUCTION_CHUNK));
-                expect(cuda.sum_of_squares(0, theta_there.at, n, &sum) == TERSE_OPTIMIZER_OK && sum == sum_here, "sum_of_squares", n);
+                expect(cuda.apply_tally(0, device_theta.at, list, 15, n, 0.999f, -0.01f) == TERSE_OPTIMIZER_OK && device_theta.equal(theta), "apply_tally", n);
+                double sum = 0, expected_sum = 0;
+                for (size_t at = 0; at < n; at += TERSE_REDUCTION_CHUNK) expected_sum += terse_reductions_scalar.sum_of_squares(theta.data() + at, std::min<size_t>(n - at, TERSE_REDUCTION_CHUNK));
+                expect(cuda.sum_of_squares(0, device_theta.at, n, &sum) == TERSE_OPTIMIZER_OK && sum == expected_sum, "sum_of_squares", n);
                 uint64_t print = 0;
-                expect(cuda.fingerprint(0, theta_there.at, n, &print) == TERSE_OPTIMIZER_OK && print == terse_fingerprint(theta.data(), n), "fingerprint", n);
+                expect(cuda.fingerprint(0, device_theta.at, n, &print) == TERSE_OPTIMIZER_OK && print == terse_fingerprint(theta.data(), n), "fingerprint", n);
                 g[n - 1] = NAN;
-                const there bad_there(g, shift);
-                expect(cuda.vote(0, wire.data(), m_there.at, bad_there.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n - 1, "what is not finite", n);
+                const device_floats device_bad(g, shift);
+                expect(cuda.vote(0, wire.data(), device_m.at, device_bad.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n - 1, "index of an element that is not finite", n);
             }
     std::printf("optimizers cuda %ld checks, %ld failed\n", checks, differences);
     return differences != 0;
@@ -104,7 +104,7 @@ int check() {
 
 constexpr size_t N = (size_t)256 << 20;
 
-// Seconds of the median of 21 calls, after 3 that warm up.
+// Median of 21 calls in seconds, after 3 calls to warm up.
 double seconds(cudaStream_t stream, const std::function<cudaError_t()> &call) {
     cudaEvent_t begin, end;
     cudaEventCreate(&begin), cudaEventCreate(&end);
@@ -150,7 +150,7 @@ int bench() {
     const auto copy = [&] { return 8.0 * N / seconds(stream, [&] { return cudaMemcpyAsync(m, g, 4 * N, cudaMemcpyDeviceToDevice, stream); }); };
     const double copied = copy();
     say("copy, before", "gb_per_second", copied * 1e-9, "GB/s");
-    // `bytes` a float: read and written by the least that the work takes.
+    // `bytes` per float: the least that must be read and written.
     const auto report = [&](const char *what, double bytes, const std::function<cudaError_t()> &call) {
         const double took = seconds(stream, call);
         say(what, "over_copy", bytes * N / took / copied, "ratio");
@@ -175,8 +175,8 @@ int bench() {
 }  // namespace
 
 int main(int count, char **arguments) {
-    if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
+    if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver (%s)\n", dlerror()), 77;
     int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return std::printf("skipped: no device here\n"), 77;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return std::printf("skipped: no CUDA device\n"), 77;
     return count > 1 && !std::strcmp(arguments[1], "bench") ? bench() : check();
 }

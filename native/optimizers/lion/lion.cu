@@ -1,18 +1,18 @@
-// Lion on a GPU, in the arithmetic of lion.c, and Lion Cub's two halves. theta, m, g (n), votes a bit each.
+// Lion and the two halves of Lion Cub's step on a GPU, in the arithmetic of lion.c. theta, m, g (n); votes: one bit per element.
 //
-//   a warp's 512 floats of each array = 4 tiles of 128; in each, lane l has floats 4 l .. 4 l + 3, one nibble of a word
+//   A warp takes 512 floats of each array = 4 tiles of 128. In each tile, lane l has floats 4 l .. 4 l + 3: one nibble of a word.
 #include "lion.cuh"
 
 constexpr unsigned TILES = 4, UNIT = TILES * TILE, THREADS = 256;
 
-// c = beta1 m + (1 - beta1) g, and m as it becomes.
+// c = beta1 m + (1 - beta1) g, and the next m.
 struct mixed { float c, m; };
 __device__ inline mixed mix(float m, float g, const lion_weights &w) {
     const float scaled = g * w.gradient;
     return {w.m_in_c * m + w.g_in_c * scaled, w.m_in_m * m + w.g_in_m * scaled};
 }
 
-// Zeros are plus where `least` is 0, and minus where it is the smallest denormal: c > 0 says the same as c >= 2^-149.
+// An element votes plus if c >= least. least = 0: zeros vote plus. least = 2^-149, the smallest denormal: zeros vote minus.
 template <bool ALIGNED>
 __global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, const float *g, size_t n, lion_weights w, float least, uint64_t *bad) {
     const unsigned lane = lane_of_warp();
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, c
     }
 }
 
-// What was voted: bits of four neighbours, or of one (k = 0), and what they make of theta.
+// The results of a vote: `four` loads the bits of four neighbours, `one` those of one element (k = 0), `moved` gives the new theta.
 struct voted_signs {
     struct bits { unsigned plus; };
     const uint8_t *plus;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(THREADS) apply_kernel(float *theta, size_t n, 
     }
 }
 
-// 256 threads: 8 warps a block; of m and g 32 KiB a block, 8 loads of 16 bytes a lane on their way at once.
+// 256 threads are 8 warps. A block has 32 KiB of m and g in flight: 8 loads of 16 bytes per lane.
 static size_t blocks_of(size_t n) { return divided_up(n, THREADS / WARP * UNIT); }
 
 cudaError_t lion_vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options, uint64_t *bad, void *stream) {

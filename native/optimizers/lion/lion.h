@@ -11,7 +11,7 @@ typedef struct lion_weights {
     float m_in_c, g_in_c;  // beta1, 1 - beta1
     float m_in_m, g_in_m;  // beta2, 1 - beta2
     float keep, scale;
-    float gradient;  // what g is multiplied by
+    float gradient;  // factor of g
 } lion_weights;
 
 static inline lion_weights lion_weights_of(const terse_lion_options *o) {

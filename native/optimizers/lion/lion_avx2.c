@@ -3,7 +3,7 @@
 
 #include "lion.h"
 
-// Eight lanes a register, eight registers to a round. Scalar finds a bad lane, and ends every array.
+// Eight elements per register, eight registers per round. The scalar kernel finds the bad element of a round and does the tail.
 typedef struct momentum {
     uint8_t *wire;
     float *theta, *m;
@@ -21,7 +21,7 @@ static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const 
 // a x + b y
 static inline __m256 mix(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
 
-// c and the next m of 32 lanes; 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
+// Computes c and the next m of 32 elements. Returns 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
 static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m256 *c, __m256 *next) {
     __m256 bad = _mm256_setzero_ps();
 #pragma GCC unroll 4
@@ -98,7 +98,7 @@ static inline uint64_t load_word(const uint8_t *wire) {
     return word;
 }
 
-// Bits 8 k .. 8 k + 7 of a word, each at the top of its lane: there it is a float's sign.
+// Bits 8 k .. 8 k + 7 of a word, each in the top bit of its SIMD lane, where a float has its sign.
 static inline __m256 spread(uint64_t word, int k) {
     const __m256i to_top = _mm256_sub_epi32(_mm256_set1_epi32(31 - 8 * (k % 4)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     return _mm256_castsi256_ps(_mm256_sllv_epi32(_mm256_set1_epi32((int)(word >> 32 * (k / 4))), to_top));
@@ -117,7 +117,7 @@ static inline change change_of(float *theta, const uint8_t *const *wires, float 
                     .minus_scale = _mm256_set1_ps(-scale), .sign_bit = _mm256_set1_ps(-0.0f)};
 }
 
-// x where the lane's bit is 0, -x where it is 1.
+// x where the bit is 0, -x where it is 1.
 static inline __m256 negate(const change *c, __m256 x, __m256 bits) { return _mm256_xor_ps(x, _mm256_and_ps(bits, c->sign_bit)); }
 
 TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {

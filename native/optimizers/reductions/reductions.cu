@@ -1,11 +1,11 @@
-// Sums of squares on a GPU, bit for bit those of reductions.c: a half-warp walks a chunk in the order of terse/walk.h, its lanes being the
-// 16 partial sums. x (n) -> one sum for each 64 Ki.
+// Sums of squares on a GPU, with the bits of reductions.c. A half-warp walks a chunk in the order of terse/walk.h; each of its 16 lanes has
+// one partial sum. x (n) -> one sum for each chunk of 64 Ki elements.
 #include "reductions.cuh"
 #include "terse/walk.h"
 
 constexpr unsigned PARTIALS = 16, THREADS = 64, OF_ROUND = TERSE_ROUND / PARTIALS, PAGES = 4, PAGE = TERSE_WALK_GROUP / PAGES;
 
-// Small blocks, for there are few chunks. Sixteen elements a lane are on their way at once: a round of each page.
+// Blocks are small because there are few chunks. Each lane has 16 loads in flight: a round of each page.
 __global__ void __launch_bounds__(THREADS) sums_kernel(double *sums, const float *x, size_t n) {
     const unsigned j = threadIdx.x % PARTIALS, half = 0xffffu << (lane_of_warp() & 16);
     const size_t chunks = divided_up(n, TERSE_REDUCTION_CHUNK);

@@ -7,7 +7,7 @@ extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2;
 
 enum { PARTIALS = 16 };  // partial sums: enough to hide the latency of four vector adds
 
-// Adds what is behind the whole rounds, x[i ..], to the partial sums and folds them: the end that all implementations share.
+// Adds the tail x[i ..] to the partial sums, then adds these as a tree. All implementations end with this.
 static inline double reductions_finish(double *partial, const float *x, size_t i, size_t n) {
     for (; i < n; i++) partial[i % PARTIALS] += (double)x[i] * x[i];
     for (int width = PARTIALS / 2; width; width /= 2)

@@ -6,7 +6,7 @@ import { anyFloats, askPython, bits, lengths, needsPython, python, random, relat
 
 const options = { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.1 };
 
-/** θ away from zero, so that relative errors mean something; ten gradients of very different sizes. */
+/** θ is away from zero, so that relative errors are meaningful. The ten gradients have very different sizes. */
 function problem(n: number) {
   const next = random(n);
   const θ = Float32Array.from({ length: n }, () => (next() < 0.5 ? -1 : 1) * (0.5 + next()));
@@ -73,7 +73,7 @@ print(json.dumps(theta.tolist()))`;
     expect(relativeError(train(adamw, given), expected)).toBeLessThan(1e-6);
   });
 
-  it("steps as the definition does, for every length, at odd starts", () => {
+  it("gives the bits of the definition, for every length, at odd offsets", () => {
     for (const n of lengths) {
       for (const step of [1, 1000]) {
         const arrays = () => [
@@ -93,7 +93,7 @@ print(json.dumps(theta.tolist()))`;
     }
   });
 
-  it("names the first value that is not finite, and at a gradient whose square is not", () => {
+  it("returns the index of the first element that is not finite, or whose square is not", () => {
     for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, 1e30]) {
       const g = anyFloats(100, 1);
       g[70] = bad;
@@ -113,7 +113,7 @@ print(json.dumps(theta.tolist()))`;
   });
 });
 
-it("adamwStep throws with the index of what is not finite", () => {
+it("adamwStep throws NotFiniteError with the index of the element", () => {
   const x = () => new Float32Array(3);
   const step = () =>
     adamwStep(x(), x(), x(), new Float32Array([0, 0, Number.NEGATIVE_INFINITY]), { ...options, step: 1 });

@@ -31,16 +31,16 @@ const betas = { beta1: 0.9, beta2: 0.99, gradientScale: 0.7 };
 const rates = { lr: 0.01, weightDecay: 0.1, ...betas };
 const change = { keep: 1 - 0.01 * 0.1, scale: -0.01 };
 
-/** The same array, said to be on a GPU: the emulated library finds it where it is. */
-const there = (x: Float32Array): NativeBuffer => ({
+/** The same array, declared to be on a GPU. The emulated library reads it at its host address. */
+const asCuda = (x: Float32Array): NativeBuffer => ({
   pointer: addressOf(x),
   length: x.length,
   dtype: "f32",
   device: "cuda:0",
 });
 
-/** n floats, at an address that vectors of 16 bytes can be read from or at one that they cannot, with sentinels on both sides. */
-function room(n: number, shift: number, seed: number) {
+/** n floats with sentinels on both sides. shift 0: the address is a multiple of 16 bytes; shift 1: it is not. */
+function withSentinels(n: number, shift: number, seed: number) {
   const all = new Float32Array(n + 20).fill(-77.5);
   const from = Number((16n - (addressOf(all) % 16n)) % 16n) / 4 + 8 + shift;
   const x = all.subarray(from, from + n);
@@ -48,11 +48,15 @@ function room(n: number, shift: number, seed: number) {
   return { all, x };
 }
 
-/** What the CPU and the GPU make of the same arrays. */
+/** Calls `check` for many lengths and both alignments; `side()` gives fresh arrays, always with the same values. */
 function eachPair(check: (n: number, side: () => Side) => void): void {
   for (const n of [...lengths, 511, 512, 513, 4096, 5003, 8192 + 7, 65_536, 70_001])
     for (const shift of [0, 1])
-      check(n, () => ({ θ: room(n, shift, n), m: room(n, shift, n + 1), g: room(n, shift, n + 2) }));
+      check(n, () => ({
+        θ: withSentinels(n, shift, n),
+        m: withSentinels(n, shift, n + 1),
+        g: withSentinels(n, shift, n + 2),
+      }));
 }
 
 interface Side {
@@ -70,30 +74,30 @@ describe("the CUDA kernels of optimizers", () => {
     process.env["TERSE_OPTIMIZERS_CUDA"] = join(build, "liboptimizers_cuda_emulated.so");
   }, 5 * minutes);
 
-  it.each(["plus", "minus"] as const)("vote with the bits of the CPU, and leave its momenta: zeros %s", (zero) => {
+  it.each(["plus", "minus"] as const)("vote and update momenta with the bits of the CPU: zeros %s", (zero) => {
     eachPair((n, side) => {
       const [cpu, gpu] = [side(), side()];
       const [expected, wire] = [new Uint8Array(Math.ceil(n / 8)), new Uint8Array(Math.ceil(n / 8)).fill(0xa5)];
       lionVote(expected, cpu.m.x, cpu.g.x, { ...betas, zero });
-      lionVote(wire, there(gpu.m.x), there(gpu.g.x), { ...betas, zero });
+      lionVote(wire, asCuda(gpu.m.x), asCuda(gpu.g.x), { ...betas, zero });
       expect(wire, `n = ${n}`).toEqual(expected);
       expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
     });
   });
 
-  it.each(["plus", "minus", "hold"] as const)("step as the CPU does: zeros %s", (zero) => {
+  it.each(["plus", "minus", "hold"] as const)("step with the bits of the CPU: zeros %s", (zero) => {
     eachPair((n, side) => {
       const [cpu, gpu] = [side(), side()];
       lionStep(cpu.θ.x, cpu.m.x, cpu.g.x, { ...rates, zero });
-      lionStep(there(gpu.θ.x), there(gpu.m.x), there(gpu.g.x), { ...rates, zero });
+      lionStep(asCuda(gpu.θ.x), asCuda(gpu.m.x), asCuda(gpu.g.x), { ...rates, zero });
       expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
     });
   });
 
-  it("apply votes as the CPU does: signs, signs with ties, counts", () => {
+  it("apply votes with the bits of the CPU: signs, signs with ties, counts", () => {
     eachPair((n, side) => {
       const planes = Array.from({ length: 4 }, (_, k) => anyBytes(Math.ceil(n / 8), n + k));
-      const few = planes.slice(0, 2); // of 3 ranks: any two bits are a count
+      const few = planes.slice(0, 2); // for 3 ranks every pair of bits is a valid count
       const apply = (θ: Float32Array | NativeBuffer) => {
         applySigns(θ, planes[0]!, change);
         applyTernary(θ, planes[1]!, planes[2]!, change);
@@ -102,52 +106,56 @@ describe("the CUDA kernels of optimizers", () => {
       };
       const [cpu, gpu] = [side(), side()];
       apply(cpu.θ.x);
-      apply(there(gpu.θ.x));
+      apply(asCuda(gpu.θ.x));
       expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
     });
   });
 
-  it("add squares in the order of the CPU, and see the same fingerprint", () => {
+  it("give the sum of squares and the fingerprint of the CPU", () => {
     eachPair((n, side) => {
       const { x } = side().θ;
-      expect(sumOfSquares(there(x)), `n = ${n}`).toBe(sumOfSquares(x));
-      expect(fingerprint(there(x)), `n = ${n}`).toBe(fingerprint(x));
+      expect(sumOfSquares(asCuda(x)), `n = ${n}`).toBe(sumOfSquares(x));
+      expect(fingerprint(asCuda(x)), `n = ${n}`).toBe(fingerprint(x));
     });
     const long = anyFloats(3 * 65_536 + 4096 + 77, 5);
-    expect(sumOfSquares(there(long))).toBe(sumOfSquares(long));
+    expect(sumOfSquares(asCuda(long))).toBe(sumOfSquares(long));
   });
 
-  it("name the first element that is not finite", () => {
+  it("throw NotFiniteError with the index of the first element", () => {
     for (const n of [70, 513, 5003]) {
       const [m, g] = [new Float32Array(n), anyFloats(n, 3)];
       g[n - 1] = Number.POSITIVE_INFINITY;
       g[n - 60] = Number.NaN;
       for (const call of [
-        () => lionVote(new Uint8Array(Math.ceil(n / 8)), there(m), there(g), { ...betas, zero: "plus" }),
-        () => lionStep(there(anyFloats(n, 1)), there(m), there(g), { ...rates, zero: "hold" }),
+        () => lionVote(new Uint8Array(Math.ceil(n / 8)), asCuda(m), asCuda(g), { ...betas, zero: "plus" }),
+        () => lionStep(asCuda(anyFloats(n, 1)), asCuda(m), asCuda(g), { ...rates, zero: "hold" }),
       ])
         expect(call).toThrow(expect.objectContaining({ name: NotFiniteError.name, index: n - 60 }));
       m.fill(0);
     }
   });
 
-  it("refuse memory that is not where the rest is, and a device that is not there", () => {
+  it("refuse arrays on different devices, and a device that does not exist", () => {
     const [m, g] = [new Float32Array(64), new Float32Array(64)];
     const vote = (one: Float32Array | NativeBuffer, other: Float32Array | NativeBuffer) =>
       lionVote(new Uint8Array(8), one, other, { ...betas, zero: "plus" });
-    expect(() => vote(there(m), g)).toThrow("g: this kernel runs on a GPU, and the memory is not on one");
-    expect(() => vote(m, there(g))).toThrow("g: this kernel runs on the CPU, and the memory is on another device");
-    expect(() => vote(there(m), { ...there(g), device: "cuda:1" })).toThrow(
-      "g: the first array is on cuda:0, and this one on cuda:1",
+    expect(() => vote(asCuda(m), g)).toThrow(
+      "g: is not on a GPU, where this kernel runs; move all arrays of the call to one device",
     );
-    const elsewhere = { ...there(m), device: "cuda:1" };
+    expect(() => vote(m, asCuda(g))).toThrow(
+      "g: is on another device than the CPU, where this kernel runs; move all arrays of the call to one device",
+    );
+    expect(() => vote(asCuda(m), { ...asCuda(g), device: "cuda:1" })).toThrow(
+      "g: is on cuda:1, and the first array of this call on cuda:0; move all arrays of the call to one device",
+    );
+    const elsewhere = { ...asCuda(m), device: "cuda:1" };
     expect(() => sumOfSquares(elsewhere)).toThrow("CUDA: an emulated error");
-    expect(() => lionVote(new Uint8Array(7), there(m), there(g), { ...betas, zero: "plus" })).toThrow(
-      "wire: expected 8 bytes, one bit a float, got 7",
+    expect(() => lionVote(new Uint8Array(7), asCuda(m), asCuda(g), { ...betas, zero: "plus" })).toThrow(
+      "wire: expected 8 bytes, one bit per float, got 7",
     );
   });
 
-  it("say how to build what is missing", () => {
+  it("name the command that builds a missing library", () => {
     const script = `import { sumOfSquares } from ${JSON.stringify(join(import.meta.dirname, "index.ts"))};
       try { sumOfSquares({ pointer: 4096n, length: 1, dtype: "f32", device: "cuda:0" }); } catch (error) { console.log(error.message); }`;
     const { stdout } = spawnSync(
@@ -158,11 +166,13 @@ describe("the CUDA kernels of optimizers", () => {
         env: { ...process.env, TERSE_OPTIMIZERS_CUDA: "/no/such/library.so" },
       },
     );
-    expect(stdout).toContain("(/no/such/library.so). On a machine with nvcc: cmake -S native/optimizers/cuda");
+    expect(stdout).toContain(
+      "/no/such/library.so is missing. Build them on a machine with nvcc: cmake -S native/optimizers/cuda",
+    );
   });
 
   it.skipIf(nvccMissing !== undefined)(
-    `compile for every GPU since Ampere, and need no driver to open${nvccMissing === undefined ? "" : `: ${nvccMissing}`}`,
+    `compile for every GPU since Ampere, and open without a driver${nvccMissing === undefined ? "" : `: ${nvccMissing}`}`,
     () => {
       make("terse_optimizers_cuda");
       const library = join(build, "libterse_optimizers_cuda.so");

@@ -1,8 +1,8 @@
 /**
- * What every kernel computes, in plain loops: the oracle of the tests, and the place to read the arithmetic.
+ * The definition of every kernel, in plain loops. The tests compare all implementations with it.
  *
- * All of it is fp32, rounded after every single operation (`r`). A double holds the exact product and a sum that rounds to
- * fp32 as the exact one does, so Math.fround gives IEEE fp32.
+ * The arithmetic is fp32: every operation is rounded (`r`). A double holds the exact product of two fp32 numbers, and their sum in double
+ * rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32.
  */
 import type { AdamWOptions, Change, LionStepOptions, LionVoteOptions } from "./kernels.ts";
 

@@ -4,14 +4,14 @@ import { fingerprint } from "./index.ts";
 const vector = (n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + 1));
 
 describe("a fingerprint", () => {
-  it("is the same for the same bits, wherever they lie", () => {
+  it("is the same for the same bits at another address", () => {
     const x = vector(1000);
     const moved = new Float32Array(1003).subarray(3);
     moved.set(x);
     expect(fingerprint(moved)).toBe(fingerprint(x));
   });
 
-  it("changes with any bit of any element, the sign of a zero too", () => {
+  it("changes with every bit of every element, also with the sign of a zero", () => {
     for (const n of [1, 2, 15, 16, 17, 31, 100]) {
       const x = vector(n);
       const seen = new Set([fingerprint(x)]);
@@ -27,7 +27,7 @@ describe("a fingerprint", () => {
     expect(fingerprint(Float32Array.of(0))).not.toBe(fingerprint(Float32Array.of(-0)));
   });
 
-  it("changes when two signs flip at once, as a sign method's mistakes do, whatever their places", () => {
+  it("changes when any two signs flip at once, as an error of a sign method would flip them", () => {
     const x = vector(64);
     const seen = new Set<bigint>([fingerprint(x)]);
     for (let i = 0; i < 64; i++)

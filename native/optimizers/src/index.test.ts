@@ -8,7 +8,7 @@ const root = `${import.meta.dirname}/..`;
 const addon = open();
 
 describe("the optimizer kernels", () => {
-  it("all do what the scalar ones do", () => {
+  it("all give the bits of the scalar implementation", () => {
     const { status, stdout, stderr } = spawnSync(`${root}/build/Release/optimizers_check`, { encoding: "utf8" });
     expect(status, stdout + stderr).toBe(0);
     const checked = [...stdout.matchAll(/^(\w+ \w+) (\d+) checks$/gm)].map(([, name, checks]) => ({
@@ -28,28 +28,28 @@ describe("the optimizer kernels", () => {
     expect(addon.abi).toBe(2);
   });
 
-  it("run as TERSE_IMPLEMENTATION says; beside TypeScript codecs the plain ones do", () => {
+  it("are chosen by TERSE_IMPLEMENTATION; for `typescript` the scalar ones run", () => {
     const lions = addon.lions();
     expect(choose(lions, "")).toBe(lions[0]);
     for (const lion of lions) expect(choose(lions, lion.implementation)).toBe(lion);
     expect(choose(lions, "typescript").implementation).toBe("scalar");
     for (const { implementation } of lions) {
       const has = addon.adamws().some((adamw) => adamw.implementation === implementation);
-      const plainer = addon.adamws()[0]!.implementation; // AdamW gains nothing from AVX-512
-      expect(choose(addon.adamws(), implementation).implementation).toBe(has ? implementation : plainer);
+      const simpler = addon.adamws()[0]!.implementation; // AdamW has no AVX-512 implementation: it would not be faster
+      expect(choose(addon.adamws(), implementation).implementation).toBe(has ? implementation : simpler);
     }
     expect(() => choose(lions, "sse9")).toThrow(
-      `there is ${lions.map(({ implementation }) => implementation).join(", ")}.`,
+      `set one of ${lions.map(({ implementation }) => implementation).join(", ")}.`,
     );
   });
 
-  it("see views where they are", () => {
+  it("use the address of a view, not of its buffer", () => {
     const x = new Float32Array(8);
     expect(addressOf(x.subarray(3)) - addressOf(x)).toBe(12n);
     expect(addressOf({ pointer: 4096n, length: 1, dtype: "f32", device: "cpu" })).toBe(4096n);
   });
 
-  it("have a README whose example prints what it says", () => {
+  it("have a README whose example prints the output shown there", () => {
     const [, program, output] = readFileSync(`${root}/README.md`, "utf8").match(
       /```ts\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/,
     )!;

@@ -1,15 +1,16 @@
 /**
- * Fused optimizer kernels: each array is read once. Synchronous, in place, on as many threads as `useThreads` says, fp32, any alignment.
+ * Fused optimizer kernels: each reads every array once. They are synchronous, work in place on f32 of any alignment, and use as many
+ * threads as `useThreads` sets.
  *
- * The arithmetic is fp32 without fused multiply-add, the same bits from every implementation and on every machine:
- * β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double first. `gradientScale` multiplies every g before
- * anything else, so that clipping costs no pass of its own.
+ * The arithmetic is fp32 without fused multiply-add, so every implementation gives the same bits on every machine: β and η are rounded to
+ * fp32 once, 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping needs no
+ * pass of its own.
  *
- * What Lion, Lion Cub and clipping need takes floats on a GPU too (`device: "cuda:0"`), packed signs staying in typed arrays: the same
- * bits. Work goes into the device's default stream, where libtorch's does; what returns a number or writes signs waits for it.
+ * All functions but `adamwStep` also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
+ * Kernels run in the device's default stream, as libtorch's do. A function that returns a number or writes signs waits for the device.
  *
- * Every function throws a TypeError where memory is not f32 (u8 for packed signs) or elsewhere, a RangeError where lengths do not fit, and
- * NativeMissingError where the addon is not built. Arrays of one call may not overlap.
+ * Every function throws a TypeError for a wrong dtype (f32; packed signs: u8) or device, a RangeError for a wrong length, and
+ * NativeMissingError where the addon is not built. The arrays of one call must not overlap.
  */
 import { type BufferLike, NotFiniteError } from "@terse/native-loader";
 import {
@@ -30,88 +31,88 @@ export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError 
 export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } from "./kernels.ts";
 
 /**
- * The first half of a Lion Cub step, one pass over m and g (n floats each):
+ * The first half of a Lion Cub step, in one pass over m and g (n floats each):
  *
- *   wire ← sign(β₁ m + (1 − β₁) g), one bit a float, ceil(n/8) bytes, pad bits 0; an exact zero counts as `zero`
+ *   wire ← sign(β₁ m + (1 − β₁) g), one bit per float, ceil(n/8) bytes, pad bits 0; `zero` is the sign of an exact zero
  *   m    ← β₂ m + (1 − β₂) g
  *
- * NaN or infinity in m or g: NotFiniteError with the first one's index; m is then updated in part, and `wire` is undefined.
+ * Throws NotFiniteError with the index of the first NaN or infinity in m or g; then m is updated in part and `wire` is undefined.
  */
 export function lionVote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): void {
   accept("lionVote", m, g, lion(m).vote(wire, m, g, options));
 }
 
 /**
- * A plain Lion step, one pass over θ, m and g (n floats each):
+ * A whole Lion step, in one pass over θ, m and g (n floats each):
  *
  *   c ← β₁ m + (1 − β₁) g
  *   θ ← (1 − η λ) θ − η sign(c)      zero "hold": an exact zero of c does not move θ, as in the Lion paper
  *   m ← β₂ m + (1 − β₂) g
  *
- * The same bits as lionVote then applySigns with keep = 1 − η λ and scale = −η. NaN or infinity in m or g: NotFiniteError with
- * the first one's index; θ and m are then updated in part.
+ * Gives the bits of lionVote followed by applySigns with keep = 1 − η λ and scale = −η. Throws NotFiniteError with the index of the first
+ * NaN or infinity in m or g; then θ and m are updated in part.
  */
 export function lionStep(θ: BufferLike, m: BufferLike, g: BufferLike, options: LionStepOptions): void {
   accept("lionStep", m, g, lion(θ).step(θ, m, g, options));
 }
 
-/** θ ← keep θ + scale · (±1), one pass. wire: ceil(n/8) bytes for the n floats of θ, bit 1 = plus. */
+/** θ ← keep θ + scale · (±1), in one pass. wire: ceil(n/8) bytes for the n floats of θ, bit 1 = plus. */
 export function applySigns(θ: BufferLike, wire: Uint8Array, change: Change): void {
   lion(θ).applySigns(θ, wire, change);
 }
 
-/** θ ← keep θ + scale · (±1 by `plus` where `nonzero` is 1, else 0), one pass. Each plane: ceil(n/8) bytes. */
+/** θ ← keep θ + scale · (±1 by `plus` where `nonzero` is 1, else 0), in one pass. `plus` and `nonzero`: ceil(n/8) bytes each. */
 export function applyTernary(θ: BufferLike, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
   lion(θ).applyTernary(θ, plus, nonzero, change);
 }
 
 /**
- * θ ← keep θ + scale · (2 c − P)/P, one pass; c is the number of plus votes of P = `ranks` (1 to 1024), planes[k] its bit k,
- * planes.length = ceil(log2(P + 1)). Where all agree this is applySigns, bit for bit.
+ * θ ← keep θ + scale · (2 c − P)/P, in one pass. c is the number of plus votes of P = `ranks` (1 to 1024), planes[k] is bit k of c,
+ * planes.length = ceil(log2(P + 1)). Where all ranks agree, this gives the bits of applySigns.
  */
 export function applyTally(θ: BufferLike, planes: readonly Uint8Array[], ranks: number, change: Change): void {
   lion(θ).applyTally(θ, planes, ranks, change);
 }
 
 /**
- * AdamW as in PyTorch, one pass over θ, m, v and g (n floats each); t = options.step is 1 for the first update:
+ * AdamW as in PyTorch, in one pass over θ, m, v and g (n floats each); t = options.step is 1 for the first update:
  *
  *   m ← β₁ m + (1 − β₁) g
  *   v ← β₂ v + (1 − β₂) g²
  *   θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε)      m̂ = m / (1 − β₁ᵗ)   v̂ = v / (1 − β₂ᵗ), the corrections in double
  *
- * NaN or infinity in m, v, g, or in the new v (|g| above about 10¹⁹ squares to infinity): NotFiniteError with the first one's
- * index; θ, m and v are then updated in part.
+ * Throws NotFiniteError with the index of the first NaN or infinity in m, v, g or the new v (the square of |g| > 10¹⁹ or so is infinite);
+ * then θ, m and v are updated in part.
  */
 export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): void {
   accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
 }
 
-/** Σ x², in fp64 and in an order that depends on the length alone, so it is the same on every machine. NaN and infinity propagate. */
+/** Σ x² in fp64, added in an order that depends only on the length, so it is the same on every machine. NaN and infinity propagate. */
 export function sumOfSquares(x: BufferLike): number {
   return (onCuda(x) ? openCuda() : reductions()).sumOfSquares(x);
 }
 
 /**
- * 64 bits of the elements' bits and their order, the same on every machine: what ranks compare to know that they hold the same
- * parameters. Not for use against an adversary.
+ * A 64-bit hash of the elements' bits and their order, the same on every machine. Ranks compare it to check that their parameters are
+ * equal. It is not safe against an adversary.
  */
 export const fingerprint = (x: BufferLike): bigint => (onCuda(x) ? openCuda() : open()).fingerprint(x);
 
 /**
- * How many threads share a kernel from now on, the caller's included; 1 at first. The bits do not depend on it. One core reaches a
- * part of the memory's speed; short vectors stay on one thread.
+ * Sets how many threads share a kernel, the caller's included; 1 at the start. The results do not depend on it. One core alone does not
+ * reach the memory's bandwidth. Short vectors always use one thread.
  */
 export const useThreads = (threads: number): void => open().useThreads(threads);
 
-/** The implementation that runs: "avx2", "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
+/** The implementation in use: "avx512", "avx2" or "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
 export const implementation = (): string => lion().implementation;
 
-/** Address of the first element: benchmarks align by it. */
-export const addressOf = (memory: BufferLike): bigint => open().addressOf(memory);
+/** Address of the first element. Benchmarks align arrays by it. */
+export const addressOf = (buffer: BufferLike): bigint => open().addressOf(buffer);
 
 let chosenLion: LionKernels | undefined;
-/** For floats where these are; without any, the CPU's. */
+/** The kernels for the device of `floats`; without an argument, those for the CPU. */
 function lion(floats?: BufferLike): LionKernels {
   if (floats && onCuda(floats)) return openCuda();
   chosenLion ??= choose(open().lions());

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Addon, type BufferLike, loadAddon, NativeMissingError } from "@terse/native-loader";
 
-/** What a packed sign says of an exact zero. */
+/** The sign of an exact zero, which one bit cannot represent. */
 export type Sign = "plus" | "minus";
 
 /** θ ← keep θ + scale · (…), both rounded to fp32. For Lion keep = 1 − η λ and scale = −η. */
@@ -15,7 +15,7 @@ export interface LionVoteOptions {
   beta1: number; // β₁
   beta2: number; // β₂
   zero: Sign;
-  gradientScale?: number; // what g is multiplied with first; 1 unless given
+  gradientScale?: number; // multiplies g first; 1 if absent
 }
 
 export interface LionStepOptions {
@@ -37,7 +37,7 @@ export interface AdamWOptions {
   gradientScale?: number;
 }
 
-/** One implementation, as in `terse/optimizers.h`. A kernel that returns a number returns the elements it accepted. */
+/** One implementation, as in `terse/optimizers.h`. A kernel returns n, or the index of the first element that is not finite. */
 export interface LionKernels {
   readonly implementation: string; // "avx2", "scalar"
   vote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): number;
@@ -57,7 +57,7 @@ export interface ReductionKernels {
   sumOfSquares(x: BufferLike): number;
 }
 
-/** The kernels of `terse/optimizers_cuda.h`: floats lie on a GPU, packed signs in typed arrays. */
+/** The kernels of `terse/optimizers_cuda.h`: floats are on a GPU, packed signs in typed arrays. */
 export interface CudaKernels extends LionKernels, ReductionKernels {
   fingerprint(x: BufferLike): bigint;
 }
@@ -71,12 +71,12 @@ export interface OptimizersAddon {
   fingerprint(x: BufferLike): bigint;
   useThreads(threads: number): void;
   openCuda(library: string): CudaKernels;
-  addressOf(memory: BufferLike): bigint;
+  addressOf(buffer: BufferLike): bigint;
 }
 
 let addon: (Addon & OptimizersAddon) | undefined;
 
-/** The addon. Throws NativeMissingError with the remedy where it is not built. */
+/** Opens the addon, once. Throws NativeMissingError where it is not built; the message says how to build it. */
 export function open(): OptimizersAddon {
   addon ??= loadAddon("optimizers", import.meta.url) as Addon & OptimizersAddon;
   return addon;
@@ -84,26 +84,29 @@ export function open(): OptimizersAddon {
 
 let cudaKernels: CudaKernels | undefined;
 
-/** The kernels for GPUs: the library that TERSE_OPTIMIZERS_CUDA names, or the one that was built in the repository. */
+/**
+ * Opens the GPU kernels, once: the library that TERSE_OPTIMIZERS_CUDA names, else the one built in the repository. Throws
+ * NativeMissingError where there is none.
+ */
 export function openCuda(): CudaKernels {
   if (cudaKernels) return cudaKernels;
   const built = fileURLToPath(new URL("../cuda/build/libterse_optimizers_cuda.so", import.meta.url));
   const library = process.env["TERSE_OPTIMIZERS_CUDA"] || built;
   if (!existsSync(library))
     throw new NativeMissingError(
-      `The memory is on a GPU, and the kernels for it are not built (${library}). On a machine with nvcc: ` +
+      `A buffer is on a GPU, but the GPU kernels are not built: ${library} is missing. Build them on a machine with nvcc: ` +
         "cmake -S native/optimizers/cuda -B native/optimizers/cuda/build && cmake --build native/optimizers/cuda/build",
     );
   cudaKernels = open().openCuda(library);
   return cudaKernels;
 }
 
-/** Whether memory is a GPU's. */
-export const onCuda = (memory: BufferLike): boolean => "device" in memory && memory.device.startsWith("cuda");
+/** Whether a buffer is on a GPU. */
+export const onCuda = (buffer: BufferLike): boolean => "device" in buffer && buffer.device.startsWith("cuda");
 
 /**
- * The best implementation, or the one that TERSE_IMPLEMENTATION names; kernels that lack it take their next plainer one.
- * A name that no kernel has is an error that lists what there is.
+ * The best of `kernels`, or the implementation that TERSE_IMPLEMENTATION names. Kernels without that implementation use their next
+ * simpler one. A name that no kernels have is an Error that lists the known names.
  */
 export function choose<K extends { readonly implementation: string }>(
   kernels: readonly K[],
@@ -111,12 +114,12 @@ export function choose<K extends { readonly implementation: string }>(
 ): K {
   const names = open()
     .lions()
-    .map(({ implementation }) => implementation); // Lion has all that there are, best first
-  // Only codecs have a TypeScript implementation; beside it runs the plain C one.
+    .map(({ implementation }) => implementation); // Lion has every implementation, best first
+  // Only codecs have a TypeScript implementation; optimizers then use scalar C.
   const from = !wanted ? 0 : names.indexOf(wanted === "typescript" ? "scalar" : wanted);
   const kernel = from < 0 ? undefined : kernels.find(({ implementation }) => names.indexOf(implementation) >= from);
   if (kernel) return kernel;
   throw new Error(
-    `TERSE_IMPLEMENTATION=${wanted}: the optimizer kernels have no such implementation on this machine; there is ${names.join(", ")}.`,
+    `TERSE_IMPLEMENTATION=${wanted}: the optimizer kernels have no such implementation on this machine; set one of ${names.join(", ")}.`,
   );
 }

@@ -30,8 +30,8 @@ const close = (actual: Float32Array, expected: readonly number[]) => {
   });
 };
 
-/** n floats at an odd start inside a larger array of sentinels. */
-function room(x: Float32Array) {
+/** A copy of x at an odd offset inside a larger array of sentinels. */
+function withSentinels(x: Float32Array) {
   const all = new Float32Array(x.length + 6).fill(-77.5);
   all.set(x, 3);
   return { all, x: all.subarray(3, 3 + x.length) };
@@ -43,19 +43,19 @@ function eachLength(check: (n: number) => void): void {
 
 const twoSides = (n: number) =>
   [0, 1].map(() => ({
-    θ: room(anyFloats(n, n)),
-    m: room(anyFloats(n, n + 1)),
-    g: room(cancelling(n)),
+    θ: withSentinels(anyFloats(n, n)),
+    m: withSentinels(anyFloats(n, n + 1)),
+    g: withSentinels(cancelling(n)),
     wire: new Uint8Array(Math.ceil(n / 8)),
   })) as [Side, Side];
 interface Side {
-  θ: ReturnType<typeof room>;
-  m: ReturnType<typeof room>;
-  g: ReturnType<typeof room>;
+  θ: ReturnType<typeof withSentinels>;
+  m: ReturnType<typeof withSentinels>;
+  g: ReturnType<typeof withSentinels>;
   wire: Uint8Array;
 }
 
-/** Gradients of which some cancel the momentum: β₁ m + (1 − β₁) g is exactly zero for g = 0 = m, and nearly so for g = −9 m. */
+/** Gradients; some cancel the momentum: β₁ m + (1 − β₁) g is exactly zero for g = m = 0, and nearly zero for g = −9 m. */
 function cancelling(n: number): Float32Array {
   const m = anyFloats(n, n + 1);
   const next = random(n);
@@ -97,7 +97,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
   });
 
   it.each(["plus", "minus", "hold"] as const)(
-    "steps as the definition does, zero %s, for every length, at odd starts",
+    "steps with the bits of the definition, zero %s, for every length, at odd offsets",
     (zero) => {
       eachLength((n) => {
         const [mine, expected] = twoSides(n);
@@ -109,7 +109,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
   );
 
   it.each(["plus", "minus"] as const)(
-    "votes as the definition does, zero %s, for every length, at odd starts",
+    "votes with the bits of the definition, zero %s, for every length, at odd offsets",
     (zero) => {
       eachLength((n) => {
         const [mine, expected] = twoSides(n);
@@ -120,7 +120,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     },
   );
 
-  it.each(["plus", "minus"] as const)("steps alone as it votes and applies, bit for bit, zero %s", (zero) => {
+  it.each(["plus", "minus"] as const)("steps with the bits of a vote and applySigns, zero %s", (zero) => {
     eachLength((n) => {
       const [whole, halves] = twoSides(n);
       lion.step(whole.θ.x, whole.m.x, whole.g.x, { ...rates, zero });
@@ -131,7 +131,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     });
   });
 
-  it("applies signs, ternary signs and tallies as the definition does", () => {
+  it("applies signs, ternary signs and tallies with the bits of the definition", () => {
     eachLength((n) => {
       const planes = [0, 1, 2, 3].map((k) => anyBytes(Math.ceil(n / 8) + 1, n + k).subarray(1)) as [
         Uint8Array,
@@ -156,7 +156,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
   });
 
   it.each([1, 2, 3, 5, 7, 100, 1000, 1023, 1024])(
-    "applies a unanimous tally of %i as it applies signs, bit for bit",
+    "applies a unanimous tally of %i with the bits of applySigns",
     (ranks) => {
       const n = 130;
       const wire = anyBytes(17, ranks);
@@ -169,7 +169,7 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     },
   );
 
-  it("names the first NaN or infinity, wherever others are", () => {
+  it("returns the index of the first NaN or infinity, also when there are others", () => {
     for (const n of [1, 8, 33, 64, 200, 5003, 8269]) {
       for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
         for (const at of [0, Math.floor(n * 0.3), Math.floor(n * 0.7), n - 1]) {
@@ -214,8 +214,8 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
   });
 });
 
-describe("the Lion kernels as people call them", () => {
-  it("throw with the index of what is not finite", () => {
+describe("lionVote and lionStep", () => {
+  it("throw NotFiniteError with the index of the element", () => {
     const g = new Float32Array([1, 2, Number.NaN, Number.NaN]);
     const vote = () => lionVote(new Uint8Array(1), new Float32Array(4), g, { ...betas, zero: "plus" });
     expect(vote).toThrow(NotFiniteError);

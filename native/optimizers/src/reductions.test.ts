@@ -3,7 +3,7 @@ import { open, type ReductionKernels } from "./kernels.ts";
 import { anyFloats, lengths } from "./testing.ts";
 
 describe.each(open().reductions())("reductions $implementation", (reductions: ReductionKernels) => {
-  it("sums squares exactly where fp64 can", () => {
+  it("sums squares exactly where fp64 is exact", () => {
     for (const n of lengths) {
       const x = Float32Array.from({ length: n + 1 }, (_, i) => ((i * 37) % 101) - 50); // every partial sum is a whole number
       const expected = x.subarray(1).reduce((sum, value) => sum + BigInt(value) ** 2n, 0n);
@@ -11,7 +11,7 @@ describe.each(open().reductions())("reductions $implementation", (reductions: Re
     }
   });
 
-  it("sums squares to fp64 accuracy elsewhere, and the same at every start", () => {
+  it("sums squares to fp64 accuracy elsewhere, with the same bits at every alignment", () => {
     const x = anyFloats(8000, 1).map((value) => value * 1e-3);
     const squares = [...x].map((value) => value * value).sort((a, b) => a - b); // ascending: the plain sum is then nearly exact
     const expected = squares.reduce((sum, square) => sum + square, 0);
@@ -22,12 +22,12 @@ describe.each(open().reductions())("reductions $implementation", (reductions: Re
     expect(reductions.sumOfSquares(elsewhere.subarray(3))).toBe(sum);
   });
 
-  it("does not overflow or underflow where fp32 would", () => {
+  it("does not overflow or underflow like fp32", () => {
     expect(reductions.sumOfSquares(new Float32Array([3e38, 4e38 / 4]))).toBeCloseTo(1e77, -70);
     expect(reductions.sumOfSquares(new Float32Array([2 ** -149]))).toBe(2 ** -298);
   });
 
-  it("passes NaN and infinity on", () => {
+  it("propagates NaN and infinity", () => {
     for (const at of [0, 40, 99]) {
       const x = new Float32Array(100);
       x[at] = Number.NEGATIVE_INFINITY;

@@ -11,7 +11,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Values as gradients have them, with exact zeros of both signs and denormals among them. */
+/** Values such as gradients have, including zeros of both signs and denormals. */
 export function anyFloats(n: number, seed: number): Float32Array {
   const next = random(seed);
   const special = [0, -0, 2 ** -149, -(2 ** -130), 1e6, -1e6];
@@ -32,7 +32,7 @@ export const bits = (x: Float32Array): number[] => [...new Uint32Array(x.buffer,
 export const relativeError = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
   Math.max(...Array.from(a, (value, i) => Math.abs(value - b[i]!) / Math.abs(b[i]!)));
 
-/** Exact lengths, primes, and lengths around the rounds and pages that kernels walk. */
+/** Every length to 70, a prime, and lengths near multiples of a kernel's rounds and pages. */
 export const lengths = [...Array.from({ length: 71 }, (_, n) => n), 127, 1021, 4096, 8269];
 
 /** A Python with torch, for comparisons with PyTorch itself. */

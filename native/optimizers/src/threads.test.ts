@@ -15,7 +15,7 @@ import { anyBytes, anyFloats } from "./testing.ts";
 const n = 3 * 2 ** 19 + 4321; // enough for five threads; the last part ends in the middle of a byte
 const lion = { lr: 0.01, beta1: 0.9, beta2: 0.99, weightDecay: 0.1, zero: "plus", gradientScale: 0.5 } as const;
 
-/** Everything that any kernel writes, as bits. */
+/** The bits of everything that the kernels write. */
 function everything() {
   const [θ, m, g] = [anyFloats(n, 1), anyFloats(n, 2), anyFloats(n, 3)];
   const v = anyFloats(n, 4).map(Math.abs);
@@ -40,7 +40,7 @@ function everything() {
 describe("several threads", () => {
   afterEach(() => useThreads(1));
 
-  it("give the bits that one gives", () => {
+  it("give the bits of one thread", () => {
     useThreads(1);
     const expected = everything();
     for (const threads of [2, 3, 5]) {
@@ -53,7 +53,7 @@ describe("several threads", () => {
     }
   });
 
-  it("name the first bad element, whichever part it lies in", () => {
+  it("report the first bad element, in whichever thread's part it is", () => {
     useThreads(4);
     for (const first of [0, 70_001, n >> 1, n - 1]) {
       const g = anyFloats(n, 3);
@@ -65,7 +65,7 @@ describe("several threads", () => {
     }
   });
 
-  it("are refused where their number makes no sense", () => {
+  it("are refused unless their number is an integer of 1 or more", () => {
     for (const threads of [0, -1, 1.5, Number.NaN]) expect(() => useThreads(threads)).toThrow("threads");
   });
 });
