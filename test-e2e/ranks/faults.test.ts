@@ -95,7 +95,7 @@ describe("a rank that comes at another time than the others", () => {
     outcomes.push(...(await late.end(soon)));
     expect(exits(outcomes)).toEqual([1, 1, 1]);
     for (const outcome of outcomes)
-      expect(errorOf(outcome)!.message).toMatch(/rank 1 of 3 did not arrive at the rendezvous within 5 s; see whether/);
+      expect(errorOf(outcome)!.message).toMatch(/rank 1 of 3 did not connect to the rendezvous within 5 s; check that/);
   });
 
   it("is refused when another process has its number, and harms nobody", async () => {
@@ -108,7 +108,7 @@ describe("a rank that comes at another time than the others", () => {
     const first = run.ranks[1]!.process.pid;
     expect(errorOf(refused!)!.message).toMatch(
       new RegExp(
-        `refused rank 1: rank 1 is already here \\(pid ${first} on .+\\); every process needs a RANK of its own`,
+        `refused rank 1: rank 1 has already joined \\(pid ${first} on .+\\); every process needs a RANK of its own`,
       ),
     );
     const outcomes = await run.end(soon);
@@ -157,7 +157,7 @@ describe("a rank that comes at another time than the others", () => {
 
 describe("strangers at the rendezvous", () => {
   const hello = JSON.stringify({
-    terse: 1,
+    terse: 2,
     token: "guess",
     epoch: "0",
     rank: 1,

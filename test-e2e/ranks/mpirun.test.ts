@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { engineContract } from "../../packages/collectives/src/engine-contract.ts";
+import { engineContract } from "../../packages/collectives/src/engine-contract/engine-contract.ts";
 import { FarRanks } from "./far-groups.ts";
 import { tour } from "./programs/tour.ts";
 import { freePort } from "./start-ranks.ts";

@@ -18,7 +18,7 @@ function expectBroken(outcomes: readonly Outcome[], a: number, b: number): void 
   expect([name, reason]).toEqual(["CollectiveError", "transport"]);
   expect(message).toMatch(
     new RegExp(
-      `^(all-reduce|barrier) number \\d+ failed on rank (${a}: the connection to rank ${b}|${b}: the connection to rank ${a}) ended \\(.+\\); both ranks still answer the rendezvous, so see to the network between their machines$`,
+      `^(all-reduce|barrier) number \\d+ failed on rank (${a}: the connection to rank ${b}|${b}: the connection to rank ${a}) ended \\(.+\\); both ranks still answer the rendezvous, so check the network between their machines$`,
     ),
   );
 }

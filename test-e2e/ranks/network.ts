@@ -127,17 +127,17 @@ export async function openNetwork(server: { host: string; port: number }, engine
       }
     });
 
-  /** Between a rank and the rendezvous: passes lines on, and changes the addresses in the answers to a trade of them. */
+  /** Between a rank and the rendezvous: passes lines on, and changes the addresses in the answers to their exchange. */
   const relay = async (near: Socket) => {
     const far = keep(connect({ port: server.port, host: server.host, noDelay: true, allowHalfOpen: true }));
     let rank = -1;
-    const trades = new Map<number, { members: number[]; mine: Contact[] }>();
+    const exchanges = new Map<number, { members: number[]; mine: Contact[] }>();
     linesOf(near, (line) => {
       if (line !== "") {
         const said = JSON.parse(line);
         rank = said.rank ?? rank;
-        if (said.do === "trade" && said.key.endsWith("/addresses"))
-          trades.set(said.id, { members: said.members, mine: said.values });
+        if (said.do === "allToAll" && said.key.endsWith("/addresses"))
+          exchanges.set(said.id, { members: said.members, mine: said.values });
       }
       if (far.writable) far.write(`${line}\n`);
     });
@@ -149,12 +149,12 @@ export async function openNetwork(server: { host: string; port: number }, engine
     linesOf(far, (line) => {
       order = order.then(async () => {
         const heard = JSON.parse(line);
-        const trade = trades.get(heard.id);
-        if (trade && Array.isArray(heard.value))
+        const exchange = exchanges.get(heard.id);
+        if (exchange && Array.isArray(heard.value))
           for (const [i, theirs] of (heard.value as Contact[]).entries()) {
-            const [mine, other] = [trade.mine[i]!.blob, theirs.blob].map((blob) => Buffer.from(blob, "base64"));
-            if (trade.members[i] === rank || !calls(engine, rank, trade.members[i]!, mine!, other!)) continue;
-            const port = await lead([rank, trade.members[i]!], portOf(other!));
+            const [mine, other] = [exchange.mine[i]!.blob, theirs.blob].map((blob) => Buffer.from(blob, "base64"));
+            if (exchange.members[i] === rank || !calls(engine, rank, exchange.members[i]!, mine!, other!)) continue;
+            const port = await lead([rank, exchange.members[i]!], portOf(other!));
             theirs.blob = withPlace(other!, "127.0.0.1", port);
           }
         if (near.writable) near.write(`${JSON.stringify(heard)}\n`);

@@ -1,5 +1,5 @@
 // What a rank sends, in closed form: NCCL has no counters. Its rings and copies are counted as what they must carry at least, and
-// what they add (flags, padding, retries of a network) is not. The same forms are in engines/nccl-bytes.ts.
+// what they add (flags, padding, retries of a network) is not. The same forms are in packages/collectives/src/nccl-bytes.ts.
 //
 // S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
 //   all-reduce      2 S − c(r) − c(next)   1 message        all-to-all   Σ outgoing − own   n − 1 messages, and n − 1 bytes of notes

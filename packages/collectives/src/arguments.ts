@@ -1,4 +1,4 @@
-/** What can be wrong with one rank's arguments, said before anything is sent. */
+/** Checks of one rank's arguments, before anything is sent. */
 import type { BufferLike, DType } from "@terse/native-collectives";
 import type { Reduction } from "./group.ts";
 
@@ -25,27 +25,30 @@ function dtypeOf(x: BufferLike, what: string): DType {
 }
 
 /** All of an operation's memory is on the CPU, or all on the group's device. */
-export function checkPlace(memories: readonly BufferLike[], device: string | undefined, call: string): void {
-  const places = memories.map((x) => (ArrayBuffer.isView(x) ? "cpu" : x.device));
-  for (const place of places) {
-    if (place === "cpu" || place === device) continue;
-    const moves = device === undefined ? "this engine moves memory of the CPU" : `this rank's group on ${device}`;
-    throw new TypeError(`${call}: the memory is on ${place}, and ${moves}`);
+export function checkDevice(memories: readonly BufferLike[], device: string | undefined, call: string): void {
+  const devices = memories.map((x) => (ArrayBuffer.isView(x) ? "cpu" : x.device));
+  for (const each of devices) {
+    if (each === "cpu" || each === device) continue;
+    const takes = device === undefined ? "this engine takes memory of the CPU" : `this rank's group is on ${device}`;
+    throw new TypeError(`${call}: the memory is on ${each}, and ${takes}`);
   }
-  const other = places.find((place) => place !== places[0]);
-  if (other !== undefined) throw new TypeError(`${call}: some memory is on ${places[0]} and some on ${other}`);
+  const other = devices.find((each) => each !== devices[0]);
+  if (other !== undefined) throw new TypeError(`${call}: some memory is on ${devices[0]} and some on ${other}`);
 }
 
 export function checkPacked(x: BufferLike, op: Reduction, call: string): void {
   if (op !== "sum" || dtypeOf(x, call) !== "u8") throw new TypeError(`${call}: only a sum of u8 can be packed`);
   if (!ArrayBuffer.isView(x) && x.device !== "cpu" && x.pointer % 8n !== 0n)
-    throw new RangeError(`${call}: packed memory begins at a multiple of 8 bytes, and this at ${x.pointer}`);
+    throw new RangeError(`${call}: packed memory must begin at a multiple of 8 bytes, and this begins at ${x.pointer}`);
 }
 
 export function checkEven(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], call: string): void {
   const { length } = outgoing[0]!;
   const odd = [...outgoing, ...incoming].find((part) => part.length !== length);
-  if (odd) throw new RangeError(`${call}: parts that are even have one length, and these ${length} and ${odd.length}`);
+  if (odd)
+    throw new RangeError(
+      `${call}: parts of an even all-to-all must have one length, and these have ${length} and ${odd.length}`,
+    );
 }
 
 export function checkMemory(x: BufferLike, call: string): void {
@@ -68,11 +71,11 @@ export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonl
     throw new TypeError("allToAll: outgoing and incoming must have one type");
   if (mine.length !== here.length)
     throw new RangeError(
-      `allToAll: what rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming`,
+      `allToAll: the part that rank ${rank} keeps has ${mine.length} elements in outgoing and ${here.length} in incoming`,
     );
 }
 
-/** Of a gather or scatter: the parts are the root's to give, and the other ranks' are not looked at. */
+/** Checks a gather or scatter. The root gives the parts; those of the other ranks are ignored. */
 export function checkRooted(
   x: BufferLike,
   root: number,
@@ -106,7 +109,7 @@ export function checkReduction(x: BufferLike, op: Reduction, call: string): void
   if (op === "mean" && !["f16", "bf16", "f32", "f64"].includes(dtype))
     throw new TypeError(`${call}: ${dtype} has no exact mean; ask for the sum, or give floats`);
   if (dtype === "bool") throw new TypeError(`${call}: bool has no ${op}; reduce a u8 view of it`);
-  // Unsigned words travel as signed ones, which has the same sums and products but not the same order.
+  // Unsigned integers are reduced as signed ones. Sums and products are the same, the order is not.
   const unsigned = x instanceof Uint16Array || x instanceof Uint32Array || x instanceof BigUint64Array;
   if (unsigned && (op === "min" || op === "max"))
     throw new TypeError(`${call}: ${op} of a ${x.constructor.name} is not supported; use a signed or a Uint8Array`);

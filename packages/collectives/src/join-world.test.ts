@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
+import { engineNames, engines } from "./engines/engines.ts";
 import { CollectiveError, RendezvousError } from "./errors.ts";
 import { joinWorld } from "./join-world.ts";
 import { serveRendezvous } from "./rendezvous/server.ts";
@@ -31,23 +32,23 @@ function socketsOfThisProcess(): string[] {
 }
 
 describe("joining a world", () => {
-  it("of one needs nothing", async () => {
+  it("of one rank needs no environment", async () => {
     await using group = await joinWorld({ env: {} });
     const x = Float32Array.of(3);
     await group.allReduce(x);
     expect([group.rank, group.size, x[0]]).toEqual([0, 1, 3]);
   });
 
-  it("of more needs a place to meet", async () => {
+  it("of several ranks needs a rendezvous", async () => {
     await expect(joinWorld({ env: { RANK: "0", WORLD_SIZE: "2" } })).rejects.toThrow(
-      "a world of 2 ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher",
+      "a world of 2 ranks needs a rendezvous: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher",
     );
     const mpirun = { PMI_RANK: "0", PMI_SIZE: "2", MPI_LOCALRANKID: "0", MPI_LOCALNRANKS: "1" };
     await expect(joinWorld({ env: mpirun })).rejects.toThrow(
-      "a world of 2 ranks needs a place to meet: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher; mpirun hands them on with -genvlist MASTER_ADDR,MASTER_PORT",
+      "a world of 2 ranks needs a rendezvous: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher; mpirun passes them on with -genvlist MASTER_ADDR,MASTER_PORT",
     );
     await expect(joinWorld({ env: {}, engine: "smoke signals" as "gloo" })).rejects.toThrow(
-      "there is no engine smoke signals",
+      "no engine is called smoke signals; there are tcp, gloo, mpi and nccl",
     );
     for (const option of ["deadlineSeconds", "timeoutSeconds"])
       await expect(joinWorld({ env: {}, [option]: -1 })).rejects.toThrow(`${option} must be more than 0, and is -1`);
@@ -62,7 +63,7 @@ describe("joining a world", () => {
     TERSE_RENDEZVOUS: server.host.includes(":") ? `[${server.host}]:${server.port}` : `${server.host}:${server.port}`,
   });
 
-  it("also works over IPv6", async (context) => {
+  it("works over IPv6 too", async (context) => {
     const server = await serveRendezvous({ size: 2, token: "t", host: "::1" }).catch(() => undefined);
     if (!server) return context.skip("this machine has no IPv6");
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
@@ -93,16 +94,15 @@ describe("joining a world", () => {
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  const { hasGloo, hasMpi } = collectives();
-  const engines = (["tcp", "gloo", "mpi"] as const).filter((each) => ({ tcp: true, gloo: hasGloo, mpi: hasMpi })[each]);
-  it.each(engines)("slows its connections down to an emulated link, in all its groups: %s", async (engine) => {
+  const emulating = engineNames.filter((name) => engines[name].emulatesLinks && engines[name].missing() === undefined);
+  it.each(emulating)("slows its connections down to an emulated link, in all its groups: %s", async (engine) => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all(
       [0, 1].map((rank) =>
         joinWorld({
           engine,
           env: { ...env(server, rank), TERSE_EMULATE_LINK: "10mbit,2ms" },
-          ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}), // an option goes first
+          ...(rank === 1 ? { emulateLink: { bitsPerSecond: 50e6, latency: 0.02 } } : {}), // an option precedes the variable
         }),
       ),
     );
@@ -128,7 +128,7 @@ describe("joining a world", () => {
     await expect(joinWorld({ env: env(server, 0), emulateLink: "fast" })).rejects.toThrow("a link is written like");
   });
 
-  it("refuses an address that is not this machine's, on all ranks", async () => {
+  it("fails on all ranks where an address is not this machine's", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const outcomes = await Promise.allSettled([
       joinWorld({ env: env(server, 0) }),
@@ -152,11 +152,11 @@ describe("joining a world", () => {
     for (const outcome of outcomes) {
       const { reason } = outcome as PromiseRejectedResult;
       expect(reason).toBeInstanceOf(RendezvousError);
-      expect(reason.message).toMatch(/offers the address .+ cannot reach; give it TERSE_ADDRESS/);
+      expect(reason.message).toMatch(/offers the address .+ cannot reach; give rank \d another one in TERSE_ADDRESS/);
     }
   });
 
-  it("gives up on an operation whose other ranks do not come", async () => {
+  it("fails an operation that the other rank does not call in time", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank), timeoutSeconds: 2 })));
     const error = await groups[0]!.allReduce(new Float32Array(100_000)).catch((each: unknown) => each);
@@ -171,7 +171,7 @@ describe("joining a world", () => {
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  it("gives up on a split that a rank does not come to, on all ranks", async () => {
+  it("fails a split that a rank does not call in time, on all ranks", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t", deadlineSeconds: 3 });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
     const error = await groups[0]!.split(0).catch((each: unknown) => each);
@@ -180,13 +180,13 @@ describe("joining a world", () => {
       expect(each).toBeInstanceOf(CollectiveError);
       expect([(each as CollectiveError).reason, (each as Error).message]).toEqual([
         "timeout",
-        "rank 1 did not come to world/split-0 within 3 s; see what it does, or allow more (deadlineSeconds)",
+        "rank 1 did not reach world/split-0 within 3 s; check what it does, or raise deadlineSeconds",
       ]);
     }
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  it("lets a group within the world fail alone", async () => {
+  it("goes on when a group split from the world fails", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
     const inner = await Promise.all(groups.map((group) => group.split(0)));
@@ -198,31 +198,35 @@ describe("joining a world", () => {
     await Promise.all([...inner, ...groups].map((group) => group!.close()));
   });
 
-  it("leaves no port open when they are connected", async () => {
+  it("leaves no port open when the ranks are connected", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const before = new Set(socketsOfThisProcess());
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
     const after = socketsOfThisProcess().filter((each) => !before.has(each));
     expect(after.filter((each) => each.endsWith("→ 0.0.0.0:0"))).toEqual([]);
-    expect(after.length).toBeGreaterThan(6); // they are connected, and others are with the rendezvous
+    expect(after.length).toBeGreaterThan(6); // the connections between them and to the rendezvous
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  // Gloo takes whoever comes first.
+  // Gloo accepts any connection as the rank that it waits for.
   const noGloo = !collectives().hasGloo;
-  it.skipIf(noGloo)("opens no port for gloo before all ranks are there (skipped where there is none)", async () => {
-    await using server = await serveRendezvous({ size: 2, token: "t" });
-    const before = new Set(socketsOfThisProcess());
-    const listening = () => socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
-    const first = joinWorld({ engine: "gloo", env: env(server, 0) });
-    await expect.poll(() => socketsOfThisProcess().length, { timeout: 30_000 }).toBeGreaterThan(before.size + 3); // it waits, and beats
-    expect(listening()).toEqual([]);
-    const groups = await Promise.all([first, joinWorld({ engine: "gloo", env: env(server, 1) })]);
-    expect(listening()).toEqual([]);
-    await Promise.all(groups.map((group) => group.close()));
-  });
+  it.skipIf(noGloo)(
+    "opens no port for gloo before all ranks have joined (skipped where the build has no Gloo)",
+    async () => {
+      await using server = await serveRendezvous({ size: 2, token: "t" });
+      const before = new Set(socketsOfThisProcess());
+      const listening = () =>
+        socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
+      const first = joinWorld({ engine: "gloo", env: env(server, 0) });
+      await expect.poll(() => socketsOfThisProcess().length, { timeout: 30_000 }).toBeGreaterThan(before.size + 3); // it waits, and sends heartbeats
+      expect(listening()).toEqual([]);
+      const groups = await Promise.all([first, joinWorld({ engine: "gloo", env: env(server, 1) })]);
+      expect(listening()).toEqual([]);
+      await Promise.all(groups.map((group) => group.close()));
+    },
+  );
 
-  it("has the kernel ask for a sign of life on an idle connection", async () => {
+  it("enables TCP keepalive on its connections", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const before = new Set(socketsOfThisProcess());
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
@@ -234,11 +238,11 @@ describe("joining a world", () => {
         .map((line) => line.trim().split(/\s+/))
         .filter(([, local, remote]) => data.includes(`${readable(local ?? ":")} → ${readable(remote ?? ":")}`))
         .map((words) => words[5]!.slice(0, 2));
-    await expect.poll(timers, { timeout: 30_000 }).toEqual(Array(6).fill("02")); // 01 would be one that sends again
+    await expect.poll(timers, { timeout: 30_000 }).toEqual(Array(6).fill("02")); // 01 is a retransmission
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  it("adds one listener to the process for all its worlds, and takes it back with the last", async () => {
+  it("adds one listener to the process for all its worlds, and removes it with the last", async () => {
     const before = process.listenerCount("beforeExit");
     const worlds = await Promise.all(
       Array.from({ length: 6 }, async () => {
@@ -255,7 +259,7 @@ describe("joining a world", () => {
     expect(process.listenerCount("beforeExit")).toBe(before);
   });
 
-  it("loses a rank that is a worker thread, and is ended in the middle of an operation", async () => {
+  it("loses a rank whose worker thread is terminated in the middle of an operation", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const code = `
       import(${JSON.stringify(new URL("./index.ts", import.meta.url).href)}).then(async ({ joinWorld }) => {
@@ -276,7 +280,7 @@ describe("joining a world", () => {
     await group.close();
   });
 
-  it("closes the groups within it when it is closed", async () => {
+  it("closes the groups split from it when it is closed", async () => {
     await using server = await serveRendezvous({ size: 2, token: "t" });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
     const inner = await Promise.all(groups.map((group) => group.split(0)));

@@ -8,12 +8,12 @@ import {
 } from "@terse/native-collectives";
 import {
   checkAllToAll,
+  checkDevice,
   checkEven,
   checkMemory,
   checkNote,
   checkPacked,
   checkParts,
-  checkPlace,
   checkRank,
   checkReduction,
   checkRooted,
@@ -21,35 +21,35 @@ import {
 import { CollectiveError, RankLostError } from "./errors.ts";
 import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 import type { Link } from "./link.ts";
-import type { Meeting } from "./meeting.ts";
+import type { Rendezvous } from "./rendezvous/rendezvous.ts";
 
 /** What a group needs to know of the world it is part of. */
 export interface World {
   readonly engine: string;
   readonly emulatedLink: Link | undefined;
-  /** Where memory may be besides the CPU: "cuda:0". */
+  /** The device, besides the CPU, whose memory it takes: "cuda:0". */
   readonly device?: string;
-  readonly meeting: Meeting;
+  readonly rendezvous: Rendezvous;
   /** This rank's end of a new group; `members` are world ranks. */
   open(name: string, members: readonly number[]): Promise<Communicator>;
   /**
-   * For engines that split a group by a collective of their own: takes its place in the order of the operations now, and returns
-   * what opens the new group there when the ranks have told each other who is in it. `colors[r]`: of rank r of the group, counted
-   * from 0; −1 where it is in none. `members` are those of this rank's color, in their new order.
+   * For engines that split a group by a collective of their own. It is queued among the operations now. The result opens the new group
+   * when the ranks have exchanged their colors: `color` counts the colors from 0, and is −1 for a rank in no group; `members` are the
+   * world ranks of this rank's color, in their new order.
    */
   split?(
     parent: Communicator,
   ): ((name: string, members: readonly number[], color: number) => Promise<Communicator | undefined>) | undefined;
-  /** From now on the group must be told when it fails elsewhere. */
+  /** From now on the world calls `fail` on the group when it fails on another rank. */
   opened(group: NativeGroup): void;
-  /** This group failed here first, or so it seems: tells the others. Whoever is right calls `fail` on the group, soon. */
+  /** Reports to the other ranks that this group has failed here. `certain` is false where another rank may be the cause. */
   report(group: NativeGroup, error: Error, certain: boolean): Promise<void>;
   /** The group is closed and its connections are gone. */
   closed(group: NativeGroup): Promise<void>;
 }
 
-/** How often a rank has called what; told to the others when it leaves. */
-interface Calls {
+/** How often a rank has called each kind of operation. It sends the counts to the other ranks when it closes the group. */
+interface CallCounts {
   collectives: number;
   splits: number;
   sends: number[]; // to each rank
@@ -60,7 +60,7 @@ interface Calls {
 export class NativeGroup implements Group {
   readonly rank: number;
   readonly size: number;
-  readonly name: string; // "world", or where it was split from
+  readonly name: string; // "world", or the path of splits from it
   readonly members: readonly number[]; // world ranks
   readonly world: World;
   #native: Communicator;
@@ -68,8 +68,8 @@ export class NativeGroup implements Group {
   #explanation: Promise<Error> | undefined;
   #closing: Promise<void> | undefined;
   #pending = new Set<Promise<unknown>>();
-  #calls: Calls;
-  #farewells = new Map<number, Calls>(); // of the ranks that have left
+  #calls: CallCounts;
+  #closedRanks = new Map<number, CallCounts>(); // the calls of the ranks that have closed the group
   #flushing = false;
 
   constructor(native: Communicator, world: World, name: string, members: readonly number[]) {
@@ -80,9 +80,9 @@ export class NativeGroup implements Group {
     this.rank = native.rank;
     this.size = native.size;
     this.#calls = { collectives: 0, splits: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
-    world.meeting.onLeave(name, (rank, calls) => {
-      this.#farewells.set(members.indexOf(rank), calls as Calls);
-      this.#checkFarewells();
+    world.rendezvous.onLeave(name, (rank, calls) => {
+      this.#closedRanks.set(members.indexOf(rank), calls as CallCounts);
+      this.#checkClosedRanks();
     });
     world.opened(this);
   }
@@ -191,13 +191,13 @@ export class NativeGroup implements Group {
     if (color !== undefined && !Number.isInteger(color))
       throw new RangeError(`split: the color must be an integer or undefined, and is ${color}`);
     if (!Number.isFinite(key)) throw new RangeError(`split: the key must be a number, and is ${key}`);
-    this.#throwIfOver();
+    this.#throwIfEnded();
     const name = `${this.name}/split-${this.#calls.splits++}`;
-    this.#checkFarewells();
-    this.#throwIfOver();
+    this.#checkClosedRanks();
+    this.#throwIfEnded();
     const open = this.world.split?.(this.#native);
-    const answers = (await this.#meet(() =>
-      this.world.meeting.gather(name, this.members, { color: color ?? null, key }),
+    const answers = (await this.#orFail(() =>
+      this.world.rendezvous.allGather(name, this.members, { color: color ?? null, key }),
     )) as { color: number | null; key: number }[];
     const members = answers
       .map((answer, rank) => ({ ...answer, rank }))
@@ -207,10 +207,10 @@ export class NativeGroup implements Group {
     const inner = `${name}/${color}`;
     if (!open) {
       if (color === undefined) return undefined;
-      return new NativeGroup(await this.#meet(() => this.world.open(inner, members)), this.world, inner, members);
+      return new NativeGroup(await this.#orFail(() => this.world.open(inner, members)), this.world, inner, members);
     }
     const colors = [...new Set(answers.map((answer) => answer.color))].filter((each) => each !== null);
-    const opening = this.#meet(() => open(inner, members, colors.indexOf(color ?? Number.NaN)));
+    const opening = this.#orFail(() => open(inner, members, colors.indexOf(color ?? Number.NaN)));
     this.#pending.add(opening);
     try {
       const native = await opening;
@@ -240,7 +240,7 @@ export class NativeGroup implements Group {
     return this.#native.sent();
   }
 
-  /** The group is over, because of `error`; the first one counts. */
+  /** Ends the group with `error`, unless it has failed before. */
   fail(error: Error): void {
     if (this.#failure) return;
     this.#failure = error;
@@ -263,10 +263,10 @@ export class NativeGroup implements Group {
     },
     check: () => void,
   ): Promise<number[] | undefined> {
-    this.#throwIfOver();
+    this.#throwIfEnded();
     check();
     const { op = "sum", peer = -1, incoming = [], note = 0, promises = 0, signal } = options;
-    checkPlace([...parts, ...incoming], this.world.device, kind);
+    checkDevice([...parts, ...incoming], this.world.device, kind);
     const call = this.#count(kind, peer, 1);
     if (signal?.aborted) {
       if (kind === "send" || kind === "recv") {
@@ -275,22 +275,22 @@ export class NativeGroup implements Group {
       }
       this.#cancelled(call, signal);
     }
-    this.#checkFarewells();
-    this.#throwIfOver();
+    this.#checkClosedRanks();
+    this.#throwIfEnded();
     const operation = this.#submit(kind, peer, () =>
       this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, promises),
     );
     if (kind === "send" || kind === "recv") this.#flushSoon();
     this.#pending.add(operation);
-    let bound = false;
+    let tooLate = false;
     const cancel = () => {
-      bound = this.#native.cancel(operation) === "bound";
-      if (bound) this.#cancelled(call, signal!);
+      tooLate = this.#native.cancel(operation) === "bound";
+      if (tooLate) this.#cancelled(call, signal!);
     };
     signal?.addEventListener("abort", cancel);
     try {
       const notes = await operation;
-      if (bound) this.#throwIfOver(); // it was faster than the end that its own signal made
+      if (tooLate) this.#throwIfEnded(); // it finished before the abort that its own signal caused
       return notes;
     } catch (error) {
       if (error === this.#failure) throw error;
@@ -303,7 +303,7 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** What is not taken was never called. */
+  /** A call that throws does not count. */
   #submit<T>(kind: keyof typeof kinds, peer: number, operate: () => T): T {
     try {
       return operate();
@@ -313,7 +313,7 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** Where sends and receives are not lanes of their own, those of one turn of the event loop begin together. */
+  /** On engines that start sends and receives together: those of one turn of the event loop start at its end. */
   #flushSoon(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -323,9 +323,9 @@ export class NativeGroup implements Group {
     });
   }
 
-  /** What needs no other rank: a copy between the CPU and this group's device, or making memory known to the network. */
-  async local(kind: "copy" | "enroll", from: BufferLike, to?: BufferLike): Promise<void> {
-    this.#throwIfOver();
+  /** An operation without other ranks: a copy between the CPU and this group's device, or the registration of a buffer. */
+  async runLocally(kind: "copy" | "enroll", from: BufferLike, to?: BufferLike): Promise<void> {
+    this.#throwIfEnded();
     const operation = this.#native.operate(kinds[kind], reductions.sum, -1, [from], to ? [to] : [], 0);
     this.#pending.add(operation);
     try {
@@ -337,7 +337,7 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** Keeps the books of what was called; returns how errors name this call. */
+  /** Counts a call (`step` 1), or takes it back (−1). Returns how errors name this call. */
   #count(kind: keyof typeof kinds, peer: number, step: 1 | -1): string {
     const calls = this.#calls;
     if (kind === "send") calls.sends[peer]! += step;
@@ -356,15 +356,15 @@ export class NativeGroup implements Group {
     void this.world.report(this, error, true);
   }
 
-  #throwIfOver(): void {
+  #throwIfEnded(): void {
     if (this.#failure) throw this.#failure;
     if (this.#closing) throw new CollectiveError("closed", `the group is closed on ${this.#who()}`);
   }
 
-  /** What this rank waits for must have been called by those that have left. */
-  #checkFarewells(): void {
+  /** Fails where this rank waits for an operation that a rank has not called before it closed the group. */
+  #checkClosedRanks(): void {
     const mine = this.#calls;
-    for (const [rank, theirs] of this.#farewells) {
+    for (const [rank, theirs] of this.#closedRanks) {
       if (this.#failure) return;
       const missing =
         theirs.collectives < mine.collectives
@@ -372,9 +372,9 @@ export class NativeGroup implements Group {
           : theirs.splits < mine.splits
             ? `without the split that ${this.#who()} has called`
             : theirs.sends[this.rank]! < mine.recvs[rank]!
-              ? `without the send that ${this.#who()} waits for`
+              ? `without the send for a receive of ${this.#who()}`
               : theirs.recvs[this.rank]! < mine.sends[rank]!
-                ? `without receiving what ${this.#who()} sends`
+                ? `without the receive for a send of ${this.#who()}`
                 : undefined;
       if (missing === undefined) continue;
       const error = new CollectiveError(
@@ -386,7 +386,7 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** The error that everything rejects with: the root cause, as far as anybody knows it within a second. */
+  /** The error that every pending and later call rejects with: the root cause, where a rank reports it within a second. */
   #explain(native: NativeFailure): Promise<Error> {
     this.#explanation ??= (async () => {
       if (!this.#failure) {
@@ -404,7 +404,8 @@ export class NativeGroup implements Group {
     return this.#explanation;
   }
 
-  async #meet<T>(wait: () => Promise<T>): Promise<T> {
+  /** A rejection ends the group. */
+  async #orFail<T>(wait: () => Promise<T>): Promise<T> {
     try {
       return await wait();
     } catch (error) {
@@ -419,7 +420,7 @@ export class NativeGroup implements Group {
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#pending);
-    if (!this.#failure) await this.world.meeting.leave(this.name, this.members, this.#calls);
+    if (!this.#failure) await this.world.rendezvous.leave(this.name, this.members, this.#calls);
     await this.#native.close();
     await this.world.closed(this);
   }
@@ -436,7 +437,7 @@ export class NativeGroup implements Group {
 const reasonOf = ({ reason }: NativeFailure): CollectiveError["reason"] =>
   reason === "argument" || reason === "withdrawn" || reason === "lost" ? "closed" : reason;
 
-/** What a group's end is, where its ranks did not come together to split it. */
+/** The group's error where its ranks could not open a group that is split from it. */
 function failureOf(error: Error): Error {
   if (error instanceof CollectiveError || error instanceof RankLostError) return error;
   const native = (error.cause ?? error) as Partial<NativeFailure>;

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract.ts";
-import { SocketWorlds } from "./socket-worlds.ts";
+import { engineContract } from "../engine-contract/engine-contract.ts";
+import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
 
-const worlds = new SocketWorlds();
+const worlds = new InProcessWorlds();
 
 describe.skipIf(!collectives().hasGloo)("gloo (skipped where the build found none)", () => {
   afterAll(() => worlds[Symbol.asyncDispose]());

@@ -5,35 +5,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract.ts";
+import { engineContract } from "../engine-contract/engine-contract.ts";
 import { joinWorld } from "../join-world.ts";
-import { serveRendezvous } from "../rendezvous/server.ts";
+import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
 
-const token = "the secret of this test";
-const servers: Awaited<ReturnType<typeof serveRendezvous>>[] = [];
-
-// Ranks in one process, which MPI calls a job of one: it sends messages to itself. test-e2e has them in processes of their own.
-async function makeWorld(size: number) {
-  const server = await serveRendezvous({ size, token });
-  servers.push(server);
-  return Promise.all(
-    Array.from({ length: size }, (_, rank) =>
-      joinWorld({
-        engine: "mpi",
-        env: {
-          RANK: `${rank}`,
-          WORLD_SIZE: `${size}`,
-          TERSE_TOKEN: token,
-          TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
-        },
-      }),
-    ),
-  );
-}
+// Ranks in one process, which MPI counts as a job of one: it sends messages to itself. test-e2e has ranks in processes of their own.
+const worlds = new InProcessWorlds();
 
 describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none; TERSE_MPI names one)", () => {
-  afterAll(() => Promise.all(servers.map((server) => server.close())));
-  engineContract("mpi", makeWorld);
+  afterAll(() => worlds[Symbol.asyncDispose]());
+  engineContract("mpi", (size) => worlds.open("mpi", size));
 
   it("refuses a module that an older build has left beside the addon", () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-mpi-module-"));

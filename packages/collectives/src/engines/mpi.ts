@@ -1,33 +1,46 @@
 import { type Communicator, collectives, type NativeLink } from "@terse/native-collectives";
+import { RendezvousError } from "../errors.ts";
 import { type Link, openLink } from "../link.ts";
-import { RendezvousWorld, type WorldMeeting } from "./rendezvous-world.ts";
+import type { Engine, WorldOptions } from "./engine.ts";
+import { RendezvousWorld } from "./rendezvous-world.ts";
 
-export interface MpiOptions {
-  /** An operation that has not finished after so long fails. */
-  timeoutSeconds: number;
-  /** This rank's link, where one is emulated. */
-  emulateLink: Link | undefined;
-}
+export const mpi: Engine = {
+  summary: "CPU memory by the messages of an MPI library",
+  mayBeDefault: false,
+  emulatesLinks: true,
+  opensAlone: false,
+  missing: () =>
+    collectives().hasMpi
+      ? undefined
+      : "this build has no MPI: put its compiler wrapper (mpicc) on the PATH, or name its prefix in TERSE_MPI, and build again with `./terse setup`",
+  async startJob(deadlineSeconds) {
+    try {
+      return await collectives().startMpi(deadlineSeconds);
+    } catch (error) {
+      throw new RendezvousError((error as Error).message, [], { cause: error });
+    }
+  },
+  world: async (options) => new MpiWorld(options),
+};
 
-/** One rank's world over MPI, which must have been started. The rendezvous carries tags, and tells why a group is over. */
-export class MpiWorld extends RendezvousWorld {
+/** One rank's world over MPI, which must have been started. The ranks exchange tags by the rendezvous. */
+class MpiWorld extends RendezvousWorld {
   readonly engine = "mpi";
   readonly emulatedLink: Link | undefined;
   readonly #timeoutSeconds: number;
   readonly #link: NativeLink | undefined;
 
-  /** `leave` is called once, when the world's group is closed. */
-  constructor(meeting: WorldMeeting, { timeoutSeconds, emulateLink }: MpiOptions, leave: () => Promise<void>) {
-    super(meeting, leave);
-    this.emulatedLink = emulateLink;
-    this.#timeoutSeconds = timeoutSeconds;
-    this.#link = emulateLink && openLink(emulateLink);
+  constructor(options: WorldOptions) {
+    super(options);
+    this.emulatedLink = options.emulateLink;
+    this.#timeoutSeconds = options.timeoutSeconds;
+    this.#link = options.emulateLink && openLink(options.emulateLink);
   }
 
   async open(name: string, members: readonly number[]): Promise<Communicator> {
-    if (this.over) throw this.over;
+    if (this.failure) throw this.failure;
     if (members.length === 1) return collectives().loopback(1, this.#timeoutSeconds, [], [])[0]!;
-    const place = members.indexOf(this.meeting.rank);
+    const place = members.indexOf(this.rendezvous.rank);
     const [native, blobs] = collectives().mpi(place, members.length, this.#timeoutSeconds, this.#link);
     const contacts = blobs.map((blob) => ({ blob: Buffer.from(blob).toString("base64") }));
     return this.connect(native, name, members, contacts);

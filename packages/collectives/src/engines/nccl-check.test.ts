@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FakeNccl, type FakeOptions, sources } from "./fake-nccl.ts";
+import { FakeNccl, type FakeOptions, sources } from "../test-helpers/fake-nccl.ts";
 
 // What native/collectives/nccl/on-device.sh runs on a GPU without Node, here with the stand-ins.
 const fake = new FakeNccl();

@@ -7,29 +7,30 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { collectives, kinds } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract.ts";
+import { engineContract } from "../engine-contract/engine-contract.ts";
 import { CollectiveError, RendezvousError } from "../errors.ts";
 import type { Group } from "../group.ts";
 import { type JoinOptions, joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
-import { serveRendezvous } from "../rendezvous/server.ts";
-import { counted, FakeNccl } from "./fake-nccl.ts";
-import { chooseDevice, DeviceBuffer, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
-import { ncclBytes } from "./nccl-bytes.ts";
-import { tour } from "./nccl-tour.ts";
+import { ncclBytes } from "../nccl-bytes.ts";
+import { everyOperation } from "../test-helpers/every-nccl-operation.ts";
+import { counted, FakeNccl } from "../test-helpers/fake-nccl.ts";
+import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
+import { DeviceBuffer } from "./device-buffer.ts";
+import { chooseDevice, findNccl, type NcclOptions, type NcclWorld } from "./nccl.ts";
 
-// A rank each on its own device, in one process: the library and the driver are stand-ins that really move data.
+// All ranks are in this process, each on a device of its own. The library and the driver are fakes that really move data.
 const fake = new FakeNccl();
-const usual = fake.build();
+const defaultLibrary = fake.build();
 const streams = fake.streams();
 const realLibrary = findRealLibrary();
-const servers: Awaited<ReturnType<typeof serveRendezvous>>[] = [];
+const worlds = new InProcessWorlds();
 afterAll(async () => {
-  await Promise.all(servers.map((server) => server.close()));
+  await worlds[Symbol.asyncDispose]();
   fake[Symbol.dispose]();
 });
 
-/** NVIDIA's own, where pip has brought it for the tests. */
+/** NVIDIA's library, where pip has installed it for the tests. */
 function findRealLibrary(): string | undefined {
   try {
     const code = "import sysconfig; print(sysconfig.get_path('purelib'))";
@@ -42,24 +43,11 @@ function findRealLibrary(): string | undefined {
   }
 }
 
-async function makeWorld(size: number, options: JoinOptions & { of?: (rank: number) => NcclOptions } = {}) {
-  const server = await serveRendezvous({ size, token: "t" });
-  servers.push(server);
-  const { of = () => usual, ...rest } = options;
-  const joining = Array.from({ length: size }, (_, rank) => {
-    const env = {
-      RANK: `${rank}`,
-      LOCAL_RANK: `${rank}`,
-      WORLD_SIZE: `${size}`,
-      TERSE_TOKEN: "t",
-      TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
-    };
-    return joinWorld({ env, engine: "nccl", nccl: of(rank), ...rest });
-  });
-  const outcomes = await Promise.allSettled(joining);
-  const failed = outcomes.find((outcome) => outcome.status === "rejected");
-  if (failed) throw failed.reason;
-  return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<Group>).value);
+/** Options of every rank; `of` gives each rank its own for NCCL. */
+type WorldOptions = JoinOptions & { of?: (rank: number) => NcclOptions };
+
+function makeWorld(size: number, { of = () => defaultLibrary, ...rest }: WorldOptions = {}): Promise<Group[]> {
+  return worlds.open("nccl", size, (rank) => ({ nccl: of(rank), ...rest }));
 }
 
 engineContract("nccl", (size) => makeWorld(size), {
@@ -76,44 +64,40 @@ const close = (groups: readonly Group[]) => Promise.all(groups.map((group) => gr
 const errorsOf = async (calls: readonly Promise<unknown>[]) =>
   (await Promise.allSettled(calls)).map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
 
-const tours = async (groups: readonly Group[]) => void (await everywhere(groups, tour));
+const everyOperationOn = async (groups: readonly Group[]) => void (await everywhere(groups, everyOperation));
 
-async function withWorld(
-  size: number,
-  options: JoinOptions & { of?: (rank: number) => NcclOptions },
-  run: (groups: Group[]) => Promise<void>,
-): Promise<void> {
+async function withWorld(size: number, options: WorldOptions, run: (groups: Group[]) => Promise<void>): Promise<void> {
   const groups = await makeWorld(size, options);
   try {
     await run(groups);
   } catch (error) {
-    groups[0]!.abort("the test has failed"); // and the other ranks shall not wait for it
+    groups[0]!.abort("the test has failed"); // so that the other ranks do not wait for it
     throw error;
   } finally {
     await close(groups);
   }
 }
 
-describe("memory of a device", () => {
-  it.each([1, 2, 3, 4])("goes through every operation, %i ranks", (n) => withWorld(n, {}, tours));
+describe("a DeviceBuffer", () => {
+  it.each([1, 2, 3, 4])("can be used in every operation, %i ranks", (n) => withWorld(n, {}, everyOperationOn));
 
-  it("is that of this rank's device, and of one place in one operation", () =>
+  it("must be on this rank's device, and is not mixed with CPU memory in one operation", () =>
     withWorld(2, {}, async (groups) => {
       using x = new DeviceBuffer(groups[1]!, 4, "f32");
       expect(x.device).toBe("cuda:1");
       await expect(groups[0]!.allReduce(x)).rejects.toThrow(
-        "allReduce: the memory is on cuda:1, and this rank's group on cuda:0",
+        "allReduce: the memory is on cuda:1, and this rank's group is on cuda:0",
       );
       await expect(groups[1]!.allGather([x, new Float32Array(4)])).rejects.toThrow(
         "allGather: some memory is on cuda:1 and some on cpu",
       );
-      await expect(x.write(new Float32Array(3))).rejects.toThrow("this memory has 16 bytes, and the array 12");
+      await expect(x.write(new Float32Array(3))).rejects.toThrow("this DeviceBuffer has 16 bytes, and the array 12");
       await everywhere(groups, (group) => group.barrier());
       x.free();
       expect(() => x.pointer).toThrow("has been freed");
     }));
 
-  it("can be registered where the library can", async () => {
+  it("can be registered where the library has registration", async () => {
     const aborts = streams.count(counted.aborts);
     await withWorld(2, {}, async (groups) => {
       const xs = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
@@ -124,7 +108,7 @@ describe("memory of a device", () => {
       await xs[1]!.read(sum);
       expect([...sum]).toEqual([2, 4, 6, 1]);
     });
-    expect(streams.count(counted.aborts)).toBe(aborts); // the groups ended in good order
+    expect(streams.count(counted.aborts)).toBe(aborts); // no group was aborted
     const old = fake.build({ without: ["ncclCommRegister"] });
     await withWorld(1, { of: () => old }, async ([group]) => {
       using x = new DeviceBuffer(group!, 4, "f32");
@@ -133,7 +117,7 @@ describe("memory of a device", () => {
     });
   });
 
-  it("is forgotten by every group that has registered it before it is freed", async () => {
+  it("is deregistered in every group before it is freed", async () => {
     const [dangling, memory] = [streams.count(counted.dangling), streams.count(counted.memory)];
     await withWorld(2, {}, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
@@ -142,24 +126,24 @@ describe("memory of a device", () => {
       await everywhere(inner, (group, rank) => xs[rank]!.register(group));
       await everywhere(groups, (_, rank) => xs[rank]!.write(new Float32Array(1000)));
       const sums = [...groups, ...inner].map((group) => group.allReduce(xs[group.rank]!));
-      for (const x of xs) x.free(); // its turn is after them
+      for (const x of xs) x.free(); // takes effect after the sums
       await Promise.all(sums);
       while (streams.count(counted.memory) > memory + 2 * inner.length) await sleep(1);
       const ys = groups.map((group) => new DeviceBuffer(group, 4, "f32"));
       await everywhere(groups, (_, rank) => ys[rank]!.register());
       groups[0]!.abort("enough");
-      for (const y of ys) y.free(); // the abort forgets it
+      for (const y of ys) y.free(); // the abort ends the registration
       expect(() => ys[0]!.pointer).toThrow("has been freed");
     });
     while (streams.count(counted.memory) > memory) await sleep(1);
     expect(streams.count(counted.dangling)).toBe(dangling);
   });
 
-  it("is registered in groups of its own world only, and all ranks end where one cannot", async () => {
+  it("can be registered only in groups of its own world, and a registration that fails ends the group on every rank", async () => {
     await withWorld(1, {}, ([group]) =>
       withWorld(1, {}, async ([other]) => {
         using x = new DeviceBuffer(group!, 4, "f32");
-        await expect(x.register(other!)).rejects.toThrow("registered in groups of the world that gave it");
+        await expect(x.register(other!)).rejects.toThrow("only in groups of the world that it was made in");
       }),
     );
     const refusing = fake.build({ register: 3 });
@@ -175,19 +159,19 @@ describe("memory of a device", () => {
     });
   });
 
-  it("is freed without waiting for what runs on the device, and once", () =>
+  it("is freed without waiting for pending operations, and only once", () =>
     withWorld(2, {}, async (groups) => {
       const other = new DeviceBuffer(groups[0]!, 1000, "f32");
       const { pointer } = other;
       const waiting = groups[0]!.allReduce(Float32Array.of(1));
       await sleep(20);
-      other.free(); // here the other rank could not join for ever
+      other.free(); // if this waited, the other rank could never call its all-reduce
       const { handle } = (groups[0] as NativeGroup).world as NcclWorld;
       expect(() => collectives().ncclFree(handle, pointer)).toThrow("or it has been freed already");
       await Promise.all([waiting, groups[1]!.allReduce(Float32Array.of(2))]);
     }));
 
-  it("of more than 2³¹ elements is counted in full", () =>
+  it("may have more than 2³¹ elements", () =>
     withWorld(1, {}, async ([group]) => {
       using x = new DeviceBuffer(group!, 1, "f32");
       const { pointer, device } = x;
@@ -195,7 +179,7 @@ describe("memory of a device", () => {
       await expect(group!.allReduce(long)).rejects.toThrow("is not memory of the device, all 4294967301 of it");
     }));
 
-  it("is filled by the caller's stream before it is read, and does not hold up what follows there", () =>
+  it("is read after earlier work on the caller's stream, and does not block later work there", () =>
     withWorld(2, {}, async (groups) => {
       const [theirs, other] = [streams.create(), streams.create()];
       const xs = groups.map((group) => new DeviceBuffer(group, 8, "u8"));
@@ -210,7 +194,7 @@ describe("memory of a device", () => {
       });
       streams.fill(theirs, xs[0]!.pointer, 8, 5, 40);
       const first = groups[0]!.allReduce(on(xs[0]!, theirs));
-      await sleep(80); // it has begun, and waits for the other rank
+      await sleep(80); // it has started, and waits for the other rank
       streams.fill(theirs, after.pointer, 8, 1, 0);
       while ((await peek(after, groups[1]!))[0] !== 1) await sleep(1);
       const seen = new Uint8Array(8);
@@ -224,16 +208,16 @@ describe("memory of a device", () => {
     }));
 });
 
-/** What is in memory of a device just now: by another rank's group, whose stream is free, as the stand-in has one memory for all. */
+/** Reads a buffer at once, by the idle stream of another rank's group. The fake devices share one memory. */
 async function peek(memory: DeviceBuffer, group: Group): Promise<Uint8Array> {
   const to = new Uint8Array(memory.length);
   const { pointer, length } = memory;
-  await (group as NativeGroup).local("copy", { pointer, length, dtype: "u8", device: `cuda:${group.rank}` }, to);
+  await (group as NativeGroup).runLocally("copy", { pointer, length, dtype: "u8", device: `cuda:${group.rank}` }, to);
   return to;
 }
 
-describe("packed fields", () => {
-  it.each([0, 1, 7, 8, 9, 64, 1003])("of %i bytes are added by words and by bytes", (length) =>
+describe("a packed sum", () => {
+  it.each([0, 1, 7, 8, 9, 64, 1003])("of %i bytes is the same as the sum of single bytes", (length) =>
     withWorld(3, {}, async (groups) => {
       const give = (rank: number) => Uint8Array.from({ length }, (_, i) => ((i * 7 + rank * 3) % 5) + 1);
       const want = give(0).map((x, i) => x + give(1)[i]! + give(2)[i]!);
@@ -251,21 +235,23 @@ describe("packed fields", () => {
     }),
   );
 
-  it("are sums of u8, and begin at a word", () =>
+  it("takes only sums of u8 that begin at a multiple of 8 bytes", () =>
     withWorld(1, {}, async ([group]) => {
       await expect(group!.allReduce(new Int32Array(2), "sum", { packed: true })).rejects.toThrow("only a sum of u8");
       await expect(group!.allReduce(new Uint8Array(2), "max", { packed: true })).rejects.toThrow("only a sum of u8");
       using x = new DeviceBuffer(group!, 16, "u8");
       const odd = { pointer: x.pointer + 4n, length: 8, dtype: "u8", device: x.device } as const;
-      await expect(group!.allReduce(odd, "sum", { packed: true })).rejects.toThrow("begins at a multiple of 8 bytes");
+      await expect(group!.allReduce(odd, "sum", { packed: true })).rejects.toThrow(
+        "must begin at a multiple of 8 bytes",
+      );
       await group!.barrier();
     }));
 });
 
 describe("a group over NCCL", () => {
-  it.each([0, 1, 2, 7])("waits for calls that are in progress, %i times each", (progress) => {
+  it.each([0, 1, 2, 7])("waits for calls that NCCL reports as in progress, %i times each", (progress) => {
     const library = fake.build({ progress });
-    return withWorld(3, { of: () => library }, tours);
+    return withWorld(3, { of: () => library }, everyOperationOn);
   });
 
   it.each([21800, 21903, 22203, 22403, 22505, 22606, 22705, 22809, 22907, 23007, 23102])(
@@ -280,7 +266,7 @@ describe("a group over NCCL", () => {
     },
   );
 
-  it("does without what an older library lacks", () => {
+  it("works without the functions that an older library lacks", () => {
     const absent = [
       "ncclCommSplit",
       "ncclAlltoAll",
@@ -291,14 +277,14 @@ describe("a group over NCCL", () => {
     ];
     const library = fake.build({ version: 21805, without: absent });
     expect(findNccl(library)).toMatchObject({ available: true, version: "2.18.5", absent });
-    return withWorld(3, { of: () => library }, tours);
+    return withWorld(3, { of: () => library }, everyOperationOn);
   });
 
-  it("ends at the deadline when a rank does not come, on every rank, and leaves memory as it was", () =>
+  it("fails on every rank at the deadline when a rank does not call an operation, and leaves memory unchanged", () =>
     withWorld(3, { timeoutSeconds: 0.2 }, async (groups) => {
       const xs = groups.map(({ rank }) => new Float32Array(1000).fill(rank));
       using device = new DeviceBuffer(groups[0]!, 1000, "f32");
-      await device.write(new Float32Array(1000)); // what only this rank does is not counted
+      await device.write(new Float32Array(1000)); // a copy is no collective, and is not counted
       const waiting = [groups[0]!.allReduce(xs[0]!), groups[1]!.allReduce(xs[1]!), groups[0]!.allReduce(device)];
       const errors = await errorsOf(waiting);
       for (const error of [...errors, ...(await errorsOf(groups.map((group) => group.barrier())))]) {
@@ -312,7 +298,7 @@ describe("a group over NCCL", () => {
       for (const { rank } of groups) expect(xs[rank]!.every((each) => each === rank)).toBe(true);
     }));
 
-  it("is aborted while its operations hang, also those that have not begun", () =>
+  it("can be aborted while its operations hang, with those that have not started", () =>
     withWorld(3, {}, async (groups) => {
       const waiting = groups.slice(1).flatMap((group) => [
         group.allReduce(new Float32Array(10)),
@@ -328,7 +314,7 @@ describe("a group over NCCL", () => {
       expect((await errorsOf([groups[0]!.barrier()]))[0].message).toBe("rank 2 aborted the group: enough");
     }));
 
-  it("ends several groups whose operations hang, although the end of each waits for the device", () =>
+  it("ends several groups whose operations hang on the same device", () =>
     withWorld(2, { timeoutSeconds: 0.3 }, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
       const waiting = [groups[0]!, inner[0]!].map((group) => group.allReduce(new Float32Array(10)));
@@ -336,7 +322,7 @@ describe("a group over NCCL", () => {
         expect(error.message).toMatch(/^all-reduce number 1 failed on rank 0/);
     }));
 
-  it("goes on with many all-to-alls at once, while another group waits for a rank", () =>
+  it("runs many all-to-alls at once while another group waits for a rank", () =>
     withWorld(2, {}, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
       const waiting = inner[0]!.barrier();
@@ -363,7 +349,7 @@ describe("a group over NCCL", () => {
       for (const x of [...parts, ...results]) x.free();
     }));
 
-  it("ends with what the device says where its context is broken", async () => {
+  it("fails with the device's error where its context is broken", async () => {
     await withWorld(2, {}, async (groups) => {
       const waiting = groups[0]!.allReduce(new Float32Array(10));
       await sleep(10);
@@ -381,8 +367,8 @@ describe("a group over NCCL", () => {
     });
   });
 
-  it("hears from NCCL itself that another rank is gone", async () => {
-    const { library, driver } = usual;
+  it("gets from NCCL itself the error that another rank is gone", async () => {
+    const { library, driver } = defaultLibrary;
     const id = collectives().ncclUniqueId(library);
     const open = (rank: number) =>
       collectives().nccl(collectives().ncclDevice(rank, library, driver), rank, 2, id, {}, 60, 60);
@@ -399,11 +385,11 @@ describe("a group over NCCL", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it("ends with its worker thread, whatever hangs, and leaves others alone", async () => {
+  it("ends with its worker thread even while an operation hangs, and other groups go on", async () => {
     const addon = new URL("../../../../native/collectives/src/index.ts", import.meta.url).href;
     const code = `
       import(${JSON.stringify(addon)}).then(async ({ collectives }) => {
-        const [library, driver] = ${JSON.stringify([usual.library, usual.driver])};
+        const [library, driver] = ${JSON.stringify([defaultLibrary.library, defaultLibrary.driver])};
         const id = collectives().ncclUniqueId(library);
         globalThis.ranks = [0, 1].map((rank) =>
           collectives().nccl(collectives().ncclDevice(rank, library, driver), rank, 2, id, {}, 60, 60),
@@ -423,7 +409,7 @@ describe("a group over NCCL", () => {
     });
   });
 
-  it("takes back alone a send or receive of a turn that has not ended", () =>
+  it("cancels a single send or receive in the turn of the event loop that called it", () =>
     withWorld(2, {}, async (groups) => {
       const cancel = new AbortController();
       const x = new Uint8Array(1);
@@ -436,7 +422,7 @@ describe("a group over NCCL", () => {
       expect(x[0]).toBe(9);
     }));
 
-  it("refuses sums of 16-bit integers, and goes on", () =>
+  it("refuses sums of 16-bit integers, and the group goes on", () =>
     withWorld(2, {}, async (groups) => {
       await everywhere(groups, async (group) => {
         await expect(group.allReduce(new Int16Array(2))).rejects.toThrow("NCCL adds no integers of 16 bits");
@@ -457,7 +443,7 @@ describe("a split over NCCL", () => {
     ["by ncclCommSplit", {}],
     ["by ncclCommSplit, in progress 7 times", { progress: 7 }],
     ["by ncclCommSplit of 2.18", { version: 21800 }],
-    ["without it, where the library has none", { without: ["ncclCommSplit"], split: 3 }],
+    ["without ncclCommSplit, where the library lacks it", { without: ["ncclCommSplit"], split: 3 }],
   ] as const)("has any colors and keys, %s", async (_, options) => {
     const library = fake.build(options);
     const before = streams.count(counted.communicators);
@@ -481,7 +467,7 @@ describe("a split over NCCL", () => {
     while (streams.count(counted.communicators) > before) await sleep(1);
   });
 
-  it("has its place among the operations, however late a rank hears of the others", () =>
+  it("runs in order with the operations around it, even when the ranks call it at different times", () =>
     withWorld(3, {}, async (groups) => {
       const xs = groups.map(({ rank }) => [Int32Array.of(rank), Int32Array.of(10 * rank)] as const);
       const inner = await everywhere(groups, async (group, rank) => {
@@ -494,16 +480,16 @@ describe("a split over NCCL", () => {
       });
       for (const [x, y] of xs) expect([x[0], y[0]]).toEqual([3, 30]);
       for (const { rank } of groups) expect(inner[rank]!.rank).toBe(2 - rank);
-      await everywhere(inner, tour);
+      await everywhere(inner, everyOperation);
     }));
 
-  it("leaves the group as it was where the new one is aborted", () =>
+  it("leaves the parent group usable when the new group is aborted", () =>
     withWorld(2, {}, async (groups) => {
       const inner = await everywhere(groups, async (group) => (await group.split(0))!);
       const waiting = inner[0]!.barrier();
       inner[1]!.abort("enough");
       expect((await errorsOf([waiting]))[0].message).toMatch(/^rank 1 .*aborted the group: enough$/);
-      await tours(groups);
+      await everyOperationOn(groups);
     }));
 
   it.each([
@@ -520,7 +506,7 @@ describe("a split over NCCL", () => {
     while (streams.count(counted.communicators) > before) await sleep(1);
   });
 
-  it("ends with the group that is aborted in its midst, and leaves nothing behind", async () => {
+  it("ends when the group is aborted during it, and leaves nothing behind", async () => {
     const library = fake.build({ splitting: 1e9 });
     const before = streams.count(counted.communicators);
     await withWorld(3, { of: () => library }, async (groups) => {
@@ -532,7 +518,7 @@ describe("a split over NCCL", () => {
     while (streams.count(counted.communicators) > before) await sleep(1);
   });
 
-  it("that a rank does not come to ends at the deadline", () =>
+  it("fails at the deadline when a rank does not call it", () =>
     withWorld(2, { timeoutSeconds: 0.2 }, async (groups) => {
       const errors = await errorsOf([groups[0]!.split(0), groups[0]!.barrier()]);
       for (const error of errors)
@@ -543,33 +529,33 @@ describe("a split over NCCL", () => {
 describe("joining a world over NCCL", () => {
   const rejection = async (joining: Promise<unknown>) => (await errorsOf([joining]))[0] as Error;
 
-  it("of one needs no rendezvous", async () => {
-    await using group = await joinWorld({ env: {}, engine: "nccl", nccl: usual });
+  it("of one rank needs no rendezvous", async () => {
+    await using group = await joinWorld({ env: {}, engine: "nccl", nccl: defaultLibrary });
     expect([group.engine, group.size]).toEqual(["nccl", 1]);
-    await tour(group);
+    await everyOperation(group);
   });
 
-  it("says why the library or the driver is not there", async () => {
+  it("says why the library or the driver cannot be opened", async () => {
     const library = "/nowhere/libnccl.so.2";
-    expect(findNccl({ ...usual, library })).toEqual({
+    expect(findNccl({ ...defaultLibrary, library })).toEqual({
       available: false,
       reason: expect.stringMatching(/^NCCL does not open \(\/nowhere\/libnccl\.so\.2 does not exist\): `pip install/),
       devices: 16,
     });
-    const without = { ...usual, driver: "/nowhere/libcuda.so.1" };
+    const without = { ...defaultLibrary, driver: "/nowhere/libcuda.so.1" };
     expect(findNccl(without)).toMatchObject({
       available: false,
       reason: "the NVIDIA driver does not open (/nowhere/libcuda.so.1 does not exist)",
       version: "2.30.7",
     });
-    for (const nccl of [{ ...usual, library }, without]) {
+    for (const nccl of [{ ...defaultLibrary, library }, without]) {
       const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
       expect(error).toBeInstanceOf(RendezvousError);
       expect(error.message).toMatch(/^the engine nccl is not available here: .*does not exist/);
     }
   });
 
-  it("names a symbol that every version has and this library lacks, and a version that is too old", () => {
+  it("names a symbol that the library lacks, and a version that is too old", () => {
     const lacking = fake.build({ without: ["ncclReduceScatter"] });
     expect(findNccl(lacking).reason).toBe(
       `${lacking.library} lacks ncclReduceScatter, which NCCL 2.18.0 and newer have`,
@@ -578,7 +564,7 @@ describe("joining a world over NCCL", () => {
     expect(findNccl(old).reason).toBe(`${old.library} is NCCL 2.17.1, and 2.18.0 or newer is needed`);
   });
 
-  it("looks where TERSE_NCCL and TERSE_CUDA_DRIVER say", () => {
+  it("opens the files that TERSE_NCCL and TERSE_CUDA_DRIVER name", () => {
     const { library, driver } = fake.build({ version: 22907 });
     process.env["TERSE_NCCL"] = library;
     process.env["TERSE_CUDA_DRIVER"] = driver;
@@ -591,76 +577,75 @@ describe("joining a world over NCCL", () => {
     }
   });
 
-  it("names the ranks whose version is another one", async () => {
+  it("names the ranks whose versions of NCCL differ", async () => {
     const old = fake.build({ version: 22703 });
-    const error = await rejection(makeWorld(3, { of: (rank) => (rank === 1 ? old : usual) }));
+    const error = await rejection(makeWorld(3, { of: (rank) => (rank === 1 ? old : defaultLibrary) }));
     expect(error).toBeInstanceOf(RendezvousError);
     const here = hostname();
     expect(error.message).toBe(
-      `the ranks have different versions of NCCL: 2.30.7 on rank 0 on ${here}, 2 on ${here}; 2.27.3 on rank 1 on ${here}; give all the same one, TERSE_NCCL names its file`,
+      `the ranks have different versions of NCCL: 2.30.7 on rank 0 on ${here}, 2 on ${here}; 2.27.3 on rank 1 on ${here}; install the same one everywhere, or name its file in TERSE_NCCL`,
     );
   });
 
-  it("names a device that is not there", async () => {
-    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...usual, device: 16 } }));
+  it("names a device that does not exist", async () => {
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...defaultLibrary, device: 16 } }));
     expect(error.message).toMatch(/^rank 0 has no GPU for NCCL: there is no cuda:16; this process sees 16/);
   });
 
-  it("takes the device of the rank's number on its machine, or the only one that is shown to it", () => {
+  it("takes the device with the rank's number on its machine, or the only visible one", () => {
     expect([chooseDevice(3, 8), chooseDevice(3, 1), chooseDevice(0, 1)]).toEqual([3, 0, 0]);
   });
 
   it("refuses an emulated link", async () => {
-    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: usual, emulateLink: "1gbit" }));
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: defaultLibrary, emulateLink: "1gbit" }));
     expect(error).toBeInstanceOf(TypeError);
   });
 
-  it("hands fields of the configuration on, each in its place", async () => {
+  it("passes every field of the configuration to NCCL", async () => {
     const config = { minCTAs: 9, maxCTAs: 2, commName: "ours", netName: "Socket" };
-    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...usual, config } }));
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl: { ...defaultLibrary, config } }));
     expect(error.message).toContain("minCTAs 9 above maxCTAs 2 for ours over Socket");
   });
 
-  it("refuses fields of the configuration that the library does not know, or that nobody knows", async () => {
+  it("refuses fields of the configuration that this library, or every NCCL, lacks", async () => {
     const older = fake.build({ version: 22407 });
     const refusal = (nccl: NcclOptions) => rejection(joinWorld({ env: {}, engine: "nccl", nccl }));
     expect((await refusal({ ...older, config: { nvlsCTAs: 4 } })).message).toBe(
       "nvlsCTAs is in NCCL from 2.27.0 on, and this library is 2.24.7, which would ignore it",
     );
-    expect((await refusal({ ...usual, config: { maxCtas: 4 } })).message).toMatch(
+    expect((await refusal({ ...defaultLibrary, config: { maxCtas: 4 } })).message).toMatch(
       /^no field of NCCL's configuration is called maxCtas; there are cgaClusterSize, minCTAs, maxCTAs, netName/,
     );
-    expect((await refusal({ ...usual, config: { netName: 4 } })).message).toBe("netName is a text");
-    expect((await refusal({ ...usual, config: { blocking: 1 } })).message).toMatch(/is called blocking/);
+    expect((await refusal({ ...defaultLibrary, config: { netName: 4 } })).message).toBe("netName is a text");
+    expect((await refusal({ ...defaultLibrary, config: { blocking: 1 } })).message).toMatch(/is called blocking/);
   });
 
-  it("warns of NCCL_COMM_BLOCKING", async () => {
+  it("warns about NCCL_COMM_BLOCKING", async () => {
     process.env["NCCL_COMM_BLOCKING"] = "1";
     try {
       const warned = once(process, "warning");
-      await using _group = await joinWorld({ env: {}, engine: "nccl", nccl: usual });
-      expect((await warned)[0].message).toMatch(/^NCCL_COMM_BLOCKING=1 makes calls of NCCL block/);
+      await using _group = await joinWorld({ env: {}, engine: "nccl", nccl: defaultLibrary });
+      expect((await warned)[0].message).toMatch(/^NCCL_COMM_BLOCKING=1 makes NCCL's calls block/);
     } finally {
       delete process.env["NCCL_COMM_BLOCKING"];
     }
   });
 
-  it.skipIf(!realLibrary)(
-    "says what NCCL itself says where it cannot go on (skipped where pip has not brought it)",
-    async () => {
-      // Its own library with the driver's stand-in, which has nothing of what the CUDA runtime needs.
-      const nccl = { library: realLibrary!, driver: fake.driver, device: 0 };
-      const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl, deadlineSeconds: 20 }));
-      expect(error).toBeInstanceOf(RendezvousError);
-      expect(error.message).toMatch(
-        /^connect failed on rank 0: ncclCommInitRankConfig: unhandled cuda error \(run with NCCL_DEBUG=INFO for details\)/,
-      );
-    },
-  );
+  it.skipIf(!realLibrary)("fails with NCCL's own error (skipped where pip has not installed NCCL)", async () => {
+    // The real library with the fake driver, which lacks what the CUDA runtime needs.
+    const nccl = { library: realLibrary!, driver: fake.driver, device: 0 };
+    const error = await rejection(joinWorld({ env: {}, engine: "nccl", nccl, deadlineSeconds: 20 }));
+    expect(error).toBeInstanceOf(RendezvousError);
+    expect(error.message).toMatch(
+      /^connect failed on rank 0: ncclCommInitRankConfig: unhandled cuda error \(run with NCCL_DEBUG=INFO for details\)/,
+    );
+  });
 
-  it("fails when a rank cannot connect, on every rank", async () => {
-    const broken = { ...usual, config: { minCTAs: 9, maxCTAs: 2 } };
-    const error = await rejection(makeWorld(3, { deadlineSeconds: 5, of: (rank) => (rank === 2 ? broken : usual) }));
+  it("fails on every rank when one cannot connect", async () => {
+    const broken = { ...defaultLibrary, config: { minCTAs: 9, maxCTAs: 2 } };
+    const error = await rejection(
+      makeWorld(3, { deadlineSeconds: 5, of: (rank) => (rank === 2 ? broken : defaultLibrary) }),
+    );
     expect(error.message).toMatch(/rank 2/);
   });
 });

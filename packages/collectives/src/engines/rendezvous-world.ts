@@ -2,41 +2,32 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Communicator, NativeFailure } from "@terse/native-collectives";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { Link } from "../link.ts";
-import type { Meeting } from "../meeting.ts";
 import type { NativeGroup, World } from "../native-group.ts";
-import type { AbortReason, Verdict } from "../rendezvous/protocol.ts";
+import type { GroupFailure } from "../rendezvous/protocol.ts";
+import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
+import type { WorldOptions } from "./engine.ts";
 
-/** Where ranks of several processes meet, and tell each other why a group is over. */
-export interface WorldMeeting extends Meeting {
-  readonly rank: number;
-  /** After so long without a sign of a rank it is lost. */
-  readonly silenceSeconds: number;
-  abort(group: string, reason: AbortReason, message: string): void;
-  /** Resolves when this rank is heard to live. */
-  beating(): Promise<void>;
-}
-
-/** What a rank tells another one when they are about to connect. */
+/** What a rank sends another one when they are about to connect. */
 export interface Contact {
   blob: string; // the engine's address, base64
 }
 
-const verdictPatience = 1000; // ms that a broken connection waits for the news of who is to blame
+const rootCauseMilliseconds = 1000; // how long a broken connection waits for the server to name the rank that failed
 
-/** One rank's world: its groups, and what the rendezvous decides about them. An engine says how a group is opened. */
+/** One rank's world: its groups, and the failures that the rendezvous server reports. Each engine says how a group is opened. */
 export abstract class RendezvousWorld implements World {
   abstract readonly engine: string;
   abstract readonly emulatedLink: Link | undefined;
-  readonly meeting: WorldMeeting;
-  /** Groups that come together just now. */
+  readonly rendezvous: WorldRendezvous;
+  /** Groups that are being opened. */
   protected readonly opening = new Map<Communicator, string>();
-  protected over: Error | undefined;
+  /** Why the whole world has failed. */
+  protected failure: Error | undefined;
   readonly #groups = new Set<NativeGroup>();
   readonly #leave: () => Promise<void>;
 
-  /** `leave` is called once, when the world's group is closed. */
-  constructor(meeting: WorldMeeting, leave: () => Promise<void>) {
-    this.meeting = meeting;
+  constructor({ rendezvous, leave }: Pick<WorldOptions, "rendezvous" | "leave">) {
+    this.rendezvous = rendezvous;
     this.#leave = leave;
   }
 
@@ -44,21 +35,21 @@ export abstract class RendezvousWorld implements World {
 
   opened(group: NativeGroup): void {
     this.#groups.add(group);
-    if (this.over) group.fail(this.over);
+    if (this.failure) group.fail(this.failure);
   }
 
   async report(group: NativeGroup, error: Error, certain: boolean): Promise<void> {
-    const tell = () => {
+    const abort = () => {
       const reason = error instanceof CollectiveError && error.reason !== "closed" ? error.reason : "transport";
-      this.meeting.abort(group.name, reason, error.message);
+      this.rendezvous.abort(group.name, reason, error.message);
     };
-    if (certain) tell();
+    if (certain) abort();
     await this.rootCause(() => group.failure);
     if (certain || group.failure) return;
-    // Nobody is lost: then the connection alone broke, and the others hear it from here.
-    error.message += "; both ranks still answer the rendezvous, so see to the network between their machines";
-    tell();
-    await this.rootCause(() => group.failure); // both ends of it may tell, and what came first is everybody's error
+    // No rank is lost, so only the connection broke. This rank reports it to the others.
+    error.message += "; both ranks still answer the rendezvous, so check the network between their machines";
+    abort();
+    await this.rootCause(() => group.failure); // both ends may report it; the first report is the error on every rank
   }
 
   async closed(group: NativeGroup): Promise<void> {
@@ -71,16 +62,16 @@ export abstract class RendezvousWorld implements World {
     await this.#leave();
   }
 
-  /** The rendezvous has decided. */
-  judge(verdict: Verdict): void {
-    const error = errorOf(verdict);
-    const inner = verdict.kind === "abort" && verdict.group !== "world" ? verdict.group : undefined;
-    if (inner === undefined) this.over ??= error;
+  /** The rendezvous server reports that a group, or the whole world, has failed. */
+  fail(failure: GroupFailure): void {
+    const error = errorOf(failure);
+    const inner = failure.kind === "abort" && failure.group !== "world" ? failure.group : undefined;
+    if (inner === undefined) this.failure ??= error;
     for (const group of this.#groups) if (inner === undefined || group.name === inner) group.fail(error);
     for (const [native, name] of this.opening) if (inner === undefined || name === inner) native.abort(error.message);
   }
 
-  /** The ranks tell each other what `native` has for each of them, and connect. `contacts[i]` is for member i. */
+  /** The ranks exchange the addresses that `native` has for each of them, and connect. `contacts[i]` is for member i. */
   protected async connect<T extends Contact>(
     native: Communicator,
     name: string,
@@ -90,7 +81,7 @@ export abstract class RendezvousWorld implements World {
   ): Promise<Communicator> {
     this.opening.set(native, name);
     try {
-      const peers = (await this.meeting.trade(`${name}/addresses`, members, contacts)) as T[];
+      const peers = (await this.rendezvous.allToAll(`${name}/addresses`, members, contacts)) as T[];
       check(peers);
       await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
       await this.joined(name, members);
@@ -98,35 +89,35 @@ export abstract class RendezvousWorld implements World {
     } catch (error) {
       await native.close();
       const reason = (error as Partial<NativeFailure>).reason;
-      if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.over);
-      throw this.over ?? error;
+      if (reason === "transport" || reason === "aborted") await this.rootCause(() => this.failure);
+      throw this.failure ?? error;
     } finally {
       this.opening.delete(native);
     }
   }
 
-  /** What goes wrong from here on is the group's error, on every rank, and no longer one of coming together. */
+  /** Resolves when all members are connected. A failure from then on is an error of the group, on every rank. */
   protected async joined(name: string, members: readonly number[]): Promise<void> {
-    if (name === "world") await this.meeting.beating(); // else who is stopped now would be missed by nobody
-    await this.meeting.gather(`${name}/joined`, members, null);
+    if (name === "world") await this.rendezvous.heartbeatHeard(); // else nobody would notice a rank that stops now
+    await this.rendezvous.allGather(`${name}/joined`, members, null);
   }
 
-  /** Waits a little for what the rendezvous says. */
+  /** Waits a little for what the rendezvous server reports. */
   protected async rootCause<T>(known: () => T | undefined): Promise<T | undefined> {
-    for (let waited = 0; waited < verdictPatience && known() === undefined; waited += 5) await sleep(5);
+    for (let waited = 0; waited < rootCauseMilliseconds && known() === undefined; waited += 5) await sleep(5);
     return known();
   }
 }
 
-function errorOf(verdict: Verdict): Error {
-  switch (verdict.kind) {
+function errorOf(failure: GroupFailure): Error {
+  switch (failure.kind) {
     case "lost":
-      return new RankLostError(verdict.rank, verdict.message);
+      return new RankLostError(failure.rank, failure.message);
     case "missing":
-      return new RendezvousError(verdict.message, verdict.ranks);
+      return new RendezvousError(failure.message, failure.ranks);
     case "refused":
-      return new RendezvousError(verdict.message);
+      return new RendezvousError(failure.message);
     case "abort":
-      return new CollectiveError(verdict.reason, verdict.message);
+      return new CollectiveError(failure.reason, failure.message);
   }
 }

@@ -4,10 +4,10 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type NativeFailure } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
-import { engineContract } from "../engine-contract.ts";
-import { SocketWorlds } from "./socket-worlds.ts";
+import { engineContract } from "../engine-contract/engine-contract.ts";
+import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
 
-const worlds = new SocketWorlds();
+const worlds = new InProcessWorlds();
 
 describe("tcp", () => {
   afterAll(() => worlds[Symbol.asyncDispose]());

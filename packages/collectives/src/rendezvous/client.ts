@@ -2,19 +2,19 @@ import { connect, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
-import type { Meeting } from "../meeting.ts";
 import { milliseconds } from "../milliseconds.ts";
 import {
   type AbortReason,
   type FromServer,
+  type GroupFailure,
   type Hello,
   heartbeatOf,
   lineLimit,
   protocolVersion,
   readLines,
   sendLine,
-  type Verdict,
 } from "./protocol.ts";
+import type { WorldRendezvous } from "./rendezvous.ts";
 
 export interface ClientOptions {
   host: string;
@@ -31,28 +31,28 @@ export interface ClientOptions {
 // An Omit that keeps the alternatives of a union apart.
 type Without<T, K extends string> = T extends unknown ? Omit<T, K> : never;
 
-/** One rank's connection to the rendezvous. It keeps Node alive only while something is asked of the server. */
-export class RendezvousClient implements Meeting {
+/** One rank's connection to the rendezvous server. It keeps Node alive only while a request is pending. */
+export class RendezvousClient implements WorldRendezvous {
   readonly #socket: Socket;
   readonly #hello: Hello;
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void; group: string }>();
-  readonly #leaving = new Map<string, (rank: number, value: unknown) => void>();
-  readonly #verdict: (verdict: Verdict) => void;
-  #over: Verdict | undefined;
+  readonly #listeners = new Map<string, (rank: number, value: unknown) => void>();
+  readonly #onFailure: (failure: GroupFailure) => void;
+  #failure: GroupFailure | undefined; // of the world
   #holder: number | null = null;
   #silenceSeconds = 10;
   #deadlineSeconds = Number.POSITIVE_INFINITY; // the server's
   #requests = 0;
   #gone = false;
 
-  private constructor(socket: Socket, hello: Hello, verdict: (verdict: Verdict) => void) {
+  private constructor(socket: Socket, hello: Hello, onFailure: (failure: GroupFailure) => void) {
     this.#socket = socket;
     this.#hello = hello;
-    this.#verdict = verdict;
+    this.#onFailure = onFailure;
   }
 
-  /** Comes in. `verdict` hears why the world, or a group in it, is over. Throws RendezvousError. */
-  static async connect(options: ClientOptions, verdict: (verdict: Verdict) => void): Promise<RendezvousClient> {
+  /** Connects and says hello. `onFailure` is called when the world, or a group in it, has failed. Throws RendezvousError. */
+  static async connect(options: ClientOptions, onFailure: (failure: GroupFailure) => void): Promise<RendezvousClient> {
     const { host, port, token, rank, size, config = "", epoch = "0", deadlineSeconds = 60 } = options;
     const deadline = performance.now() + deadlineSeconds * 1000;
     const hello: Hello = {
@@ -65,11 +65,11 @@ export class RendezvousClient implements Meeting {
       pid: process.pid,
       host: hostname(),
     };
-    // The server may not be there yet: try again, ever more slowly, and not all ranks at the same moment.
+    // The server may not listen yet: retry with growing, random pauses.
     for (let pause = 20; ; pause = Math.min(pause * 2, 1000)) {
       try {
         const socket = await reach(host, port, deadline);
-        const client = new RendezvousClient(socket, hello, verdict);
+        const client = new RendezvousClient(socket, hello, onFailure);
         await client.#introduce(deadline, `${host}:${port}`);
         return client;
       } catch (error) {
@@ -77,7 +77,7 @@ export class RendezvousClient implements Meeting {
         const left = deadline - performance.now();
         if (left <= 0)
           throw new RendezvousError(
-            `rank ${rank} found no rendezvous at ${host}:${port} within ${deadlineSeconds} s (${(error as Error).message}); see whether it runs, and whether MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, name it`,
+            `rank ${rank} found no rendezvous at ${host}:${port} within ${deadlineSeconds} s (${(error as Error).message}); check that it runs, and that MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, are its address`,
             [],
             { cause: error },
           );
@@ -90,7 +90,7 @@ export class RendezvousClient implements Meeting {
     return this.#hello.rank;
   }
 
-  /** A rank that shows no sign of life for so long is lost. */
+  /** A rank whose heartbeat is not heard for so long is lost. */
   get silenceSeconds(): number {
     return this.#silenceSeconds;
   }
@@ -100,8 +100,8 @@ export class RendezvousClient implements Meeting {
     return (this.#socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
   }
 
-  /** Where a heartbeat connects, what it says first, how often it must beat, and after what silence its answers have ended. */
-  get beat(): { host: string; port: number; hello: string; intervalMs: number; silenceMs: number } {
+  /** Where the heartbeat connects, its first line, its interval, and the silence after which the server counts as stopped. */
+  get heartbeat(): { host: string; port: number; hello: string; intervalMs: number; silenceMs: number } {
     return {
       intervalMs: this.#silenceSeconds * 200,
       silenceMs: this.#silenceSeconds * 1000,
@@ -115,47 +115,47 @@ export class RendezvousClient implements Meeting {
     await this.#ask({ do: "set", key, value }, "");
   }
 
-  /** Waits until somebody has set it. */
+  /** Waits until a rank has set it. */
   get(key: string): Promise<unknown> {
     return this.#ask({ do: "get", key }, "");
   }
 
-  /** Resolves when the server hears this rank's heartbeat: from then on silence means something, on both sides. */
-  async beating(): Promise<void> {
+  /** Resolves when the server hears this rank's heartbeat. From then on each side notices when the other one stops. */
+  async heartbeatHeard(): Promise<void> {
     await this.get(heartbeatOf(this.rank));
   }
 
-  gather(key: string, members: readonly number[], value: unknown): Promise<unknown[]> {
-    return this.#ask({ do: "gather", key, members: [...members], value }, key) as Promise<unknown[]>;
+  allGather(key: string, members: readonly number[], value: unknown): Promise<unknown[]> {
+    return this.#ask({ do: "allGather", key, members: [...members], value }, key) as Promise<unknown[]>;
   }
 
-  trade(key: string, members: readonly number[], values: readonly unknown[]): Promise<unknown[]> {
-    return this.#ask({ do: "trade", key, members: [...members], values: [...values] }, key) as Promise<unknown[]>;
+  allToAll(key: string, members: readonly number[], values: readonly unknown[]): Promise<unknown[]> {
+    return this.#ask({ do: "allToAll", key, members: [...members], values: [...values] }, key) as Promise<unknown[]>;
   }
 
   async leave(group: string, members: readonly number[], value: unknown): Promise<void> {
     await this.#ask({ do: "leave", group, members: [...members], value }, `${group}/leave`).catch(() => {});
-    this.#leaving.delete(group);
+    this.#listeners.delete(group);
   }
 
-  onLeave(group: string, heard: (rank: number, value: unknown) => void): void {
-    this.#leaving.set(group, heard);
+  onLeave(group: string, listener: (rank: number, value: unknown) => void): void {
+    this.#listeners.set(group, listener);
   }
 
-  /** Asks the server to end this group for all; its verdict comes back to everybody. */
+  /** Asks the server to end this group; it reports the failure to all ranks. */
   abort(group: string, reason: AbortReason, message: string): void {
     sendLine(this.#socket, { do: "abort", group, reason, message });
   }
 
-  /** The server says nothing any more: not to heartbeats that it had answered, or (`seconds`) not to a request. */
-  silent(seconds = this.#silenceSeconds): void {
+  /** The server is silent: it no longer answers heartbeats, or (`seconds`) it has not answered a request. */
+  serverIsSilent(seconds = this.#silenceSeconds): void {
     const rank = this.#holder;
-    if (this.#gone || this.#over || rank === this.rank) return;
-    const why = `is lost: it has shown no sign of life for ${seconds} s: stopped, or its machine is not reachable`;
-    this.#judge(
+    if (this.#gone || this.#failure || rank === this.rank) return;
+    const why = `is lost: no heartbeat for ${seconds} s; its process is stopped, or its machine is not reachable`;
+    this.#fail(
       rank === null
         ? { kind: "refused", message: `the rendezvous ${why}` }
-        : { kind: "lost", rank, message: `rank ${rank}, which holds the rendezvous, ${why}` },
+        : { kind: "lost", rank, message: `rank ${rank}, which runs the rendezvous, ${why}` },
     );
   }
 
@@ -168,7 +168,7 @@ export class RendezvousClient implements Meeting {
     );
     sendLine(this.#socket, { do: "bye" });
     this.#socket.end();
-    const timer = setTimeout(() => this.#socket.destroy(), 2000); // a server that does not answer is no reason to stay
+    const timer = setTimeout(() => this.#socket.destroy(), 2000); // a server that does not answer must not keep the process alive
     await ended;
     clearTimeout(timer);
   }
@@ -181,7 +181,7 @@ export class RendezvousClient implements Meeting {
         () => {
           reject(
             new RendezvousError(
-              `what listens at ${where} does not answer like a rendezvous; see whether its process is stopped, or MASTER_PORT another program's`,
+              `what listens at ${where} does not answer like a rendezvous; check that its process is not stopped, and that MASTER_PORT is not another program's`,
             ),
           );
           socket.destroy();
@@ -192,20 +192,20 @@ export class RendezvousClient implements Meeting {
         socket,
         () => lineLimit,
         (line) => {
-          const news = line as FromServer;
-          if (welcome) return this.#hear(news);
+          const received = line as FromServer;
+          if (welcome) return this.#receive(received);
           clearTimeout(timer);
-          if ("welcome" in news) {
+          if ("welcome" in received) {
             welcome = true;
-            this.#holder = news.holder;
-            this.#silenceSeconds = news.silenceSeconds;
-            this.#deadlineSeconds = news.deadlineSeconds ?? this.#deadlineSeconds;
+            this.#holder = received.holder;
+            this.#silenceSeconds = received.silenceSeconds;
+            this.#deadlineSeconds = received.deadlineSeconds ?? this.#deadlineSeconds;
             socket.unref();
             return resolve();
           }
           const why =
-            "refused" in news
-              ? `the rendezvous at ${where} refused rank ${this.#hello.rank}: ${news.refused}`
+            "refused" in received
+              ? `the rendezvous at ${where} refused rank ${this.#hello.rank}: ${received.refused}`
               : `what listens at ${where} is not a rendezvous`;
           reject(new RendezvousError(why));
           socket.destroy();
@@ -213,13 +213,13 @@ export class RendezvousClient implements Meeting {
         () => {
           reject(
             new RendezvousError(
-              `what listens at ${where} is not a terse rendezvous; see whether MASTER_PORT is another program's`,
+              `what listens at ${where} is not a terse rendezvous; check that MASTER_PORT is not another program's`,
             ),
           );
           socket.destroy();
         },
       );
-      socket.on("error", () => {}); // its close says the same
+      socket.on("error", () => {}); // the close event follows
       socket.on("close", () => {
         clearTimeout(timer);
         if (welcome) return this.#ended(where);
@@ -229,36 +229,36 @@ export class RendezvousClient implements Meeting {
     });
   }
 
-  #hear(news: FromServer): void {
-    if ("id" in news) {
-      const waiting = this.#waiting.get(news.id);
-      this.#waiting.delete(news.id);
+  #receive(line: FromServer): void {
+    if ("id" in line) {
+      const waiting = this.#waiting.get(line.id);
+      this.#waiting.delete(line.id);
       if (this.#waiting.size === 0) this.#socket.unref();
-      if ("error" in news) waiting?.reject(new RendezvousError(news.error, news.missing));
-      else waiting?.resolve(news.value);
-    } else if ("left" in news) {
-      this.#leaving.get(news.left)?.(news.rank, news.value);
-    } else if ("verdict" in news) {
-      this.#judge(news.verdict);
+      if ("error" in line) waiting?.reject(new RendezvousError(line.error, line.missing));
+      else waiting?.resolve(line.value);
+    } else if ("left" in line) {
+      this.#listeners.get(line.left)?.(line.rank, line.value);
+    } else if ("failure" in line) {
+      this.#fail(line.failure);
     }
   }
 
-  #judge(verdict: Verdict): void {
-    const inner = verdict.kind === "abort" && verdict.group !== "world" ? verdict.group : undefined;
-    if (inner === undefined) this.#over ??= verdict;
-    this.#verdict(verdict);
+  #fail(failure: GroupFailure): void {
+    const inner = failure.kind === "abort" && failure.group !== "world" ? failure.group : undefined;
+    if (inner === undefined) this.#failure ??= failure;
+    this.#onFailure(failure);
     for (const [id, { reject, group }] of this.#waiting) {
       if (inner !== undefined && !group.startsWith(`${inner}/`)) continue;
       this.#waiting.delete(id);
-      reject(new RendezvousError(verdict.message, verdict.kind === "missing" ? verdict.ranks : []));
+      reject(new RendezvousError(failure.message, failure.kind === "missing" ? failure.ranks : []));
     }
     if (this.#waiting.size === 0 && !this.#gone) this.#socket.unref();
   }
 
   #ended(where: string): void {
-    if (this.#gone || this.#over) return;
+    if (this.#gone || this.#failure) return;
     const rank = this.#holder;
-    this.#judge(
+    this.#fail(
       rank === null
         ? {
             kind: "refused",
@@ -267,7 +267,7 @@ export class RendezvousClient implements Meeting {
         : {
             kind: "lost",
             rank,
-            message: `rank ${rank} is lost: the rendezvous that it held at ${where} is gone; see what it said last`,
+            message: `rank ${rank} is lost: the rendezvous that it ran at ${where} is gone; read its last output`,
           },
     );
   }
@@ -276,16 +276,17 @@ export class RendezvousClient implements Meeting {
     request: Without<Extract<Parameters<typeof sendLine>[1], { id: number; do: string }>, "id">,
     group: string,
   ): Promise<unknown> {
-    if (this.#over) return Promise.reject(new RendezvousError(this.#over.message));
-    if (this.#gone || this.#socket.destroyed) return Promise.reject(new RendezvousError("the rendezvous was left"));
+    if (this.#failure) return Promise.reject(new RendezvousError(this.#failure.message));
+    if (this.#gone || this.#socket.destroyed)
+      return Promise.reject(new RendezvousError("this rank has left the rendezvous"));
     const id = ++this.#requests;
-    // The server keeps a deadline, unless it is stopped; and it may be before it has answered a heartbeat.
-    const patience = this.#deadlineSeconds + this.#silenceSeconds;
+    // The server answers before its deadline unless its process is stopped, which may happen before it has answered a heartbeat.
+    const limit = this.#deadlineSeconds + this.#silenceSeconds;
     return new Promise((resolve, reject) => {
       const late = () => {
-        if (this.#waiting.has(id)) this.silent(patience);
+        if (this.#waiting.has(id)) this.serverIsSilent(limit);
       };
-      const timer = setTimeout(() => setImmediate(late), milliseconds(patience)); // what has come meanwhile is read first
+      const timer = setTimeout(() => setImmediate(late), milliseconds(limit)); // data that has arrived meanwhile is read first
       const settle =
         <T>(how: (value: T) => void) =>
         (value: T) => {

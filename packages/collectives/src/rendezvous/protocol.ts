@@ -1,23 +1,23 @@
 /**
- * The rendezvous, line by line: one JSON object per line, UTF-8, both ways.
+ * The protocol of the rendezvous: one JSON object per line, UTF-8, in both directions.
  *
- *   rank → server   hello, first and once; then requests (set, get, gather, trade, leave), abort, bye
- *   server → rank   welcome or refused; then one answer per request, and news: left, verdict
+ *   rank → server   hello, once, as the first line; then requests (set, get, allGather, allToAll, leave), abort, bye
+ *   server → rank   welcome or refused; then one answer per request, and notifications: left, failure
  *
- * A second connection of a rank, with `beat: true` in its hello, only shows that the process lives: an empty line now and then.
+ * Each rank opens a second connection, with `beat: true` in its hello, for its heartbeat: an empty line at regular intervals.
  */
 import type { Socket } from "node:net";
 
-export const protocolVersion = 1;
-export const helloLimit = 4096; // bytes of a line from somebody unknown
+export const protocolVersion = 2;
+export const helloLimit = 4096; // bytes of a connection's first line
 export const lineLimit = 4 << 20; // bytes of any other line
-/** The key that the server sets when it hears this rank's. */
+/** The key that the server sets when it first hears this rank's heartbeat. */
 export const heartbeatOf = (rank: number) => `the heartbeat of rank ${rank}`;
 
 export interface Hello {
   terse: number; // protocol version
   token: string;
-  epoch: string; // attempt of the launcher: an old process must not join a new attempt
+  epoch: string; // attempt of the launcher: a process of an earlier attempt must not join
   rank: number;
   size: number;
   config: string; // must be the same on all ranks
@@ -29,8 +29,8 @@ export interface Hello {
 export type Request =
   | { id: number; do: "set"; key: string; value: unknown }
   | { id: number; do: "get"; key: string }
-  | { id: number; do: "gather"; key: string; members: number[]; value: unknown }
-  | { id: number; do: "trade"; key: string; members: number[]; values: unknown[] }
+  | { id: number; do: "allGather"; key: string; members: number[]; value: unknown }
+  | { id: number; do: "allToAll"; key: string; members: number[]; values: unknown[] }
   | { id: number; do: "leave"; group: string; members: number[]; value: unknown };
 
 export type AbortReason = "mismatch" | "aborted" | "timeout" | "transport" | "device";
@@ -38,27 +38,27 @@ export type Abort = { do: "abort"; group: string; reason: AbortReason; message: 
 export type Bye = { do: "bye" };
 export type FromRank = Request | Abort | Bye;
 
-/** Why a group is over, as the server has decided; the first one counts, and all its ranks hear the same. */
-export type Verdict =
+/** Why a group, or the whole world, has failed. The server reports the first failure to all ranks. */
+export type GroupFailure =
   | { kind: "lost"; rank: number; message: string }
   | { kind: "missing"; ranks: number[]; message: string }
   | { kind: "refused"; message: string }
   | { kind: "abort"; group: string; reason: AbortReason; message: string };
 
 export type FromServer =
-  // holder: the rank whose process is this server; no deadline is for ever
+  // holder: the rank whose process runs this server; deadlineSeconds null: no deadline
   | { welcome: true; holder: number | null; silenceSeconds: number; deadlineSeconds: number | null }
   | { refused: string }
   | { id: number; value: unknown }
   | { id: number; error: string; missing: number[] }
   | { left: string; rank: number; value: unknown }
-  | { verdict: Verdict };
+  | { failure: GroupFailure };
 
 export function sendLine(socket: Socket, line: Hello | FromRank | FromServer): void {
   if (!socket.destroyed && socket.writable) socket.write(`${JSON.stringify(line)}\n`);
 }
 
-/** Cuts a stream into lines. `limit` is asked before each line; a longer one, or one that is no JSON object, is `bad`. */
+/** Calls `each` for every line. `limit()` is the most bytes that the next line may have; a longer line, or one that is not a JSON object, goes to `bad`. */
 export function readLines(
   socket: Socket,
   limit: () => number,

@@ -5,16 +5,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { RendezvousError } from "../errors.ts";
 import { type ClientOptions, RendezvousClient } from "./client.ts";
-import { type Hello, helloLimit, protocolVersion, sendLine, type Verdict } from "./protocol.ts";
+import { type GroupFailure, type Hello, helloLimit, protocolVersion, sendLine } from "./protocol.ts";
 import { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./server.ts";
 
 const token = "open sesame";
 const serve = (options: Partial<RendezvousOptions> = {}) => serveRendezvous({ size: 2, token, ...options });
 
-function join(server: RendezvousServer, rank: number, options: Partial<ClientOptions> = {}, verdicts: Verdict[] = []) {
+function join(
+  server: RendezvousServer,
+  rank: number,
+  options: Partial<ClientOptions> = {},
+  failures: GroupFailure[] = [],
+) {
   const { host, port } = server;
-  return RendezvousClient.connect({ host, port, token, rank, size: 2, ...options }, (verdict) =>
-    verdicts.push(verdict),
+  return RendezvousClient.connect({ host, port, token, rank, size: 2, ...options }, (failure) =>
+    failures.push(failure),
   );
 }
 
@@ -31,17 +36,17 @@ const hello = (changes: Partial<Record<keyof Hello, unknown>> = {}) =>
     ...changes,
   });
 
-/** Speaks without a client; resolves with all that the server said, when it has closed the connection. */
-async function speak(server: RendezvousServer, text: string): Promise<string> {
+/** Sends text without a client. Resolves with the server's whole answer when it has closed the connection. */
+async function sendRaw(server: RendezvousServer, text: string): Promise<string> {
   const socket = connect(server.port, server.host);
-  let heard = "";
+  let answer = "";
   socket.setEncoding("utf8").on("data", (data: string) => {
-    heard += data;
+    answer += data;
   });
-  socket.on("error", () => {}); // a reset says no more than a close
+  socket.on("error", () => {}); // the close event follows
   socket.write(text);
   await once(socket, "close");
-  return heard;
+  return answer;
 }
 
 async function rawRank(server: RendezvousServer, rank: number): Promise<Socket> {
@@ -52,7 +57,7 @@ async function rawRank(server: RendezvousServer, rank: number): Promise<Socket> 
 }
 
 describe("the rendezvous", () => {
-  it("keeps values, and lets a reader wait for them", async () => {
+  it("stores values, and a get waits for its value", async () => {
     await using server = await serve();
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     const early = b.get("later");
@@ -64,141 +69,143 @@ describe("the rendezvous", () => {
     await server.finished;
   });
 
-  it("gathers and trades among those who meet", async () => {
+  it("runs allGather and allToAll among the members", async () => {
     await using server = await serve({ size: 3 });
     const all = await Promise.all([0, 1, 2].map((rank) => join(server, rank, { size: 3 })));
-    const gathered = await Promise.all(all.map((client, rank) => client.gather("g", [0, 1, 2], rank * 10)));
+    const gathered = await Promise.all(all.map((client, rank) => client.allGather("g", [0, 1, 2], rank * 10)));
     expect(gathered).toEqual([0, 1, 2].map(() => [0, 10, 20]));
-    const traded = await Promise.all([2, 0].map((rank) => all[rank]!.trade("t", [2, 0], [`${rank}→2`, `${rank}→0`])));
-    expect(traded).toEqual([
+    const exchanged = await Promise.all(
+      [2, 0].map((rank) => all[rank]!.allToAll("t", [2, 0], [`${rank}→2`, `${rank}→0`])),
+    );
+    expect(exchanged).toEqual([
       ["2→2", "0→2"],
       ["2→0", "0→0"],
     ]);
     await Promise.all(all.map((client) => client.close()));
   });
 
-  it("names those who do not come to a meeting, and what nobody set", async () => {
+  it("names the ranks that do not make a call, and the key that no rank has set", async () => {
     await using server = await serve({ deadlineSeconds: 2 });
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
-    const error = await a.gather("world/lunch", [0, 1], null).catch((each: unknown) => each);
+    const error = await a.allGather("world/lunch", [0, 1], null).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(RendezvousError);
     expect((error as RendezvousError).missing).toEqual([1]);
     expect((error as RendezvousError).message).toBe(
-      "rank 1 did not come to world/lunch within 2 s; see what it does, or allow more (deadlineSeconds)",
+      "rank 1 did not reach world/lunch within 2 s; check what it does, or raise deadlineSeconds",
     );
-    await expect(b.get("nothing")).rejects.toThrow("nobody has set nothing within 2 s");
+    await expect(b.get("nothing")).rejects.toThrow("no rank has set nothing within 2 s");
     await Promise.all([a.close(), b.close()]);
   });
 
-  it("does not let a meeting wait for who has left", async () => {
+  it("does not wait in a call for a rank that has left", async () => {
     await using server = await serve();
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
-    const waiting = expect(a.gather("lunch", [0, 1], null)).rejects.toThrow("rank 1 left the world before lunch");
+    const waiting = expect(a.allGather("lunch", [0, 1], null)).rejects.toThrow("rank 1 left the world before lunch");
     await b.close();
     await waiting;
-    await expect(a.gather("dinner", [0, 1], null)).rejects.toThrow(
-      "rank 1 left the world before dinner; see why it ended so early",
+    await expect(a.allGather("dinner", [0, 1], null)).rejects.toThrow(
+      "rank 1 left the world before dinner; check why it ended so early",
     );
     await a.close();
   });
 
-  it("names those who never arrive, to those who have and to those who come later", async () => {
+  it("names the ranks that never connect, to those that have and to those that connect later", async () => {
     await using server = await serve({ size: 4, deadlineSeconds: 2 });
-    const verdicts: Verdict[] = [];
-    const client = await join(server, 2, { size: 4 }, verdicts);
-    await expect(client.gather("world/addresses", [0, 1, 2, 3], null)).rejects.toThrow(
-      /^ranks 0, 1, 3 of 4 did not arrive at the rendezvous within 2 s; see whether it started/,
+    const failures: GroupFailure[] = [];
+    const client = await join(server, 2, { size: 4 }, failures);
+    await expect(client.allGather("world/addresses", [0, 1, 2, 3], null)).rejects.toThrow(
+      /^ranks 0, 1, 3 of 4 did not connect to the rendezvous within 2 s; check that the process started/,
     );
-    expect(verdicts).toMatchObject([{ kind: "missing", ranks: [0, 1, 3] }]);
-    await expect(join(server, 1, { size: 4 })).rejects.toThrow("ranks 0, 1, 3 of 4 did not arrive");
+    expect(failures).toMatchObject([{ kind: "missing", ranks: [0, 1, 3] }]);
+    await expect(join(server, 1, { size: 4 })).rejects.toThrow("ranks 0, 1, 3 of 4 did not connect");
     await client.close();
   });
 
-  it("waits for ever when it is allowed to", async () => {
+  it("waits without limit when there is no deadline", async () => {
     await using server = await serve({ deadlineSeconds: Number.POSITIVE_INFINITY });
     const [a, b] = await Promise.all([
       join(server, 0, { deadlineSeconds: Number.POSITIVE_INFINITY }),
       join(server, 1, { deadlineSeconds: 1e9 }),
     ]);
-    const early = a.gather("g", [0, 1], 1);
-    await sleep(200); // a timer that is too long for Node would be over
-    expect(await Promise.all([early, b.gather("g", [0, 1], 2)])).toEqual([
+    const early = a.allGather("g", [0, 1], 1);
+    await sleep(200); // a timer that is too long for Node would fire at once
+    expect(await Promise.all([early, b.allGather("g", [0, 1], 2)])).toEqual([
       [1, 2],
       [1, 2],
     ]);
     await Promise.all([a.close(), b.close()]);
   });
 
-  it("tells everybody at once who is lost, and nobody when one leaves with a goodbye", async () => {
+  it("reports a lost rank to all ranks at once, and reports nothing when a rank leaves", async () => {
     await using server = await serve({ size: 3 });
-    const verdicts: Verdict[] = [];
-    const [a, b] = await Promise.all([join(server, 0, { size: 3 }, verdicts), join(server, 1, { size: 3 }, verdicts)]);
+    const failures: GroupFailure[] = [];
+    const [a, b] = await Promise.all([join(server, 0, { size: 3 }, failures), join(server, 1, { size: 3 }, failures)]);
     const c = connect(server.port, server.host);
     c.write(`${hello({ rank: 2, size: 3 })}\n`);
     await once(c, "data");
     await b.close();
-    expect(verdicts).toEqual([]);
-    const meeting = a.gather("never", [0, 2], null);
+    expect(failures).toEqual([]);
+    const call = a.allGather("never", [0, 2], null);
     c.destroy();
-    await expect(meeting).rejects.toThrow(
-      "rank 2 (pid 77 on there) is lost: its process ended, or its connection broke, without a goodbye; see what it said last",
+    await expect(call).rejects.toThrow(
+      "rank 2 (pid 77 on there) is lost: its process ended, or its connection broke, before it left; read its last output",
     );
-    expect(verdicts).toMatchObject([{ kind: "lost", rank: 2 }]);
-    expect(await server.verdict).toEqual(verdicts[0]);
+    expect(failures).toMatchObject([{ kind: "lost", rank: 2 }]);
+    expect(await server.failure).toEqual(failures[0]);
     await a.close();
   });
 
-  it("takes the first of two verdicts", async () => {
+  it("reports the first of two failures", async () => {
     await using server = await serve();
-    const verdicts: Verdict[] = [];
-    const [a, b] = await Promise.all([join(server, 0, {}, verdicts), join(server, 1)]);
+    const failures: GroupFailure[] = [];
+    const [a, b] = await Promise.all([join(server, 0, {}, failures), join(server, 1)]);
     b.abort("world", "aborted", "first");
     b.abort("world", "aborted", "second");
     await expect(a.get("x")).rejects.toThrow("first");
     await expect(a.get("x")).rejects.toThrow("first");
-    expect(verdicts.length).toBe(1);
+    expect(failures.length).toBe(1);
     await Promise.all([a.close(), b.close()]);
   });
 
   it("ends a group within the world without ending the world", async () => {
     await using server = await serve();
-    const verdicts: Verdict[] = [];
-    const [a, b] = await Promise.all([join(server, 0, {}, verdicts), join(server, 1)]);
-    const inner = a.gather("world/split-0/1/leave", [0, 1], null);
-    const outer = a.gather("world/addresses", [0, 1], "a");
+    const failures: GroupFailure[] = [];
+    const [a, b] = await Promise.all([join(server, 0, {}, failures), join(server, 1)]);
+    const inner = a.allGather("world/split-0/1/leave", [0, 1], null);
+    const outer = a.allGather("world/addresses", [0, 1], "a");
     b.abort("world/split-0/1", "mismatch", "they differ");
     await expect(inner).rejects.toThrow("they differ");
-    expect(await b.gather("world/addresses", [0, 1], "b")).toEqual(["a", "b"]);
+    expect(await b.allGather("world/addresses", [0, 1], "b")).toEqual(["a", "b"]);
     expect(await outer).toEqual(["a", "b"]);
-    expect(verdicts).toMatchObject([{ kind: "abort", group: "world/split-0/1" }]);
+    expect(failures).toMatchObject([{ kind: "abort", group: "world/split-0/1" }]);
     await Promise.all([a.close(), b.close()]);
   });
 
-  it("calls a silent rank lost, if it promised to beat", async () => {
+  it("reports a silent rank as lost if it has a heartbeat", async () => {
     await using server = await serve({ silenceSeconds: 2 });
-    const quiet = await join(server, 1); // never beats, so its silence means nothing
-    const beating = await join(server, 0);
-    const { host, port, hello: line } = beating.beat;
+    const quiet = await join(server, 1); // without a heartbeat, so that its silence means nothing
+    const silent = await join(server, 0);
+    const { host, port, hello: line } = silent.heartbeat;
     const beat = connect(port, host);
-    beat.write(`${line}\n\n`); // … and then no more
-    expect(await server.verdict).toMatchObject({
+    beat.write(`${line}\n\n`); // one beat, and then no more
+    expect(await server.failure).toMatchObject({
       kind: "lost",
       rank: 0,
-      message: `rank 0 (pid ${process.pid} on ${hostname()}) is lost: it has shown no sign of life for 2 s: stopped, or its machine is not reachable`,
+      message: `rank 0 (pid ${process.pid} on ${hostname()}) is lost: no heartbeat for 2 s; its process is stopped, or its machine is not reachable`,
     });
     beat.destroy();
-    await Promise.all([quiet.close(), beating.close()]);
+    await Promise.all([quiet.close(), silent.close()]);
   });
 
-  it("says when it hears a rank's heartbeat", async () => {
+  it("answers when it hears a rank's heartbeat", async () => {
     await using server = await serve();
     const client = await join(server, 1);
-    let heard = false;
-    const beating = client.beating().then(() => {
-      heard = true;
+    let isHeard = false;
+    const beating = client.heartbeatHeard().then(() => {
+      isHeard = true;
     });
     await client.set("anything", 1);
-    expect(heard).toBe(false);
+    expect(isHeard).toBe(false);
     const beat = connect(server.port, server.host);
     beat.write(`${hello({ rank: 1, pid: process.pid, host: hostname(), beat: true })}\n`);
     await beating;
@@ -206,32 +213,32 @@ describe("the rendezvous", () => {
     await client.close();
   });
 
-  it("says that it is gone when it goes", async () => {
+  it("fails its clients when it ends", async () => {
     const server = await serve();
-    const verdicts: Verdict[] = [];
-    const client = await join(server, 0, {}, verdicts);
+    const failures: GroupFailure[] = [];
+    const client = await join(server, 0, {}, failures);
     const waiting = expect(client.get("x")).rejects.toThrow(/^the rendezvous at 127\.0\.0\.1:\d+ is gone/);
     await server.close();
     await waiting;
-    expect(verdicts).toMatchObject([{ kind: "refused" }]);
+    expect(failures).toMatchObject([{ kind: "refused" }]);
     await client.close();
   });
 
-  it("is lost with the rank that holds it", async () => {
+  it("is lost with the rank that runs it", async () => {
     const server = await serve({ holder: 0 });
     const client = await join(server, 1);
-    const waiting = expect(client.get("x")).rejects.toThrow(/^rank 0 is lost: the rendezvous that it held/);
+    const waiting = expect(client.get("x")).rejects.toThrow(/^rank 0 is lost: the rendezvous that it ran/);
     await server.close();
     await waiting;
     await client.close();
   });
 });
 
-describe("a rendezvous that welcomes and then says nothing", () => {
+describe("a rendezvous that stops answering after its welcome", () => {
   it.each([
-    [1, "rank 1, which holds the rendezvous, is lost: it has shown no sign of life for 2 s: stopped, or its machine"],
-    [null, "the rendezvous is lost: it has shown no sign of life for 2 s: stopped, or its machine"],
-  ])("is given up after its own deadline: held by rank %s", async (holder, sentence) => {
+    [1, "rank 1, which runs the rendezvous, is lost: no heartbeat for 2 s; its process is stopped, or its machine"],
+    [null, "the rendezvous is lost: no heartbeat for 2 s; its process is stopped, or its machine"],
+  ])("counts as lost after its own deadline: run by rank %s", async (holder, sentence) => {
     const sockets: Socket[] = [];
     const stopped = createServer((socket) => {
       sockets.push(socket);
@@ -239,38 +246,38 @@ describe("a rendezvous that welcomes and then says nothing", () => {
     });
     await new Promise<void>((resolve) => stopped.listen(0, "127.0.0.1", resolve));
     const { port } = stopped.address() as AddressInfo;
-    const verdicts: Verdict[] = [];
+    const failures: GroupFailure[] = [];
     const place = { host: "127.0.0.1", port, token, rank: 0, size: 2 };
-    const client = await RendezvousClient.connect(place, (verdict) => verdicts.push(verdict));
-    await expect(client.gather("world/addresses", [0, 1], null)).rejects.toThrow(sentence);
-    expect(verdicts).toMatchObject([holder === null ? { kind: "refused" } : { kind: "lost", rank: 1 }]);
+    const client = await RendezvousClient.connect(place, (failure) => failures.push(failure));
+    await expect(client.allGather("world/addresses", [0, 1], null)).rejects.toThrow(sentence);
+    expect(failures).toMatchObject([holder === null ? { kind: "refused" } : { kind: "lost", rank: 1 }]);
     for (const socket of sockets) socket.destroy();
     await client.close();
     stopped.close();
   });
 });
 
-describe("the rendezvous refuses, in a sentence,", () => {
+describe("the rendezvous refuses, with a reason,", () => {
   it.each([
     ["a wrong token", { token: "open barley" }, "the token is wrong; TERSE_TOKEN must be the one"],
     ["no token", { token: undefined }, "the token is wrong"],
     ["another protocol", { terse: 0 }, "no hello of that version"],
-    ["a rank that is none", { rank: 2 }, "there is no rank 2 in a world of 2; RANK must be 0 to 1"],
+    ["a rank beyond the world", { rank: 2 }, "there is no rank 2 in a world of 2; RANK must be 0 to 1"],
     ["a negative rank", { rank: -1 }, "there is no rank -1"],
-    ["a rank and a half", { rank: 0.5 }, "the hello is not complete"],
+    ["a rank that is no whole number", { rank: 0.5 }, "the hello is not complete"],
     [
       "another attempt",
       { epoch: "1" },
-      "this is attempt 0 of the run, and rank 0 (pid 77) is of attempt 1; it is left over, and may be ended",
+      "this is attempt 0 of the run, and rank 0 (pid 77) is of attempt 1; end that process",
     ],
     ["a hello without a host", { host: undefined }, "the hello is not complete"],
-    ["a heartbeat of nobody", { beat: true }, "this heartbeat belongs to no rank"],
+    ["a heartbeat of a rank that has not joined", { beat: true }, "this heartbeat belongs to no rank"],
   ])("%s", async (_, changes, sentence) => {
     await using server = await serve();
-    const heard = await speak(server, `${hello(changes)}\n`);
-    expect((JSON.parse(heard) as { refused: string }).refused).toContain(sentence);
-    expect(heard).not.toContain(token);
-    // Nobody else is harmed.
+    const answer = await sendRaw(server, `${hello(changes)}\n`);
+    expect((JSON.parse(answer) as { refused: string }).refused).toContain(sentence);
+    expect(answer).not.toContain(token);
+    // The world can still be joined.
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     await Promise.all([a.close(), b.close()]);
     await server.finished;
@@ -279,24 +286,24 @@ describe("the rendezvous refuses, in a sentence,", () => {
   it.each([
     ["after a wrong token", [{ token: "open barley" }, {}]],
     ["after another attempt", [{ epoch: "7" }, {}]],
-    ["however many it brings at once", Array.from({ length: 40 }, (_, i) => ({ token: `guess ${i}` }))],
+    ["after many wrong tokens", Array.from({ length: 40 }, (_, i) => ({ token: `guess ${i}` }))],
   ])("a second hello on one connection: %s", async (_, all) => {
     await using server = await serve();
-    const heard = await speak(server, `${all.map((changes) => hello(changes)).join("\n")}\n`);
-    expect(heard.trim().split("\n").length).toBe(1);
-    expect(JSON.parse(heard)).toEqual({ refused: expect.any(String) });
+    const answer = await sendRaw(server, `${all.map((changes) => hello(changes)).join("\n")}\n`);
+    expect(answer.trim().split("\n").length).toBe(1);
+    expect(JSON.parse(answer)).toEqual({ refused: expect.any(String) });
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     await Promise.all([a.close(), b.close()]);
     await server.finished;
   });
 
-  it("another world size, and tells all who wait", async () => {
+  it("another world size, and tells all ranks that wait", async () => {
     await using server = await serve();
     const client = await join(server, 0);
     const sentence =
       "rank 1 (pid 77 on there) was started for a world of 5 ranks, and this world has 2; WORLD_SIZE must be the same for all";
     const waiting = expect(client.get("x")).rejects.toThrow(sentence);
-    expect(await speak(server, `${hello({ rank: 1, size: 5 })}\n`)).toContain(sentence);
+    expect(await sendRaw(server, `${hello({ rank: 1, size: 5 })}\n`)).toContain(sentence);
     await waiting;
     await client.close();
   });
@@ -305,10 +312,10 @@ describe("the rendezvous refuses, in a sentence,", () => {
     await using server = await serve();
     const first = await join(server, 0);
     await expect(join(server, 0)).rejects.toThrow(
-      `rank 0 is already here (pid ${process.pid} on ${hostname()}); every process needs a RANK of its own`,
+      `rank 0 has already joined (pid ${process.pid} on ${hostname()}); every process needs a RANK of its own`,
     );
     const second = await join(server, 1);
-    expect(await Promise.all([first.gather("g", [0, 1], 1), second.gather("g", [0, 1], 2)])).toEqual([
+    expect(await Promise.all([first.allGather("g", [0, 1], 1), second.allGather("g", [0, 1], 2)])).toEqual([
       [1, 2],
       [1, 2],
     ]);
@@ -316,39 +323,51 @@ describe("the rendezvous refuses, in a sentence,", () => {
   });
 
   it.each([
-    ["what is not JSON", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "a line is not JSON"],
-    ["what is no object", "[1]\n", "a line is not a JSON object"],
+    ["a line that is not JSON", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "a line is not JSON"],
+    ["a line that is no object", "[1]\n", "a line is not a JSON object"],
     ["a line without an end", "x".repeat(helloLimit + 1), `a line is longer than ${helloLimit} bytes`],
-    ["bytes that are no text", Buffer.from([0xff, 0xfe, 0x0a]).toString("latin1"), "a line is not JSON"],
+    ["bytes that are not UTF-8", Buffer.from([0xff, 0xfe, 0x0a]).toString("latin1"), "a line is not JSON"],
     ["an empty line", "\n", "the first line was no hello"],
-  ])("%s from somebody unknown", async (_, text, sentence) => {
+  ])("%s from a connection without a hello", async (_, text, sentence) => {
     await using server = await serve();
-    expect(await speak(server, text)).toContain(sentence);
+    expect(await sendRaw(server, text)).toContain(sentence);
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     await Promise.all([a.close(), b.close()]);
   });
 
   it.each([
-    ["garbage", "not JSON\n", "a line is not JSON"],
-    ["an unknown request", '{"id":1,"do":"format the disk"}\n', "a request is unknown"],
-    ["a meeting without it", '{"id":1,"do":"gather","key":"k","members":[1]}\n', "a meeting names no such members"],
-    ["a meeting of nobody", '{"id":1,"do":"gather","key":"k","members":[0,99]}\n', "a meeting names no such members"],
+    ["a line that is not JSON", "not JSON\n", "a line is not JSON"],
+    ["an unknown request", '{"id":1,"do":"format the disk"}\n', "a request has an unknown name"],
     [
-      "a lopsided trade",
-      '{"id":1,"do":"trade","key":"k","members":[0,1],"values":[1]}\n',
-      "a trade has not one value per member",
+      "an allGather without it as a member",
+      '{"id":1,"do":"allGather","key":"k","members":[1]}\n',
+      "allGather: its members are not ranks of this world, or this rank is not among them",
     ],
     [
-      "a meeting without a name",
-      '{"id":1,"do":"gather","key":{"toString":1},"members":[0,1]}\n',
-      "a meeting has no name",
+      "an allGather of a rank that does not exist",
+      '{"id":1,"do":"allGather","key":"k","members":[0,99]}\n',
+      "allGather: its members are not ranks of this world, or this rank is not among them",
     ],
-    ["a leave of nothing", '{"id":1,"do":"leave","group":{"toString":1},"members":[0,1]}\n', "a meeting has no name"],
-    ["a get of nothing", '{"id":1,"do":"get"}\n', "a get has no key"],
-  ])("%s from a rank, which is then lost to the others", async (_, text, sentence) => {
+    [
+      "an allToAll with too few values",
+      '{"id":1,"do":"allToAll","key":"k","members":[0,1],"values":[1]}\n',
+      "allToAll: it must have one value per member",
+    ],
+    [
+      "an allGather without a key",
+      '{"id":1,"do":"allGather","key":{"toString":1},"members":[0,1]}\n',
+      "allGather: it has no key",
+    ],
+    [
+      "a leave without a group",
+      '{"id":1,"do":"leave","group":{"toString":1},"members":[0,1]}\n',
+      "leave: it has no key",
+    ],
+    ["a get without a key", '{"id":1,"do":"get"}\n', "a get has no key"],
+  ])("%s from a rank, which then counts as lost", async (_, text, sentence) => {
     await using server = await serve();
     const other = await join(server, 1);
-    const waiting = expect(other.get("x")).rejects.toThrow(`it sent garbage to the rendezvous: ${sentence}`);
+    const waiting = expect(other.get("x")).rejects.toThrow(`it sent invalid data to the rendezvous: ${sentence}`);
     const socket = await rawRank(server, 0);
     socket.write(text);
     await waiting;
@@ -356,28 +375,28 @@ describe("the rendezvous refuses, in a sentence,", () => {
     await other.close();
   });
 
-  it("who says little, and slowly", async () => {
+  it("a connection whose hello does not end within 10 s", async () => {
     await using server = await serve();
     const socket = connect(server.port, server.host);
-    let heard = "";
+    let answer = "";
     socket.on("data", (data) => {
-      heard += data;
+      answer += data;
     });
-    socket.on("error", () => {}); // it goes on talking
-    const talks = setInterval(() => socket.write("x"), 100);
+    socket.on("error", () => {}); // the writes after the refusal fail
+    const writes = setInterval(() => socket.write("x"), 100);
     await once(socket, "close");
-    clearInterval(talks);
-    expect(JSON.parse(heard)).toEqual({ refused: "no hello came within 10 s" });
+    clearInterval(writes);
+    expect(JSON.parse(answer)).toEqual({ refused: "no hello came within 10 s" });
   });
 
-  it("to listen without a token where others reach it", async () => {
+  it("to listen without a token at an address that other machines reach", async () => {
     await expect(serveRendezvous({ size: 2, token: "", host: "0.0.0.0" })).rejects.toThrow(
       "the rendezvous would listen on 0.0.0.0 without a token; set TERSE_TOKEN",
     );
     await (await serveRendezvous({ size: 2, token: "" })).close();
   });
 
-  it("to listen where it cannot", async () => {
+  it("to listen at an address or port that it cannot have", async () => {
     await using server = await serve();
     await expect(serve({ port: server.port })).rejects.toThrow(
       `the rendezvous cannot listen on 127.0.0.1:${server.port}: it is in use; choose another port`,
@@ -387,8 +406,8 @@ describe("the rendezvous refuses, in a sentence,", () => {
   });
 });
 
-describe("a rank that looks for the rendezvous", () => {
-  it("waits for it to appear", async () => {
+describe("a client of the rendezvous", () => {
+  it("retries until the server listens", async () => {
     await using first = await serve();
     const { port } = first;
     await first.close();
@@ -398,7 +417,7 @@ describe("a rank that looks for the rendezvous", () => {
     await second.finished;
   });
 
-  it("does not take another program for it", async () => {
+  it("refuses another program at the port", async () => {
     const other = createServer((socket) => socket.end("220 smtp.example.org\r\n"));
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as { port: number };
@@ -408,7 +427,7 @@ describe("a rank that looks for the rendezvous", () => {
     other.close();
   });
 
-  it("meets over IPv6 too", async (context) => {
+  it("connects over IPv6 too", async (context) => {
     const server = await serve({ host: "::1" }).catch(() => undefined);
     if (!server) return context.skip("this machine has no IPv6");
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);

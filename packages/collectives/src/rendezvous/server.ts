@@ -5,6 +5,7 @@ import { milliseconds } from "../milliseconds.ts";
 import {
   type FromRank,
   type FromServer,
+  type GroupFailure,
   type Hello,
   heartbeatOf,
   helloLimit,
@@ -13,7 +14,6 @@ import {
   type Request,
   readLines,
   sendLine,
-  type Verdict,
 } from "./protocol.ts";
 
 export interface RendezvousOptions {
@@ -23,21 +23,21 @@ export interface RendezvousOptions {
   host?: string;
   /** Default: any free one. */
   port?: number;
-  /** Who does not know it does not get in. May be empty on this machine's loopback addresses only. */
+  /** The shared secret. A connection without it is refused. It may be empty on loopback addresses only. */
   token: string;
-  /** All ranks must have come after so long, and all to every meeting. Default 60. */
+  /** All ranks must have connected after so long, and called every `allGather` and `allToAll`. Default 60. */
   deadlineSeconds?: number;
-  /** A rank that shows no sign of life for so long is lost. Default 10. */
+  /** A rank whose heartbeat is not heard for so long is lost. Default 10. */
   silenceSeconds?: number;
-  /** Attempt of the launcher; processes of another one are refused. */
+  /** Attempt of the launcher; processes of another attempt are refused. */
   epoch?: string;
-  /** The rank whose process holds this server, if one does. */
+  /** The rank whose process runs this server, if one does. */
   holder?: number;
-  /** Answers heartbeats for as long as this process lives, whatever JavaScript is busy with. */
+  /** Answers heartbeats while this process lives, even when JavaScript blocks the event loop. */
   answers?: (intervalMs: number) => Answers;
 }
 
-/** What writes an empty line to connections now and then; `add` returns what `remove` wants. */
+/** Writes an empty line to every added connection at regular intervals. `remove` takes the number that `add` returned. */
 export interface Answers {
   add(fd: number): number;
   remove(number: number): void;
@@ -47,11 +47,11 @@ export interface Answers {
 export interface RendezvousServer extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** What ends the world early: a rank lost or missing, an abort. Settles only if that happens. */
-  readonly verdict: Promise<Verdict>;
+  /** Why the world failed: a rank is lost or missing, or one aborted. Settles only if that happens. */
+  readonly failure: Promise<GroupFailure>;
   /** All ranks have said goodbye. */
   readonly finished: Promise<void>;
-  /** Node may end although this still listens, or (`ref`) must not. */
+  /** After `unref` Node may exit although the server still listens; `ref` undoes that. */
   unref(): void;
   ref(): void;
   close(): Promise<void>;
@@ -60,25 +60,26 @@ export interface RendezvousServer extends AsyncDisposable {
 interface Peer {
   readonly hello: Hello;
   readonly socket: Socket;
-  seen: number; // when the last sign of life came
-  beats: boolean; // it has a heartbeat, so that silence means something
-  gone: boolean; // said goodbye
+  heardAt: number; // when it sent anything last
+  hasHeartbeat: boolean; // then silence means that it is lost
+  left: boolean; // said bye
 }
 
-interface Gathering {
+/** An allGather, allToAll or leave that not all members have called yet. */
+interface PendingCall {
   readonly kind: string;
   readonly members: readonly number[];
-  readonly come: Map<number, { id: number; value: unknown }>;
+  readonly callers: Map<number, { id: number; value: unknown }>;
   readonly timer: NodeJS.Timeout;
 }
 
-const strangerLimit = 256; // connections at a time that have not said who they are
+const unidentifiedLimit = 256; // open connections that have not sent a hello
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 const digest = (text: string) => createHash("sha256").update(text).digest();
 const list = (ranks: readonly number[]) => `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;
 
-/** Holds the rendezvous: a key-value service that also knows which ranks live, and tells all of them when one does not. */
+/** Starts the rendezvous server: a key-value store that watches the ranks' heartbeats and tells all ranks when one is lost. */
 export async function serveRendezvous(options: RendezvousOptions): Promise<RendezvousServer> {
   const { size, host = "127.0.0.1", port = 0, token } = options;
   if (!Number.isInteger(size) || size < 1)
@@ -87,17 +88,17 @@ export async function serveRendezvous(options: RendezvousOptions): Promise<Rende
     throw new RendezvousError(
       `the rendezvous would listen on ${host} without a token; set TERSE_TOKEN to the same secret for all ranks`,
     );
-  const held = new Held(options);
+  const state = new ServerState(options);
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 }, (socket) =>
-    held.accept(socket),
+    state.accept(socket),
   );
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen({ host, port }, resolve);
   });
-  server.on("error", () => {}); // no descriptor is left for somebody who called, and who calls again
+  server.on("error", () => {}); // no file descriptor was left for a connection; its rank retries
   try {
-    return held.run(server);
+    return state.run(server);
   } catch (error) {
     server.close();
     throw error;
@@ -127,23 +128,23 @@ function settleable<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-class Held {
+class ServerState {
   readonly #options: Required<Omit<RendezvousOptions, "answers" | "holder" | "host" | "port">> & {
     holder: number | undefined;
     answers: ((intervalMs: number) => Answers) | undefined;
   };
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
-  readonly #strangers = new Set<Socket>(); // have not said who they are; the oldest first
+  readonly #unidentified = new Set<Socket>(); // no hello yet; the oldest first
   readonly #values = new Map<string, unknown>();
   readonly #gets = new Map<string, { peer: Peer; id: number; timer: NodeJS.Timeout }[]>();
-  readonly #gatherings = new Map<string, Gathering>();
-  readonly #aborted = new Map<string, Verdict>(); // groups within the world that are over
-  readonly #verdict = settleable<Verdict>();
+  readonly #calls = new Map<string, PendingCall>();
+  readonly #failedGroups = new Map<string, GroupFailure>(); // groups split from the world
+  readonly #worldFailure = settleable<GroupFailure>();
   readonly #finished = settleable<void>();
   #answers: Answers | undefined;
-  #background = false; // nothing here keeps Node alive
-  #over: Verdict | undefined;
+  #unref = false; // the server does not keep Node alive
+  #failure: GroupFailure | undefined; // of the world
   #closed = false;
 
   constructor(options: RendezvousOptions) {
@@ -158,22 +159,22 @@ class Held {
     const arrival = setTimeout(() => {
       const missing = Array.from({ length: size }, (_, rank) => rank).filter((rank) => !this.#peers.has(rank));
       if (missing.length === 0) return;
-      const message = `${list(missing)} of ${size} did not arrive at the rendezvous within ${deadlineSeconds} s; see whether it started, and whether its machine reaches ${address}:${port}`;
-      this.#decide({ kind: "missing", ranks: missing, message });
+      const message = `${list(missing)} of ${size} did not connect to the rendezvous within ${deadlineSeconds} s; check that the process started, and that its machine reaches ${address}:${port}`;
+      this.#fail({ kind: "missing", ranks: missing, message });
     }, milliseconds(deadlineSeconds));
 
     let before = performance.now();
     const period = Math.min(1000, silenceSeconds * 250);
     const watch = setInterval(() => {
       const now = performance.now();
-      const late = now - before > 2 * period; // this process was busy or stopped: what ranks sent meanwhile is still unread
+      const late = now - before > 2 * period; // this process was busy or stopped, and has not read what the ranks sent meanwhile
       before = now;
       for (const [rank, peer] of this.#peers) {
-        if (late) peer.seen = now;
-        if (peer.beats && !peer.gone && now - peer.seen > silenceSeconds * 1000)
+        if (late) peer.heardAt = now;
+        if (peer.hasHeartbeat && !peer.left && now - peer.heardAt > silenceSeconds * 1000)
           this.#lost(
             rank,
-            `it has shown no sign of life for ${silenceSeconds} s: stopped, or its machine is not reachable`,
+            `no heartbeat for ${silenceSeconds} s; its process is stopped, or its machine is not reachable`,
           );
       }
     }, period);
@@ -183,7 +184,7 @@ class Held {
       this.#closed = true;
       clearTimeout(arrival);
       clearInterval(watch);
-      for (const { timer } of this.#gatherings.values()) clearTimeout(timer);
+      for (const { timer } of this.#calls.values()) clearTimeout(timer);
       for (const { timer } of [...this.#gets.values()].flat()) clearTimeout(timer);
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       this.#answers?.stop();
@@ -193,13 +194,13 @@ class Held {
     return {
       host: address,
       port,
-      verdict: this.#verdict.promise,
+      failure: this.#worldFailure.promise,
       finished: this.#finished.promise,
       unref: () => {
         server.unref();
         arrival.unref();
         watch.unref();
-        this.#background = true;
+        this.#unref = true;
       },
       ref: () => server.ref(),
       close,
@@ -208,15 +209,15 @@ class Held {
   }
 
   accept(socket: Socket): void {
-    if (this.#background) socket.unref();
+    if (this.#unref) socket.unref();
     this.#sockets.add(socket);
-    this.#strangers.add(socket);
-    // A rank says who it is at once: whoever is silent makes room, however many they are, and no rank is turned away.
-    if (this.#strangers.size > strangerLimit) this.#strangers.values().next().value!.destroy();
-    const introduction = setTimeout(() => refuse("no hello came within 10 s"), 10_000);
-    introduction.unref();
+    this.#unidentified.add(socket);
+    // A rank sends its hello at once. So the oldest connection without one is closed, and a flood of them keeps no rank out.
+    if (this.#unidentified.size > unidentifiedLimit) this.#unidentified.values().next().value!.destroy();
+    const helloTimer = setTimeout(() => refuse("no hello came within 10 s"), 10_000);
+    helloTimer.unref();
     let peer: Peer | undefined;
-    let refused = false; // and nothing more is heard
+    let refused = false; // then nothing more is read
 
     const refuse = (why: string) => {
       refused = true;
@@ -224,12 +225,12 @@ class Held {
       socket.destroySoon();
     };
     const bad = (why: string) => {
-      if (peer) this.#lost(peer.hello.rank, `it sent garbage to the rendezvous: ${why}`);
+      if (peer) this.#lost(peer.hello.rank, `it sent invalid data to the rendezvous: ${why}`);
       refuse(`this is a terse rendezvous, and ${why}`);
     };
     const first = (line: object) => {
-      clearTimeout(introduction);
-      this.#strangers.delete(socket);
+      clearTimeout(helloTimer);
+      this.#unidentified.delete(socket);
       const hello = line as Hello;
       const why = this.#objection(hello);
       if (why !== undefined) return refuse(why);
@@ -241,27 +242,24 @@ class Held {
       (line) => {
         if (refused) return;
         if (!peer) return first(line);
-        peer.seen = performance.now();
-        if (!("do" in line) || peer.socket !== socket) return; // a beat
+        peer.heardAt = performance.now();
+        if (!("do" in line) || peer.socket !== socket) return; // a heartbeat
         const problem = this.#serve(peer, line as FromRank);
         if (problem !== undefined) bad(problem);
       },
       bad,
     );
-    socket.on("error", () => {}); // its close says the same
+    socket.on("error", () => {}); // the close event follows
     socket.on("close", () => {
-      clearTimeout(introduction);
+      clearTimeout(helloTimer);
       this.#sockets.delete(socket);
-      this.#strangers.delete(socket);
-      if (peer && peer.socket === socket && !peer.gone)
-        this.#lost(
-          peer.hello.rank,
-          "its process ended, or its connection broke, without a goodbye; see what it said last",
-        );
+      this.#unidentified.delete(socket);
+      if (peer && peer.socket === socket && !peer.left)
+        this.#lost(peer.hello.rank, "its process ended, or its connection broke, before it left; read its last output");
     });
   }
 
-  /** Why this one may not come in. */
+  /** Why this process may not join; undefined where it may. */
   #objection(hello: Hello): string | undefined {
     const { token, size, epoch } = this.#options;
     if (hello.terse !== protocolVersion)
@@ -272,7 +270,7 @@ class Held {
     if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
       return "the hello is not complete";
     if (hello.epoch !== epoch)
-      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${hello.epoch}; it is left over, and may be ended`;
+      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${hello.epoch}; end that process`;
     const who = `rank ${hello.rank} (pid ${hello.pid} on ${hello.host})`;
     if (hello.size !== size)
       return this.#refuseAll(
@@ -280,14 +278,14 @@ class Held {
       );
     if (hello.rank < 0 || hello.rank >= size)
       return `there is no rank ${hello.rank} in a world of ${size}; RANK must be 0 to ${size - 1}`;
-    if (this.#over) return this.#over.message;
-    const twin = this.#peers.get(hello.rank);
+    if (this.#failure) return this.#failure.message;
+    const present = this.#peers.get(hello.rank);
     if (hello.beat)
-      return twin?.hello.pid === hello.pid && twin.hello.host === hello.host
+      return present?.hello.pid === hello.pid && present.hello.host === hello.host
         ? undefined
         : "this heartbeat belongs to no rank";
-    if (twin)
-      return `rank ${hello.rank} is already here (pid ${twin.hello.pid} on ${twin.hello.host}); every process needs a RANK of its own`;
+    if (present)
+      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${present.hello.host}); every process needs a RANK of its own`;
     for (const other of this.#peers.values())
       if (other.hello.config !== hello.config)
         return this.#refuseAll(
@@ -296,38 +294,38 @@ class Held {
     return undefined;
   }
 
-  /** The world can never be complete: whoever waits for it hears that at once. */
+  /** The world cannot become complete: all ranks that wait for it are told. */
   #refuseAll(message: string): string {
-    this.#decide({ kind: "refused", message });
+    this.#fail({ kind: "refused", message });
     return message;
   }
 
   #admit(hello: Hello, socket: Socket): Peer {
     if (hello.beat) {
       const peer = this.#peers.get(hello.rank)!;
-      peer.beats = true;
-      peer.seen = performance.now();
-      this.#answerBeat(socket);
+      peer.hasHeartbeat = true;
+      peer.heardAt = performance.now();
+      this.#answerHeartbeat(socket);
       this.#set(heartbeatOf(hello.rank), null);
       return peer;
     }
-    const peer: Peer = { hello, socket, seen: performance.now(), beats: false, gone: false };
+    const peer: Peer = { hello, socket, heardAt: performance.now(), hasHeartbeat: false, left: false };
     this.#peers.set(hello.rank, peer);
     const { holder = null, silenceSeconds, deadlineSeconds } = this.#options;
     sendLine(socket, { welcome: true, holder, silenceSeconds, deadlineSeconds });
     return peer;
   }
 
-  #answerBeat(socket: Socket): void {
+  #answerHeartbeat(socket: Socket): void {
     const answers = this.#answers;
-    // Node tells a socket's descriptor nowhere else.
+    // Node has no public name for a socket's descriptor.
     const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd ?? -1;
     if (!answers || fd < 0) return;
     const number = answers.add(fd);
     socket.once("close", () => answers.remove(number));
   }
 
-  /** Returns what is wrong with the request, if anything is. */
+  /** Returns what is wrong with the request; undefined where nothing is. */
   #serve(peer: Peer, line: FromRank): string | undefined {
     switch (line.do) {
       case "set": {
@@ -350,31 +348,31 @@ class Held {
           );
           sendLine(peer.socket, {
             id,
-            error: `nobody has set ${key} within ${this.#options.deadlineSeconds} s`,
+            error: `no rank has set ${key} within ${this.#options.deadlineSeconds} s`,
             missing: [],
           });
         });
         this.#gets.set(key, [...(this.#gets.get(key) ?? []), { peer, id, timer }]);
         return;
       }
-      case "gather":
-      case "trade":
+      case "allGather":
+      case "allToAll":
       case "leave":
-        return this.#gather(peer, line);
+        return this.#collect(peer, line);
       case "abort": {
         if (typeof line.group !== "string" || typeof line.message !== "string")
           return "an abort has no group or message";
-        this.#decide({ kind: "abort", group: line.group, reason: line.reason, message: line.message });
+        this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: line.message });
         return;
       }
       case "bye":
-        peer.gone = true;
-        for (const key of this.#gatherings.keys()) this.#failIfLeft(key);
-        if (this.#peers.size === this.#options.size && [...this.#peers.values()].every(({ gone }) => gone))
+        peer.left = true;
+        for (const key of this.#calls.keys()) this.#cancelIfLeft(key);
+        if (this.#peers.size === this.#options.size && [...this.#peers.values()].every(({ left }) => left))
           this.#finished.resolve();
         return;
       default:
-        return "a request is unknown";
+        return "a request has an unknown name";
     }
   }
 
@@ -387,7 +385,7 @@ class Held {
     this.#gets.delete(key);
   }
 
-  #gather(peer: Peer, line: Extract<Request, { do: "gather" | "trade" | "leave" }>): string | undefined {
+  #collect(peer: Peer, line: Extract<Request, { do: "allGather" | "allToAll" | "leave" }>): string | undefined {
     const { rank } = peer.hello;
     const { members } = line;
     if (
@@ -395,11 +393,11 @@ class Held {
       !members.includes(rank) ||
       !members.every((m) => Number.isInteger(m) && m >= 0 && m < this.#options.size)
     )
-      return "a meeting names no such members";
-    if (line.do === "trade" && (!Array.isArray(line.values) || line.values.length !== members.length))
-      return "a trade has not one value per member";
+      return `${line.do}: its members are not ranks of this world, or this rank is not among them`;
+    if (line.do === "allToAll" && (!Array.isArray(line.values) || line.values.length !== members.length))
+      return "allToAll: it must have one value per member";
     const name = line.do === "leave" ? line.group : line.key;
-    if (typeof name !== "string") return "a meeting has no name";
+    if (typeof name !== "string") return `${line.do}: it has no key`;
     const key = line.do === "leave" ? `${name}/leave` : name;
     if (line.do === "leave")
       for (const member of members) {
@@ -407,53 +405,54 @@ class Held {
         if (other && other !== peer) sendLine(other.socket, { left: line.group, rank, value: line.value });
       }
 
-    let gathering = this.#gatherings.get(key);
-    if (!gathering) {
+    let call = this.#calls.get(key);
+    if (!call) {
       const timer = this.#timer(() => this.#expire(key));
-      gathering = { kind: line.do, members, come: new Map(), timer };
-      this.#gatherings.set(key, gathering);
+      call = { kind: line.do, members, callers: new Map(), timer };
+      this.#calls.set(key, call);
     }
-    if (gathering.kind !== line.do || gathering.members.join() !== members.join())
-      return `ranks do not agree about the meeting ${key}`;
-    gathering.come.set(rank, { id: line.id, value: line.do === "trade" ? line.values : line.value });
-    if (gathering.come.size < members.length) {
-      this.#failIfLeft(key);
+    if (call.kind !== line.do || call.members.join() !== members.join())
+      return `its ${line.do} of ${key} does not agree with that of another rank`;
+    const { callers } = call;
+    callers.set(rank, { id: line.id, value: line.do === "allToAll" ? line.values : line.value });
+    if (callers.size < members.length) {
+      this.#cancelIfLeft(key);
       return;
     }
 
-    clearTimeout(gathering.timer);
-    this.#gatherings.delete(key);
-    const values = members.map((member) => gathering.come.get(member)!.value);
+    clearTimeout(call.timer);
+    this.#calls.delete(key);
+    const values = members.map((member) => callers.get(member)!.value);
     members.forEach((member, place) => {
-      const answer = line.do === "trade" ? values.map((each) => (each as unknown[])[place]) : values;
-      this.#answer(member, { id: gathering.come.get(member)!.id, value: line.do === "leave" ? null : answer });
+      const answer = line.do === "allToAll" ? values.map((each) => (each as unknown[])[place]) : values;
+      this.#answer(member, { id: callers.get(member)!.id, value: line.do === "leave" ? null : answer });
     });
     return;
   }
 
   #expire(key: string): void {
-    const { come, members } = this.#gatherings.get(key)!;
-    const missing = members.filter((member) => !come.has(member));
+    const { callers, members } = this.#calls.get(key)!;
+    const missing = members.filter((member) => !callers.has(member));
     this.#cancel(
       key,
-      `${list(missing)} did not come to ${key} within ${this.#options.deadlineSeconds} s; see what it does, or allow more (deadlineSeconds)`,
+      `${list(missing)} did not reach ${key} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
       missing,
     );
   }
 
-  /** Who has said goodbye will not come. */
-  #failIfLeft(key: string): void {
-    const { come, members } = this.#gatherings.get(key)!;
-    const left = members.filter((member) => !come.has(member) && this.#peers.get(member)?.gone);
+  /** A rank that has left the world will not make this call. */
+  #cancelIfLeft(key: string): void {
+    const { callers, members } = this.#calls.get(key)!;
+    const left = members.filter((member) => !callers.has(member) && this.#peers.get(member)?.left);
     if (left.length > 0)
-      this.#cancel(key, `${list(left)} left the world before ${key}; see why it ended so early`, left);
+      this.#cancel(key, `${list(left)} left the world before ${key}; check why it ended so early`, left);
   }
 
   #cancel(key: string, error: string, missing: number[]): void {
-    const { come, timer } = this.#gatherings.get(key)!;
+    const { callers, timer } = this.#calls.get(key)!;
     clearTimeout(timer);
-    this.#gatherings.delete(key);
-    for (const [rank, { id }] of come) this.#answer(rank, { id, error, missing });
+    this.#calls.delete(key);
+    for (const [rank, { id }] of callers) this.#answer(rank, { id, error, missing });
   }
 
   #answer(rank: number, line: FromServer): void {
@@ -463,26 +462,26 @@ class Held {
 
   #timer(expired: () => void): NodeJS.Timeout {
     const timer = setTimeout(expired, milliseconds(this.#options.deadlineSeconds));
-    if (this.#background) timer.unref();
+    if (this.#unref) timer.unref();
     return timer;
   }
 
   #lost(rank: number, why: string): void {
     const peer = this.#peers.get(rank)!;
-    if (this.#closed || peer.gone) return;
+    if (this.#closed || peer.left) return;
     const { pid, host } = peer.hello;
-    this.#decide({ kind: "lost", rank, message: `rank ${rank} (pid ${pid} on ${host}) is lost: ${why}` });
+    this.#fail({ kind: "lost", rank, message: `rank ${rank} (pid ${pid} on ${host}) is lost: ${why}` });
   }
 
-  #decide(verdict: Verdict): void {
-    if (verdict.kind === "abort" && verdict.group !== "world") {
-      if (this.#aborted.has(verdict.group)) return;
-      this.#aborted.set(verdict.group, verdict);
+  #fail(failure: GroupFailure): void {
+    if (failure.kind === "abort" && failure.group !== "world") {
+      if (this.#failedGroups.has(failure.group)) return;
+      this.#failedGroups.set(failure.group, failure);
     } else {
-      if (this.#over) return;
-      this.#over = verdict;
-      this.#verdict.resolve(verdict);
+      if (this.#failure) return;
+      this.#failure = failure;
+      this.#worldFailure.resolve(failure);
     }
-    for (const peer of this.#peers.values()) sendLine(peer.socket, { verdict });
+    for (const peer of this.#peers.values()) sendLine(peer.socket, { failure });
   }
 }

@@ -22,7 +22,7 @@ async function ask(port: number, token: string): Promise<string> {
   return answer;
 }
 
-// How long a comparison takes must not tell how much of a guess is right, nor how long the secret is.
+// The time of a comparison must not depend on how much of a guess is right, or on the length of the secret.
 it.each([
   ["wrong from the first letter", "xpen sesame"],
   ["right but for the last letter", "open sesamx"],
@@ -41,7 +41,7 @@ const linkOf = (file: string) => {
   try {
     return readlinkSync(file);
   } catch {
-    return ""; // of the reading itself, and closed
+    return ""; // the descriptor by which the folder was read; it is closed
   }
 };
 

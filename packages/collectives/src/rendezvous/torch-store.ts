@@ -1,10 +1,10 @@
 /**
  * The key-value store that torchrun's agent holds at MASTER_ADDR:MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE), so that rank 0 cannot
- * listen there itself. Through it rank 0 tells the others where it does.
+ * listen there itself. Rank 0 writes the address of its rendezvous server into it, and the other ranks read it.
  *
  * Its requests, little-endian (torch/csrc/distributed/c10d/TCPStoreBackend.hpp numbers them; the same since PyTorch 2.1):
  *
- *   validate  0 | u32 0x3C85F7CE                           no answer; the first thing said
+ *   validate  0 | u32 0x3C85F7CE                           no answer; the first request
  *   set       1 | key | value                              no answer
  *   get       3 | key                                      value
  *   wait      6 | u64 how many | key …                     u8 0, once all are there
@@ -19,7 +19,7 @@ import { milliseconds } from "../milliseconds.ts";
 
 const requests = { validate: 0, set: 1, get: 3, wait: 6, delete: 8 } as const;
 const magic = 0x3c85f7ce;
-const valueLimit = 4096; // ours are addresses; another program's answer could announce anything
+const valueLimit = 4096; // the values are addresses; an answer of another program could announce any length
 
 export class TorchStore implements AsyncDisposable {
   readonly #socket: Socket;
@@ -77,7 +77,7 @@ export class TorchStore implements AsyncDisposable {
     this.#socket.write(Buffer.concat([Buffer.of(requests.set), counted(key), counted(value)]));
   }
 
-  /** Waits until somebody has set it. Throws RendezvousError at the deadline of `connect`. */
+  /** Waits until a rank has set it. Throws RendezvousError at the deadline of `connect`. */
   async get(key: string): Promise<string> {
     this.#socket.write(Buffer.concat([Buffer.of(requests.wait), length(1), counted(key)]));
     const answer = (await this.#take(1, key))[0];
@@ -93,7 +93,7 @@ export class TorchStore implements AsyncDisposable {
     await this.#take(8, key);
   }
 
-  /** What was set has left this process when it resolves. */
+  /** Resolves when every `set` has been sent. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#ended) await new Promise<void>((resolve) => this.#socket.once("close", resolve).end(resolve));
     this.#socket.destroy();
@@ -108,7 +108,7 @@ export class TorchStore implements AsyncDisposable {
       const left = this.#deadline - performance.now();
       if (left <= 0)
         throw new RendezvousError(
-          `rank 0 has not told torchrun's store at ${this.#where} where it is (${key}); see whether it started`,
+          `rank 0 has not told torchrun's store at ${this.#where} where it is (${key}); check that it started`,
           [0],
         );
       const timer = setTimeout(() => this.#wake(), milliseconds(left / 1000));

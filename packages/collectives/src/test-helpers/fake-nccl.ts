@@ -1,4 +1,4 @@
-/** Builds the stand-ins of `native/collectives/nccl/fake` for tests: an NCCL and a driver whose device is this process's memory. */
+/** Builds the fakes in `native/collectives/nccl/fake` for tests: an NCCL, and a CUDA driver whose device memory is this process's own. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 export const sources = fileURLToPath(new URL("../../../../native/collectives/nccl/fake", import.meta.url));
 const compiler = process.env["CXX"] || "c++";
-// No unique symbols: two libraries of one process must not share what is static.
+// No unique symbols, because two such libraries in one process must not share static variables.
 const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -fno-gnu-unique".split(" ");
 
 export interface FakeLibrary {
@@ -18,24 +18,24 @@ export interface FakeLibrary {
 
 export interface FakeStreams {
   create(): bigint;
-  /** On the stream: waits so long, then sets every byte. */
+  /** Queues on the stream: wait so long, then set every byte. */
   fill(stream: bigint, pointer: bigint, bytes: number, value: number, milliseconds: number): void;
-  /** What there is now; `dangling`: what has been freed while it was registered. */
+  /** One of `counted`. */
   count(what: number): number;
   breakContext(breaks: 0 | 1): void;
 }
 
-/** Numbers as in stream.h. */
+/** What `count` counts, numbered as in stream.h; `dangling`: buffers that were freed while registered. */
 export const counted = { communicators: 0, dangling: 1, memory: 2, aborts: 3 } as const;
 
 export interface FakeOptions {
   version?: number;
-  /** How often each call is in progress before it is done, and a split. */
+  /** How often a call, and a split, reports that it is in progress. */
   progress?: number;
   splitting?: number;
-  /** Symbols that it lacks. */
+  /** Symbols that the library lacks. */
   without?: readonly string[];
-  /** The errors by which splits and registrations end. */
+  /** Error codes with which splits and registrations fail. */
   split?: number;
   register?: number;
 }
@@ -64,7 +64,7 @@ export class FakeNccl implements Disposable {
     return { library, driver: this.driver };
   }
 
-  /** Streams of the driver, for callers that have some. */
+  /** Streams of the fake driver. */
   streams(): FakeStreams {
     const file = join(this.folder, "streams.node");
     const inputs = [join(sources, "streams.cc"), this.driver, "-Wl,-rpath,$ORIGIN"];

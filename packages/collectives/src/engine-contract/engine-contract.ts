@@ -11,9 +11,9 @@ import {
   reduceScatterBytes,
   scatterBytes,
   type Volume,
-} from "./bytes.ts";
-import { CollectiveError } from "./errors.ts";
-import type { Group, Reduction } from "./group.ts";
+} from "../bytes.ts";
+import { CollectiveError } from "../errors.ts";
+import type { Group, Reduction } from "../group.ts";
 
 const mebibyte = 1 << 20;
 type Numbers = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;

@@ -1,8 +1,8 @@
-/** One rank of the tests on a device, in a process of its own: argument "tour", or "hang" where rank 0 waits for the others in vain. */
+/** One rank of nccl-device.test.ts. Argument: "operations" to run them all, or "hang", where only rank 0 calls an all-reduce. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "../join-world.ts";
 import type { NativeGroup } from "../native-group.ts";
-import { tour } from "./nccl-tour.ts";
+import { everyOperation } from "./every-nccl-operation.ts";
 
 const [what] = process.argv.slice(2);
 const group = await joinWorld({
@@ -11,13 +11,13 @@ const group = await joinWorld({
   timeoutSeconds: what === "hang" ? 3 : 60,
 });
 if (what === "hang") {
-  // The others only listen: NCCL would take any call of theirs for the other half of rank 0's.
-  const listens = group as NativeGroup;
+  // The others call nothing: NCCL would match any call with rank 0's.
+  const native = group as NativeGroup;
   if (group.rank === 0) await group.allReduce(new Float32Array(10)).catch(() => {});
-  while (!listens.failure) await sleep(10);
-  console.log(listens.failure.message);
+  while (!native.failure) await sleep(10);
+  console.log(native.failure.message);
 } else {
-  await tour(group);
+  await everyOperation(group);
   console.log("done");
 }
 await group.close();

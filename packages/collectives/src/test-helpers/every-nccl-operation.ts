@@ -1,10 +1,10 @@
-/** For tests on a device and on its stand-in: what a rank does in every kind of operation, and what must come out of it. */
+/** For tests on a GPU and on the fake one: every kind of operation, and its expected results. */
 import { deepStrictEqual, ok } from "node:assert";
+import { DeviceBuffer } from "../engines/device-buffer.ts";
 import type { Group } from "../group.ts";
-import { DeviceBuffer } from "./nccl.ts";
 
-/** Every kind of operation once, on memory of the devices, with results that only the right ranks' data give. Throws where one is wrong. */
-export async function tour(group: Group): Promise<void> {
+/** Runs every kind of operation on DeviceBuffers. All ranks call it. Throws where a result is wrong. */
+export async function everyOperation(group: Group): Promise<void> {
   const { rank, size: n } = group;
   const held: DeviceBuffer[] = [];
   const device = async (from: Int32Array | Float32Array) => {
@@ -18,7 +18,7 @@ export async function tour(group: Group): Promise<void> {
     await memory.read(to);
     return [...to];
   };
-  // One piece of memory cut into n parts of 3, in order, or backwards so that they do not lie side by side.
+  // One buffer cut into n parts of 3 elements: in rank order, or backwards so that a part's successor does not follow it in memory.
   const parts = (memory: DeviceBuffer, backwards = false) =>
     Array.from({ length: n }, (_, r) => ({
       pointer: memory.pointer + 12n * BigInt(backwards ? n - 1 - r : r),
@@ -61,7 +61,7 @@ export async function tour(group: Group): Promise<void> {
     }
   }
 
-  // Parts of unequal lengths go by other calls.
+  // Parts of unequal lengths take other NCCL calls.
   const uneven = ranks.map((r) => Int32Array.from({ length: r }, () => rank + 1));
   await group.reduceScatter(uneven);
   deepStrictEqual([...uneven[rank]!], Array(rank).fill(total((other) => other + 1)));
@@ -107,7 +107,7 @@ export async function tour(group: Group): Promise<void> {
     }
   }
 
-  // A group of all ranks, backwards, in which memory is registered when it is freed.
+  // A group of all ranks in reverse order. Its memory is freed while it is registered.
   const inner = (await group.split(0, -rank))!;
   deepStrictEqual(inner.rank, n - 1 - rank);
   const shared = await device(Int32Array.of(rank, 1));

@@ -1,0 +1,42 @@
+import type { MpiPlace } from "@terse/native-collectives";
+import type { Link } from "../link.ts";
+import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
+import type { NcclOptions } from "./nccl.ts";
+import type { RendezvousWorld } from "./rendezvous-world.ts";
+
+/** What `joinWorld` gives an engine. */
+export interface WorldOptions {
+  readonly rendezvous: WorldRendezvous;
+  /** Called once, when the world's group is closed. */
+  readonly leave: () => Promise<void>;
+  /** The rank's number on its machine. */
+  readonly localRank: number;
+  /** An operation that has not finished after so long fails. */
+  readonly timeoutSeconds: number;
+  /** Ranks must be connected after so long. */
+  readonly deadlineSeconds: number;
+  /** This rank's link, where one is emulated. */
+  readonly emulateLink: Link | undefined;
+  /** The numeric address of this machine that the other ranks can reach. */
+  readonly address: () => Promise<string>;
+  /** Options of the engine nccl. */
+  readonly nccl: NcclOptions | undefined;
+}
+
+/** An entry of the registry in engines.ts: how ranks in processes of their own join a world over one transport. */
+export interface Engine {
+  /** What it moves, and by what; for help texts. */
+  readonly summary: string;
+  /** `joinWorld` may take it where neither an option nor TERSE_ENGINE names one. */
+  readonly mayBeDefault: boolean;
+  /** It can slow its connections down to an emulated link. */
+  readonly emulatesLinks: boolean;
+  /** A world of one rank opens it too, because its memory is on a device. Others use loopback there. */
+  readonly opensAlone: boolean;
+  /** Why this build cannot use it, and what to do about it; undefined where it can. */
+  missing(): string | undefined;
+  /** Its library has its own launcher, which knows rank and size. Resolves when every process of the job has called it. */
+  startJob?(deadlineSeconds: number): Promise<MpiPlace>;
+  /** This rank's world. Throws RendezvousError where the machine lacks what the engine needs. */
+  world(options: WorldOptions): Promise<RendezvousWorld>;
+}

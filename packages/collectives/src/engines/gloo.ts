@@ -1,0 +1,15 @@
+import { collectives } from "@terse/native-collectives";
+import type { Engine } from "./engine.ts";
+import { SocketWorld } from "./socket-world.ts";
+
+export const gloo: Engine = {
+  summary: "CPU memory over Gloo's TCP transport",
+  mayBeDefault: false,
+  emulatesLinks: true,
+  opensAlone: false,
+  missing: () =>
+    collectives().hasGloo
+      ? undefined
+      : "this build has no Gloo: `./terse setup` brings it, and the engine tcp needs none",
+  world: async (options) => new SocketWorld("gloo", options, await options.address()),
+};

@@ -1,0 +1,65 @@
+import { hostname } from "node:os";
+import { type Communicator, collectives, type NativeLink } from "@terse/native-collectives";
+import { isLoopbackAddress } from "../address.ts";
+import { RendezvousError } from "../errors.ts";
+import { type Link, openLink } from "../link.ts";
+import type { WorldOptions } from "./engine.ts";
+import { type Contact, RendezvousWorld } from "./rendezvous-world.ts";
+
+interface SocketContact extends Contact {
+  address: string;
+  host: string;
+}
+
+/** One rank's world over TCP, by the project's own transport or by Gloo's. The ranks exchange addresses by the rendezvous. */
+export class SocketWorld extends RendezvousWorld {
+  readonly engine: "tcp" | "gloo";
+  readonly emulatedLink: Link | undefined;
+  readonly #options: WorldOptions;
+  readonly #address: string;
+  readonly #link: NativeLink | undefined;
+
+  /** `address`: the numeric address of this machine that the other ranks can reach. */
+  constructor(engine: "tcp" | "gloo", options: WorldOptions, address: string) {
+    super(options);
+    this.engine = engine;
+    this.emulatedLink = options.emulateLink;
+    this.#options = options;
+    this.#address = address;
+    this.#link = options.emulateLink && openLink(options.emulateLink);
+  }
+
+  async open(name: string, members: readonly number[]): Promise<Communicator> {
+    if (this.failure) throw this.failure;
+    const { timeoutSeconds, deadlineSeconds, rendezvous } = this.#options;
+    if (members.length === 1) return collectives().loopback(1, timeoutSeconds, [], [])[0]!;
+    // Gloo accepts any connection as the rank that it waits for, so its ports open only when all ranks are there to connect.
+    if (this.engine === "gloo" && name === "world") await rendezvous.allGather(`${name}/here`, members, null);
+    const place = members.indexOf(rendezvous.rank);
+    const [native, blobs] = collectives()[this.engine](
+      place,
+      members.length,
+      this.#address,
+      timeoutSeconds,
+      deadlineSeconds,
+      this.#link,
+      rendezvous.silenceSeconds,
+    );
+    const contacts = blobs.map((blob): SocketContact => {
+      return { blob: Buffer.from(blob).toString("base64"), address: this.#address, host: hostname() };
+    });
+    return this.connect(native, name, members, contacts, (peers) => checkContacts(peers, place, members));
+  }
+}
+
+function checkContacts(peers: readonly SocketContact[], place: number, members: readonly number[]): void {
+  const mine = peers[place]!;
+  peers.forEach((peer, at) => {
+    const unreachable = isLoopbackAddress(peer.address) && peer.host !== mine.host;
+    const otherFamily = peer.address.includes(":") !== mine.address.includes(":");
+    if (!unreachable && !otherFamily) return;
+    throw new RendezvousError(
+      `rank ${members[at]} on ${peer.host} offers the address ${peer.address}, which rank ${members[place]} on ${mine.host} (${mine.address}) cannot reach; give rank ${members[at]} another one in TERSE_ADDRESS, an address or an interface of its machine that the others reach`,
+    );
+  });
+}

@@ -1,0 +1,162 @@
+/** Finds the rendezvous server: the launcher runs it, or rank 0 starts it and the other ranks find it. */
+import { randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { collectives, kinds, type MpiPlace, reductions } from "@terse/native-collectives";
+import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
+import { RendezvousError } from "../errors.ts";
+import type { WorldEnvironment } from "../world-environment.ts";
+import { type RendezvousServer, serveRendezvous } from "./server.ts";
+import { TorchStore } from "./torch-store.ts";
+
+/** Address of the rendezvous server, and its token. */
+export interface RendezvousAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string;
+  /** Where this rank runs the server: stops it when all other ranks have left. */
+  leave(): Promise<void>;
+}
+
+// For launchers that give no address: how they pass variables on.
+const hints: Record<string, string> = {
+  "Open MPI": "; mpirun passes them on with -x MASTER_ADDR -x MASTER_PORT, and the engine mpi needs neither",
+  PMI: "; mpirun passes them on with -genvlist MASTER_ADDR,MASTER_PORT, and the engine mpi needs neither",
+};
+
+const joins = new Map<string, number>(); // how many worlds this process has joined, by the store's key
+
+/** Throws RendezvousError where the environment names no address, or rank 0 cannot listen there. */
+export async function findRendezvous(
+  environment: WorldEnvironment,
+  address: string | undefined,
+  deadlineSeconds: number,
+): Promise<RendezvousAddress> {
+  const { rank, size, rendezvous, master, storeKey, token, launcher } = environment;
+  if (rendezvous) return { ...rendezvous, token, leave: async () => {} };
+  if (!master)
+    throw new RendezvousError(
+      `a world of ${size} ranks needs a rendezvous: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher${hints[launcher ?? ""] ?? ""}`,
+    );
+  if (storeKey !== undefined) return findByTorchStore(environment, storeKey, address, deadlineSeconds);
+  const place = { host: await hostOf(master.host, address, rank === 0), port: master.port, token };
+  if (rank !== 0) return { ...place, leave: async () => {} };
+  const server = await startServer(environment, place.host, place.port, deadlineSeconds);
+  return { ...place, leave: () => stopServer(server) };
+}
+
+/** Torchrun's agent holds a store at MASTER_PORT. Rank 0 writes into it where its rendezvous server is, or why there is none. */
+async function findByTorchStore(
+  environment: WorldEnvironment,
+  name: string,
+  address: string | undefined,
+  deadlineSeconds: number,
+): Promise<RendezvousAddress> {
+  const { rank, token, master } = environment;
+  const round = joins.get(name) ?? 0;
+  joins.set(name, round + 1);
+  const key = `${name}/rendezvous ${round}`;
+  const open = () => TorchStore.connect(master!.host, master!.port, deadlineSeconds);
+  await using store = await open();
+  if (rank !== 0) {
+    const { host, port, error } = JSON.parse(await store.get(key)) as { host: string; port: number; error?: string };
+    if (error !== undefined) throw new RendezvousError(`rank 0 could not start the rendezvous: ${error}`);
+    return { host, port, token, leave: async () => {} };
+  }
+  try {
+    const host = await chooseAddress(address, store.localAddress);
+    const server = await startServer(environment, host, 0, deadlineSeconds);
+    store.set(key, JSON.stringify({ host, port: server.port }));
+    const leave = async () => {
+      await stopServer(server);
+      // A later process of this attempt must not find this address. The store may be gone already, and the address with it.
+      await using again = await open().catch(() => undefined);
+      await again?.delete(key).catch(() => {});
+    };
+    return { host, port: server.port, token, leave };
+  } catch (error) {
+    store.set(key, JSON.stringify({ error: (error as Error).message }));
+    throw error;
+  }
+}
+
+let rounds = 0; // worlds that this process has joined by MPI
+
+/**
+ * The processes of an MPI job find each other by MPI alone: the first process starts the rendezvous server and broadcasts its address
+ * and the token, which is random where TERSE_TOKEN is not set.
+ */
+export async function findByMpi(
+  environment: WorldEnvironment,
+  mpi: MpiPlace,
+  address: string | undefined,
+  deadlineSeconds: number,
+): Promise<RendezvousAddress> {
+  const job = collectives().mpiMeeting(rounds++, deadlineSeconds);
+  let server: RendezvousServer | undefined;
+  try {
+    const message = new Uint8Array(4096);
+    const token = environment.token || randomBytes(16).toString("hex");
+    if (mpi.rank === 0) {
+      let announced: { host: string; port: number; token: string } | { error: string };
+      try {
+        const near = environment.localSize === environment.size;
+        const host = await chooseAddress(address, (near ? undefined : await outwardAddress()) ?? "127.0.0.1");
+        server = await startServer({ ...environment, token }, host, 0, deadlineSeconds, environment.rank);
+        announced = { host, port: server.port, token };
+      } catch (error) {
+        announced = { error: (error as Error).message };
+      }
+      new TextEncoder().encodeInto(JSON.stringify(announced), message);
+    }
+    await job.operate(kinds.broadcast, reductions.sum, 0, [message], [], 0);
+    const found = JSON.parse(new TextDecoder().decode(message).replaceAll("\0", ""));
+    if (found.error !== undefined)
+      throw new RendezvousError(`the first process of this MPI job could not start the rendezvous: ${found.error}`);
+    const own = server;
+    return { host: found.host, port: found.port, token: found.token, leave: async () => own && stopServer(own) };
+  } catch (error) {
+    await server?.close();
+    if (error instanceof RendezvousError) throw error;
+    throw new RendezvousError(
+      `the processes of this MPI job did not find each other: ${(error as Error).message}`,
+      [],
+      {
+        cause: error,
+      },
+    );
+  } finally {
+    await job.close();
+  }
+}
+
+/** Starts the rendezvous server in this process. The other ranks retry until it listens. */
+async function startServer(
+  { size, token, epoch }: WorldEnvironment,
+  host: string,
+  port: number,
+  deadlineSeconds: number,
+  holder = 0,
+): Promise<RendezvousServer> {
+  const answers = (intervalMs: number) => collectives().answers(intervalMs);
+  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder, answers });
+  server.unref();
+  return server;
+}
+
+/**
+ * The host that MASTER_ADDR names; where this rank listens there, its numeric address. On its own machine a host's name often resolves
+ * to 127.0.1.1, which no other machine reaches. Then the result is `address`, or the address by which other machines reach this one.
+ */
+async function hostOf(name: string, address: string | undefined, listens: boolean): Promise<string> {
+  const { address: named } = await lookup(name).catch(() => ({ address: name }));
+  const meantForHere = name === "localhost" || isLoopbackAddress(name);
+  if (meantForHere || !isLoopbackAddress(named)) return listens ? named : name;
+  return chooseAddress(address, (address ? undefined : await outwardAddress()) ?? named);
+}
+
+/** The server stops last, because the other ranks still report to it that they leave. */
+async function stopServer(server: RendezvousServer): Promise<void> {
+  server.ref();
+  await Promise.race([server.finished, server.failure]);
+  await server.close();
+}
