@@ -187,12 +187,12 @@ Napi::Value decode_add(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), status == TERSE_CODEC_OK);
 }
 
-Napi::Value measure(const Napi::CallbackInfo& info) {
+Napi::Value scales_of(const Napi::CallbackInfo& info) {
     size_t n, count, bad = 0;
     float* scales = floats_of(info[0], "scales", count);
     const float* x = floats_of(info[1], "x", n);
     const Options options(options_of(info, 2));
-    const terse_codec_status status = terse_codec_measure(&codec_of(info), scales, count, x, n, &options.c, &bad);
+    const terse_codec_status status = terse_codec_scales(&codec_of(info), scales, count, x, n, &options.c, &bad);
     return accepted(info.Env(), status, n, bad);
 }
 
@@ -257,7 +257,7 @@ Napi::Value codecs(const Napi::CallbackInfo& info) {
         object["encode"] = Napi::Function::New<encode>(env, "encode", data_of(codec));
         object["encodeWithFeedback"] = Napi::Function::New<encode_with_feedback>(env, "encodeWithFeedback", data_of(codec));
         object["decodeAdd"] = Napi::Function::New<decode_add>(env, "decodeAdd", data_of(codec));
-        if (codec->measure) object["measure"] = Napi::Function::New<measure>(env, "measure", data_of(codec));
+        if (codec->scales) object["scales"] = Napi::Function::New<scales_of>(env, "scales", data_of(codec));
         list[i] = object;
     }
     return list;

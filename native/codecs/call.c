@@ -14,7 +14,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
     switch (status) {
         case TERSE_CODEC_OK: return "All is well.";
         case TERSE_CODEC_UNKNOWN: return "No codec has this name.";
-        case TERSE_CODEC_NOT_HERE: return "This codec has no such implementation, or this machine cannot run it.";
+        case TERSE_CODEC_UNAVAILABLE: return "This codec has no such implementation, or this machine cannot run it.";
         case TERSE_CODEC_BAD_RANKS: return "A vote takes 1 to 1024 ranks, not all of them absent.";
         case TERSE_CODEC_BAD_ABI: return "The options are of another version of terse/codecs.h than this library: rebuild what calls it, and begin with TERSE_CODEC_OPTIONS.";
         case TERSE_CODEC_BAD_LENGTH: return "The wire does not have the bytes that so many floats take: ask terse_codec_wire_bytes. No vector has more than 2^48.";
@@ -28,7 +28,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits a float.";
         case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
         case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
-        case TERSE_CODEC_BAD_REGIONS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one a region, and squares of a transform whole.";
+        case TERSE_CODEC_BAD_SCALE_GROUPS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one a scale group, and squares of a transform whole.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
         case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";
@@ -43,15 +43,15 @@ const char *terse_codec_sentence(terse_codec_status status) {
     return "This status is not one of terse_codec_status.";
 }
 
-static terse_codec_status check_regions(size_t n, const terse_codec_options *o) {
-    if (!o->segments) return o->segment_count ? TERSE_CODEC_BAD_REGIONS : TERSE_CODEC_OK;
-    if (o->block) return TERSE_CODEC_BAD_REGIONS;
+static terse_codec_status check_scale_groups(size_t n, const terse_codec_options *o) {
+    if (!o->segments) return o->segment_count ? TERSE_CODEC_BAD_SCALE_GROUPS : TERSE_CODEC_OK;
+    if (o->block) return TERSE_CODEC_BAD_SCALE_GROUPS;
     size_t begin = 0;
     for (size_t s = 0; s < o->segment_count; s++) {
-        if (o->segments[s] < begin) return TERSE_CODEC_BAD_REGIONS;
+        if (o->segments[s] < begin) return TERSE_CODEC_BAD_SCALE_GROUPS;
         begin = o->segments[s];
     }
-    return begin == n ? TERSE_CODEC_OK : TERSE_CODEC_BAD_REGIONS;
+    return begin == n ? TERSE_CODEC_OK : TERSE_CODEC_BAD_SCALE_GROUPS;
 }
 
 static terse_codec_status check(const terse_codec *codec, size_t n, const terse_codec_options *o) {
@@ -63,7 +63,7 @@ static terse_codec_status check(const terse_codec *codec, size_t n, const terse_
                          (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
     if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
     if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
-    const terse_codec_status status = check_regions(n, o);
+    const terse_codec_status status = check_scale_groups(n, o);
     return status != TERSE_CODEC_OK || !codec->check ? status : codec->check(n, o);
 }
 
@@ -95,15 +95,15 @@ static terse_codec_status check_encoding(const terse_codec *codec, const terse_c
     return TERSE_CODEC_OK;
 }
 
-terse_codec_status terse_codec_measure(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
+terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
                                        const terse_codec_options *o, size_t *bad) {
     const terse_codec_status status = check(codec, n, o);
     if (status != TERSE_CODEC_OK) return status;
-    if (!codec->measure) return TERSE_CODEC_NOT_TAKEN;
-    if (count != terse_region_count(n, o)) return TERSE_CODEC_BAD_LENGTH;
+    if (!codec->scales) return TERSE_CODEC_NOT_TAKEN;
+    if (count != terse_scale_group_count(n, o)) return TERSE_CODEC_BAD_LENGTH;
     if ((uintptr_t)x % sizeof(float) || (uintptr_t)scales % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (terse_overlap(scales, count * sizeof(float), x, n * sizeof(float))) return TERSE_CODEC_OVERLAP;
-    const size_t accepted = codec->measure((uint8_t *)scales, x, n, o);
+    const size_t accepted = codec->scales((uint8_t *)scales, x, n, o);
     if (accepted == n) return TERSE_CODEC_OK;
     if (bad) *bad = accepted;
     return isfinite(x[accepted]) ? TERSE_CODEC_DOES_NOT_FIT : TERSE_CODEC_NOT_FINITE;
@@ -160,7 +160,7 @@ static terse_codec_status decode_add(const terse_codec *codec, float *sum, const
 }
 
 static terse_codec_status encode(const terse_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t *bad) {
-    const int at_once = codec->encode_at_once && !o->units && terse_region_count(n, o) == 1;
+    const int at_once = codec->encode_at_once && !o->units && terse_scale_group_count(n, o) == 1;
     size_t accepted = !at_once && codec->prepare ? codec->prepare(wire, x, n, o) : n;
     if (at_once) accepted = codec->encode_at_once(wire, x, n, o);
     else if (accepted == n && codec->whole) accepted = codec->encode(wire, x, n, o, 0, n);
@@ -332,8 +332,8 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
     refused = walk_pieces(&f, 1);
     if (refused == n && f.encodes) return TERSE_CODEC_OK;
     if (refused == n) {
-        const int measured = codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
-        if (measured) {
+        const int prepared = codec->prepare && !codec->whole && !o->unscaled && !o->block && !o->segments;
+        if (prepared) {
             refused = codec->prepare(wire, error, n, o);
             if (refused == n) f.encodes = 1, refused = walk_pieces(&f, 0);
         } else {
@@ -343,7 +343,7 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         if (refused == n) {
             terse_codec_options back = *o;
             back.scale = -1.0f;
-            return measured ? TERSE_CODEC_OK : decode_add(codec, error, wire, n, &back);
+            return prepared ? TERSE_CODEC_OK : decode_add(codec, error, wire, n, &back);
         }
         terse_parallel(n, CUT, subtract_part, &f);
     }

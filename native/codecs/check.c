@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../packages/codecs/src/codecs/l1/one_reading.h"
+#include "../../packages/codecs/src/codecs/l1/one_pass.h"
 #include "../../packages/codecs/src/shared/reductions/reductions.h"
 #include "../../packages/codecs/src/shared/random/random.h"
 #include "../../packages/codecs/src/shared/scale-groups/scale_groups.h"
@@ -287,9 +287,9 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
             expect(!memcmp(wire_room[0], wire_room[1], sizeof *wire_room), name, by, n, "wire bytes, or bytes outside the wire");
 
             static float scales_room[MAX];
-            const size_t regions = terse_region_count(n, &options);
-            if (codec->measure && !options.unscaled) {
-                expect(terse_codec_measure(codec, scales_room, regions, x, n, &options, &bad) == TERSE_CODEC_OK && !memcmp(scales_room, wire, 4 * regions), name, by, n, "scales");
+            const size_t groups = terse_scale_group_count(n, &options);
+            if (codec->scales && !options.unscaled) {
+                expect(terse_codec_scales(codec, scales_room, groups, x, n, &options, &bad) == TERSE_CODEC_OK && !memcmp(scales_room, wire, 4 * groups), name, by, n, "scales");
             }
 
             // In parts, as threads do it.
@@ -386,7 +386,7 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     o = good, o.scale = INFINITY;
     REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "an infinite scale");
     if (codec->takes & TERSE_TAKES_ZERO) {
-        o = good, o.zero = TERSE_ZERO_UNSAID;
+        o = good, o.zero = TERSE_ZERO_UNSET;
         REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not said");
     }
     if (codec->takes & TERSE_TAKES_RANDOM) {
@@ -395,9 +395,9 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     }
     if (codec->takes & TERSE_TAKES_SEGMENTS) {
         o = good, o.block = 0, by_segments(&o, N), segments_room[3]--;
-        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments that end early");
+        REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments that end early");
         by_segments(&o, N), o.block = 7;
-        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
+        REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "segments and blocks");
     }
     if (codec->takes & TERSE_TAKES_FIELDS) {
         // Fields of 8 bits hold the sum of so many ranks, and of no more.
@@ -418,7 +418,7 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     }
     if (codec->takes & TERSE_TAKES_DIMENSIONS) {
         static const struct { uint32_t dimensions; size_t block; terse_codec_status status; } wrong[] = {
-            {1, 0, TERSE_CODEC_BAD_CHOICE}, {0, 4097, TERSE_CODEC_BAD_CHOICE}, {2, 129, TERSE_CODEC_BAD_CHOICE}, {3, 8, TERSE_CODEC_BAD_CHOICE}, {2, 9, TERSE_CODEC_BAD_REGIONS},
+            {1, 0, TERSE_CODEC_BAD_CHOICE}, {0, 4097, TERSE_CODEC_BAD_CHOICE}, {2, 129, TERSE_CODEC_BAD_CHOICE}, {3, 8, TERSE_CODEC_BAD_CHOICE}, {2, 9, TERSE_CODEC_BAD_SCALE_GROUPS},
         };
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
             o = good, o.k = 1, o.dimensions = wrong[w].dimensions, o.block = wrong[w].block;
@@ -432,7 +432,7 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
         size_t needed = 0;
         REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &needed), "a unit");
         o.unit_count = 2;
-        REFUSES(TERSE_CODEC_BAD_REGIONS, terse_codec_encode(codec, wire, needed, x, N, &o, NULL), "more units than regions");
+        REFUSES(TERSE_CODEC_BAD_SCALE_GROUPS, terse_codec_encode(codec, wire, needed, x, N, &o, NULL), "more units than scale groups");
         o.unit_count = 1, o.units = &negative;
         REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_encode(codec, wire, needed, x, N, &o, NULL), "a negative unit");
         o.units = &too_large;
@@ -440,17 +440,17 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
         o.units = &unit, o.unscaled = 0, o.ranks = 0;
         REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "units beside scales");
     }
-    if (codec->measure) {
+    if (codec->scales) {
         float scales[N];
         o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL;
-        REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_measure(codec, scales, 2, x, N, &o, NULL), "scales for more regions than there are");
+        REFUSES(TERSE_CODEC_BAD_LENGTH, terse_codec_scales(codec, scales, 2, x, N, &o, NULL), "scales for more scale groups than there are");
         x[77] = NAN;
         size_t first = 0;
-        REFUSES(TERSE_CODEC_NOT_FINITE, terse_codec_measure(codec, scales, 1, x, N, &o, &first), "NaN in what is measured");
-        expect(first == 77, name, by, N, "the first NaN in what is measured");
+        REFUSES(TERSE_CODEC_NOT_FINITE, terse_codec_scales(codec, scales, 1, x, N, &o, &first), "NaN, in scales");
+        expect(first == 77, name, by, N, "the first NaN, in scales");
         x[77] = 1.0f;
     } else {
-        REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_measure(codec, x, 0, x, N, &good, NULL), "scales of a codec that has none");
+        REFUSES(TERSE_CODEC_NOT_TAKEN, terse_codec_scales(codec, x, 0, x, N, &good, NULL), "scales of a codec that has none");
     }
 #define NOT_TAKEN(flag, member, value)                                                                                     \
     if (!(codec->takes & (flag))) {                                                                                        \
@@ -528,14 +528,14 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
 
 static const struct {
     const char *implementation;
-    const terse_measures *measures;
-} measures_list[] = {
+    const terse_reductions *reductions;
+} reductions_list[] = {
 #if defined(__x86_64__)
-    {"avx512", &terse_measures_avx512}, {"avx2", &terse_measures_avx2},
+    {"avx512", &terse_reductions_avx512}, {"avx2", &terse_reductions_avx2},
 #elif defined(__aarch64__)
-    {"neon", &terse_measures_neon},
+    {"neon", &terse_reductions_neon},
 #endif
-    {"scalar", &terse_measures_scalar},
+    {"scalar", &terse_reductions_scalar},
 };
 
 static int runs_here(const char *implementation) {
@@ -545,9 +545,9 @@ static int runs_here(const char *implementation) {
     return 0;
 }
 
-enum { MEASURED = 9 * TERSE_MEASURE_CHUNK };
-static float measured_room[MEASURED + MARGIN];
-static uint8_t signs_room[2][MEASURED / 8 + MARGIN];
+enum { REDUCED = 9 * TERSE_REDUCTION_CHUNK };
+static float reduced_room[REDUCED + MARGIN];
+static uint8_t signs_room[2][REDUCED / 8 + MARGIN];
 
 // Nearby magnitudes, so that another order of adding shows in the last bits.
 static float near_one(void) {
@@ -558,28 +558,28 @@ static float near_one(void) {
 // Which NaN a sum gives is not said, so they all count as one.
 static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
 
-static void check_measures(const terse_measures *m, const char *by) {
-    const terse_measures *s = &terse_measures_scalar;
-    const size_t chunk = TERSE_MEASURE_CHUNK;
+static void check_reductions(const terse_reductions *m, const char *by) {
+    const terse_reductions *s = &terse_reductions_scalar;
+    const size_t chunk = TERSE_REDUCTION_CHUNK;
     static const float special[] = {NAN, -NAN, INFINITY, -INFINITY};
     // Around one chunk, around the four that are walked side by side, and beyond twice as many.
     const size_t more[] = {chunk - 1, chunk, chunk + 1, chunk + 17, 2 * chunk, 4 * chunk - 1, 4 * chunk, 4 * chunk + 1, 5 * chunk + 70, 8 * chunk + 31};
     for (size_t l = 0; l < length_count + sizeof more / sizeof *more; l++) {
         const size_t n = l < length_count ? lengths[l] : more[l - length_count];
         for (int kind = 0; kind < 3 + 4; kind++) {
-            float *x = measured_room + random_word() % MARGIN;
+            float *x = reduced_room + random_word() % MARGIN;
             for (size_t i = 0; i < n; i++) x[i] = kind == 1 ? random_float() : kind == 2 ? -0.0f : near_one();
             if (kind > 2 && n) x[random_word() % n] = special[kind - 3];
-            expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "measures", by, n, "sum of magnitudes");
-            expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "measures", by, n, "sum of squares");
+            expect(same_double(m->sum_of_magnitudes(x, n), s->sum_of_magnitudes(x, n)), "reductions", by, n, "sum of magnitudes");
+            expect(same_double(m->sum_of_squares(x, n), s->sum_of_squares(x, n)), "reductions", by, n, "sum of squares");
             terse_codec_options o = TERSE_CODEC_OPTIONS;
             o.zero = random_word() % 2 ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS;
             memset(signs_room, SENTINEL, sizeof signs_room);
-            expect(same_double(m->sum_of_squares_and_signs(signs_room[0], x, n, o.zero == TERSE_ZERO_PLUS), s->sum_of_squares(x, n)), "measures", by, n, "sum of squares, with signs");
+            expect(same_double(m->sum_of_squares_and_signs(signs_room[0], x, n, o.zero == TERSE_ZERO_PLUS), s->sum_of_squares(x, n)), "reductions", by, n, "sum of squares, with signs");
             const int written = kind > 2 || terse_sign_scalar.encode(signs_room[1], x, n, &o, 0, n) == n;
-            expect(written && (kind > 2 || !memcmp(signs_room[0], signs_room[1], sizeof *signs_room)), "measures", by, n, "signs, or bytes behind them");
+            expect(written && (kind > 2 || !memcmp(signs_room[0], signs_room[1], sizeof *signs_room)), "reductions", by, n, "signs, or bytes behind them");
             const float mine = m->largest(x, n), expected = s->largest(x, n);
-            expect(!memcmp(&mine, &expected, sizeof mine), "measures", by, n, "largest");
+            expect(!memcmp(&mine, &expected, sizeof mine), "reductions", by, n, "largest");
         }
     }
 }
@@ -594,7 +594,7 @@ static const struct {
     {NULL, NULL},
 };
 
-enum { LONG = TERSE_L1_LONG + 3 * TERSE_MEASURE_CHUNK + 4321 };
+enum { LONG = TERSE_L1_LONG + 3 * TERSE_REDUCTION_CHUNK + 4321 };
 static float long_room[LONG + MARGIN];
 static uint8_t long_wires[2][LONG + 16];
 
@@ -617,7 +617,7 @@ static void check_group(const terse_l1_kernel *kernel, const char *by) {
                 uint8_t *fields = long_wires[0] + 1 + random_word() % 15;
                 const double off = ldexp(1, -17 + (int)(random_word() % 14));
                 for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = numbers[kind % 7]();
-                const double mean = terse_measures_scalar.sum_of_magnitudes(x, TERSE_L1_GROUP) / TERSE_L1_GROUP;
+                const double mean = terse_reductions_scalar.sum_of_magnitudes(x, TERSE_L1_GROUP) / TERSE_L1_GROUP;
                 const double factor = kind == 3 || kind == 4 ? ldexp(1, (int)(random_word() % 180) - 90) : s / (2 * mean);
                 if (kind == 7)  // on the edges between levels, and beside them
                     for (size_t i = 0; i < TERSE_L1_GROUP; i++) x[i] = (float)(((double)(random_word() % (2 * s + 2)) - s - 0.5) / factor * (1 + ((double)(random_word() % 7) - 3) * 0x1p-24));
@@ -625,7 +625,7 @@ static void check_group(const terse_l1_kernel *kernel, const char *by) {
                 memset(long_wires[0], SENTINEL, sizeof *long_wires);
                 double sums[4];
                 const size_t count = kernel->read_group(sums, fields, undecided, x, &guess), bytes = TERSE_L1_GROUP / 8 * width;
-                for (size_t c = 0; c < 4; c++) expect(same_double(sums[c], terse_measures_scalar.sum_of_magnitudes(x + c * TERSE_MEASURE_CHUNK, TERSE_MEASURE_CHUNK)), "l1", by, c, "the sum of a chunk");
+                for (size_t c = 0; c < 4; c++) expect(same_double(sums[c], terse_reductions_scalar.sum_of_magnitudes(x + c * TERSE_REDUCTION_CHUNK, TERSE_REDUCTION_CHUNK)), "l1", by, c, "the sum of a chunk");
                 expect(fields[-1] == SENTINEL && fields[bytes] == SENTINEL, "l1", by, bits, "nothing is written beside a group");
                 expect(count <= TERSE_L1_UNDECIDED || off * s > 1.0 / 64 || kind, "l1", by, bits, "few are undecided");
                 if (count > TERSE_L1_UNDECIDED) continue;
@@ -655,7 +655,7 @@ static void check_long(const terse_codec *codec, const terse_codec *scalar, cons
 }
 
 // Vectors so long that they are read once, and samples of them that mislead.
-static void check_one_reading(const terse_codec *codec, const terse_codec *scalar) {
+static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) {
     static const struct { const char *how; float (*number)(void); } kinds[] = {
         {"long: as gradients", gradient}, {"long: near one", near_one}, {"long: any", any_float}, {"long: ones", one},
         {"long: spikes", spike}, {"long: tiny", tiny}, {"long: nothing", nothing},
@@ -673,7 +673,7 @@ static void check_one_reading(const terse_codec *codec, const terse_codec *scala
 
     // Some groups on the edges between levels, where more are undecided than there is room for.
     for (size_t i = 0; i < LONG; i++) x[i] = gradient();
-    const double factor = 7 / (2 * terse_measures_scalar.sum_of_magnitudes(x, LONG) / LONG);
+    const double factor = 7 / (2 * terse_reductions_scalar.sum_of_magnitudes(x, LONG) / LONG);
     const size_t stretch = terse_l1_stretch(LONG, 7);
     for (size_t g = 1; g < 4; g++)
         for (size_t i = g * TERSE_L1_GROUP; i < (g + 1) * TERSE_L1_GROUP; i++) {
@@ -808,8 +808,8 @@ static void check_finding(void) {
     const terse_codec *codec = NULL;
     const terse_vote *vote = NULL;
     expect(terse_codec_find(&codec, "sing", NULL) == TERSE_CODEC_UNKNOWN && !codec, "sing", "", 0, "a codec that there is not");
-    expect(terse_codec_find(&codec, "sign", "sse9") == TERSE_CODEC_NOT_HERE && !codec, "sign", "sse9", 0, "an implementation that there is not");
-    expect(terse_vote_find(&vote, "sse9") == TERSE_CODEC_NOT_HERE && !vote, "vote", "sse9", 0, "an implementation that there is not");
+    expect(terse_codec_find(&codec, "sign", "sse9") == TERSE_CODEC_UNAVAILABLE && !codec, "sign", "sse9", 0, "an implementation that there is not");
+    expect(terse_vote_find(&vote, "sse9") == TERSE_CODEC_UNAVAILABLE && !vote, "vote", "sse9", 0, "an implementation that there is not");
     for (int status = -1; status < 100; status++) expect(strlen(terse_codec_sentence((terse_codec_status)status)) > 8, "status", "", (size_t)status, "a sentence");
 }
 
@@ -845,18 +845,18 @@ int main(int count, char **arguments) {
         check_vote(vote, scalar_vote);
         printf("vote %s %ld checks\n", vote->implementation, checks - before);
     }
-    for (size_t i = 0; i < sizeof measures_list / sizeof *measures_list; i++) {
-        if (!runs_here(measures_list[i].implementation) || !asked_for(measures_list[i].implementation)) continue;
+    for (size_t i = 0; i < sizeof reductions_list / sizeof *reductions_list; i++) {
+        if (!runs_here(reductions_list[i].implementation) || !asked_for(reductions_list[i].implementation)) continue;
         const long before = checks;
-        check_measures(measures_list[i].measures, measures_list[i].implementation);
-        printf("measures by %s: %ld checks\n", measures_list[i].implementation, checks - before);
+        check_reductions(reductions_list[i].reductions, reductions_list[i].implementation);
+        printf("reductions by %s: %ld checks\n", reductions_list[i].implementation, checks - before);
     }
     for (size_t i = 0; l1_kernels[i].kernel; i++) {
         const char *by = l1_kernels[i].implementation;
         if (!runs_here(by) || !asked_for(by)) continue;
         const long before = checks;
         check_group(l1_kernels[i].kernel, by);
-        if (terse_codec_find(&codec, "l1", by) == TERSE_CODEC_OK && terse_codec_find(&scalar_codec, "l1", "scalar") == TERSE_CODEC_OK) check_one_reading(codec, scalar_codec);
+        if (terse_codec_find(&codec, "l1", by) == TERSE_CODEC_OK && terse_codec_find(&scalar_codec, "l1", "scalar") == TERSE_CODEC_OK) check_one_pass(codec, scalar_codec);
         printf("l1 in one reading by %s: %ld checks\n", by, checks - before);
     }
     check_philox();

@@ -149,7 +149,7 @@ terse_codec_status terse_codec_find(const terse_codec **codec, const char *name,
     const int possible = wished(&w, implementation);
     for (size_t i = 0; (c = terse_codec_at(i)); i++) {
         if (strcmp(c->name, name)) continue;
-        status = TERSE_CODEC_NOT_HERE;
+        status = TERSE_CODEC_UNAVAILABLE;
         if (!possible || !suits(&w, c->implementation)) continue;
         *codec = c;
         return TERSE_CODEC_OK;
@@ -160,11 +160,11 @@ terse_codec_status terse_codec_find(const terse_codec **codec, const char *name,
 terse_codec_status terse_vote_find(const terse_vote **vote, const char *implementation) {
     const terse_vote *v;
     wish w;
-    if (!wished(&w, implementation)) return TERSE_CODEC_NOT_HERE;
+    if (!wished(&w, implementation)) return TERSE_CODEC_UNAVAILABLE;
     for (size_t i = 0; (v = terse_vote_at(i)); i++) {
         if (!suits(&w, v->implementation)) continue;
         *vote = v;
         return TERSE_CODEC_OK;
     }
-    return TERSE_CODEC_NOT_HERE;
+    return TERSE_CODEC_UNAVAILABLE;
 }

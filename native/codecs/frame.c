@@ -39,11 +39,11 @@ static uint32_t clip_bits(const terse_codec_options *o) {
 // What a header has no room or no word for, and what no codec would give.
 static terse_codec_status check_options(const terse_codec_options *o) {
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || clip_bits(o) >= 0x7F800000) return TERSE_CODEC_BAD_CHOICE;
-    if (o->block > most || o->segment_count > UINT32_MAX) return TERSE_CODEC_BAD_REGIONS;
+    if (o->block > most || o->segment_count > UINT32_MAX) return TERSE_CODEC_BAD_SCALE_GROUPS;
     return o->k > most ? TERSE_CODEC_BAD_K : TERSE_CODEC_OK;
 }
 
-static terse_codec_status measure(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *wire_at, size_t *wire_bytes, size_t *bytes) {
+static terse_codec_status sizes_of(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *wire_at, size_t *wire_bytes, size_t *bytes) {
     const terse_codec_status status = terse_codec_wire_bytes(codec, n, o, wire_bytes);
     if (status != TERSE_CODEC_OK) return status;
     const terse_codec_status said = check_options(o);
@@ -55,7 +55,7 @@ static terse_codec_status measure(const terse_codec *codec, size_t n, const ters
 
 terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *bytes, size_t *wire_at) {
     size_t at, wire_bytes;
-    const terse_codec_status status = measure(codec, n, o, &at, &wire_bytes, bytes);
+    const terse_codec_status status = sizes_of(codec, n, o, &at, &wire_bytes, bytes);
     if (status == TERSE_CODEC_OK && wire_at) *wire_at = at;
     return status;
 }
@@ -63,7 +63,7 @@ terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t n, const t
 terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire, size_t wire_bytes, size_t n,
                                      const terse_codec_options *o) {
     size_t wire_at, expected_wire, expected;
-    const terse_codec_status status = measure(codec, n, o, &wire_at, &expected_wire, &expected);
+    const terse_codec_status status = sizes_of(codec, n, o, &wire_at, &expected_wire, &expected);
     if (status != TERSE_CODEC_OK) return status;
     if (wire_bytes != expected_wire || frame_bytes != expected) return TERSE_CODEC_BAD_LENGTH;
     if (wire != frame + wire_at) {
@@ -134,7 +134,7 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     }
     for (size_t s = 0; s < segment_count; s++) {
         const uint64_t segment_end = get_64(bytes + SEGMENTS + 8 * s);
-        if (segment_end > n) return TERSE_CODEC_BAD_REGIONS;
+        if (segment_end > n) return TERSE_CODEC_BAD_SCALE_GROUPS;
         segments[s] = (size_t)segment_end;
     }
     if (segment_count) options.segments = segments;

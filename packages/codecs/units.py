@@ -18,12 +18,12 @@ import numpy as np
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
 PATH = os.path.join(SRC, "shared/levels/units.json")
 sys.path.insert(0, os.path.join(SRC, "shared"))
-from packing import draw_below, pack_fields, regions, short_decimals  # noqa: E402
+from packing import draw_below, pack_fields, scale_groups, short_decimals  # noqa: E402
 
 
 def of_elements(n, parameters, units):
     each = np.zeros(n)
-    for (begin, end), unit in zip(regions(n, parameters), np.asarray(units, np.float32)):
+    for (begin, end), unit in zip(scale_groups(n, parameters), np.asarray(units, np.float32)):
         each[begin:end] = unit
     return each
 
@@ -64,7 +64,7 @@ def cases():
                 n = len(x)
                 segments = {"segments": [n // 3, 0, n - n // 3]} if "segments" in way else {}
                 parameters = {**way, **segments, "unscaled": True}
-                units = [[0.5, 0.01, 0.0, 2.0][r % 4] for r in range(len(regions(n, parameters)))]
+                units = [[0.5, 0.01, 0.0, 2.0][r % 4] for r in range(len(scale_groups(n, parameters)))]
                 call = {"seed": 11, "step": 3, "index": 64} if codec == "linf" else {}
                 yield {"name": name, "codec": codec, "parameters": parameters, "call": call, "units": [float(np.float32(u)) for u in units], "x": [float(np.float32(v)) for v in x]}
     x, parameters = short_decimals(65, 9), {"bits": 3, "levels": "without-zero", "unscaled": True}

@@ -7,7 +7,7 @@
 
 Each oracle.py, of a codec or of the vote, says in numpy what the codec is; for a codec it has
     encode(x, parameters, call) -> bytes          x: float32 array; call["hold"], if there, is a uint8 array
-    decode(wire, n, parameters) -> float32 array  what the wire stands for, NaN where it says nothing; held lanes are left out by this driver
+    decode(wire, n, parameters) -> float32 array  what the wire stands for, NaN where it says nothing; held elements are left out by this driver
     cases() -> (name, x, parameters, call, scale), …
 and for anything else, like the vote, vectors() -> dict with "about" and "cases", and answer(request).
 Floats are JSON numbers, exact in fp32; packed bytes are hexadecimal.

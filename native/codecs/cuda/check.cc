@@ -105,7 +105,7 @@ float any_float() {
 // What a gradient looks like.
 float small_float() { return (float)((double)(int64_t)random_word() * 0x1p-63 * (double)(random_word() % 1000) * 1e-5); }
 
-// Runs of zeros, so that whole regions are zero.
+// Runs of zeros, so that whole scale groups are zero.
 float sparse_float() {
     static unsigned run;
     if (run == 0 && random_word() % 4 == 0) run = 40;
@@ -154,7 +154,7 @@ void by_segments(terse_codec_options &o, size_t n) {
 void by_units(terse_codec_options &o, size_t n) {
     static std::vector<float> units;
     o.unscaled = 1;
-    units.resize(terse_region_count(n, &o));
+    units.resize(terse_scale_group_count(n, &o));
     for (size_t r = 0; r < units.size(); r++) units[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
     units.reserve(1);  // an address even where there is nothing: null would be none
     o.units = units.data(), o.unit_count = units.size();
@@ -243,8 +243,8 @@ void check_length(const terse_codec_cuda *codec, const configuration &c, size_t 
     size_t n = length;
     const terse_codec *scalar = codec->definition;
     // Half of the calls have arrays as they are allocated, half begin anywhere.
-    const bool straight = random_word() % 2 == 0;
-    const auto shift = [&](size_t unit) { return straight ? 0 : unit * (random_word() % (32 / unit)); };
+    const bool aligned = random_word() % 2 == 0;
+    const auto shift = [&](size_t unit) { return aligned ? 0 : unit * (random_word() % (32 / unit)); };
     terse_codec_options o = TERSE_CODEC_OPTIONS;
     c.fill(o, n);
     if (o.dimensions == 2) n -= n % (o.block * o.block);  // whole squares only
@@ -362,7 +362,7 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     refuses(TERSE_CODEC_MISALIGNED, "floats at half a float", good, bytes, x.at + 2, room);
     o = good, o.size--;
     refuses(TERSE_CODEC_BAD_ABI, "options of another version", o, bytes, x.at, room);
-    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSAID, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not said", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSET, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not said", o, bytes, x.at, room);
     if (codec->definition->takes & TERSE_TAKES_RANDOM) o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
     device_bytes error(N * 4, 0);
     const auto feeds = [&](terse_codec_status status, const char *what, const void *from, const void *to, size_t have) {
@@ -424,8 +424,8 @@ long golden_vote(const terse_golden_vote *golden) {
     return 1;
 }
 
-// Sums in fp64, to the last bit; enough elements that a region has many chunks, and chunks many rounds.
-void check_measures() {
+// Sums in fp64, to the last bit; enough elements that a scale group has many chunks, and chunks many rounds.
+void check_reductions() {
     const struct {
         size_t n, block;
         bool segments;
@@ -434,23 +434,23 @@ void check_measures() {
         terse_codec_options o = TERSE_CODEC_OPTIONS;
         o.block = c.block;
         if (c.segments) by_segments(o, c.n);
-        const size_t count = terse_region_count(c.n, &o);
+        const size_t count = terse_scale_group_count(c.n, &o);
         std::vector<float> x(c.n);
         for (float &value : x) value = small_float();
         device_bytes x_there(4 * c.n, 4), magnitudes(8 * count, 0), squares(8 * count, 0), most(4 * count, 0), workspace(workspace_for_check(c.n, &o), 0);
         x_there.put(x.data());
-        expect(measure_for_check((double *)magnitudes.at, (double *)squares.at, (float *)most.at, (const float *)x_there.at, c.n, &o, workspace.at) == TERSE_CODEC_OK, "measures cuda", c.n, "status");
+        expect(reduce_for_check((double *)magnitudes.at, (double *)squares.at, (float *)most.at, (const float *)x_there.at, c.n, &o, workspace.at) == TERSE_CODEC_OK, "reductions cuda", c.n, "status");
         std::vector<uint8_t> expected[3] = {std::vector<uint8_t>(8 * count), std::vector<uint8_t>(8 * count), std::vector<uint8_t>(4 * count)};
         for (size_t r = 0; r < count; r++) {
-            const size_t begin = terse_region_begin(r, c.n, &o), length = terse_region_begin(r + 1, c.n, &o) - begin;
-            const double sums[2] = {terse_measures_scalar.sum_of_magnitudes(x.data() + begin, length), terse_measures_scalar.sum_of_squares(x.data() + begin, length)};
-            const float largest = terse_measures_scalar.largest(x.data() + begin, length);
+            const size_t begin = terse_scale_group_begin(r, c.n, &o), length = terse_scale_group_begin(r + 1, c.n, &o) - begin;
+            const double sums[2] = {terse_reductions_scalar.sum_of_magnitudes(x.data() + begin, length), terse_reductions_scalar.sum_of_squares(x.data() + begin, length)};
+            const float largest = terse_reductions_scalar.largest(x.data() + begin, length);
             std::memcpy(&expected[0][8 * r], &sums[0], 8), std::memcpy(&expected[1][8 * r], &sums[1], 8), std::memcpy(&expected[2][4 * r], &largest, 4);
         }
-        expect(magnitudes.get() == expected[0], "measures cuda", c.n, "sums of magnitudes");
-        expect(squares.get() == expected[1], "measures cuda", c.n, "sums of squares");
-        expect(most.get() == expected[2], "measures cuda", c.n, "largest magnitudes");
-        expect(workspace.margins_are_whole(), "measures cuda", c.n, "bytes outside the workspace");
+        expect(magnitudes.get() == expected[0], "reductions cuda", c.n, "sums of magnitudes");
+        expect(squares.get() == expected[1], "reductions cuda", c.n, "sums of squares");
+        expect(most.get() == expected[2], "reductions cuda", c.n, "largest magnitudes");
+        expect(workspace.margins_are_whole(), "reductions cuda", c.n, "bytes outside the workspace");
     }
 }
 
@@ -495,15 +495,15 @@ void check_look_back() {
     for (const size_t tile : {0, 1, 31, 32, 33, 64, 65, 100, 200})
         for (const size_t whole : {0, 1, 2, 31, 32, 33, 63, 64, 65, 99, 199}) {
             if (whole > tile) continue;
-            std::vector<unsigned long long> told(tile + 1);
+            std::vector<unsigned long long> states(tile + 1);
             unsigned long long all = 0;
-            for (size_t t = 0; t < tile; t++) all += t + 1, told[t] = t <= whole ? TILE_WHOLE | all : TILE_OWN | (t + 1);
-            device_bytes told_there(8 * told.size(), 0), before(8, 0);
-            told_there.put(told.data());
-            expect(look_back_for_check((unsigned long long *)before.at, (unsigned long long *)told_there.at, tile, tile + 1) == TERSE_CODEC_OK, "top-k cuda", tile, "a look back");
+            for (size_t t = 0; t < tile; t++) all += t + 1, states[t] = t <= whole ? TILE_PREFIX | all : TILE_AGGREGATE | (t + 1);
+            device_bytes states_there(8 * states.size(), 0), before(8, 0);
+            states_there.put(states.data());
+            expect(look_back_for_check((unsigned long long *)before.at, (unsigned long long *)states_there.at, tile, tile + 1) == TERSE_CODEC_OK, "top-k cuda", tile, "a look back");
             expect(bad_on_device(before) == all, "top-k cuda", tile, "how many are before a tile");
-            told[tile] = TILE_WHOLE | (all + tile + 1);
-            expect(!std::memcmp(told_there.get().data(), told.data(), 8 * told.size()), "top-k cuda", tile, "what a tile tells");
+            states[tile] = TILE_PREFIX | (all + tile + 1);
+            expect(!std::memcmp(states_there.get().data(), states.data(), 8 * states.size()), "top-k cuda", tile, "what a tile tells");
         }
 }
 
@@ -515,11 +515,11 @@ void check_vote() {
             if (ranks > 9 && n > 5003) continue;
             if (ranks > 200 && n > 600) continue;
             const size_t bytes = n / 8 + (n % 8 != 0);
-            const bool straight = random_word() % 2 == 0;
+            const bool aligned = random_word() % 2 == 0;
             std::vector<std::vector<uint8_t>> votes(ranks);
             // One allocation, each vote at a multiple of 16 behind another, or anywhere.
-            const size_t stride = (bytes + 15) / 16 * 16 + (straight ? 0 : 1 + random_word() % 3);
-            device_bytes there(stride * ranks, straight ? 0 : random_word() % 16);
+            const size_t stride = (bytes + 15) / 16 * 16 + (aligned ? 0 : 1 + random_word() % 3);
+            device_bytes there(stride * ranks, aligned ? 0 : random_word() % 16);
             std::vector<const uint8_t *> host(ranks), device(ranks);
             std::vector<uint8_t> room(stride * ranks);
             for (size_t r = 0; r < ranks; r++) {
@@ -532,7 +532,7 @@ void check_vote() {
             }
             there.put(room.data());
             for (int kind = 0; kind < 5; kind++) {
-                const size_t shift = straight ? 0 : random_word() % 16;
+                const size_t shift = aligned ? 0 : random_word() % 16;
                 device_bytes out[VOTE_PLANES] = {{bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift},
                                                  {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}, {bytes, shift}};
                 std::vector<uint8_t> expected[VOTE_PLANES];
@@ -570,7 +570,7 @@ void check_vote() {
     expect(terse_vote_cuda_majority(out, nobody.data(), 3, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "nobody is refused");
     nobody.assign(1025, (const uint8_t *)&checks);
     expect(terse_vote_cuda_majority(out, nobody.data(), 1025, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "1025 ranks are refused");
-    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSAID, nullptr) == TERSE_CODEC_BAD_ZERO, "vote cuda", 8, "a tie that is not said");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSET, nullptr) == TERSE_CODEC_BAD_ZERO, "vote cuda", 8, "a tie that is not said");
 }
 }  // namespace
 
@@ -618,7 +618,7 @@ int check_all(char **names, int count) {
         std::fflush(stdout);
     }
     expect(terse_codec_cuda_find(&found, "no such codec") == TERSE_CODEC_UNKNOWN, "find", 0, "an unknown name");
-    if (asked_for("measures")) check_measures();
+    if (asked_for("reductions")) check_reductions();
     if (asked_for("vote")) {
         const long before = checks;
         check_vote();

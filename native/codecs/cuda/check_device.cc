@@ -145,7 +145,7 @@ int bench_all() {
 int main(int count, char **arguments) {
     const char *only = count > 1 ? arguments[1] : "";
     if (!dlopen("libcuda.so.1", RTLD_NOW)) return std::printf("skipped: no NVIDIA driver here (%s)\n", dlerror()), 77;
-    if (terse_codecs_cuda_here() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
+    if (terse_codecs_cuda_available() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
     if (!std::strcmp(only, "long")) return check_long();
     if (!std::strcmp(only, "golden")) return check_golden();
     return std::strcmp(only, "bench") ? check_all(arguments + 2, count > 2 ? count - 2 : 0) : bench_all();

@@ -10,7 +10,7 @@ inline terse_codec_status terse_cuda_status(cudaError_t error) {
     if (error == cudaSuccess) return TERSE_CODEC_OK;
     cudaGetLastError();  // it was reported here: the next call of anybody does not find it again
     last_cuda_error = error;
-    return TERSE_CODEC_NOT_HERE;
+    return TERSE_CODEC_UNAVAILABLE;
 }
 
 template <class... Parameters, class... Arguments>

@@ -39,16 +39,16 @@ static float some_float(source *from) {
 
 // What one call gave, to compare implementations.
 typedef struct outcome {
-    terse_codec_status encoded, fed_back, decoded, measured;
-    size_t bad, bad_fed_back, bad_measured;
+    terse_codec_status encoded, fed_back, decoded, scaled;
+    size_t bad, bad_fed_back, bad_scales;
     uint8_t *wire, *wire_fed_back;
     float *error, *sum, *scales;
 } outcome;
 
 static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float *x, const uint8_t *any_wire, const terse_codec_options *options) {
     enum { SENTINEL = 0xA5 };
-    const size_t regions = terse_region_count(n, options);
-    outcome o = {.wire = room_for(bytes), .wire_fed_back = room_for(bytes), .error = room_for(n * 4), .sum = room_for(n * 4), .scales = room_for(regions * 4)};
+    const size_t groups = terse_scale_group_count(n, options);
+    outcome o = {.wire = room_for(bytes), .wire_fed_back = room_for(bytes), .error = room_for(n * 4), .sum = room_for(n * 4), .scales = room_for(groups * 4)};
     memset(o.wire, SENTINEL, bytes);
     memset(o.wire_fed_back, SENTINEL, bytes);
     for (size_t i = 0; i < n; i++) o.error[i] = 0.25f, o.sum[i] = 0.5f;
@@ -67,8 +67,8 @@ static outcome run(const terse_codec *codec, size_t n, size_t bytes, const float
 
     o.fed_back = terse_codec_encode_with_feedback(codec, o.wire_fed_back, bytes, x, o.error, n, options, &o.bad_fed_back);
     if (o.fed_back == TERSE_CODEC_NOT_FINITE || o.fed_back == TERSE_CODEC_DOES_NOT_FIT) memset(o.wire_fed_back, 0, bytes);
-    o.measured = terse_codec_measure(codec, o.scales, regions, x, n, options, &o.bad_measured);
-    if (o.measured != TERSE_CODEC_OK) memset(o.scales, 0, regions * sizeof *o.scales);
+    o.scaled = terse_codec_scales(codec, o.scales, groups, x, n, options, &o.bad_scales);
+    if (o.scaled != TERSE_CODEC_OK) memset(o.scales, 0, groups * sizeof *o.scales);
     o.decoded = terse_codec_decode_add(codec, o.sum, n, any_wire, bytes, options);
     require(o.decoded == TERSE_CODEC_OK || o.decoded == TERSE_CODEC_BAD_WIRE || o.decoded == TERSE_CODEC_BAD_SCALE, "the wire has the right length", codec);
     return o;
@@ -84,14 +84,14 @@ static int same_floats(const float *a, const float *b, size_t n) {
     return 1;
 }
 
-static void compare(const terse_codec *codec, const outcome *a, const outcome *b, size_t n, size_t bytes, size_t regions) {
-    require(a->encoded == b->encoded && a->fed_back == b->fed_back && a->decoded == b->decoded && a->measured == b->measured, "another status than the first implementation's", codec);
+static void compare(const terse_codec *codec, const outcome *a, const outcome *b, size_t n, size_t bytes, size_t groups) {
+    require(a->encoded == b->encoded && a->fed_back == b->fed_back && a->decoded == b->decoded && a->scaled == b->scaled, "another status than the first implementation's", codec);
     const int refused = a->encoded == TERSE_CODEC_NOT_FINITE || a->encoded == TERSE_CODEC_DOES_NOT_FIT;
     require(!refused || a->bad == b->bad, "another index than the first implementation's", codec);
     require(!memcmp(a->wire, b->wire, bytes) && !memcmp(a->wire_fed_back, b->wire_fed_back, bytes), "another wire than the first implementation's", codec);
-    const int unmeasured = a->measured == TERSE_CODEC_NOT_FINITE || a->measured == TERSE_CODEC_DOES_NOT_FIT;
-    require(!unmeasured || a->bad_measured == b->bad_measured, "another index than the first implementation's", codec);
-    require(!memcmp(a->scales, b->scales, regions * sizeof *a->scales), "other scales than the first implementation's", codec);
+    const int no_scales = a->scaled == TERSE_CODEC_NOT_FINITE || a->scaled == TERSE_CODEC_DOES_NOT_FIT;
+    require(!no_scales || a->bad_scales == b->bad_scales, "another index than the first implementation's", codec);
+    require(!memcmp(a->scales, b->scales, groups * sizeof *a->scales), "other scales than the first implementation's", codec);
     require(same_floats(a->error, b->error, n), "another error than the first implementation's", codec);
     require(same_floats(a->sum, b->sum, n), "other sums than the first implementation's", codec);
 }
@@ -142,7 +142,7 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
 
     float *units = NULL;
     if (take(&from, 1) % 4 == 0) {
-        options.unit_count = take(&from, 1) % 8 ? terse_region_count(n, &options) : take(&from, 1) % 16;
+        options.unit_count = take(&from, 1) % 8 ? terse_scale_group_count(n, &options) : take(&from, 1) % 16;
         units = room_for(options.unit_count * sizeof *units);
         const int small = take(&from, 1) % 4 != 0;
         for (size_t r = 0; r < options.unit_count; r++) units[r] = small ? 0x1p-9f * (float)take(&from, 1) : some_float(&from);
@@ -174,7 +174,7 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
         const terse_codec *codec = all[i];
         if (codec == first || strcmp(codec->name, first->name)) continue;
         outcome other = run(codec, n, length, x, wire, &options);
-        compare(codec, &expected, &other, n, length, terse_region_count(n, &options));
+        compare(codec, &expected, &other, n, length, terse_scale_group_count(n, &options));
         clear(&other);
     }
     clear(&expected);

@@ -56,7 +56,7 @@ describe.skipIf(toCompile)(`on ARM${toCompile}`, () => {
       expect(status, stdout + stderr).toBe(0);
       const checked = [...stdout.matchAll(/^([\w-]+) neon \d{4,} checks$/gm)].map(([, name]) => name!);
       expect(checked.sort()).toEqual(golden.map(({ codec }) => codec).sort());
-      expect(stdout).toMatch(/^measures by neon: \d{4,} checks$/m);
+      expect(stdout).toMatch(/^reductions by neon: \d{4,} checks$/m);
       expect(stdout).toMatch(/^random words by neon: \d{4,} checks$/m);
     },
     600_000,

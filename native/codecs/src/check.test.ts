@@ -33,7 +33,7 @@ describe("the C codecs", () => {
     expect([...stdout.matchAll(/^random words by (\w+): \d{3,} checks$/gm)].map(([, name]) => name)).toEqual(
       vectorised,
     );
-    expect([...stdout.matchAll(/^measures by (\w+): \d{3,} checks$/gm)].map(([, name]) => name)).toEqual(levels());
+    expect([...stdout.matchAll(/^reductions by (\w+): \d{3,} checks$/gm)].map(([, name]) => name)).toEqual(levels());
   }, 600_000); // seconds, where nothing else runs
 });
 

@@ -63,8 +63,8 @@ export interface CodecKernel {
   encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
   /** sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire. */
   decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
-  /** scales[r] = what encode would write as the scale of region r; returns what `encode` does. Absent where regions have no scales. */
-  measure?(scales: Float32Array, x: Floats, parameters: Parameters): number;
+  /** scales[r] = what encode would write as the scale of scale group r; returns what `encode` does. Absent where scale groups have no scales. */
+  scales?(scales: Float32Array, x: Floats, parameters: Parameters): number;
 }
 
 /** What a rank votes: its packed signs, or null where it is absent and not counted. */

@@ -34,7 +34,7 @@ TERSE_API uint32_t terse_codecs_abi(void);
 typedef enum terse_codec_status {
     TERSE_CODEC_OK = 0,
     TERSE_CODEC_UNKNOWN = 1,         // no codec has this name
-    TERSE_CODEC_NOT_HERE = 2,        // the codec has no such implementation, or this machine cannot run it
+    TERSE_CODEC_UNAVAILABLE = 2,        // the codec has no such implementation, or this machine cannot run it
     TERSE_CODEC_BAD_RANKS = 3,       // fewer than 1 or more than TERSE_VOTE_MAX_RANKS ranks, or all absent
     TERSE_CODEC_BAD_ABI = 4,         // options.size is not this library's: another version of the header
     TERSE_CODEC_BAD_LENGTH = 5,      // the wire does not have the bytes that n floats take
@@ -48,7 +48,7 @@ typedef enum terse_codec_status {
     TERSE_CODEC_BAD_BITS = 13,       // bits a float out of the codec's range
     TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or none that the codec knows
     TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would run over its field
-    TERSE_CODEC_BAD_REGIONS = 16,    // both block and segments, or segments that do not rise to n
+    TERSE_CODEC_BAD_SCALE_GROUPS = 16,    // both block and segments, or segments that do not rise to n
     TERSE_CODEC_BAD_K = 17,          // k is 0, or more than there are
     TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
     TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite, or a unit is negative or so large that a field of it is beyond fp32
@@ -65,7 +65,7 @@ typedef enum terse_codec_status {
 TERSE_API const char *terse_codec_sentence(terse_codec_status status);
 
 // The sign of an exact zero; -0.0 is an exact zero like any other. There is no default: it must be said.
-typedef enum terse_zero { TERSE_ZERO_UNSAID = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO_PLUS = 2 } terse_zero;
+typedef enum terse_zero { TERSE_ZERO_UNSET = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO_PLUS = 2 } terse_zero;
 
 // linf: where its levels lie (Lion Cub, section 5.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
@@ -91,8 +91,8 @@ typedef struct terse_codec_options {
     uint64_t seed, step;     // randomness is a function of seed, step and index + i, of nothing else
     uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
     float scale;             // decode_add: what the wire's 1.0 stands for
-    const float *units;      // of unscaled wires: what one level stands for in each region, on every rank alike; NULL: as measured, and 1
-    size_t unit_count;       // as many as there are regions
+    const float *units;      // of unscaled wires: what one level stands for in each scale group, on every rank alike; NULL: as measured, and 1
+    size_t unit_count;       // as many as there are scale groups
 } terse_codec_options;
 
 // Options with nothing set.
@@ -140,9 +140,9 @@ typedef struct terse_codec {
     // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may come: those that no encoder
     // writes are TERSE_CODEC_BAD_WIRE if they would lead out of sum or give NaN or an infinity, and nothing is added then.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // The scale of each region, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: has none.
-    size_t (*measure)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
-    // What prepare and then encode write of an x that is one region and is measured, on as many threads as there are, and returns what
+    // The scale of each scale group, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: has none.
+    size_t (*scales)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
+    // What prepare and then encode write of an x that is one scale group and is measured, on as many threads as there are, and returns what
     // they do. For codecs that can do both with less. NULL: prepare, then encode.
     size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
 } terse_codec;
@@ -176,8 +176,8 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
 
-// scales[r] = what encode would write as the scale of region r of x; `count` regions. On failure as terse_codec_encode.
-TERSE_API terse_codec_status terse_codec_measure(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
+// scales[r] = what encode would write as the scale of scale group r of x; `count` scale groups. On failure as terse_codec_encode.
+TERSE_API terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
                                                  const terse_codec_options *options, size_t *bad);
 
 // How many threads share a long encode or decode_add from now on, the caller's included; 1 at first. The bytes do not depend on it.

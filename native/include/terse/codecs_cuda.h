@@ -24,10 +24,10 @@ extern "C" {
 // The TERSE_CODECS_CUDA_ABI that the library was built with. Compare it with the header's before anything else.
 TERSE_API uint32_t terse_codecs_cuda_abi(void);
 
-// TERSE_CODEC_OK where the current device runs these kernels, else TERSE_CODEC_NOT_HERE.
-TERSE_API terse_codec_status terse_codecs_cuda_here(void);
+// TERSE_CODEC_OK where the current device runs these kernels, else TERSE_CODEC_UNAVAILABLE.
+TERSE_API terse_codec_status terse_codecs_cuda_available(void);
 
-// What CUDA said when a call of this thread last returned TERSE_CODEC_NOT_HERE. Never NULL.
+// What CUDA said when a call of this thread last returned TERSE_CODEC_UNAVAILABLE. Never NULL.
 TERSE_API const char *terse_codecs_cuda_error(void);
 
 // *bad where nothing is bad.
@@ -59,7 +59,7 @@ TERSE_API terse_codec_status terse_codec_cuda_workspace_bytes(const terse_codec_
 
 // Writes x to the wire. When the stream has done it, *bad is TERSE_CODEC_CUDA_GOOD; or the index of the first element that is
 // refused, and the wire is undefined: x[*bad] is not finite, or does not fit. Any status but TERSE_CODEC_OK: nothing was put into the
-// stream (but TERSE_CODEC_NOT_HERE: CUDA failed on the way).
+// stream (but TERSE_CODEC_UNAVAILABLE: CUDA failed on the way).
 TERSE_API terse_codec_status terse_codec_cuda_encode(const terse_codec_cuda *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                      size_t n, const terse_codec_options *options, void *workspace,
                                                      size_t workspace_bytes, uint64_t *bad, void *stream);

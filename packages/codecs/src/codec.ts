@@ -15,7 +15,7 @@ import { refuseGone, refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
 import type { Draws } from "./shared/random/random.ts";
 import { largestFloat } from "./shared/rounding.ts";
-import { regionCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
+import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
  * How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0.
@@ -56,12 +56,12 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
    */
   encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call>): void;
   /**
-   * sum += scale · decode(wire), in fp32; held lanes keep their value. `scale` is 1 unless given.
+   * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` is 1 unless given.
    * A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
-   * The scale of each region of x, as `encode` would write it, in `into` if given. Errors as there; TypeError where regions have no
+   * The scale of each scale group of x, as `encode` would write it, in `into` if given. Errors as there; TypeError where scale groups have no
    * scale (others than l1, linf, qsgd and int8).
    */
   scales(x: Floats, into?: Float32Array): Float32Array;
@@ -77,9 +77,9 @@ export interface Zeros {
   readonly hold?: Uint8Array | undefined;
 }
 
-/** What one level stands for in each region of an unscaled wire, agreed upon elsewhere, in place of what is measured. */
+/** What one level stands for in each scale group of an unscaled wire, agreed upon elsewhere, in place of what is measured. */
 export interface Units {
-  /** One a region: 0 or more, and 2^width − 1 of them finite in fp32. Where it is 0, levels are 0. */
+  /** One a scale group: 0 or more, and 2^width − 1 of them finite in fp32. Where it is 0, levels are 0. */
   readonly units?: Float32Array | undefined;
 }
 
@@ -224,18 +224,18 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     scales(x, into) {
       const where = `${name}.scales`;
       checkFloats(where, "x", x);
-      const { measure } = kernel();
-      if (!measure) throw new TypeError(`${where}: regions have no scales in this codec.`);
-      const regions = regionCount(x.length, parameters);
-      const scales = into ?? new Float32Array(regions);
+      const compute = kernel().scales;
+      if (!compute) throw new TypeError(`${where}: scale groups have no scales in this codec.`);
+      const groups = scaleGroupCount(x.length, parameters);
+      const scales = into ?? new Float32Array(groups);
       if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
       refuseGone(where, "into", scales);
-      if (scales.length !== regions)
+      if (scales.length !== groups)
         throw new RangeError(
-          `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${regions} regions.`,
+          `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${groups} scale groups.`,
         );
       refuseOverlap(where, "into", scales, { x });
-      accept(where, measure(scales, x, parameters), x);
+      accept(where, compute(scales, x, parameters), x);
       return scales;
     },
   };
@@ -359,10 +359,10 @@ function checkUnits(where: string, takes: Takes, units: Float32Array | undefined
       `${where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.`,
     );
   if (!(units instanceof Float32Array)) throw new TypeError(`${where}: units must be a Float32Array.`);
-  const regions = regionCount(n, of);
-  if (units.length !== regions)
+  const groups = scaleGroupCount(n, of);
+  if (units.length !== groups)
     throw new RangeError(
-      `${where}: there are ${units.length} units, and ${n} floats have ${regions} regions: one each.`,
+      `${where}: there are ${units.length} units, and ${n} floats have ${groups} scale groups: one each.`,
     );
   const bad = units.findIndex((unit) => !(unit >= 0 && unit * (2 ** widthOf(of) - 1) <= largestFloat));
   if (bad >= 0)

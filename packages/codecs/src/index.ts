@@ -33,6 +33,6 @@ export { codecNamed, codecs } from "./codecs.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { type Draws, philox, wordsOf } from "./shared/random/random.ts";
-export { type Regions, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
+export { type ScaleGroups, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 export { useThreads } from "./threads.ts";
 export { majority, majorityOrZero, maxVotes, tally, tallyPlanes, voteImplementation } from "./vote/majority.ts";

@@ -55,7 +55,7 @@ describe("several threads", () => {
     ["top-k", { k: 1 }],
     ["top-k", { k: 50_001 }],
     ["top-k", { k: 300_000 }],
-  ] as const)("measure regions and choose as one does: %s %o", (name, parameters) => {
+  ] as const)("measure scale groups and choose as one does: %s %o", (name, parameters) => {
     const codec = codecNamed(name, parameters as Parameters);
     useThreads(1);
     const expected = both(codec);

@@ -18,7 +18,7 @@ from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 MOST = 2**48  # floats of a vector
 COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
 # Wrong whatever the number of floats; the other statuses depend on it.
-WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_REGIONS, c.BAD_K, c.BAD_CHOICE}
+WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_SCALE_GROUPS, c.BAD_K, c.BAD_CHOICE}
 PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")
 
 
@@ -122,7 +122,7 @@ class Codec:
             raise ValueError(f"{self.name}.wire_bytes: n is {n!r}, and must be a whole number, 0 or more.")
         found = ctypes.c_size_t()
         status = c.LIBRARY.terse_codec_wire_bytes(self._table, n, ctypes.byref(self._options), ctypes.byref(found))
-        if status == c.BAD_REGIONS:
+        if status == c.BAD_SCALE_GROUPS:
             raise CodecError(f"{self!r}: the segments add up to {self._segmented()}, and there are {n} floats.", status)
         if status != c.OK:
             raise CodecError(f"{self!r}, {n} floats: {c.sentence(status)}", status)
@@ -139,7 +139,7 @@ class Codec:
         zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
         hold: ceil(n/8) bytes, bit 1 = this lane says nothing; the same on every rank (`takes_hold`).
         seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
-        units: of unscaled l1 and linf: float32, one a region, what a level stands for there; the same on every rank.
+        units: of unscaled l1 and linf: float32, one a scale group, what a level stands for there; the same on every rank.
 
         NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
         """
@@ -187,7 +187,7 @@ class Codec:
 
     def decode_add(self, sum: Any, wire: Any, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
-        sum += scale * decode(wire), the product rounded to fp32; held lanes keep their value. Returns `sum`. `units` as in `encode`.
+        sum += scale * decode(wire), the product rounded to fp32; held elements keep their value. Returns `sum`. `units` as in `encode`.
 
         A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
         """
@@ -214,33 +214,33 @@ class Codec:
     def decode(self, wire: Any, n: int, scale: float = 1.0, *, hold: Any = None, units: Any = None) -> Any:
         """
         scale * decode(wire), n new floats of the wire's family: a tensor for a tensor, a NumPy array for a NumPy array, an
-        array.array for anything else. Held lanes are 0.
+        array.array for anything else. Held elements are 0.
         """
         self.wire_bytes(n)  # n is checked before so many floats are made
         return self.decode_add(new_zeros((n,), wire), wire, scale, hold=hold, units=units)
 
     def scales(self, x: Any) -> Any:
         """
-        What `encode` would write as the scale of each region of x: new floats of x's family. Ranks that agree on `units` begin here.
-        NotFiniteError and DoesNotFitError as in `encode`; a codec whose regions have no scales: CodecError.
+        What `encode` would write as the scale of each scale group of x: new floats of x's family. Ranks that agree on `units` begin here.
+        NotFiniteError and DoesNotFitError as in `encode`; a codec whose scale groups have no scales: CodecError.
         """
         where = f"{self.name}.scales"
         with contextlib.ExitStack() as loans:
             floats = loans.enter_context(lend(x, f"{where}: x", FLOATS))
             self.wire_bytes(floats.length)
-            scales = new_zeros((self._regions(floats.length),), x)
+            scales = new_zeros((self._scale_groups(floats.length),), x)
             room = loans.enter_context(lend(scales, f"{where}: scales", FLOATS, writable=True))
             bad = ctypes.c_size_t()
-            status = c.LIBRARY.terse_codec_measure(
+            status = c.LIBRARY.terse_codec_scales(
                 self._table, room.pointer, room.length, floats.pointer, floats.length, ctypes.byref(self._options), ctypes.byref(bad)
             )
             if status == c.NOT_TAKEN:
-                raise CodecError(f"{where}: regions have no scales in this codec.", status)
+                raise CodecError(f"{where}: scale groups have no scales in this codec.", status)
             self._accept(where, status, bad.value, floats)
         return scales
 
-    def _regions(self, n: int) -> int:
-        """How many regions n floats are."""
+    def _scale_groups(self, n: int) -> int:
+        """How many scale groups n floats are."""
         if self._options.segments:
             return int(self._options.segment_count)
         return -(-n // self._options.block) if self._options.block else int(n > 0)
@@ -275,8 +275,8 @@ class Codec:
             if not (self._takes & c.TAKES_UNSCALED and self._options.unscaled):
                 raise TypeError(f"{where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.")
             given_units = loans.enter_context(lend(units, f"{where}: units", FLOATS))
-            if given_units.length != self._regions(n):
-                raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._regions(n)} regions: one each.")
+            if given_units.length != self._scale_groups(n):
+                raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._scale_groups(n)} scale groups: one each.")
             options.units, options.unit_count = given_units.pointer, given_units.length
             read["units"] = given_units
         if hold is not None:

@@ -11,10 +11,10 @@ from ._errors import LibraryError
 
 ABI = 2  # TERSE_CODECS_ABI
 
-OK, UNKNOWN, NOT_HERE, BAD_ABI = 0, 1, 2, 4
+OK, UNKNOWN, UNAVAILABLE, BAD_ABI = 0, 1, 2, 4
 BAD_LENGTH = 5
 NOT_FINITE, DOES_NOT_FIT, BAD_WIRE = 8, 9, 10
-NOT_TAKEN, BAD_BITS, BAD_WIDTH, TOO_MANY_RANKS, BAD_REGIONS, BAD_K, BAD_CHOICE = 11, 13, 14, 15, 16, 17, 20
+NOT_TAKEN, BAD_BITS, BAD_WIDTH, TOO_MANY_RANKS, BAD_SCALE_GROUPS, BAD_K, BAD_CHOICE = 11, 13, 14, 15, 16, 17, 20
 NOT_A_FRAME, OTHER_VERSION, CUT_SHORT, DAMAGED, BAD_HEADER, NO_ROOM = 21, 22, 23, 24, 25, 26
 
 FRAME_VERSION = 1  # TERSE_FRAME_VERSION
@@ -148,7 +148,7 @@ def declare(library: Any) -> None:
         "terse_codec_encode": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
         "terse_codec_encode_with_feedback": (ctypes.c_int, [table, pointer, size, pointer, pointer, size, options, sizes]),
         "terse_codec_decode_add": (ctypes.c_int, [table, pointer, size, pointer, size, options]),
-        "terse_codec_measure": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
+        "terse_codec_scales": (ctypes.c_int, [table, pointer, size, pointer, size, options, sizes]),
         "terse_codecs_use_threads": (None, [ctypes.c_uint]),
         "terse_frame_bytes": (ctypes.c_int, [table, size, options, sizes, sizes]),
         "terse_frame_write": (ctypes.c_int, [table, pointer, size, pointer, size, size, options]),

@@ -135,7 +135,7 @@ class ACodec(unittest.TestCase):
             codec("scaled-sign", segments=[2, 1], block=2)
         self.assertEqual(codec("scaled-sign", segments=[]).wire_bytes(0), 0)
 
-    def test_measures_scales_that_it_would_write(self):
+    def test_computes_scales_that_it_would_write(self):
         linf = codec("linf", bits=4, block=2, unscaled=True)
         self.assertEqual(list(linf.scales(floats(0.5, -2, 1, 0, -0.25))), [2, 1, 0.25])
         self.assertEqual(list(codec("linf", bits=4, segments=[3, 0, 2]).scales(floats(0.5, -2, 1, 0, -0.25))), [2, 0, 0.25])
@@ -145,10 +145,10 @@ class ACodec(unittest.TestCase):
         self.assertEqual(caught.exception.index, 3)
         x, wire = floats(1, 2, 3), bytearray(linf.wire_bytes(3))
         for wrong, kind, words in [
-            (lambda: sign.scales(x), CodecError, "regions have no scales"),
+            (lambda: sign.scales(x), CodecError, "scale groups have no scales"),
             (lambda: sign.encode(x, zero="plus", units=floats(1)), TypeError, "only unscaled l1 and linf take units"),
             (lambda: codec("l1", bits=4).encode(x, units=floats(1)), TypeError, "only unscaled"),
-            (lambda: linf.decode_add(x, wire, units=floats(1)), ValueError, "there are 1 units, and 3 floats have 2 regions"),
+            (lambda: linf.decode_add(x, wire, units=floats(1)), ValueError, "there are 1 units, and 3 floats have 2 scale groups"),
             (lambda: linf.decode_add(x, wire, units=floats(1, -1)), CodecError, "units not negative"),
             (lambda: linf.decode_add(x, wire, units=memoryview(x)[1:]), ValueError, "sum overlaps units"),
         ]:

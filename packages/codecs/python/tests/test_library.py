@@ -52,7 +52,7 @@ class TheLibrary(unittest.TestCase):
     def test_says_which_version_differs(self):
         self.assertRegex(load(self.compile("int other(void) { return 1; }")), "does not load as libterse_codecs.*terse_codecs_abi")
         self.assertRegex(load(self.compile("unsigned terse_codecs_abi(void) { return 999; }")), r"has ABI 999, and this terse_codecs speaks ABI \d+")
-        names = ["sentence", "find", "at", "encode", "encode_with_feedback", "decode_add", "measure"]
+        names = ["sentence", "find", "at", "encode", "encode_with_feedback", "decode_add", "scales"]
         functions = [f"void *terse_codec_{name}(void) {{ return 0; }}" for name in names] + [
             "unsigned terse_codecs_abi(void) { return %d; }" % terse_codecs._library.ABI,
             "int terse_codec_wire_bytes(void) { return 4; }",

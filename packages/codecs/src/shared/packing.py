@@ -21,8 +21,8 @@ def unpack_fields(packed, n, width):
     return (bits.reshape(n, width) << np.arange(width)).sum(axis=1)
 
 
-def regions(n, parameters):
-    """[begin, end) of every region that shares a scale."""
+def scale_groups(n, parameters):
+    """[begin, end) of every scale group that shares a scale."""
     if "segments" in parameters:
         ends = np.cumsum(parameters["segments"]).tolist()
     else:

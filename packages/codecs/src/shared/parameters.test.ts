@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { int8 } from "../codecs/int8/int8.ts";
 import { l1 } from "../codecs/l1/l1.ts";
 import { topK } from "../codecs/top-k/top-k.ts";
-import { checkChoice, checkNames, checkRegions, checkWhole } from "./parameters.ts";
-import { regionCount } from "./scale-groups/scale-groups.ts";
+import { checkChoice, checkNames, checkScaleGroups, checkWhole } from "./parameters.ts";
+import { scaleGroupCount } from "./scale-groups/scale-groups.ts";
 
 describe("the checks of parameters", () => {
   it("refuse a parameter that is not taken", () => {
@@ -17,12 +17,14 @@ describe("the checks of parameters", () => {
   });
 
   it("refuse blocks of nothing, negative segments, and both at once", () => {
-    expect(() => checkRegions("l1", { block: 0 })).toThrow("l1: block is 0, and must be a whole number, 1 or more.");
-    expect(() => checkRegions("l1", { segments: [4, -4] })).toThrow("l1: segments[1] is -4");
-    expect(() => checkRegions("l1", { segments: 4 as never })).toThrow("l1: segments must be an array");
-    expect(() => checkRegions("l1", { block: 64, segments: [64] })).toThrow("both block and segments");
-    checkRegions("l1", { segments: [0, 4] });
-    checkRegions("l1", { block: 64 });
+    expect(() => checkScaleGroups("l1", { block: 0 })).toThrow(
+      "l1: block is 0, and must be a whole number, 1 or more.",
+    );
+    expect(() => checkScaleGroups("l1", { segments: [4, -4] })).toThrow("l1: segments[1] is -4");
+    expect(() => checkScaleGroups("l1", { segments: 4 as never })).toThrow("l1: segments must be an array");
+    expect(() => checkScaleGroups("l1", { block: 64, segments: [64] })).toThrow("both block and segments");
+    checkScaleGroups("l1", { segments: [0, 4] });
+    checkScaleGroups("l1", { block: 64 });
   });
 
   it("refuse what is no object, no truth and more than there is", () => {
@@ -41,8 +43,8 @@ describe("the checks of parameters", () => {
   });
 
   it("refuse segments that do not add up to the number of floats, with both numbers", () => {
-    expect(() => regionCount(12, { segments: [4, 6] })).toThrow(RangeError);
-    expect(() => regionCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and there are 12");
-    expect(regionCount(10, { segments: [4, 0, 6] })).toBe(3);
+    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow(RangeError);
+    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and there are 12");
+    expect(scaleGroupCount(10, { segments: [4, 0, 6] })).toBe(3);
   });
 });

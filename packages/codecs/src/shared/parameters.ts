@@ -1,6 +1,6 @@
 /** What factories of codecs ask of their parameters, one sentence each. */
 import type { Parameters } from "@terse/native-codecs";
-import type { Regions } from "./scale-groups/scale-groups.ts";
+import type { ScaleGroups } from "./scale-groups/scale-groups.ts";
 
 /** A whole number from `least` to `most`. */
 export function checkWhole(codec: string, name: string, value: number, least: number, most = 2 ** 48): void {
@@ -10,8 +10,8 @@ export function checkWhole(codec: string, name: string, value: number, least: nu
   throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be a whole number, ${range}.`);
 }
 
-/** Blocks or segments or neither; whether the segments add up is asked where n is known, by regionCount. */
-export function checkRegions(codec: string, { block, segments }: Regions): void {
+/** Blocks or segments or neither; whether the segments add up is asked where n is known, by scaleGroupCount. */
+export function checkScaleGroups(codec: string, { block, segments }: ScaleGroups): void {
   if (block !== undefined && segments !== undefined)
     throw new RangeError(`${codec}: both block and segments are given; scales go by one or the other, or by neither.`);
   if (block !== undefined) checkWhole(codec, "block", block, 1);

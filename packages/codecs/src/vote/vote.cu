@@ -10,7 +10,7 @@ constexpr unsigned LANES = 128, BYTES = LANES / 8;
 struct lanes { unsigned of[4]; };
 
 template <unsigned ROOM>
-struct ballots { const uint8_t *of[ROOM]; };  // the ranks that are present; a kernel's argument, so nothing is copied or allocated
+struct vote_list { const uint8_t *of[ROOM]; };  // the ranks that are present; a kernel's argument, so nothing is copied or allocated
 
 enum election { MAJORITY, MAJORITY_OR_ZERO, TALLY };
 struct results { uint8_t *of[VOTE_PLANES]; };
@@ -68,7 +68,7 @@ __device__ inline void ripple(unsigned (&plane)[PLANES], unsigned from, unsigned
 }
 
 template <unsigned PLANES, unsigned ROOM, bool ALIGNED>
-__global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ results out, const __grid_constant__ ballots<ROOM> votes, size_t n, count c) {
+__global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ results out, const __grid_constant__ vote_list<ROOM> votes, size_t n, count c) {
     const size_t all = n / 8 + (n % 8 != 0);
     for (size_t at = first_thread() * BYTES; at < all; at += all_threads() * BYTES) {
         const size_t bytes = all - at < BYTES ? all - at : BYTES;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
 
 template <unsigned PLANES, unsigned ROOM>
 static terse_codec_status launch_for(const results &out, size_t outs, const uint8_t *const *votes, size_t n, const count &c, void *stream) {
-    ballots<ROOM> present = {};
+    vote_list<ROOM> present = {};
     bool aligned = true;
     for (size_t r = 0, p = 0; p < c.ranks; r++)
         if (votes[r]) present.of[p++] = votes[r], aligned = aligned && multiples_of(16, votes[r]);

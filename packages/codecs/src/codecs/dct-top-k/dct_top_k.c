@@ -27,7 +27,7 @@ dct_chunks dct_chunks_of(size_t n, const terse_codec_options *options, size_t be
 terse_codec_status dct_top_k_check(size_t n, const terse_codec_options *o) {
     if (o->dimensions > 2 || o->block < 1 || o->block > (o->dimensions == 2 ? DCT_WIDEST : DCT_LONGEST)) return TERSE_CODEC_BAD_CHOICE;
     if (o->k < 1 || o->k > chunk_length(o)) return TERSE_CODEC_BAD_K;
-    return o->dimensions == 2 && n % chunk_length(o) ? TERSE_CODEC_BAD_REGIONS : TERSE_CODEC_OK;
+    return o->dimensions == 2 && n % chunk_length(o) ? TERSE_CODEC_BAD_SCALE_GROUPS : TERSE_CODEC_OK;
 }
 
 size_t dct_top_k_wire_bytes(size_t n, const terse_codec_options *options) {
@@ -64,12 +64,12 @@ size_t dct_refused(const float *x, const dct_chunks *chunks, size_t chunk, size_
     return largest;
 }
 
-#define measures (&terse_measures_scalar)
+#define reductions (&terse_reductions_scalar)
 enum { LANES = 1, INTS = 1, COMPARED = 1 };
 typedef double lanes;
 typedef int32_t ints;
 #define plainer terse_dct_top_k_scalar
-#include "dct_top_k_lanes.h"
+#include "dct_top_k_vector.h"
 
 const terse_codec terse_dct_top_k_scalar = {
     .name = "dct-top-k", .implementation = "scalar", .takes = DCT_TOP_K_TAKES,

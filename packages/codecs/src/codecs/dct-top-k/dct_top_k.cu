@@ -41,33 +41,33 @@ struct block_team {
     static __device__ size_t first() { return blockIdx.x; }
     static __device__ size_t all() { return gridDim.x; }
     static __device__ void wait() { __syncthreads(); }
-    // What each warp has, in `told`; whoever reads it waits before anybody writes it again.
-    static __device__ const unsigned *tell(unsigned of_warp) {
-        __shared__ unsigned told[THREADS / WARP];
+    // What each warp has, in `of_warps`; whoever reads it waits before anybody writes it again.
+    static __device__ const unsigned *gather(unsigned of_warp) {
+        __shared__ unsigned of_warps[THREADS / WARP];
         __syncthreads();
-        if (lane_of_warp() == 0) told[threadIdx.x / WARP] = of_warp;
+        if (lane_of_warp() == 0) of_warps[threadIdx.x / WARP] = of_warp;
         __syncthreads();
-        return told;
+        return of_warps;
     }
     static __device__ unsigned sum(unsigned own) {
-        const unsigned *const told = tell(warp_team::sum(own));
+        const unsigned *const of_warps = gather(warp_team::sum(own));
         unsigned all = 0;
-        for (unsigned w = 0; w < THREADS / WARP; w++) all += told[w];
+        for (unsigned w = 0; w < THREADS / WARP; w++) all += of_warps[w];
         return all;
     }
     static __device__ unsigned largest(unsigned own) {
-        const unsigned *const told = tell(warp_team::largest(own));
+        const unsigned *const of_warps = gather(warp_team::largest(own));
         unsigned all = 0;
-        for (unsigned w = 0; w < THREADS / WARP; w++) all = larger(all, told[w]);
+        for (unsigned w = 0; w < THREADS / WARP; w++) all = larger(all, of_warps[w]);
         return all;
     }
     static __device__ unsigned before(bool one, bool other, unsigned *of_all) {
         unsigned of_warp, below = warp_team::before(one, other, &of_warp);
-        const unsigned *const told = tell(of_warp);
+        const unsigned *const of_warps = gather(of_warp);
         *of_all = 0;
         for (unsigned w = 0; w < THREADS / WARP; w++) {
-            if (w < threadIdx.x / WARP) below += told[w];
-            *of_all += told[w];
+            if (w < threadIdx.x / WARP) below += of_warps[w];
+            *of_all += of_warps[w];
         }
         return below;
     }

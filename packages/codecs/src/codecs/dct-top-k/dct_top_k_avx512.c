@@ -4,9 +4,9 @@
 enum { LANES = 8, INTS = 16, COMPARED = -1 };
 typedef double lanes __attribute__((vector_size(8 * LANES), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * INTS), may_alias));
-#define measures (&terse_measures_avx512)
+#define reductions (&terse_reductions_avx512)
 #define plainer terse_dct_top_k_avx2
-#include "dct_top_k_lanes.h"
+#include "dct_top_k_vector.h"
 
 const terse_codec terse_dct_top_k_avx512 = {
     .name = "dct-top-k", .implementation = "avx512", .takes = DCT_TOP_K_TAKES,

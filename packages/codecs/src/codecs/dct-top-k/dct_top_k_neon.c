@@ -4,9 +4,9 @@
 enum { LANES = 2, INTS = 4, COMPARED = -1 };
 typedef double lanes __attribute__((vector_size(8 * LANES), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * INTS), may_alias));
-#define measures (&terse_measures_neon)
+#define reductions (&terse_reductions_neon)
 #define plainer terse_dct_top_k_scalar
-#include "dct_top_k_lanes.h"
+#include "dct_top_k_vector.h"
 
 const terse_codec terse_dct_top_k_neon = {
     .name = "dct-top-k", .implementation = "neon", .takes = DCT_TOP_K_TAKES,

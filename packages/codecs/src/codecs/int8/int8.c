@@ -2,31 +2,31 @@
 
 #include <math.h>
 
-size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) { return 4 * terse_region_count(n, options) + n; }
+size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options) { return 4 * terse_scale_group_count(n, options) + n; }
 
-static size_t measure_region(const void *measures, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+static size_t scale_of_group(const void *reductions, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
     (void)o;
-    *scale = ((const terse_measures *)measures)->largest(x + begin, end - begin);
+    *scale = ((const terse_reductions *)reductions)->largest(x + begin, end - begin);
     return *scale - *scale == 0.0f ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_int8_measured_late(o) ? n : terse_int8_measure(measures, wire, x, n, o);
+size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    return terse_int8_scale_in_encode(o) ? n : terse_int8_scales(reductions, wire, x, n, o);
 }
 
-size_t terse_int8_measure(const terse_measures *measures, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_measure_regions(measure_region, measures, scales, x, n, o);
+size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
+    return terse_compute_scales(scale_of_group, reductions, scales, x, n, o);
 }
 
-size_t terse_int8_encode(const terse_measures *measures, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    uint8_t *bytes = wire + 4 * terse_region_count(n, o);
-    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
-        const size_t region = terse_region_begin(r, n, o), behind = terse_region_begin(r + 1, n, o), stop = behind < end ? behind : end;
+size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
+    uint8_t *bytes = wire + 4 * terse_scale_group_count(n, o);
+    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
+        const size_t group_begin = terse_scale_group_begin(r, n, o), behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
         float scale;
-        if (terse_int8_measured_late(o)) {
-            const size_t accepted = measure_region(measures, x, region, behind, o, &scale);
+        if (terse_int8_scale_in_encode(o)) {
+            const size_t accepted = scale_of_group(reductions, x, group_begin, behind, o, &scale);
             if (accepted < behind) return accepted;
-            if (region >= begin) terse_set_scale(wire, r, scale);
+            if (group_begin >= begin) terse_set_scale(wire, r, scale);
         } else {
             scale = terse_scale_at(wire, r);
         }
@@ -37,21 +37,21 @@ size_t terse_int8_encode(const terse_measures *measures, terse_int8_writing *wri
 }
 
 // -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float.
-static int beyond_fp32(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t regions) {
-    for (size_t r = 0; r < regions; r++) {
+static int beyond_fp32(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t groups) {
+    for (size_t r = 0; r < groups; r++) {
         if (isfinite((float)(-128.0 * terse_int8_step(terse_scale_at(wire, r))))) continue;
-        const size_t begin = terse_region_begin(r, n, o), end = terse_region_begin(r + 1, n, o);
-        if (begin < end && memchr(wire + 4 * regions + begin, 0x80, end - begin)) return 1;
+        const size_t begin = terse_scale_group_begin(r, n, o), end = terse_scale_group_begin(r + 1, n, o);
+        if (begin < end && memchr(wire + 4 * groups + begin, 0x80, end - begin)) return 1;
     }
     return 0;
 }
 
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    const size_t regions = terse_region_count(n, o);
-    if (!terse_scales_are_good(wire, regions) || beyond_fp32(wire, n, o, regions)) return TERSE_CODEC_BAD_WIRE;
-    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
-        const size_t behind = terse_region_begin(r + 1, n, o), stop = behind < end ? behind : end;
-        read(sum, wire + 4 * regions, i, stop, terse_int8_step(terse_scale_at(wire, r)), o->scale);
+    const size_t groups = terse_scale_group_count(n, o);
+    if (!terse_scales_are_good(wire, groups) || beyond_fp32(wire, n, o, groups)) return TERSE_CODEC_BAD_WIRE;
+    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
+        const size_t behind = terse_scale_group_begin(r + 1, n, o), stop = behind < end ? behind : end;
+        read(sum, wire + 4 * groups, i, stop, terse_int8_step(terse_scale_at(wire, r)), o->scale);
         i = stop;
     }
     return TERSE_CODEC_OK;

@@ -1,4 +1,4 @@
-// int8 on a GPU: scale = max |x|, q = round half even(x 127 / scale) in two's complement. x (n) -> scales (regions), bytes (n).
+// int8 on a GPU: scale = max |x|, q = round half even(x 127 / scale) in two's complement. x (n) -> scales (scale groups), bytes (n).
 // Fields of 8 bits, and linf's scales.
 #include "shared/levels/levels.cuh"
 #include "int8.h"
@@ -19,8 +19,8 @@ struct int8_reading {
     __device__ float value(unsigned field, double unit) const { return (float)((double)(int8_t)field * unit); }
 };
 
-// -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float. A warp a region.
-__global__ void __launch_bounds__(256) int8_check(const uint8_t *wire, const uint8_t *bytes, regions in, uint64_t *bad) {
+// -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float. A warp a scale group.
+__global__ void __launch_bounds__(256) int8_check(const uint8_t *wire, const uint8_t *bytes, scale_groups in, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_warp(); r < in.count; r += all_warps()) {
         if (magnitude_bits((float)(-128.0 * ((double)scale_on_wire(wire, r) / 127.0))) < INFINITE) continue;
@@ -41,8 +41,8 @@ static terse_codec_status encode(uint8_t *wire, const float *x, size_t n, const 
 }
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, void *workspace, uint64_t *bad, void *stream) {
-    regions in;
-    terse_codec_status status = put_regions(&in, n, o, workspace, stream);
+    scale_groups in;
+    terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     const uint8_t *const bytes = wire + 4 * in.count;
     if (status == TERSE_CODEC_OK) status = launch(check_scales, divided_up(in.count, 256), 256, stream, wire, in.count, 1.0, bad);
     if (status == TERSE_CODEC_OK) status = launch(int8_check, divided_up(in.count, 8), 256, stream, wire, bytes, in, bad);

@@ -1,5 +1,5 @@
-// int8: one fp32 a region, its largest magnitude, then a byte a float in two's complement: -127 .. 127.
-// n floats -> 4 regions + n bytes.
+// int8: one fp32 a scale group, its largest magnitude, then a byte a float in two's complement: -127 .. 127.
+// n floats -> 4 scale groups + n bytes.
 //
 //   q = round half even(x 127 / scale)        decoded = fp32(q (scale / 127))
 #ifndef TERSE_INT8_H
@@ -18,40 +18,40 @@ static inline double terse_int8_levels(float scale) { return scale > 0.0f ? 127.
 static inline double terse_int8_step(float scale) { return (double)scale / 127.0; }
 
 // Where blocks fit the cache, encode measures each and writes it while it is there.
-static inline int terse_int8_measured_late(const terse_codec_options *o) { return o->block && o->block <= TERSE_MEASURE_CHUNK; }
+static inline int terse_int8_scale_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
 
 // How far ahead a run of elements asks for the next ones.
 static inline size_t terse_int8_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
-// Elements [begin, end), all of one region; `bytes` are those of all elements.
+// Elements [begin, end), all of one scale group; `bytes` are those of all elements.
 typedef void terse_int8_writing(uint8_t *bytes, const float *x, size_t begin, size_t end, double levels);
 typedef void terse_int8_reading(float *sum, const uint8_t *bytes, size_t begin, size_t end, double step, float scale);
 terse_int8_writing terse_int8_write;
 terse_int8_reading terse_int8_read;
 
-// What the implementations share: the walk over regions.
-size_t terse_int8_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_int8_measure(const terse_measures *measures, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
-size_t terse_int8_encode(const terse_measures *measures, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
+// What the implementations share: the walk over scale groups.
+size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
 // The table of one implementation, from its measures and its two loops.
 #define TERSE_INT8(by, write, read)                                                                                                       \
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
-        return terse_int8_prepare(&terse_measures_##by, wire, x, n, o);                                                                   \
+        return terse_int8_prepare(&terse_reductions_##by, wire, x, n, o);                                                                 \
     }                                                                                                                                     \
-    static size_t measure(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                      \
-        return terse_int8_measure(&terse_measures_##by, scales, x, n, o);                                                                 \
+    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                    \
+        return terse_int8_scales(&terse_reductions_##by, scales, x, n, o);                                                                \
     }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
-        return terse_int8_encode(&terse_measures_##by, write, wire, x, n, o, begin, end);                                                 \
+        return terse_int8_encode(&terse_reductions_##by, write, wire, x, n, o, begin, end);                                               \
     }                                                                                                                                     \
     static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) { \
         return terse_int8_decode_add(read, sum, wire, n, o, begin, end);                                                                  \
     }                                                                                                                                     \
     const terse_codec terse_int8_##by = {                                                                                                 \
         .name = "int8", .implementation = #by, .takes = TERSE_INT8_TAKES,                                                                 \
-        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure,          \
+        .wire_bytes = terse_int8_wire_bytes, .prepare = prepare, .encode = encode, .decode_add = decode_add, .scales = scales_of,         \
     };
 
 #endif

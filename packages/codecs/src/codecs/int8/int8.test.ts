@@ -36,7 +36,7 @@ describe("int8", () => {
     },
   });
 
-  it("takes a byte a float and four a region", () => {
+  it("takes a byte a float and four a scale group", () => {
     expect([0, 1, 9].map(int8().wireBytes)).toEqual([0, 5, 13]);
     expect(int8({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 1001);
   });

@@ -1,19 +1,24 @@
 /**
- * int8: a whole number from −127 to 127 a float, in steps of a 127th of the region's largest magnitude.
+ * int8: a whole number from −127 to 127 a float, in steps of a 127th of the scale group's largest magnitude.
  *
- *   scale[r]  = max |x[i]| of region r
+ *   scale[r]  = max |x[i]| of scale group r
  *   q[i]      = round(x[i] · (127/scale)), a tie to the even one; 0 where scale is 0
  *   decoded   = fp32(q · (scale/127))
  *
- * The wire: scales, one fp32 a region, then a byte a float in two's complement. Scaling is in fp64.
+ * The wire: scales, one fp32 a scale group, then a byte a float in two's complement. Scaling is in fp64.
  * This file is the definition: int8.c, int8_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats } from "../../codec.ts";
 import { summableLevels } from "../../shared/levels/levels.ts";
-import { checkNames, checkRegions } from "../../shared/parameters.ts";
+import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
 import { roundHalfEven } from "../../shared/rounding.ts";
-import { type Regions, regionCount, regionsOf, scaledWire } from "../../shared/scale-groups/scale-groups.ts";
+import {
+  type ScaleGroups,
+  scaledWire,
+  scaleGroupCount,
+  scaleGroupsOf,
+} from "../../shared/scale-groups/scale-groups.ts";
 import { l1 } from "../l1/l1.ts";
 
 export const definition: Definition = {
@@ -22,11 +27,11 @@ export const definition: Definition = {
   takes: {},
   layout: () => ({ fieldBits: 8, scales: true }),
   summable: (parameters) => summableLevels(8, 1, parameters, l1),
-  wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + n,
+  wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + n,
 
-  measure(scales, x, parameters) {
+  scales(scales, x, parameters) {
     const values = floats(x);
-    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries())
+    for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries())
       scales[r] = largest(values.subarray(begin, end));
     return firstNotFinite(values);
   },
@@ -36,7 +41,7 @@ export const definition: Definition = {
     const bad = firstNotFinite(values);
     if (bad < values.length) return bad;
     const { fields, setScale } = scaledWire(wire, values.length, parameters);
-    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
       const scale = largest(values.subarray(begin, end));
       const levels = scale === 0 ? 0 : 127 / scale; // a unit of x
       setScale(r, scale);
@@ -50,7 +55,7 @@ export const definition: Definition = {
     const { fields, good, ...scales } = scaledWire(wire, sums.length, parameters);
     if (!good()) return false;
     const decoded = new Float32Array(sums.length);
-    for (const [r, [begin, end]] of regionsOf(sums.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(sums.length, parameters).entries()) {
       const step = scales.scale(r) / 127;
       for (let i = begin; i < end; i++) decoded[i] = signed(fields[i]!) * step;
     }
@@ -65,9 +70,9 @@ export const definition: Definition = {
  * One byte a float. The whole vector shares a scale unless `block` (floats that share one) or `segments` (lengths of parts that do,
  * together n) are given.
  */
-export function int8(parameters: Regions = {}) {
+export function int8(parameters: ScaleGroups = {}) {
   checkNames("int8", parameters, ["block", "segments"]);
-  checkRegions("int8", parameters);
+  checkScaleGroups("int8", parameters);
   return codec<Record<never, never>>(definition, parameters);
 }
 

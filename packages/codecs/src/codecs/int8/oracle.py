@@ -1,10 +1,10 @@
 import numpy as np
-from packing import regions, short_decimals
+from packing import scale_groups, short_decimals
 
 
 def encode(x, parameters, call):
     scales, levels = [], np.zeros(len(x), np.int8)
-    for begin, end in regions(len(x), parameters):
+    for begin, end in scale_groups(len(x), parameters):
         part = x[begin:end].astype(np.float64)
         scales.append(np.max(np.abs(part), initial=0))
         if scales[-1] > 0:
@@ -13,7 +13,7 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales, levels = wire[: 4 * len(parts)].view("<f4").astype(np.float64), wire[4 * len(parts) :].view(np.int8)
     steps = np.repeat(scales / 127, [end - begin for begin, end in parts])
     return (levels * steps).astype(np.float32)

@@ -1,6 +1,6 @@
 // l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 5.2.
 //
-//   scale = fp32(sum |x| / M), M the elements of the region        q = clamp(round half even(x s / (2 scale)), -s, s)
+//   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even(x s / (2 scale)), -s, s)
 #ifndef TERSE_L1_H
 #define TERSE_L1_H
 #include "../../shared/levels/levels.h"

@@ -142,7 +142,7 @@ describe("l1", () => {
     expect(() => encoded(codec, [1e38, -3e38, 1e38])).not.toThrow();
   });
 
-  it("takes 4 bytes a region and `width` bits a float", () => {
+  it("takes 4 bytes a scale group and `width` bits a float", () => {
     expect(l1({ bits: 3 }).wireBytes(17)).toBe(4 + 7);
     expect(l1({ bits: 3, block: 4 }).wireBytes(17)).toBe(20 + 7);
     expect(l1({ bits: 3, width: 8, unscaled: true }).wireBytes(17)).toBe(17);

@@ -3,7 +3,7 @@
  * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §5.2
  *
  *   s     = 2^(bits − 1) − 1
- *   scale = fp32(‖x‖₁ / M)                                        M: elements of the region
+ *   scale = fp32(‖x‖₁ / M)                                        M: elements of the scale group
  *   q     = clamp(round half even(x · (s / (2 scale))), −s, s)    0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
  *
@@ -15,7 +15,7 @@ import { type Codec, codec, type Units } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { sumOfMagnitudes } from "../../shared/reductions/reductions.ts";
 import { roundHalfEven } from "../../shared/rounding.ts";
-import type { Regions } from "../../shared/scale-groups/scale-groups.ts";
+import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 
 export const definition = levels({
   name: "l1",
@@ -29,7 +29,7 @@ export const definition = levels({
   },
 });
 
-export interface L1Parameters extends Regions {
+export interface L1Parameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */

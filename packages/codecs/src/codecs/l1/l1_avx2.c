@@ -1,5 +1,5 @@
 #include "../../shared/fields/fields_avx2.h"
-#include "one_reading.h"
+#include "one_pass.h"
 #include "terse/walk.h"
 
 typedef struct quantising {
@@ -45,7 +45,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
     terse_l1_quantise_scalar(fields, x, o, scale, done, to);
 }
 
-enum { AHEAD = 512 };  // elements that are asked for ahead, as in measures_avx2.c
+enum { AHEAD = 512 };  // elements that are asked for ahead, as in reductions_avx2.c
 
 typedef struct reading {
     const float *x;
@@ -94,17 +94,17 @@ static size_t read_group(double of_chunks[4], uint8_t *fields, terse_l1_undecide
         _mm256_set1_epi8((char)g->s), terse_packing_avx2_of(g->width), {{0}},
     };
     const size_t count = terse_l1_walk_group(undecided, x, read_round, &r);
-    for (int c = 0; c < 4; c++) of_chunks[c] = terse_measures_fold(r.sums[c]);
+    for (int c = 0; c < 4; c++) of_chunks[c] = terse_reductions_fold(r.sums[c]);
     return count;
 }
 
-const terse_l1_kernel terse_l1_kernel_avx2 = {&terse_measures_avx2, quantise, read_group};
+const terse_l1_kernel terse_l1_kernel_avx2 = {&terse_reductions_avx2, quantise, read_group};
 
-static int encode_in_one_reading(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_l1_encode_in_one_reading(&terse_l1_kernel_avx2, wire, x, n, o);
+static int encode_in_one_pass(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    return terse_l1_encode_in_one_pass(&terse_l1_kernel_avx2, wire, x, n, o);
 }
 
-static double scale_of(const float *x, size_t n) { return terse_measures_avx2.sum_of_magnitudes(x, n) / (double)n; }
+static double scale_of(const float *x, size_t n) { return terse_reductions_avx2.sum_of_magnitudes(x, n) / (double)n; }
 
-static const terse_levels_codec l1 = {TERSE_L1_REACH, scale_of, quantise, terse_fields_add_avx2, encode_in_one_reading};
+static const terse_levels_codec l1 = {TERSE_L1_REACH, scale_of, quantise, terse_fields_add_avx2, encode_in_one_pass};
 TERSE_LEVELS_TABLE(l1, l1, TERSE_L1_TAKES, avx2)

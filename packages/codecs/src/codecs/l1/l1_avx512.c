@@ -1,5 +1,5 @@
 #include "../../shared/fields/fields_avx512.h"
-#include "one_reading.h"
+#include "one_pass.h"
 #include "terse/walk.h"
 
 typedef struct quantising {
@@ -47,7 +47,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
     terse_l1_quantise_scalar(fields, x, o, scale, done, to);
 }
 
-enum { AHEAD = 512 };  // elements that are asked for ahead, as in measures_avx512.c
+enum { AHEAD = 512 };  // elements that are asked for ahead, as in reductions_avx512.c
 
 typedef struct reading {
     const float *x;
@@ -103,18 +103,18 @@ static size_t read_group(double of_chunks[4], uint8_t *fields, terse_l1_undecide
         double partial[16];
         _mm512_storeu_pd(partial, r.sums[c][0]);
         _mm512_storeu_pd(partial + 8, r.sums[c][1]);
-        of_chunks[c] = terse_measures_fold(partial);
+        of_chunks[c] = terse_reductions_fold(partial);
     }
     return count;
 }
 
-const terse_l1_kernel terse_l1_kernel_avx512 = {&terse_measures_avx512, quantise, read_group};
+const terse_l1_kernel terse_l1_kernel_avx512 = {&terse_reductions_avx512, quantise, read_group};
 
-static int encode_in_one_reading(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_l1_encode_in_one_reading(&terse_l1_kernel_avx512, wire, x, n, o);
+static int encode_in_one_pass(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    return terse_l1_encode_in_one_pass(&terse_l1_kernel_avx512, wire, x, n, o);
 }
 
-static double scale_of(const float *x, size_t n) { return terse_measures_avx512.sum_of_magnitudes(x, n) / (double)n; }
+static double scale_of(const float *x, size_t n) { return terse_reductions_avx512.sum_of_magnitudes(x, n) / (double)n; }
 
-static const terse_levels_codec l1 = {TERSE_L1_REACH, scale_of, quantise, terse_fields_add_avx512, encode_in_one_reading};
+static const terse_levels_codec l1 = {TERSE_L1_REACH, scale_of, quantise, terse_fields_add_avx512, encode_in_one_pass};
 TERSE_LEVELS_TABLE(l1, l1, TERSE_L1_TAKES, avx512)

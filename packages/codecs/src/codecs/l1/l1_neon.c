@@ -44,7 +44,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
     terse_l1_quantise_scalar(fields, x, o, scale, done, to);
 }
 
-static double scale_of(const float *x, size_t n) { return terse_measures_neon.sum_of_magnitudes(x, n) / (double)n; }
+static double scale_of(const float *x, size_t n) { return terse_reductions_neon.sum_of_magnitudes(x, n) / (double)n; }
 
 static const terse_levels_codec l1 = {TERSE_L1_REACH, scale_of, quantise, terse_fields_add_neon, NULL};
 TERSE_LEVELS_TABLE(l1, l1, TERSE_L1_TAKES, neon)

@@ -1,4 +1,4 @@
-// linf on a GPU: scale = max |x|, levels drawn as stochastic.h says. x (n) -> scales (regions), fields (n).
+// linf on a GPU: scale = max |x|, levels drawn as stochastic.h says. x (n) -> scales (scale groups), fields (n).
 #include "shared/levels/stochastic.cuh"
 #include "linf.h"
 

@@ -18,7 +18,7 @@ import { checkedLevels, levels, summableLevels } from "../../shared/levels/level
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
 import { checkChoice } from "../../shared/parameters.ts";
 import { largest } from "../../shared/reductions/reductions.ts";
-import type { Regions } from "../../shared/scale-groups/scale-groups.ts";
+import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 
 export const definition = levels({
   name: "linf",
@@ -50,7 +50,7 @@ function belowPowers(v: number, s: number): [level: number, p: number] {
   return k === 0 ? [0, v / 2 ** (1 - s)] : [k, v / 2 ** (k - s) - 1];
 }
 
-export interface LinfParameters extends Regions {
+export interface LinfParameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
   /** Where the levels lie; "uniform" unless given. */

@@ -1,5 +1,5 @@
 import numpy as np
-from packing import draw_below, pack_fields, regions, short_decimals, unpack_fields
+from packing import draw_below, pack_fields, scale_groups, short_decimals, unpack_fields
 
 
 def levels_a_side(parameters):
@@ -20,7 +20,7 @@ def magnitudes(x, scale, s, kind):
 def encode(x, parameters, call):
     s, kind = levels_a_side(parameters), parameters.get("levels", "uniform")
     scales, below, p = [], np.zeros(len(x)), np.zeros(len(x))
-    for begin, end in regions(len(x), parameters):
+    for begin, end in scale_groups(len(x), parameters):
         part = x[begin:end].astype(np.float64)
         scale = np.abs(part).max(initial=0)
         scales.append(scale)
@@ -38,7 +38,7 @@ def decode(wire, n, parameters):
     s, width = levels_a_side(parameters), parameters.get("width", parameters["bits"])
     if parameters.get("unscaled"):
         return (unpack_fields(wire, n, width) - parameters.get("ranks", 1) * s).astype(np.float32)
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
     q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, width), 2 * s) - s
     values = np.zeros(n, np.float32)

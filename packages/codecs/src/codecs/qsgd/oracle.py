@@ -1,11 +1,11 @@
 import numpy as np
-from packing import draw_below, pack_fields, regions, short_decimals, unpack_fields
+from packing import draw_below, pack_fields, scale_groups, short_decimals, unpack_fields
 
 
 def encode(x, parameters, call):
     s = 2 ** (parameters["bits"] - 1) - 1
     scales, v = [], np.zeros(len(x))
-    for begin, end in regions(len(x), parameters):
+    for begin, end in scale_groups(len(x), parameters):
         part = x[begin:end].astype(np.float64)
         scale = np.float32(np.sqrt((part * part).sum()))
         scales.append(scale)
@@ -18,7 +18,7 @@ def encode(x, parameters, call):
 
 def decode(wire, n, parameters):
     s = 2 ** (parameters["bits"] - 1) - 1
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales = np.frombuffer(wire[: 4 * len(parts)].tobytes(), "<f4").astype(np.float64)
     q = np.minimum(unpack_fields(wire[4 * len(parts) :], n, parameters["bits"]), 2 * s) - s
     values = np.zeros(n, np.float32)

@@ -14,7 +14,7 @@ import { type Codec, codec, type Draws } from "../../codec.ts";
 import { checkedLevels, levels, summableLevels } from "../../shared/levels/levels.ts";
 import { evenly, stochastic } from "../../shared/levels/stochastic.ts";
 import { sumOfSquares } from "../../shared/reductions/reductions.ts";
-import type { Regions } from "../../shared/scale-groups/scale-groups.ts";
+import type { ScaleGroups } from "../../shared/scale-groups/scale-groups.ts";
 import { linf } from "../linf/linf.ts";
 
 export const definition = levels({
@@ -26,7 +26,7 @@ export const definition = levels({
   quantiser: (scale, s, _, call) => stochastic(s / scale, s, evenly, call),
 });
 
-export interface QsgdParameters extends Regions {
+export interface QsgdParameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
 }

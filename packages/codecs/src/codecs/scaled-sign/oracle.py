@@ -1,11 +1,11 @@
 import numpy as np
-from packing import pack, regions, short_decimals, unpack
+from packing import pack, scale_groups, short_decimals, unpack
 
 
 def encode(x, parameters, call):
     held = unpack(call["hold"], len(x)) if "hold" in call else np.zeros(len(x), bool)
     scales, plus = [], np.zeros(len(x), bool)
-    for begin, end in regions(len(x), parameters):
+    for begin, end in scale_groups(len(x), parameters):
         spoken = x[begin:end][~held[begin:end]].astype(np.float64)
         scales.append(np.float32(np.sqrt(np.mean(spoken**2))) if len(spoken) else np.float32(0))
         plus[begin:end] = (x[begin:end] >= 0 if call["zero"] == "plus" else x[begin:end] > 0) & (scales[-1] > 0)
@@ -13,7 +13,7 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales, bits = wire[: 4 * len(parts)].view("<f4"), unpack(wire[4 * len(parts) :], n)
     decoded = np.zeros(n, np.float32)
     for scale, (begin, end) in zip(scales, parts):

@@ -40,7 +40,7 @@ describe("scaled-sign", () => {
     },
   });
 
-  it("takes a bit a float and four bytes a region", () => {
+  it("takes a bit a float and four bytes a scale group", () => {
     expect([0, 1, 8, 9].map(scaledSign().wireBytes)).toEqual([0, 5, 5, 6]);
     expect(scaledSign({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 126);
     expect(scaledSign({ segments: [3, 0, 6] }).wireBytes(9)).toBe(4 * 3 + 2);
@@ -61,7 +61,7 @@ describe("scaled-sign", () => {
     expect(() => codec.decodeAdd(x, new Uint8Array(10))).toThrow(sentence);
   });
 
-  it("keeps held lanes out of the scale, so padding does not shrink it", () => {
+  it("keeps held elements out of the scale, so padding does not shrink it", () => {
     const wire = new Uint8Array(4 + 2);
     const padded = new Float32Array(16);
     padded.set([3, -3, 3, -3, 3, -3, 3, -3, 3, -3]);
@@ -70,13 +70,13 @@ describe("scaled-sign", () => {
     expect([...wire.subarray(4)]).toEqual([0b01010101, 0b01]);
     scaledSign().encode(wire, padded, { zero: "plus" });
     expect(scaleOf(wire)).toBe(Math.fround(3 * Math.sqrt(10 / 16)));
-    // What a held lane holds does not matter either.
+    // What a held element holds does not matter either.
     padded.fill(1e30, 10);
     scaledSign().encode(wire, padded, { zero: "plus", hold: new Uint8Array([0, 0b11111100]) });
     expect(scaleOf(wire)).toBe(3);
   });
 
-  it("sends nothing for regions of zeros, and adds nothing for them", () => {
+  it("sends nothing for scale groups of zeros, and adds nothing for them", () => {
     const codec = scaledSign({ block: 8 });
     const wire = new Uint8Array(codec.wireBytes(24)).fill(0xff);
     codec.encode(wire, new Float32Array(24).fill(2, 8, 16), { zero: "plus" });

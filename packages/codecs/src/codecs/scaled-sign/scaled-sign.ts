@@ -1,19 +1,24 @@
 /**
- * scaled-sign: one bit a float, and for each region the one magnitude that stands for all.
+ * scaled-sign: one bit a float, and for each scale group the one magnitude that stands for all.
  * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888;
  * Li et al. 2021, "1-bit LAMB", https://arxiv.org/abs/2104.06069
  *
- *   scale[r]  = fp32(√(Σ x[i]² / count))          over the lanes of region r that are not held; 0 where there are none
- *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a region whose scale is 0
+ *   scale[r]  = fp32(√(Σ x[i]² / count))          over the lanes of scale group r that are not held; 0 where there are none
+ *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a scale group whose scale is 0
  *   decoded   = +scale where the bit is 1, −scale where it is 0
  *
- * The wire: scales, one fp32 a region, then the bits as sign writes them. A held lane (bit 1 in `hold`) is written as 0, adds
+ * The wire: scales, one fp32 a scale group, then the bits as sign writes them. A held element (bit 1 in `hold`) is written as 0, adds
  * nothing and keeps out of the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats, type Zeros } from "../../codec.ts";
-import { checkNames, checkRegions } from "../../shared/parameters.ts";
+import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { firstNotFinite, sumOfSquares } from "../../shared/reductions/reductions.ts";
-import { type Regions, regionCount, regionsOf, scaledWire } from "../../shared/scale-groups/scale-groups.ts";
+import {
+  type ScaleGroups,
+  scaledWire,
+  scaleGroupCount,
+  scaleGroupsOf,
+} from "../../shared/scale-groups/scale-groups.ts";
 import { definition as sign } from "../sign/sign.ts";
 
 export const definition: Definition = {
@@ -21,7 +26,7 @@ export const definition: Definition = {
   implementation: "typescript",
   takes: { zero: true, hold: true },
   layout: () => ({ fieldBits: 1, scales: true }),
-  wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + Math.ceil(n / 8),
+  wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + Math.ceil(n / 8),
 
   encode(wire, x, parameters, call) {
     const values = floats(x);
@@ -30,7 +35,7 @@ export const definition: Definition = {
 
     const { fields, setScale } = scaledWire(wire, values.length, parameters);
     const signs = values.slice();
-    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
       const spoken = values.slice(begin, end);
       let count = end - begin;
       for (let i = begin; i < end; i++) {
@@ -50,7 +55,7 @@ export const definition: Definition = {
     const { fields, good, ...scales } = scaledWire(wire, sums.length, parameters);
     if (!good()) return false;
     const one = Math.fround(scale);
-    for (const [r, [begin, end]] of regionsOf(sums.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(sums.length, parameters).entries()) {
       const magnitude = scales.scale(r);
       for (let i = begin; i < end; i++) {
         if (!bit(hold, i)) sums[i]! += Math.fround(one * (bit(fields, i) ? magnitude : -magnitude));
@@ -61,12 +66,12 @@ export const definition: Definition = {
 };
 
 /**
- * One bit a float, times the root of the region's mean square. The whole vector is one region unless `block` (floats that share a
+ * One bit a float, times the root of the scale group's mean square. The whole vector is one scale group unless `block` (floats that share a
  * scale) or `segments` (lengths of parts that do, together n) are given. Meant for `encodeWithFeedback`.
  */
-export function scaledSign(parameters: Regions = {}) {
+export function scaledSign(parameters: ScaleGroups = {}) {
   checkNames("scaled-sign", parameters, ["block", "segments"]);
-  checkRegions("scaled-sign", parameters);
+  checkScaleGroups("scaled-sign", parameters);
   return codec<Zeros>(definition, parameters);
 }
 

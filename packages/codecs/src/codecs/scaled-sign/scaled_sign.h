@@ -1,7 +1,7 @@
-// scaled-sign: one fp32 a region, the root of its mean square, then one bit a float as sign writes it.
-// n floats -> 4 regions + ceil(n / 8) bytes.
+// scaled-sign: one fp32 a scale group, the root of its mean square, then one bit a float as sign writes it.
+// n floats -> 4 scale groups + ceil(n / 8) bytes.
 //
-//   | scale of region 0 | scale of region 1 | ... | bits of x[0] .. x[7] | ...
+//   | scale of scale group 0 | scale of scale group 1 | ... | bits of x[0] .. x[7] | ...
 //
 // The bits are sign's: the measures write them beside the squares, or sign's kernels do; an implementation says whose.
 #ifndef TERSE_SCALED_SIGN_H
@@ -24,13 +24,13 @@ static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
     return i % 8 ? (two | (unsigned)at[2] << 16) >> i % 8 & 0xffff : two;
 }
 
-// As the measures' sum of squares of x[begin] .. x[end - 1], held lanes counting as 0. *count: lanes that are not held.
+// As the measures' sum of squares of x[begin] .. x[end - 1], held elements counting as 0. *count: lanes that are not held.
 // A NaN or an infinity makes it not finite, held or not.
 static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
     double all = 0;
     *count = 0;
-    for (size_t at = begin; at < end; at += TERSE_MEASURE_CHUNK) {
-        const size_t stop = end - at < TERSE_MEASURE_CHUNK ? end : at + TERSE_MEASURE_CHUNK;
+    for (size_t at = begin; at < end; at += TERSE_REDUCTION_CHUNK) {
+        const size_t stop = end - at < TERSE_REDUCTION_CHUNK ? end : at + TERSE_REDUCTION_CHUNK;
         double partial[16] = {0};
         size_t i = at;
         for (; i + 16 <= stop; i += 16) {
@@ -43,12 +43,12 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
             *count += (size_t)spoken;
             partial[(i - at) % 16] += (double)x[i] * x[i] * spoken;
         }
-        all += terse_measures_fold(partial);
+        all += terse_reductions_fold(partial);
     }
     return all;
 }
 
-// Whether no byte of bits is of two regions, and no lane is held: then the bits are written while the region is measured, and x is read
+// Whether no byte of bits is of two scale groups, and no lane is held: then the bits are written while the scale group is measured, and x is read
 // once.
 static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
     if (o->hold || o->block % 8) return 0;
@@ -58,23 +58,23 @@ static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options 
 }
 
 typedef struct terse_scaled_sign_preparing {
-    const terse_measures *measures;
+    const terse_reductions *reductions;
     uint8_t *bits;  // NULL: written later
 } terse_scaled_sign_preparing;
 
-static inline size_t terse_scaled_sign_measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+static inline size_t terse_scaled_sign_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
     const terse_scaled_sign_preparing *p = (const terse_scaled_sign_preparing *)by;
     size_t count = end - begin;
     const double squares = o->hold    ? terse_spoken_squares(x, o->hold, begin, end, &count)
-                           : p->bits  ? p->measures->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count, o->zero == TERSE_ZERO_PLUS)
-                                      : p->measures->sum_of_squares(x + begin, count);
+                           : p->bits  ? p->reductions->sum_of_squares_and_signs(p->bits + begin / 8, x + begin, count, o->zero == TERSE_ZERO_PLUS)
+                                      : p->reductions->sum_of_squares(x + begin, count);
     *scale = count ? (float)sqrt(squares / (double)count) : 0.0f;
     return squares - squares == 0.0 ? end : begin + terse_first_not_finite(x + begin, end - begin);
 }
 
-static inline size_t terse_scaled_sign_prepare(const terse_measures *measures, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    const terse_scaled_sign_preparing p = {measures, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_region_count(n, o) : NULL};
-    return terse_measure_regions(terse_scaled_sign_measure, &p, wire, x, n, o);
+static inline size_t terse_scaled_sign_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+    const terse_scaled_sign_preparing p = {reductions, terse_scaled_sign_at_once(n, o) ? wire + 4 * terse_scale_group_count(n, o) : NULL};
+    return terse_compute_scales(terse_scaled_sign_scale, &p, wire, x, n, o);
 }
 
 static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
@@ -84,10 +84,10 @@ static inline void terse_clear_bits(uint8_t *bits, size_t begin, size_t end) {
 }
 
 static inline size_t terse_scaled_sign_encode(const terse_codec *sign, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    uint8_t *bits = wire + 4 * terse_region_count(n, o);
+    uint8_t *bits = wire + 4 * terse_scale_group_count(n, o);
     const size_t done = terse_scaled_sign_at_once(n, o) ? end : sign->encode(bits, x, n, o, begin, end);
     for (size_t i = begin; i < end;) {
-        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o);
+        const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o);
         const size_t stop = behind < end ? behind : end;
         if (terse_scale_at(wire, r) == 0.0f) terse_clear_bits(bits, i, stop);
         i = stop;
@@ -96,12 +96,12 @@ static inline size_t terse_scaled_sign_encode(const terse_codec *sign, uint8_t *
 }
 
 static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec *sign, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    const size_t regions = terse_region_count(n, o);
-    if (!terse_scales_are_good(wire, regions)) return TERSE_CODEC_BAD_WIRE;
-    const uint8_t *bits = wire + 4 * regions;
+    const size_t groups = terse_scale_group_count(n, o);
+    if (!terse_scales_are_good(wire, groups)) return TERSE_CODEC_BAD_WIRE;
+    const uint8_t *bits = wire + 4 * groups;
     terse_codec_options scaled = *o;
     for (size_t i = begin; i < end;) {
-        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o);
+        const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o);
         const size_t stop = behind < end ? behind : end, whole = (i + 7) / 8 * 8, head = whole < stop ? whole : stop;
         scaled.scale = o->scale * terse_scale_at(wire, r);
         terse_sign_scalar.decode_add(sum, bits, n, &scaled, i, head);  // up to a whole byte of bits
@@ -114,7 +114,7 @@ static inline terse_codec_status terse_scaled_sign_decode_add(const terse_codec 
 // The table of one implementation, and its three functions.
 #define TERSE_SCALED_SIGN(by)                                                                                                             \
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
-        return terse_scaled_sign_prepare(&terse_measures_##by, wire, x, n, o);                                                            \
+        return terse_scaled_sign_prepare(&terse_reductions_##by, wire, x, n, o);                                                          \
     }                                                                                                                                     \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {               \
         return terse_scaled_sign_encode(&terse_sign_##by, wire, x, n, o, begin, end);                                                     \

@@ -1,5 +1,5 @@
 import numpy as np
-from packing import draw_below, philox_words, regions, short_decimals
+from packing import draw_below, philox_words, scale_groups, short_decimals
 
 
 def scale_of(part, clip):
@@ -10,7 +10,7 @@ def scale_of(part, clip):
 
 def encode(x, parameters, call):
     n, exact = len(x), x.astype(np.float64)
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales = [scale_of(exact[begin:end], parameters.get("clip", 0)) for begin, end in parts]
     chance = np.zeros(n)
     for scale, (begin, end) in zip(scales, parts):
@@ -22,7 +22,7 @@ def encode(x, parameters, call):
 
 
 def decode(wire, n, parameters):
-    parts = regions(n, parameters)
+    parts = scale_groups(n, parameters)
     scales, packed = wire[: 4 * len(parts)].view("<f4"), wire[4 * len(parts) :]
     codes = np.concatenate([packed >> shift & 3 for shift in [0, 2, 4, 6]])[:n].astype(np.int64)
     return (np.minimum(codes, 2) - 1).astype(np.float32) * np.repeat(scales, [end - begin for begin, end in parts])

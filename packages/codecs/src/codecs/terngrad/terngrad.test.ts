@@ -37,7 +37,7 @@ describe("terngrad", () => {
     },
   });
 
-  it("takes two bits a float and four bytes a region", () => {
+  it("takes two bits a float and four bytes a scale group", () => {
     expect([0, 1, 4, 5].map(terngrad().wireBytes)).toEqual([0, 5, 5, 6]);
     expect(terngrad({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 251);
   });

@@ -1,29 +1,34 @@
 /**
- * terngrad: −1, 0 or +1 a float, drawn so that the mean is x, times the largest magnitude of the region.
+ * terngrad: −1, 0 or +1 a float, drawn so that the mean is x, times the largest magnitude of the scale group.
  * Wen et al. 2017, "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", https://arxiv.org/abs/1705.07878
  *
- *   scale[r]  = max |x[i]| of region r, but at most c σ where clip = c is given; σ: the region's standard deviation
+ *   scale[r]  = max |x[i]| of scale group r, but at most c σ where clip = c is given; σ: the scale group's standard deviation
  *   t[i]      = sign(x[i]) with probability |x[i]| · (1 / scale), else 0                   (equations 1 and 3)
  *   decoded   = t scale
  *
- * The wire: scales, one fp32 a region, then the codes t + 1, two bits each, by quarters of the whole vector: Q = ⌈n/4⌉,
+ * The wire: scales, one fp32 a scale group, then the codes t + 1, two bits each, by quarters of the whole vector: Q = ⌈n/4⌉,
  *
  *   byte j    = code[j] + 4 code[Q + j] + 16 code[2 Q + j] + 64 code[3 Q + j]              0 past the end
  *
- * A region whose elements are all equal has σ = 0 and is not clipped. Scaling and drawing are in fp64.
+ * A scale group whose elements are all equal has σ = 0 and is not clipped. Scaling and drawing are in fp64.
  * This file is the definition: terngrad.c, terngrad_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, type Draws, floats } from "../../codec.ts";
-import { checkNames, checkRegions } from "../../shared/parameters.ts";
+import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";
 import { draws } from "../../shared/random/random.ts";
 import { deviation, firstNotFinite, largest } from "../../shared/reductions/reductions.ts";
-import { type Regions, regionCount, regionsOf, scaledWire } from "../../shared/scale-groups/scale-groups.ts";
+import {
+  type ScaleGroups,
+  scaledWire,
+  scaleGroupCount,
+  scaleGroupsOf,
+} from "../../shared/scale-groups/scale-groups.ts";
 
 export const definition: Definition = {
   name: "terngrad",
   implementation: "typescript",
   takes: { random: true },
-  wireBytes: (n, parameters) => 4 * regionCount(n, parameters) + Math.ceil(n / 4),
+  wireBytes: (n, parameters) => 4 * scaleGroupCount(n, parameters) + Math.ceil(n / 4),
 
   encode(wire, x, parameters, call) {
     const values = floats(x);
@@ -32,7 +37,7 @@ export const definition: Definition = {
     const below = draws(call as Draws);
     const { fields, setScale } = scaledWire(wire, values.length, parameters);
     fields.fill(0);
-    for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
       const scale = scaleOf(values.subarray(begin, end), parameters.clip ?? 0);
       setScale(r, scale);
       const one = scale === 0 ? 0 : 1 / scale;
@@ -49,7 +54,7 @@ export const definition: Definition = {
     const { fields, good, ...scales } = scaledWire(wire, sums.length, parameters);
     if (!good()) return false;
     const one = Math.fround(scale);
-    for (const [r, [begin, end]] of regionsOf(sums.length, parameters).entries()) {
+    for (const [r, [begin, end]] of scaleGroupsOf(sums.length, parameters).entries()) {
       for (let i = begin; i < end; i++) {
         const code = (fields[i % fields.length]! >> (2 * Math.floor(i / fields.length))) & 3;
         const t = Math.min(code, 2) - 1; // no encoder writes 3
@@ -66,7 +71,7 @@ function scaleOf(x: Float32Array, clip: number): number {
   return σ === 0 ? most : Math.fround(Math.min(most, Math.fround(clip) * σ));
 }
 
-export interface TernGrad extends Regions {
+export interface TernGrad extends ScaleGroups {
   /** Gradient clipping: magnitudes beyond this many standard deviations count as that many. 2.5 in the paper, none unless given. */
   readonly clip?: number | undefined;
 }
@@ -77,7 +82,7 @@ export interface TernGrad extends Regions {
  */
 export function terngrad(parameters: TernGrad = {}) {
   checkNames("terngrad", parameters, ["block", "segments", "clip"]);
-  checkRegions("terngrad", parameters);
+  checkScaleGroups("terngrad", parameters);
   const { clip = 0 } = parameters;
   const good = typeof clip === "number" && (clip === 0 || (Math.fround(clip) > 0 && Math.fround(clip) < Infinity));
   if (!good)

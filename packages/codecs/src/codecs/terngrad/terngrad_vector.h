@@ -1,4 +1,4 @@
-// What the vector implementations of terngrad share: the walk over quarters and regions. Each file that includes this says how it
+// What the vector implementations of terngrad share: the walk over quarters and scale groups. Each file that includes this says how it
 //
 //   draw        64 elements a word: no = bits of those drawn as 0, plus = bits of those drawn as +1; `odds` for all of them
 //   interleave  word k of 8 gives bit k of 64 bytes
@@ -19,7 +19,7 @@ enum { CHUNK = 1024, WORDS = CHUNK / 64 };  // bytes at a time
 
 static inline uint64_t lanes(size_t begin, size_t end) { return ~(uint64_t)0 >> (64 - (end - begin)) << begin; }
 
-// A part of a word: where regions meet, or at the end.
+// A part of a word: where scale groups meet, or at the end.
 static inline void draw_part(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t end, const terse_codec_options *o, double odds) {
     float part[64] = {0};  // what lies behind the part may not be ours to read
     uint64_t part_no, part_plus;
@@ -36,7 +36,7 @@ static inline void draw_quarter(uint64_t *no, uint64_t *plus, const float *x, co
     uint64_t drawn[2][WORDS + 2] = {{0}};
     const size_t first = from / 64 * 64, last = from + count < n ? from + count : n, shift = from % 64;
     for (size_t i = first; i < last;) {
-        const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), word = (i - first) / 64;
+        const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o), word = (i - first) / 64;
         const double odds = terse_terngrad_odds(terse_scale_at(wire, r));
         const size_t wanted = (last - i + 63) / 64, whole = i % 64 ? 0 : (behind - i) / 64 < wanted ? (behind - i) / 64 : wanted;
         if (whole) {
@@ -55,7 +55,7 @@ static inline void draw_quarter(uint64_t *no, uint64_t *plus, const float *x, co
 }
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    uint8_t *bytes = wire + 4 * terse_region_count(n, o);
+    uint8_t *bytes = wire + 4 * terse_scale_group_count(n, o);
     const size_t quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
     for (size_t j = begin / 4; j < stop; j += CHUNK) {
         const size_t count = stop - j < CHUNK ? stop - j : CHUNK;
@@ -73,15 +73,15 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
 }
 
 static terse_codec_status decode_add(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
-    const size_t regions = terse_region_count(n, o), quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
-    if (!terse_scales_are_good(wire, regions)) return TERSE_CODEC_BAD_WIRE;
-    const uint8_t *bytes = wire + 4 * regions;
+    const size_t groups = terse_scale_group_count(n, o), quarter = terse_terngrad_quarter(n), stop = terse_terngrad_byte(end, n);
+    if (!terse_scales_are_good(wire, groups)) return TERSE_CODEC_BAD_WIRE;
+    const uint8_t *bytes = wire + 4 * groups;
     for (size_t j = begin / 4; j < stop; j += CHUNK)
         for (unsigned k = 0; k < 4; k++) {
             const size_t from = k * quarter, count = stop - j < CHUNK ? stop - j : CHUNK;
             const size_t last = from + j + count < n ? from + j + count : n;
             for (size_t i = from + j; i < last;) {
-                const size_t r = terse_region_of(i, o), behind = terse_region_begin(r + 1, n, o), until = behind < last ? behind : last;
+                const size_t r = terse_scale_group_of(i, o), behind = terse_scale_group_begin(r + 1, n, o), until = behind < last ? behind : last;
                 add(sum + i, bytes + (i - from), until - i, k, terse_terngrad_values(terse_scale_at(wire, r), o->scale));
                 i = until;
             }

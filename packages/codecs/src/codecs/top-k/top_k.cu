@@ -153,14 +153,14 @@ __global__ void __launch_bounds__(THREADS, 6) top_k_count(search *s, const float
     s->beyond = s->ended = 0;
 }
 
-__device__ inline void put_float(uint8_t *to, float value, bool straight) {
-    if (straight) *(float *)to = value;
+__device__ inline void put_float(uint8_t *to, float value, bool aligned) {
+    if (aligned) *(float *)to = value;
     else
         for (unsigned b = 0; b < 4; b++) to[b] = (uint8_t)(__float_as_uint(value) >> 8 * b);
 }
 
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool straight, Index *chosen, search *s, unsigned long long *told, size_t tiles, const float *x, size_t n, size_t k, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool aligned, Index *chosen, search *s, unsigned long long *states, size_t tiles, const float *x, size_t n, size_t k, const uint64_t *bad) {
     __shared__ unsigned long long next, before[2];
     __shared__ unsigned of_warps[2][WARPS];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool st
         if (warp < 2) {  // one for those above, one for the equal ones
             unsigned own = 0;
             for (unsigned w = 0; w < WARPS; w++) own += of_warps[warp][w];
-            const unsigned long long all = before_tile(told + warp * tiles, tile, own);
+            const unsigned long long all = before_tile(states + warp * tiles, tile, own);
             if (lane == 0) before[warp] = all;
         }
         __syncthreads();
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool st
             const unsigned long long at = higher + __popc(above[t] & below) + (same_before < ties ? same_before : ties);
             if ((above[t] >> lane & 1 || (equal[t] >> lane & 1 && same_before < ties)) && at < k) {
                 chosen[at] = (Index)(base + t * WARP + lane);
-                put_float(values + 4 * at, v[t], straight);
+                put_float(values + 4 * at, v[t], aligned);
             }
             higher += __popc(above[t]), same += __popc(equal[t]);
         }
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(THREADS) top_k_choose(uint8_t *values, bool st
 constexpr unsigned PACKED = 8 * WARP, MOST_WIDTH = 48;
 
 template <class Index>
-__global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const Index *chosen, size_t k, unsigned width, bool straight, const uint64_t *bad) {
+__global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const Index *chosen, size_t k, unsigned width, bool aligned, const uint64_t *bad) {
     __shared__ unsigned room[WARPS][WARP * MOST_WIDTH / 4];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp();
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(THREADS) top_k_pack(uint8_t *indices, const In
         }
         __syncwarp();
         const size_t begin = base / 8 * width;
-        const unsigned left = (unsigned)(all - begin < WARP * width ? all - begin : WARP * width), whole = straight ? left / 4 : 0;
+        const unsigned left = (unsigned)(all - begin < WARP * width ? all - begin : WARP * width), whole = aligned ? left / 4 : 0;
         for (unsigned w = lane; w < whole; w += WARP) ((unsigned *)(indices + begin))[w] = words[w];
         for (unsigned b = 4 * whole + lane; b < left; b += WARP) indices[begin + b] = bytes[b];
         __syncwarp();
@@ -261,12 +261,12 @@ static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return b
 template <class Index>
 static terse_codec_status choose(uint8_t *wire, const float *x, size_t n, size_t k, void *workspace, uint64_t *bad, void *stream) {
     search *const s = (search *)workspace;
-    unsigned long long *const told = (unsigned long long *)(s + 1);
+    unsigned long long *const states = (unsigned long long *)(s + 1);
     Index *const chosen = (Index *)((uint8_t *)workspace + bytes_at_first_zero(n));
     const unsigned width = (unsigned)terse_index_bits(n);
     uint8_t *const values = wire + terse_index_bytes(k, n);
     const size_t tiles = divided_up(n, TILE), blocks = tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS;
-    const terse_codec_status status = launch(top_k_choose<Index>, blocks, THREADS, stream, values, multiples_of(4, values), chosen, s, told, tiles, x, n, k, bad);
+    const terse_codec_status status = launch(top_k_choose<Index>, blocks, THREADS, stream, values, multiples_of(4, values), chosen, s, states, tiles, x, n, k, bad);
     if (status != TERSE_CODEC_OK || width == 0) return status;
     return launch(top_k_pack<Index>, divided_up(k, WARPS * PACKED), THREADS, stream, wire, chosen, k, width, width % 4 == 0 && multiples_of(4, wire), bad);
 }

@@ -16,29 +16,29 @@ template <class T>
 __device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what another block has written in this launch
 
 // What a tile has told the tiles behind it, in the upper two bits of its word: how many it has, or how many there are up to its end.
-constexpr unsigned long long TILE_OWN = 1ull << 62, TILE_WHOLE = 2ull << 62, TILE_NUMBER = TILE_OWN - 1;
+constexpr unsigned long long TILE_AGGREGATE = 1ull << 62, TILE_PREFIX = 2ull << 62, TILE_NUMBER = TILE_AGGREGATE - 1;
 
 // How many there are before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A warp;
 // tiles are begun in their order, so those before have been begun and will tell.
-__device__ inline unsigned long long before_tile(unsigned long long *told, size_t tile, unsigned long long own) {
+__device__ inline unsigned long long before_tile(unsigned long long *states, size_t tile, unsigned long long own) {
     const unsigned lane = lane_of_warp();
-    const auto tell = [&](unsigned long long word) {
-        if (lane == 0) *(volatile unsigned long long *)(told + tile) = word;
+    const auto publish = [&](unsigned long long word) {
+        if (lane == 0) *(volatile unsigned long long *)(states + tile) = word;
     };
-    if (tile) tell(TILE_OWN | own);
+    if (tile) publish(TILE_AGGREGATE | own);
     unsigned long long before = 0;
     for (size_t behind = tile; behind;) {
         unsigned long long word;
-        do word = lane < behind ? fresh(told + behind - 1 - lane) : TILE_WHOLE;
+        do word = lane < behind ? fresh(states + behind - 1 - lane) : TILE_PREFIX;
         while (!__all_sync(EVERY_LANE, word > TILE_NUMBER));
-        const unsigned whole = __ballot_sync(EVERY_LANE, word >= TILE_WHOLE), nearest = whole ? __ffs((int)whole) - 1 : WARP - 1;
+        const unsigned whole = __ballot_sync(EVERY_LANE, word >= TILE_PREFIX), nearest = whole ? __ffs((int)whole) - 1 : WARP - 1;
         unsigned long long sum = lane <= nearest ? word & TILE_NUMBER : 0;
 #pragma unroll
         for (unsigned stride = WARP / 2; stride; stride /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, stride);
         before += sum;
         behind = whole ? 0 : behind - WARP;
     }
-    tell(TILE_WHOLE | (before + own));
+    publish(TILE_PREFIX | (before + own));
     return before;
 }
 

@@ -20,17 +20,17 @@ constexpr unsigned FIELDS = 256, FIELD_THREADS = 256, FIELD_WARPS = FIELD_THREAD
 
 // Elements that share a scale, and where the scales are: on the wire, or (while encoding) in the workspace.
 struct scaled {
-    regions in;
+    scale_groups in;
     const uint8_t *scales;  // null: all are 1
 
-    __device__ float of_region(size_t r) const { return scales ? scale_on_wire(scales, r) : 1.0f; }
+    __device__ float of_group(size_t r) const { return scales ? scale_on_wire(scales, r) : 1.0f; }
 };
 
 // Eight fields of one lane, least significant bit first.
 struct eight_fields { uint64_t low, high; };
 
-__device__ inline void store_fields(uint8_t *to, const eight_fields &v, unsigned width, size_t left, bool straight) {
-    if (straight && left >= width) {
+__device__ inline void store_fields(uint8_t *to, const eight_fields &v, unsigned width, size_t left, bool aligned) {
+    if (aligned && left >= width) {
         if (width == 2) *(uint16_t *)to = (uint16_t)v.low;
         else
             for (unsigned b = 0; b < width; b += 4) ((unsigned *)to)[b / 4] = (unsigned)((b < 8 ? v.low : v.high) >> 8 * (b % 8));
@@ -39,9 +39,9 @@ __device__ inline void store_fields(uint8_t *to, const eight_fields &v, unsigned
     }
 }
 
-__device__ inline eight_fields load_fields(const uint8_t *from, unsigned width, size_t left, bool straight) {
+__device__ inline eight_fields load_fields(const uint8_t *from, unsigned width, size_t left, bool aligned) {
     eight_fields v = {};
-    if (straight && left >= width) {
+    if (aligned && left >= width) {
         if (width == 2) v.low = *(const uint16_t *)from;
         else
             for (unsigned b = 0; b < width; b += 4) (b < 8 ? v.low : v.high) |= (uint64_t)((const unsigned *)from)[b / 4] << 8 * (b % 8);
@@ -56,7 +56,7 @@ struct field_target {
     uint8_t *fields;
     size_t n;
     unsigned width;
-    bool straight;
+    bool aligned;
 };
 
 // FIELDS elements from `base` on, or as many as there are. `packed`: room for them, of the warp.
@@ -73,8 +73,8 @@ static __device__ void write_some(const field_target &to_all, const float *x, co
         v[k] = i < n ? x[i] : 0.0f;
     }
     const size_t end = base + FIELDS < n ? base + FIELDS : n, first = s.in.of(base);
-    const bool one_region = end <= s.in.begin(first + 1);
-    float scale = s.of_region(first);
+    const bool one_group = end <= s.in.begin(first + 1);
+    float scale = s.of_group(first);
     double factor = w.factor(scale);
 #pragma unroll
     for (unsigned half = 0; half < 2; half++) {
@@ -87,7 +87,7 @@ static __device__ void write_some(const field_target &to_all, const float *x, co
             const size_t i = base + at;
             unsigned field = 0;
             if (i < n) {
-                if (!one_region) scale = s.of_region(s.in.of(i)), factor = w.factor(scale);
+                if (!one_group) scale = s.of_group(s.in.of(i)), factor = w.factor(scale);
                 const float value = v[4 * half + k];
                 if (w.refuses(value)) refuse(bad, i);
                 else field = scale > 0 ? w.field(value, factor, word[k]) : w.zero();
@@ -105,7 +105,7 @@ static __device__ void write_some(const field_target &to_all, const float *x, co
         else out.low |= field << k * width;
     }
     const size_t to = (base / 8 + lane) * width;
-    if (to < bytes) store_fields(to_all.fields + to, out, width, bytes - to, to_all.straight);
+    if (to < bytes) store_fields(to_all.fields + to, out, width, bytes - to, to_all.aligned);
     __syncwarp();  // before the next unit overwrites what was read
 }
 
@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(fi
         float4 loaded[4];
 #pragma unroll
         for (unsigned k = 0; k < 4; k++) loaded[k] = *(const float4 *)(from + 16 * k);
-        const float scale = s.of_region(first);
+        const float scale = s.of_group(first);
         const double factor = w.factor(scale);
         unsigned out[4] = {};
         bool refused = false;
@@ -174,7 +174,7 @@ static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(fi
 }
 
 template <class Reading>
-static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, bool straight, scaled s, Reading reading, float by, const uint64_t *bad) {
+static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, const uint8_t *fields, size_t n, unsigned width, bool aligned, scaled s, Reading reading, float by, const uint64_t *bad) {
     __shared__ uint4 room[FIELD_WARPS][FIELDS / 8];
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     const unsigned lane = lane_of_warp(), mask = (1u << width) - 1;
@@ -188,20 +188,20 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_fields(float *sum, 
             v[k] = i < n ? sum[i] : 0.0f;
         }
         const size_t from = (base / 8 + lane) * width;
-        const eight_fields in = from < bytes ? load_fields(fields + from, width, bytes - from, straight) : eight_fields{};
+        const eight_fields in = from < bytes ? load_fields(fields + from, width, bytes - from, aligned) : eight_fields{};
         unsigned of[8];
 #pragma unroll
         for (unsigned k = 0; k < 8; k++) of[k] = (unsigned)(width == 16 ? (k < 4 ? in.low : in.high) >> 16 * (k % 4) : in.low >> k * width) & mask;
         room[threadIdx.x / WARP][lane] = make_uint4(of[0] | of[1] << 16, of[2] | of[3] << 16, of[4] | of[5] << 16, of[6] | of[7] << 16);
         __syncwarp();
         const size_t end = base + FIELDS < n ? base + FIELDS : n, first = s.in.of(base);
-        const bool one_region = end <= s.in.begin(first + 1);
-        double unit = reading.unit(s.of_region(first));
+        const bool one_group = end <= s.in.begin(first + 1);
+        double unit = reading.unit(s.of_group(first));
 #pragma unroll
         for (unsigned k = 0; k < 8; k++) {
             const size_t i = base + lane + WARP * k;
             if (i >= n) break;
-            if (!one_region) unit = reading.unit(s.of_region(s.in.of(i)));
+            if (!one_group) unit = reading.unit(s.of_group(s.in.of(i)));
             sum[i] = v[k] + reading.value(staged[lane + WARP * k], unit) * by;
         }
         __syncwarp();
@@ -214,9 +214,9 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
     const unsigned lane = lane_of_warp();
     for (size_t base = first_warp() * WHOLE_FIELDS; base < n; base += all_warps() * WHOLE_FIELDS) {
         const size_t end = base + WHOLE_FIELDS < n ? base + WHOLE_FIELDS : n, first = s.in.of(base);
-        const bool one_region = end <= s.in.begin(first + 1);
-        double unit = reading.unit(s.of_region(first));
-        if (ALIGNED && one_region && base + WHOLE_FIELDS <= n) {
+        const bool one_group = end <= s.in.begin(first + 1);
+        double unit = reading.unit(s.of_group(first));
+        if (ALIGNED && one_group && base + WHOLE_FIELDS <= n) {
             float4 *const sums = (float4 *)(sum + base);
             float4 v[4];
             unsigned four[4][2];  // fields of four neighbours
@@ -235,7 +235,7 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
             for (unsigned t = 0; t < 4; t++) sums[t * WARP + lane] = make_float4(added(v[t].x, four[t], 0), added(v[t].y, four[t], 1), added(v[t].z, four[t], 2), added(v[t].w, four[t], 3));
         } else {
             for (size_t i = base + lane; i < end; i += WARP) {
-                if (!one_region) unit = reading.unit(s.of_region(s.in.of(i)));
+                if (!one_group) unit = reading.unit(s.of_group(s.in.of(i)));
                 const unsigned field = WIDTH == 4 ? fields[i / 2] >> 4 * (i % 2) & 15 : WIDTH == 8 ? fields[i] : fields[2 * i] | (unsigned)fields[2 * i + 1] << 8;
                 sum[i] += reading.value(field, unit) * by;
             }

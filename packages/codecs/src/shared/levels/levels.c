@@ -7,7 +7,7 @@
 #include "terse/parallel.h"
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
-    return (o->unscaled ? 0 : 4 * terse_region_count(n, o)) + terse_field_bytes(n, terse_field_width(o));
+    return (o->unscaled ? 0 : 4 * terse_scale_group_count(n, o)) + terse_field_bytes(n, terse_field_width(o));
 }
 
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
@@ -20,14 +20,14 @@ terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     if (status != TERSE_CODEC_OK || !o->units) return status;
     if (!o->unscaled) return TERSE_CODEC_BAD_CHOICE;  // the wire says what a level stands for
     if ((uintptr_t)o->units % sizeof(float)) return TERSE_CODEC_MISALIGNED;
-    if (o->unit_count != terse_region_count(n, o)) return TERSE_CODEC_BAD_REGIONS;
+    if (o->unit_count != terse_scale_group_count(n, o)) return TERSE_CODEC_BAD_SCALE_GROUPS;
     const double most = (1u << width) - 1;  // any bytes may arrive, and none may become an infinity
     for (size_t r = 0; r < o->unit_count; r++)
         if (!(o->units[r] >= 0 && o->units[r] * most <= FLT_MAX)) return TERSE_CODEC_BAD_SCALE;
     return TERSE_CODEC_OK;
 }
 
-static size_t measure(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
+static size_t scale_of_group(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *o, float *scale) {
     (void)o;
     const terse_levels_codec *codec = by;
     *scale = begin < end ? (float)codec->scale_of(x + begin, end - begin) : 0.0f;
@@ -41,11 +41,11 @@ static size_t measure(const void *by, const float *x, size_t begin, size_t end, 
 }
 
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_levels_measured_late(o) ? n : terse_levels_measure(codec, wire, x, n, o);
+    return terse_levels_scale_in_encode(o) ? n : terse_levels_scales(codec, wire, x, n, o);
 }
 
-size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
-    return terse_measure_regions(measure, codec, scales, x, n, o);
+size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {
+    return terse_compute_scales(scale_of_group, codec, scales, x, n, o);
 }
 
 typedef struct writing {
@@ -65,9 +65,9 @@ static void write_fields(const writing *w, size_t from, size_t to) {
 static void write_part(void *context, size_t begin, size_t end) { write_fields(context, begin, end); }
 
 size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
-    if (codec->encode_in_one_reading && codec->encode_in_one_reading(wire, x, n, o)) return n;
+    if (codec->encode_in_one_pass && codec->encode_in_one_pass(wire, x, n, o)) return n;
     writing w = {codec, terse_levels_fields(wire, n, o), x, o, 0};
-    const size_t accepted = measure(codec, x, 0, n, o, &w.scale);
+    const size_t accepted = scale_of_group(codec, x, 0, n, o, &w.scale);
     if (accepted < n) return accepted;
     if (!o->unscaled) terse_set_scale(wire, 0, w.scale);
     terse_parallel(n, TERSE_WALK_GROUP, write_part, &w);
@@ -76,34 +76,34 @@ size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wir
 
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {
     uint8_t *fields = terse_levels_fields(wire, n, o);
-    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end;) {
-        const size_t region = terse_region_begin(r, n, o), region_end = terse_region_begin(r + 1, n, o);
-        size_t to = region_end < end ? region_end : end;
+    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end;) {
+        const size_t group_begin = terse_scale_group_begin(r, n, o), group_end = terse_scale_group_begin(r + 1, n, o);
+        size_t to = group_end < end ? group_end : end;
         float scale;
         if (o->units) {
-            const size_t near = (i / TERSE_MEASURE_CHUNK + 1) * TERSE_MEASURE_CHUNK;  // looked at and written while it is in the cache
+            const size_t near = (i / TERSE_REDUCTION_CHUNK + 1) * TERSE_REDUCTION_CHUNK;  // looked at and written while it is in the cache
             if (near < to) to = near;
             const size_t accepted = i + terse_first_not_finite(x + i, to - i);
             if (accepted < to) return accepted;
             scale = o->units[r];
-        } else if (terse_levels_measured_late(o)) {
-            const size_t accepted = measure(codec, x, region, region_end, o, &scale);
-            if (accepted < region_end) return accepted;
-            if (!o->unscaled && region >= begin) terse_set_scale(wire, r, scale);
+        } else if (terse_levels_scale_in_encode(o)) {
+            const size_t accepted = scale_of_group(codec, x, group_begin, group_end, o, &scale);
+            if (accepted < group_end) return accepted;
+            if (!o->unscaled && group_begin >= begin) terse_set_scale(wire, r, scale);
         } else {
             scale = terse_scale_at(wire, r);
         }
         write_fields(&(writing){codec, fields, x, o, scale}, i, to);
         i = to;
-        if (i == region_end) r++;
+        if (i == group_end) r++;
     }
     return end;
 }
 
 int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o) {
     if (o->unscaled) return 1;
-    const size_t regions = terse_region_count(n, o);
-    for (size_t r = 0; r < regions; r++)
+    const size_t groups = terse_scale_group_count(n, o);
+    for (size_t r = 0; r < groups; r++)
         if (!terse_levels_can_be_a_scale(terse_scale_at(wire, r), reach)) return 0;
     return 1;
 }
@@ -138,8 +138,8 @@ terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, floa
         codec->add(sum, fields, n, &meaning, o->scale, begin, end);
         return TERSE_CODEC_OK;
     }
-    for (size_t i = begin, r = begin < end ? terse_region_of(begin, o) : 0; i < end; r++) {
-        const size_t region_end = terse_region_begin(r + 1, n, o), to = region_end < end ? region_end : end;
+    for (size_t i = begin, r = begin < end ? terse_scale_group_of(begin, o) : 0; i < end; r++) {
+        const size_t group_end = terse_scale_group_begin(r + 1, n, o), to = group_end < end ? group_end : end;
         const double scale = o->units ? o->units[r] : terse_scale_at(wire, r);
         const terse_field_meaning own = {width, 2 * s, s, codec->reach * scale / s}, agreed = {width, UINT16_MAX, none, scale};
         const terse_field_meaning meaning = o->units ? agreed : own;

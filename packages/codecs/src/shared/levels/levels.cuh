@@ -1,4 +1,4 @@
-// levels.h on a GPU, what l1, linf and qsgd have in common: partial measures -> a scale a region, in the workspace and on the wire -> fields.
+// levels.h on a GPU, what l1, linf and qsgd have in common: partial measures -> a scale a scale group, in the workspace and on the wire -> fields.
 // Units that ranks agreed on take the place of the scales in the workspace, and nothing is measured.
 #ifndef TERSE_LEVELS_CUH
 #define TERSE_LEVELS_CUH
@@ -6,21 +6,21 @@
 #include "levels.h"
 #include "shared/reductions/reductions.cuh"
 
-enum level_measure { MEAN_MAGNITUDE, LARGEST_MAGNITUDE, NORM };
+enum reduction { MEAN_MAGNITUDE, LARGEST_MAGNITUDE, NORM };
 
-// A warp a region. The workspace has them because an unscaled wire does not.
-template <level_measure MEASURE>
+// A warp a scale group. The workspace has them because an unscaled wire does not.
+template <reduction REDUCTION>
 static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint8_t *wire, const void *partials, const float *x, slots s, double reach, uint64_t *bad) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
         const size_t begin = s.in.begin(r), end = s.in.begin(r + 1);
-        double measured = 0;
-        if (MEASURE == LARGEST_MAGNITUDE) measured = largest_of_region((const unsigned *)partials, s, r);
-        else measured = sum_of_region((const double *)partials, s, r);
-        if (MEASURE == MEAN_MAGNITUDE) measured = measured / (double)(end - begin);
-        if (MEASURE == NORM) measured = sqrt(measured);
-        float scale = begin < end ? (float)measured : 0.0f;
+        double reduced = 0;
+        if (REDUCTION == LARGEST_MAGNITUDE) reduced = largest_of_group((const unsigned *)partials, s, r);
+        else reduced = sum_of_group((const double *)partials, s, r);
+        if (REDUCTION == MEAN_MAGNITUDE) reduced = reduced / (double)(end - begin);
+        if (REDUCTION == NORM) reduced = sqrt(reduced);
+        float scale = begin < end ? (float)reduced : 0.0f;
         if (!((double)scale >= 0 && (double)scale * reach <= (double)0x1.fffffep127f)) {
-            refuse_region(bad, x, begin, end);
+            refuse_group(bad, x, begin, end);
             scale = 0.0f;  // the wire is undefined, but what writes it is not
         }
         if (lane_of_warp() == 0) {
@@ -30,40 +30,40 @@ static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint
     }
 }
 
-constexpr size_t chunk_of(level_measure measure) { return measure == LARGEST_MAGNITUDE ? LARGEST_CHUNK : (size_t)TERSE_MEASURE_CHUNK; }
+constexpr size_t chunk_of(reduction kind) { return kind == LARGEST_MAGNITUDE ? LARGEST_CHUNK : (size_t)TERSE_REDUCTION_CHUNK; }
 
 // ends of segments | scales or units | partial measures
-template <level_measure MEASURE>
+template <reduction REDUCTION>
 size_t levels_workspace_bytes(size_t n, const terse_codec_options *o) {
-    return bytes_of_ends(o) + whole_words(4 * terse_region_count(n, o)) + 8 * slot_count(n, o, chunk_of(MEASURE));
+    return bytes_of_ends(o) + whole_words(4 * terse_scale_group_count(n, o)) + 8 * slot_count(n, o, chunk_of(REDUCTION));
 }
 inline uint8_t *scales_in(void *workspace, const terse_codec_options *o) { return (uint8_t *)workspace + bytes_of_ends(o); }
 
-// As put_regions, the copy reads them before it returns.
+// As put_scale_groups, the copy reads them before it returns.
 inline terse_codec_status put_units(uint8_t *scales, const terse_codec_options *o, void *stream) {
     return terse_cuda_status(cudaMemcpyAsync(scales, o->units, o->unit_count * sizeof(float), cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
 // What a Writing multiplies x with is `levels` / scale, levels what the scale is worth; units are worth one.
 inline double levels_of_scale(const terse_codec_options *o, double levels) { return o->units ? 1 : levels; }
-// A region that is measured has no scale where an element is not finite; of units nothing was measured.
+// A scale group that is measured has no scale where an element is not finite; of units nothing was measured.
 __device__ inline bool refused_by_units(bool units, float x) { return units && magnitude_bits(x) >= INFINITE; }
 
-template <level_measure MEASURE, class Writing>
+template <reduction REDUCTION, class Writing>
 terse_codec_status encode_levels(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, double reach, const Writing &w, void *workspace, uint64_t *bad, void *stream) {
-    regions in;
-    terse_codec_status status = put_regions(&in, n, o, workspace, stream);
-    const slots s = slots_of(in, chunk_of(MEASURE));
+    scale_groups in;
+    terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
+    const slots s = slots_of(in, chunk_of(REDUCTION));
     uint8_t *const scales = scales_in(workspace, o), *const fields = o->unscaled ? wire : wire + 4 * in.count;
     void *const partials = scales + whole_words(4 * in.count);
     if (status == TERSE_CODEC_OK && o->units) {
         status = put_units(scales, o, stream);
     } else if (status == TERSE_CODEC_OK) {
-        if (MEASURE == LARGEST_MAGNITUDE) status = largest_all((unsigned *)partials, x, s, stream);
-        if (MEASURE == MEAN_MAGNITUDE) status = sum_all<MAGNITUDES>((double *)partials, x, nullptr, nullptr, s, stream);
-        if (MEASURE == NORM) status = sum_all<SQUARES>((double *)partials, x, nullptr, nullptr, s, stream);
+        if (REDUCTION == LARGEST_MAGNITUDE) status = largest_all((unsigned *)partials, x, s, stream);
+        if (REDUCTION == MEAN_MAGNITUDE) status = sum_all<MAGNITUDES>((double *)partials, x, nullptr, nullptr, s, stream);
+        if (REDUCTION == NORM) status = sum_all<SQUARES>((double *)partials, x, nullptr, nullptr, s, stream);
     }
-    if (status == TERSE_CODEC_OK && !o->units) status = launch(level_scales<MEASURE>, divided_up(in.count, 8), 256, stream, scales, o->unscaled ? nullptr : wire, partials, x, s, reach, bad);
+    if (status == TERSE_CODEC_OK && !o->units) status = launch(level_scales<REDUCTION>, divided_up(in.count, 8), 256, stream, scales, o->unscaled ? nullptr : wire, partials, x, s, reach, bad);
     if (status == TERSE_CODEC_OK) status = launch_write_fields(fields, x, n, terse_field_width(o), {in, scales}, o, w, bad, stream);
     return status;
 }
@@ -83,8 +83,8 @@ inline terse_codec_status decode_levels(float *sum, const uint8_t *wire, size_t 
     const unsigned s = (1u << (o->bits - 1)) - 1, width = terse_field_width(o);
     const linear_reading summed = {UINT16_MAX, (double)terse_field_ranks(o) * s, 1.0, 1.0};
     if (o->unscaled && !o->units) return launch_read_fields(sum, wire, n, width, {{n, 1, n, nullptr}, nullptr}, o, summed, bad, stream);
-    regions in;
-    terse_codec_status status = put_regions(&in, n, o, workspace, stream);
+    scale_groups in;
+    terse_codec_status status = put_scale_groups(&in, n, o, workspace, stream);
     if (o->units) {
         uint8_t *const units = scales_in(workspace, o);
         if (status == TERSE_CODEC_OK) status = put_units(units, o, stream);

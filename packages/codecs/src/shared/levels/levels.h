@@ -1,7 +1,7 @@
-// Levels: what l1, linf and qsgd have in common. One scale a region, then one level q a field, from -s to s, written as q + s.
+// Levels: what l1, linf and qsgd have in common. One scale a scale group, then one level q a field, from -s to s, written as q + s.
 //
 //   s = 2^(bits - 1) - 1        reach * scale is what level s stands for
-//   wire: scales (fp32, one a region; none where unscaled), then the fields
+//   wire: scales (fp32, one a scale group; none where unscaled), then the fields
 //
 // Unscaled wires can be summed: the fields of all ranks then give sum of q + ranks s. With units given, q = x / unit, and what they
 // give is (sum of q) unit.
@@ -21,30 +21,30 @@ typedef struct terse_levels_codec {
     // are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     terse_fields_add *add;
-    // Scale and fields of an x that is one region, reading it once; false where it cannot be done so. NULL: never can.
-    int (*encode_in_one_reading)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+    // Scale and fields of an x that is one scale group, reading it once; false where it cannot be done so. NULL: never can.
+    int (*encode_in_one_pass)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 } terse_levels_codec;
 
 // Signed levels on one side of zero.
 static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return (1u << (o->bits - 1)) - 1; }
 
-// Where regions fit the cache, encode measures each and writes it while it is there: memory is read once, and not twice. And where
+// Where scale groups fit the cache, encode measures each and writes it while it is there: memory is read once, and not twice. And where
 // no scales are on the wire, there is no place to hand them over.
-static inline int terse_levels_measured_late(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_MEASURE_CHUNK); }
+static inline int terse_levels_scale_in_encode(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_REDUCTION_CHUNK); }
 
 // How far ahead of what it writes a quantiser asks for x. With small blocks, so that the next ones are there when they are measured.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
-    if (!o->block || o->block > TERSE_MEASURE_CHUNK) return TERSE_WALK_GROUP;
+    if (!o->block || o->block > TERSE_REDUCTION_CHUNK) return TERSE_WALK_GROUP;
     return o->block < 2048 ? 1024 : o->block;
 }
 
 static inline uint8_t *terse_levels_fields(uint8_t *wire, size_t n, const terse_codec_options *o) {
-    return wire + (o->unscaled ? 0 : 4 * terse_region_count(n, o));
+    return wire + (o->unscaled ? 0 : 4 * terse_scale_group_count(n, o));
 }
 
 size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o);
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o);
-size_t terse_levels_measure(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
+size_t terse_levels_scales(const terse_levels_codec *codec, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_prepare(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_encode_at_once(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
@@ -60,8 +60,8 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                           \
         return terse_levels_prepare(&(codec), wire, x, n, o);                                                                                \
     }                                                                                                                                        \
-    static size_t measure(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                         \
-        return terse_levels_measure(&(codec), scales, x, n, o);                                                                              \
+    static size_t scales_of(uint8_t *scales, const float *x, size_t n, const terse_codec_options *o) {                                       \
+        return terse_levels_scales(&(codec), scales, x, n, o);                                                                               \
     }                                                                                                                                        \
     static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end) {                  \
         return terse_levels_encode(&(codec), wire, x, n, o, begin, end);                                                                     \
@@ -74,7 +74,7 @@ int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, co
     }                                                                                                                                        \
     const terse_codec terse_##named##_##by = {                                                                                               \
         .name = #named, .implementation = #by, .takes = (flags), .check = terse_levels_check, .wire_bytes = terse_levels_wire_bytes,         \
-        .prepare = prepare, .encode = encode, .decode_add = decode_add, .measure = measure, .encode_at_once = encode_at_once,                \
+        .prepare = prepare, .encode = encode, .decode_add = decode_add, .scales = scales_of, .encode_at_once = encode_at_once,               \
     };
 
 #endif

@@ -1,19 +1,19 @@
 /**
- * Levels: what l1, linf and qsgd have in common. One scale a region, then one level q a field, from −s to s, written as q + s.
+ * Levels: what l1, linf and qsgd have in common. One scale a scale group, then one level q a field, from −s to s, written as q + s.
  *
  *   s = 2^(bits − 1) − 1        reach · scale is what level s stands for
- *   wire: scales (fp32, one a region; none where unscaled), then the fields
+ *   wire: scales (fp32, one a scale group; none where unscaled), then the fields
  *
  * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q. Where ranks have
- * agreed on units, one a region, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
+ * agreed on units, one a scale group, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { type Codec, type Definition, floats, type Summable, type Takes } from "../../codec.ts";
 import { checkedFields, field, fieldBytes, setField, widthOf } from "../fields/fields.ts";
-import { checkNames, checkRegions, checkWhole } from "../parameters.ts";
+import { checkNames, checkScaleGroups, checkWhole } from "../parameters.ts";
 import { firstNotFinite, largest } from "../reductions/reductions.ts";
 import { largestFloat } from "../rounding.ts";
-import { type Regions, regionCount, regionsOf, scaledWire } from "../scale-groups/scale-groups.ts";
+import { type ScaleGroups, scaledWire, scaleGroupCount, scaleGroupsOf } from "../scale-groups/scale-groups.ts";
 
 export interface Levels {
   readonly name: string;
@@ -21,10 +21,10 @@ export interface Levels {
   readonly reach: number;
   /** See `Codec.summable`. */
   summable(parameters: Parameters): Summable | undefined;
-  /** Of a region that is not empty, before it is rounded to fp32; not finite where an element is not. */
+  /** Of a scale group that is not empty, before it is rounded to fp32; not finite where an element is not. */
   scaleOf(x: Float32Array): number;
   /**
-   * level(value, i), for a region of this scale, which is more than 0; i counts through the whole vector. With call.units `scale` is
+   * level(value, i), for a scale group of this scale, which is more than 0; i counts through the whole vector. With call.units `scale` is
    * what one level stands for.
    */
   quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
@@ -36,7 +36,7 @@ export interface Levels {
 export function levels({ name, takes, reach, summable, scaleOf, quantiser, standsFor }: Levels): Definition {
   const canBeAScale = (scale: number): boolean => scale >= 0 && scale * reach <= largestFloat;
 
-  const measured = (region: Float32Array): number => (region.length === 0 ? 0 : Math.fround(scaleOf(region)));
+  const scaleOfGroup = (group: Float32Array): number => (group.length === 0 ? 0 : Math.fround(scaleOf(group)));
 
   return {
     name,
@@ -46,8 +46,8 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
     summable,
 
     wireBytes(n, parameters) {
-      const regions = regionCount(n, parameters); // which looks at the segments, scaled or not
-      return (parameters.unscaled ? 0 : 4 * regions) + fieldBytes(n, widthOf(parameters));
+      const groups = scaleGroupCount(n, parameters); // which looks at the segments, scaled or not
+      return (parameters.unscaled ? 0 : 4 * groups) + fieldBytes(n, widthOf(parameters));
     },
 
     encode(wire, x, parameters, call) {
@@ -55,11 +55,10 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
       const s = levelsASide(parameters);
       const scaled = parameters.unscaled ? undefined : scaledWire(wire, values.length, parameters);
       wire.fill(0);
-      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
-        const region = values.subarray(begin, end);
-        const scale = call.units ? call.units[r]! : measured(region);
-        if (call.units ? firstNotFinite(region) < region.length : !canBeAScale(scale))
-          return begin + firstRefused(region);
+      for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
+        const group = values.subarray(begin, end);
+        const scale = call.units ? call.units[r]! : scaleOfGroup(group);
+        if (call.units ? firstNotFinite(group) < group.length : !canBeAScale(scale)) return begin + firstRefused(group);
         scaled?.setScale(r, scale);
         const level = scale > 0 ? quantiser(scale, s, parameters, call) : () => 0;
         for (let i = begin; i < end; i++)
@@ -73,10 +72,10 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
       const s = levelsASide(parameters);
       const width = widthOf(parameters);
       const by = Math.fround(call.scale);
-      const regions = regionsOf(sums.length, parameters);
+      const groups = scaleGroupsOf(sums.length, parameters);
       if (parameters.unscaled) {
         const none = (parameters.ranks ?? 1) * s;
-        for (const [r, [begin, end]] of regions.entries()) {
+        for (const [r, [begin, end]] of groups.entries()) {
           const unit = call.units?.[r] ?? 1;
           for (let i = begin; i < end; i++)
             sums[i]! += Math.fround(Math.fround((field(wire, i, width) - none) * unit) * by);
@@ -84,8 +83,8 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
         return true;
       }
       const scaled = scaledWire(wire, sums.length, parameters);
-      if (!regions.every((_, r) => canBeAScale(scaled.scale(r)))) return false;
-      for (const [r, [begin, end]] of regions.entries()) {
+      if (!groups.every((_, r) => canBeAScale(scaled.scale(r)))) return false;
+      for (const [r, [begin, end]] of groups.entries()) {
         const scale = scaled.scale(r);
         for (let i = begin; i < end; i++) {
           const q = Math.min(field(scaled.fields, i, width), 2 * s) - s; // no encoder writes a field above 2 s
@@ -96,10 +95,10 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
       return true;
     },
 
-    measure(scales, x, parameters) {
+    scales(scales, x, parameters) {
       const values = floats(x);
-      for (const [r, [begin, end]] of regionsOf(values.length, parameters).entries()) {
-        scales[r] = measured(values.subarray(begin, end));
+      for (const [r, [begin, end]] of scaleGroupsOf(values.length, parameters).entries()) {
+        scales[r] = scaleOfGroup(values.subarray(begin, end));
         if (!canBeAScale(scales[r]!)) return begin + firstRefused(values.subarray(begin, end));
       }
       return values.length;
@@ -119,7 +118,7 @@ export const summableLevels = (
   codec: (ranks) => make({ bits, block, segments, unscaled: true, ranks }) as Codec<object>,
 });
 
-interface SummableParameters extends Regions {
+interface SummableParameters extends ScaleGroups {
   readonly bits: number;
   readonly unscaled: true;
   readonly ranks: number;
@@ -140,7 +139,7 @@ export function checkedLevels<P extends Parameters>(codec: string, parameters: P
   checkWhole(codec, "bits", parameters.bits!, 2, 8);
   if (!["undefined", "boolean"].includes(typeof parameters.unscaled))
     throw new TypeError(`${codec}: unscaled is ${String(parameters.unscaled)}, and must be true or false.`);
-  checkRegions(codec, parameters);
+  checkScaleGroups(codec, parameters);
   if ((parameters.ranks ?? 1) > 1 && !parameters.unscaled)
     throw new RangeError(
       `${codec}: ranks is ${parameters.ranks}, and only unscaled wires can be summed: say unscaled too, or leave ranks out.`,

@@ -54,8 +54,8 @@ describe("units that ranks agreed on", () => {
   const requests = [1, 700, 70_001].flatMap((n) =>
     [{ bits: 4 }, { bits: 8, width: 16, ranks: 257, block: 96 }, { bits: 3, segments: [n - 1, 0, 1] }].flatMap((way) =>
       ["l1", "linf"].map((codec) => {
-        const regions = "block" in way ? Math.ceil(n / 96) : "segments" in way ? 3 : 1;
-        const units = Array.from({ length: regions }, (_, r) => Math.fround([0.01, 0.3, 0][r % 3]!));
+        const groups = "block" in way ? Math.ceil(n / 96) : "segments" in way ? 3 : 1;
+        const units = Array.from({ length: groups }, (_, r) => Math.fround([0.01, 0.3, 0][r % 3]!));
         const x = [...gradients(n, n + 5)];
         return {
           codec,
@@ -120,7 +120,7 @@ describe("units that ranks agreed on", () => {
     const codec = l1({ bits: 4, unscaled: true, block: 8 });
     const [x, wire] = [new Float32Array(20), new Uint8Array(10)];
     const by = (...units: number[]) => codec.encode(wire, x, { units: Float32Array.from(units) });
-    expect(() => by(1, 1)).toThrow("l1.encode: there are 2 units, and 20 floats have 3 regions: one each.");
+    expect(() => by(1, 1)).toThrow("l1.encode: there are 2 units, and 20 floats have 3 scale groups: one each.");
     expect(() => by(1, 1, -1)).toThrow("unit 2 is -1, and must be 0 or more, and times 15 finite in fp32.");
     expect(() => by(Number.NaN, 1, 1)).toThrow("unit 0 is NaN");
     expect(() => by(1, 1e38, 1)).toThrow("unit 1 is");
@@ -151,12 +151,12 @@ describe("scales", () => {
     expect(new Uint8Array(scales.buffer)).toEqual(wire.subarray(0, 4 * scales.length));
     for (const kernel of codec.kernels()) {
       const by = new Float32Array(scales.length);
-      expect(kernel.measure!(by, x, codec.parameters), kernel.implementation).toBe(1000);
+      expect(kernel.scales!(by, x, codec.parameters), kernel.implementation).toBe(1000);
       expect(by, kernel.implementation).toEqual(scales);
     }
   });
 
-  it("are measured the same where they do not travel", () => {
+  it("are computed the same where they are not on the wire", () => {
     expect(l1({ bits: 4, unscaled: true, block: 128 }).scales(x)).toEqual(l1({ bits: 4, block: 128 }).scales(x));
   });
 
@@ -166,13 +166,13 @@ describe("scales", () => {
       expect(() => codec.scales(bad)).toThrow(NotFiniteError);
     expect(() => linf({ bits: 4 }).scales(bad)).toThrow("linf.scales: x[700] is NaN");
     expect(() => int8({ block: 100 }).scales(x, new Float32Array(9))).toThrow(
-      "into has room for 9 scales, and 1000 floats have 10 regions.",
+      "into has room for 9 scales, and 1000 floats have 10 scale groups.",
     );
-    expect(() => sign.scales(x)).toThrow("sign.scales: regions have no scales in this codec.");
+    expect(() => sign.scales(x)).toThrow("sign.scales: scale groups have no scales in this codec.");
   });
 });
 
-it("names what is not finite although no scale is measured", () => {
+it("names what is not finite although no scale is computed", () => {
   for (const codec of ["l1", "linf"]) {
     const x = gradients(70_000, 1);
     x[69_999] = Number.NaN;

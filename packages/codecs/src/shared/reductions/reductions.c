@@ -11,14 +11,14 @@ enum term { PLAIN, MAGNITUDE, SQUARE };
 
 static inline double sum(const float *x, size_t n, double about, enum term term) {
     double all = 0;
-    for (size_t at = 0; at < n; at += TERSE_MEASURE_CHUNK) {
-        const size_t length = n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK;
+    for (size_t at = 0; at < n; at += TERSE_REDUCTION_CHUNK) {
+        const size_t length = n - at < TERSE_REDUCTION_CHUNK ? n - at : TERSE_REDUCTION_CHUNK;
         double partial[16] = {0};
         for (size_t i = 0; i < length; i++) {
             const double value = x[at + i] - about;
             partial[i % 16] += term == SQUARE ? value * value : term == MAGNITUDE ? fabs(value) : value;
         }
-        all += terse_measures_fold(partial);
+        all += terse_reductions_fold(partial);
     }
     return all;
 }
@@ -65,19 +65,19 @@ static void sum_part(void *context, size_t begin, size_t end) {
     measuring *m = context;
     terse_signs signs = m->signs;
     if (signs.bytes) signs.bytes += begin / 8;
-    m->sums(m->of_chunks + begin / TERSE_MEASURE_CHUNK, m->x + begin, end - begin, signs);
+    m->sums(m->of_chunks + begin / TERSE_REDUCTION_CHUNK, m->x + begin, end - begin, signs);
 }
 
-double terse_measures_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs) {
+double terse_reductions_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs) {
     measuring m;
     m.sums = sums, m.signs = signs;
     double all = 0;
     for (size_t at = 0, length; at < n; at += length) {
-        const size_t most = (size_t)CHUNKS * TERSE_MEASURE_CHUNK;
+        const size_t most = (size_t)CHUNKS * TERSE_REDUCTION_CHUNK;
         length = n - at < most ? n - at : most;
         m.x = x + at;
-        terse_parallel(length, TERSE_MEASURE_CHUNK, sum_part, &m);
-        for (size_t c = 0; c * TERSE_MEASURE_CHUNK < length; c++) all += m.of_chunks[c];
+        terse_parallel(length, TERSE_REDUCTION_CHUNK, sum_part, &m);
+        for (size_t c = 0; c * TERSE_REDUCTION_CHUNK < length; c++) all += m.of_chunks[c];
         if (m.signs.bytes) m.signs.bytes += most / 8;
     }
     return all;
@@ -91,8 +91,8 @@ static void largest_part(void *context, size_t begin, size_t end) {
     while (before < bits && !atomic_compare_exchange_weak(&m->most, &before, bits)) {}
 }
 
-float terse_measures_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
-    if (n <= TERSE_MEASURE_CHUNK) return largest(x, n);  // many blocks are short: an atomic exchange each would wait for all that is under way
+float terse_reductions_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
+    if (n <= TERSE_REDUCTION_CHUNK) return largest(x, n);  // many blocks are short: an atomic exchange each would wait for all that is under way
     measuring m;
     m.x = x, m.largest = largest;
     atomic_init(&m.most, 0);
@@ -132,4 +132,4 @@ size_t terse_first_not_finite(const float *x, size_t n) {
     return n;
 }
 
-const terse_measures terse_measures_scalar = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};
+const terse_reductions terse_reductions_scalar = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};

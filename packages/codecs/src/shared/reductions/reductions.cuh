@@ -1,25 +1,25 @@
-// The measures of measures.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each region -> one sum a region.
+// The measures of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum a scale group.
 //
 //   a half-warp walks one chunk of 64 Ki: lane j adds the elements j, j + 16, j + 32, ... in that order, then the fold
-//   a warp adds the chunks of one region in their order
+//   a warp adds the chunks of one scale group in their order
 //
-// A slot holds one chunk's partial sum. Of blocks, each has as many slots as the first needs; of segments, chunk c of region r has slot
+// A slot holds one chunk's partial sum. Of blocks, each has as many slots as the first needs; of segments, chunk c of scale group r has slot
 // begin(r) / chunk + r + c: no two are the same, and no table is needed to find them.
-#ifndef TERSE_MEASURES_CUH
-#define TERSE_MEASURES_CUH
+#ifndef TERSE_REDUCTIONS_CUH
+#define TERSE_REDUCTIONS_CUH
 #include "reductions.h"
 #include "shared/scale-groups/scale_groups.cuh"
 
 struct slots {
-    regions in;
+    scale_groups in;
     size_t chunk, count, of_block;  // of_block: slots of one block
 
     __device__ size_t of(size_t r) const { return in.ends ? in.begin(r) / chunk + r : r * of_block; }
-    // The elements [begin, end) of a slot; none where it is not used. Returns its region.
+    // The elements [begin, end) of a slot; none where it is not used. Returns its scale group.
     __device__ size_t span(size_t slot, size_t *begin, size_t *end) const {
         size_t r = 0;
         if (in.ends) {
-            size_t high = in.count - 1;  // the last region that begins at this slot or before it
+            size_t high = in.count - 1;  // the last scale group that begins at this slot or before it
             while (r < high) {
                 const size_t middle = high - (high - r) / 2;
                 if (of(middle) <= slot) r = middle;
@@ -28,21 +28,21 @@ struct slots {
         } else {
             r = slot / of_block;
         }
-        const size_t region_end = in.begin(r + 1);
+        const size_t group_end = in.begin(r + 1);
         *begin = in.begin(r) + (slot - of(r)) * chunk;
-        *end = *begin + chunk < region_end ? *begin + chunk : region_end;
+        *end = *begin + chunk < group_end ? *begin + chunk : group_end;
         return r;
     }
 };
 
-inline slots slots_of(const regions &in, size_t chunk) {
+inline slots slots_of(const scale_groups &in, size_t chunk) {
     const size_t of_block = divided_up(in.block, chunk);
     return {in, chunk, in.count == 0 ? 0 : in.ends ? in.n / chunk + in.count + 1 : in.count * of_block, of_block};
 }
 
 inline size_t slot_count(size_t n, const terse_codec_options *o, size_t chunk) {
     const size_t ends_are_somewhere = 8;
-    return slots_of({n, terse_region_count(n, o), o->block && o->block < n ? o->block : n, o->segments ? (const size_t *)ends_are_somewhere : nullptr}, chunk).count;
+    return slots_of({n, terse_scale_group_count(n, o), o->block && o->block < n ? o->block : n, o->segments ? (const size_t *)ends_are_somewhere : nullptr}, chunk).count;
 }
 
 enum summed { PLAIN, MAGNITUDES, SQUARES };
@@ -50,7 +50,7 @@ enum summed { PLAIN, MAGNITUDES, SQUARES };
 // A long vector has few slots (256 Mi elements: 4096), so small blocks: large ones would not spread evenly over the multiprocessors.
 constexpr unsigned SUM_THREADS = 64;
 
-// Sixteen elements a lane are on their way at once. Held lanes count as 0. about: what is taken from the elements of each region; null: 0.
+// Sixteen elements a lane are on their way at once. Held elements count as 0. about: what is taken from the elements of each scale group; null: 0.
 template <summed TERM>
 static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
@@ -104,15 +104,15 @@ constexpr size_t LARGEST_CHUNK = 8192;
     }
 }
 
-__device__ inline float largest_of_region(const unsigned *partials, const slots &s, size_t r) {
+__device__ inline float largest_of_group(const unsigned *partials, const slots &s, size_t r) {
     const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r), count = length / s.chunk + (length % s.chunk != 0);
     unsigned most = 0;
     for (size_t at = lane_of_warp(); at < count; at += WARP) most = larger(most, partials[first + at]);
     return __uint_as_float(__reduce_max_sync(EVERY_LANE, most));
 }
 
-// A region without a scale: *bad = its first element that is not finite, or, where all are, the first of its largest. A warp; rare.
-__device__ inline void refuse_region(uint64_t *bad, const float *x, size_t begin, size_t end) {
+// A scale group without a scale: *bad = its first element that is not finite, or, where all are, the first of its largest. A warp; rare.
+__device__ inline void refuse_group(uint64_t *bad, const float *x, size_t begin, size_t end) {
     unsigned most = 0;
     size_t where = end;
     bool finite = true;
@@ -126,8 +126,8 @@ __device__ inline void refuse_region(uint64_t *bad, const float *x, size_t begin
     if (__reduce_max_sync(EVERY_LANE, most) == most && where < end) refuse(bad, where);
 }
 
-// The sum of a region's slots, in order; the same in every lane of the warp that asks.
-__device__ inline double sum_of_region(const double *partials, const slots &s, size_t r) {
+// The sum of a scale group's slots, in order; the same in every lane of the warp that asks.
+__device__ inline double sum_of_group(const double *partials, const slots &s, size_t r) {
     const unsigned lane = lane_of_warp();
     const size_t first = s.of(r), length = s.in.begin(r + 1) - s.in.begin(r), count = length / s.chunk + (length % s.chunk != 0);
     double all = 0;

@@ -1,5 +1,5 @@
 /**
- * Measures: what the scales of a region are made of, the same bits from every implementation.
+ * Measures: what the scales of a scale group are made of, the same bits from every implementation.
  *
  *   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, … in that order, in fp64          j = 0 … 15
  *   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order

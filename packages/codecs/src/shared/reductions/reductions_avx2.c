@@ -35,14 +35,14 @@ static inline __attribute__((always_inline)) void add_64(double partial[16], con
 
 static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, terse_signs signs, const enum sums of) {
     size_t at = 0;
-    for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
+    for (; at + SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK) {
         double partial[SIDE_BY_SIDE][16] = {{0}};
-        for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
-            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x, at + c * TERSE_MEASURE_CHUNK + i, signs, of);
-        for (size_t c = 0; c < SIDE_BY_SIDE; c++) *of_chunks++ = terse_measures_fold(partial[c]);
+        for (size_t i = 0; i < TERSE_REDUCTION_CHUNK; i += 64)
+            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x, at + c * TERSE_REDUCTION_CHUNK + i, signs, of);
+        for (size_t c = 0; c < SIDE_BY_SIDE; c++) *of_chunks++ = terse_reductions_fold(partial[c]);
     }
-    for (; at < n; at += TERSE_MEASURE_CHUNK) {
-        const size_t end = n - at < TERSE_MEASURE_CHUNK ? n : at + TERSE_MEASURE_CHUNK;
+    for (; at < n; at += TERSE_REDUCTION_CHUNK) {
+        const size_t end = n - at < TERSE_REDUCTION_CHUNK ? n : at + TERSE_REDUCTION_CHUNK;
         double partial[16] = {0};
         size_t i = at;
         for (; i + 64 <= end; i += 64) add_64(partial, x, i, signs, of);
@@ -51,17 +51,17 @@ static inline __attribute__((always_inline)) void sum(double *of_chunks, const f
             const double value = x[i];
             partial[(i - at) % 16] += of == MAGNITUDES ? __builtin_fabs(value) : value * value;
         }
-        *of_chunks++ = terse_measures_fold(partial);
+        *of_chunks++ = terse_reductions_fold(partial);
     }
 }
 
 static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, MAGNITUDES); }
 static void squares_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, SQUARES); }
 static void squares_and_signs_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs signs) { sum(of_chunks, x, n, signs, SQUARES_AND_SIGNS); }
-static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
-static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_reductions_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_squares(const float *x, size_t n) { return terse_reductions_sum(squares_of_chunks, x, n, (terse_signs){0}); }
 static double sum_of_squares_and_signs(uint8_t *signs, const float *x, size_t n, int zero_is_plus) {
-    return terse_measures_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
+    return terse_reductions_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
 }
 
 typedef struct looking {
@@ -85,10 +85,10 @@ static float largest_of_part(const float *x, size_t n) {
     const size_t done = terse_walk(n, look, &l);
     float found[9];
     _mm256_storeu_ps(found, _mm256_castsi256_ps(_mm256_max_epi32(l.most[0], l.most[1])));
-    found[8] = terse_measures_scalar.largest(x + done, n - done);
-    return terse_measures_scalar.largest(found, 9);
+    found[8] = terse_reductions_scalar.largest(x + done, n - done);
+    return terse_reductions_scalar.largest(found, 9);
 }
 
-static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
+static float largest(const float *x, size_t n) { return terse_reductions_largest(largest_of_part, x, n); }
 
-const terse_measures terse_measures_avx2 = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};
+const terse_reductions terse_reductions_avx2 = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};

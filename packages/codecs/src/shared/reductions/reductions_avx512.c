@@ -34,21 +34,21 @@ static inline double fold(const __m512d partial[2]) {
     double in_memory[16];
     _mm512_storeu_pd(in_memory, partial[0]);
     _mm512_storeu_pd(in_memory + 8, partial[1]);
-    return terse_measures_fold(in_memory);
+    return terse_reductions_fold(in_memory);
 }
 
 static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, terse_signs signs, const enum sums of) {
     size_t at = 0;
-    for (; at + SIDE_BY_SIDE * TERSE_MEASURE_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_MEASURE_CHUNK) {
+    for (; at + SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK <= n; at += SIDE_BY_SIDE * TERSE_REDUCTION_CHUNK) {
         __m512d partial[SIDE_BY_SIDE][2];
         for (int c = 0; c < SIDE_BY_SIDE; c++) partial[c][0] = partial[c][1] = _mm512_setzero_pd();
-        for (size_t i = 0; i < TERSE_MEASURE_CHUNK; i += 64)
+        for (size_t i = 0; i < TERSE_REDUCTION_CHUNK; i += 64)
 #pragma GCC unroll 4
-            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x, at + c * TERSE_MEASURE_CHUNK + i, signs, of);
+            for (size_t c = 0; c < SIDE_BY_SIDE; c++) add_64(partial[c], x, at + c * TERSE_REDUCTION_CHUNK + i, signs, of);
         for (int c = 0; c < SIDE_BY_SIDE; c++) *of_chunks++ = fold(partial[c]);
     }
-    for (; at < n; at += TERSE_MEASURE_CHUNK) {
-        const size_t end = n - at < TERSE_MEASURE_CHUNK ? n : at + TERSE_MEASURE_CHUNK;
+    for (; at < n; at += TERSE_REDUCTION_CHUNK) {
+        const size_t end = n - at < TERSE_REDUCTION_CHUNK ? n : at + TERSE_REDUCTION_CHUNK;
         __m512d partial[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
         size_t i = at;
         for (; i + 64 <= end; i += 64) add_64(partial, x, i, signs, of);
@@ -66,10 +66,10 @@ static inline __attribute__((always_inline)) void sum(double *of_chunks, const f
 static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, MAGNITUDES); }
 static void squares_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, SQUARES); }
 static void squares_and_signs_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs signs) { sum(of_chunks, x, n, signs, SQUARES_AND_SIGNS); }
-static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
-static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_reductions_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_squares(const float *x, size_t n) { return terse_reductions_sum(squares_of_chunks, x, n, (terse_signs){0}); }
 static double sum_of_squares_and_signs(uint8_t *signs, const float *x, size_t n, int zero_is_plus) {
-    return terse_measures_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
+    return terse_reductions_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
 }
 
 typedef struct looking {
@@ -99,6 +99,6 @@ static float largest_of_part(const float *x, size_t n) {
     return value;
 }
 
-static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
+static float largest(const float *x, size_t n) { return terse_reductions_largest(largest_of_part, x, n); }
 
-const terse_measures terse_measures_avx512 = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};
+const terse_reductions terse_reductions_avx512 = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};

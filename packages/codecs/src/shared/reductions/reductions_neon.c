@@ -23,8 +23,8 @@ static inline __attribute__((always_inline)) void write_64(uint8_t *signs, const
 }
 
 static inline __attribute__((always_inline)) void sum(double *of_chunks, const float *x, size_t n, terse_signs signs, const enum sums of) {
-    for (size_t at = 0; at < n; at += TERSE_MEASURE_CHUNK) {
-        const size_t end = n - at < TERSE_MEASURE_CHUNK ? n : at + TERSE_MEASURE_CHUNK;
+    for (size_t at = 0; at < n; at += TERSE_REDUCTION_CHUNK) {
+        const size_t end = n - at < TERSE_REDUCTION_CHUNK ? n : at + TERSE_REDUCTION_CHUNK;
         float64x2_t sums[8];
         for (int j = 0; j < 8; j++) sums[j] = vdupq_n_f64(0);
         size_t i = at;
@@ -42,17 +42,17 @@ static inline __attribute__((always_inline)) void sum(double *of_chunks, const f
             const double value = x[i];
             partial[(i - at) % 16] += of == MAGNITUDES ? __builtin_fabs(value) : value * value;
         }
-        *of_chunks++ = terse_measures_fold(partial);
+        *of_chunks++ = terse_reductions_fold(partial);
     }
 }
 
 static void magnitudes_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, MAGNITUDES); }
 static void squares_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs none) { sum(of_chunks, x, n, none, SQUARES); }
 static void squares_and_signs_of_chunks(double *of_chunks, const float *x, size_t n, terse_signs signs) { sum(of_chunks, x, n, signs, SQUARES_AND_SIGNS); }
-static double sum_of_magnitudes(const float *x, size_t n) { return terse_measures_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
-static double sum_of_squares(const float *x, size_t n) { return terse_measures_sum(squares_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_magnitudes(const float *x, size_t n) { return terse_reductions_sum(magnitudes_of_chunks, x, n, (terse_signs){0}); }
+static double sum_of_squares(const float *x, size_t n) { return terse_reductions_sum(squares_of_chunks, x, n, (terse_signs){0}); }
 static double sum_of_squares_and_signs(uint8_t *signs, const float *x, size_t n, int zero_is_plus) {
-    return terse_measures_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
+    return terse_reductions_sum(squares_and_signs_of_chunks, x, n, (terse_signs){signs, zero_is_plus});
 }
 
 static float largest_of_part(const float *x, size_t n) {
@@ -64,10 +64,10 @@ static float largest_of_part(const float *x, size_t n) {
         for (int j = 0; j < 4; j++) most[j] = vmaxq_u32(most[j], vandq_u32(vreinterpretq_u32_f32(vld1q_f32(x + i + 4 * j)), magnitude));
     float found[5];
     vst1q_f32(found, vreinterpretq_f32_u32(vmaxq_u32(vmaxq_u32(most[0], most[1]), vmaxq_u32(most[2], most[3]))));
-    found[4] = terse_measures_scalar.largest(x + i, n - i);
-    return terse_measures_scalar.largest(found, 5);
+    found[4] = terse_reductions_scalar.largest(x + i, n - i);
+    return terse_reductions_scalar.largest(found, 5);
 }
 
-static float largest(const float *x, size_t n) { return terse_measures_largest(largest_of_part, x, n); }
+static float largest(const float *x, size_t n) { return terse_reductions_largest(largest_of_part, x, n); }
 
-const terse_measures terse_measures_neon = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};
+const terse_reductions terse_reductions_neon = {sum_of_magnitudes, sum_of_squares, sum_of_squares_and_signs, largest};

@@ -1,8 +1,8 @@
 /**
- * Regions: which elements share a scale. The whole vector, blocks of `block` elements (the last may be shorter), or segments.
- * No region where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
+ * Scale groups: which elements share a scale. The whole vector, blocks of `block` elements (the last may be shorter), or segments.
+ * No scale group where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
  */
-export interface Regions {
+export interface ScaleGroups {
   /** Elements that share a scale. */
   readonly block?: number | undefined;
   /** Lengths of the segments that share a scale; they add up to n. */
@@ -10,7 +10,7 @@ export interface Regions {
 }
 
 /** RangeError where the segments do not add up to n. */
-export function regionCount(n: number, { block, segments }: Regions): number {
+export function scaleGroupCount(n: number, { block, segments }: ScaleGroups): number {
   if (segments) {
     const together = segments.reduce((sum, length) => sum + length, 0);
     if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and there are ${n}.`);
@@ -20,9 +20,9 @@ export function regionCount(n: number, { block, segments }: Regions): number {
   return n === 0 ? 0 : 1;
 }
 
-/** Each region as [begin, end), in order. */
-export function regionsOf(n: number, { block, segments }: Regions): [begin: number, end: number][] {
-  const lengths = segments ?? Array.from({ length: regionCount(n, { block }) }, () => block ?? n);
+/** Each scale group as [begin, end), in order. */
+export function scaleGroupsOf(n: number, { block, segments }: ScaleGroups): [begin: number, end: number][] {
+  const lengths = segments ?? Array.from({ length: scaleGroupCount(n, { block }) }, () => block ?? n);
   let end = 0;
   return lengths.map((length) => {
     const begin = end;
@@ -33,7 +33,7 @@ export function regionsOf(n: number, { block, segments }: Regions): [begin: numb
 
 /** The scale groups that [begin, end) touches: the first one's index, and how many. `begin` is a multiple of `block`. */
 export function scaleGroupsWithin(
-  { block, segments }: Regions,
+  { block, segments }: ScaleGroups,
   begin: number,
   end: number,
 ): [first: number, count: number] {
@@ -60,17 +60,17 @@ export function segmentsWithin(
   return parts;
 }
 
-/** A wire that scales lead, one fp32 a region, and the bytes behind them. */
+/** A wire that scales lead, one fp32 a scale group, and the bytes behind them. */
 export interface ScaledWire {
   readonly fields: Uint8Array;
-  scale(region: number): number;
-  setScale(region: number, scale: number): void;
+  scale(group: number): number;
+  setScale(group: number, scale: number): void;
   /** Are the scales such as an encoder writes: finite and not negative? */
   good(): boolean;
 }
 
-export function scaledWire(wire: Uint8Array, n: number, regions: Regions): ScaledWire {
-  const count = regionCount(n, regions);
+export function scaledWire(wire: Uint8Array, n: number, groups: ScaleGroups): ScaledWire {
+  const count = scaleGroupCount(n, groups);
   const scales = new DataView(wire.buffer, wire.byteOffset, 4 * count);
   const scale = (r: number): number => scales.getFloat32(4 * r, true);
   return {

@@ -1,10 +1,10 @@
-// regions.h on a GPU: which elements share a scale, and where a region's scale and partial measures lie in the workspace.
-#ifndef TERSE_REGIONS_CUH
-#define TERSE_REGIONS_CUH
+// scale_groups.h on a GPU: which elements share a scale, and where a scale group's scale and partial measures lie in the workspace.
+#ifndef TERSE_SCALE_GROUPS_CUH
+#define TERSE_SCALE_GROUPS_CUH
 #include "launch.cuh"
 #include "scale_groups.h"
 
-struct regions {
+struct scale_groups {
     size_t n, count, block;  // block: the length of all but the last, where there are no segments
     const size_t *ends;      // of the segments, in device memory; null: none
 
@@ -27,9 +27,9 @@ inline size_t whole_words(size_t bytes) { return (bytes + 7) / 8 * 8; }
 inline size_t bytes_of_ends(const terse_codec_options *o) { return 8 * o->segment_count; }
 
 // The copy reads `segments` before it returns: pageable memory goes through the driver's own.
-inline terse_codec_status put_regions(regions *to, size_t n, const terse_codec_options *o, void *workspace, void *stream) {
+inline terse_codec_status put_scale_groups(scale_groups *to, size_t n, const terse_codec_options *o, void *workspace, void *stream) {
     static_assert(sizeof(size_t) == 8);
-    *to = {n, terse_region_count(n, o), o->block && o->block < n ? o->block : n, nullptr};
+    *to = {n, terse_scale_group_count(n, o), o->block && o->block < n ? o->block : n, nullptr};
     if (!o->segments) return TERSE_CODEC_OK;
     to->ends = (const size_t *)workspace;
     return terse_cuda_status(cudaMemcpyAsync(workspace, o->segments, bytes_of_ends(o), cudaMemcpyHostToDevice, (cudaStream_t)stream));
@@ -43,7 +43,7 @@ __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
     for (unsigned b = 0; b < 4; b++) wire[4 * r + b] = (uint8_t)(__float_as_uint(scale) >> 8 * b);
 }
 
-// *bad = the first region whose scale no encoder writes: negative, not finite, or more than the largest float when times `reach`.
+// *bad = the first scale group whose scale no encoder writes: negative, not finite, or more than the largest float when times `reach`.
 [[maybe_unused]] static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_thread(); r < count; r += all_threads()) {

@@ -1,27 +1,27 @@
-// Regions: which elements share a scale. The whole vector, blocks of a fixed length (the last may be shorter), or segments.
-// Internal to the codecs, no part of the ABI. Scales lead the wire, one fp32 a region.
-#ifndef TERSE_REGIONS_H
-#define TERSE_REGIONS_H
+// Scale groups: which elements share a scale. The whole vector, blocks of a fixed length (the last may be shorter), or segments.
+// Internal to the codecs, no part of the ABI. Scales lead the wire, one fp32 a scale group.
+#ifndef TERSE_SCALE_GROUPS_H
+#define TERSE_SCALE_GROUPS_H
 #include <string.h>
 
 #include "terse/codecs.h"
 
-// No region where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
-static inline size_t terse_region_count(size_t n, const terse_codec_options *o) {
+// No scale group where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
+static inline size_t terse_scale_group_count(size_t n, const terse_codec_options *o) {
     if (o->segments) return o->segment_count;
     if (o->block) return n / o->block + (n % o->block != 0);
     return n != 0;
 }
 
-// Region r is [terse_region_begin(r), terse_region_begin(r + 1)).
-static inline size_t terse_region_begin(size_t r, size_t n, const terse_codec_options *o) {
+// Region r is [terse_scale_group_begin(r), terse_scale_group_begin(r + 1)).
+static inline size_t terse_scale_group_begin(size_t r, size_t n, const terse_codec_options *o) {
     if (o->segments) return r ? o->segments[r - 1] : 0;
     if (o->block) return n / o->block < r ? n : r * o->block;
     return r ? n : 0;
 }
 
-// The region that element i < n belongs to.
-static inline size_t terse_region_of(size_t i, const terse_codec_options *o) {
+// The scale group that element i < n belongs to.
+static inline size_t terse_scale_group_of(size_t i, const terse_codec_options *o) {
     if (o->block) return i / o->block;
     size_t low = 0, high = o->segments ? o->segment_count - 1 : 0;
     while (low < high) {
@@ -40,16 +40,16 @@ static inline float terse_scale_at(const uint8_t *wire, size_t r) {
 
 static inline void terse_set_scale(uint8_t *wire, size_t r, float scale) { memcpy(wire + 4 * r, &scale, 4); }
 
-// Measures one region: sets *scale and returns end, or returns the element of [begin, end) because of which there is no scale.
-typedef size_t terse_measure_region(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
+// Measures one scale group: sets *scale and returns end, or returns the element of [begin, end) because of which there is no scale.
+typedef size_t terse_compute_scale(const void *by, const float *x, size_t begin, size_t end, const terse_codec_options *options, float *scale);
 
-// Sets the scale of every region, on several threads: many regions share a thread, and a large one is measured by all of them (as
+// Sets the scale of every scale group, on several threads: many scale groups share a thread, and a large one is measured by all of them (as
 // measures do). Returned is n, or the first element that is refused.
-size_t terse_measure_regions(terse_measure_region *measure, const void *by, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
+size_t terse_compute_scales(terse_compute_scale *of_group, const void *by, uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
 
 // Scales that an encoder writes are finite and not negative. Call this before anything is added.
-static inline int terse_scales_are_good(const uint8_t *wire, size_t regions) {
-    for (size_t r = 0; r < regions; r++) {
+static inline int terse_scales_are_good(const uint8_t *wire, size_t groups) {
+    for (size_t r = 0; r < groups; r++) {
         const float scale = terse_scale_at(wire, r);
         if (!(scale >= 0.0f) || scale - scale != 0.0f) return 0;
     }

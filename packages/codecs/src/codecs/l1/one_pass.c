@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "one_reading.h"
+#include "one_pass.h"
 #include "terse/parallel.h"
 
 enum { SAMPLES_AHEAD = 4 };
@@ -77,7 +77,7 @@ static void read_part(void *context, size_t begin, size_t end) {
     reading *r = context;
     for (size_t at = begin; at < end; at += TERSE_L1_GROUP) {
         const size_t g = at / TERSE_L1_GROUP;
-        r->undecided_count[g] = r->kernel->read_group(r->of_chunks + at / TERSE_MEASURE_CHUNK, r->fields + at / 8 * r->guess.width,
+        r->undecided_count[g] = r->kernel->read_group(r->of_chunks + at / TERSE_REDUCTION_CHUNK, r->fields + at / 8 * r->guess.width,
                                                       r->undecided + g * TERSE_L1_UNDECIDED, r->x + at, &r->guess);
     }
 }
@@ -116,9 +116,9 @@ static void decide_part(void *context, size_t begin, size_t end) {
     }
 }
 
-int terse_l1_encode_in_one_reading(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
+int terse_l1_encode_in_one_pass(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {
     reading r = {.kernel = kernel, .x = x, .n = n, .fields = terse_levels_fields(wire, n, o), .options = o};
-    const size_t groups = n / TERSE_L1_GROUP, read = groups * TERSE_L1_GROUP, chunks = read / TERSE_MEASURE_CHUNK;
+    const size_t groups = n / TERSE_L1_GROUP, read = groups * TERSE_L1_GROUP, chunks = read / TERSE_REDUCTION_CHUNK;
     if (!guess(&r)) return 0;
     r.of_chunks = malloc(chunks * sizeof *r.of_chunks + groups * (sizeof *r.undecided_count + TERSE_L1_UNDECIDED * sizeof *r.undecided));
     if (!r.of_chunks) return 0;
@@ -128,8 +128,8 @@ int terse_l1_encode_in_one_reading(const terse_l1_kernel *kernel, uint8_t *wire,
     terse_parallel(read, TERSE_L1_GROUP, read_part, &r);
     double sum = 0;
     for (size_t c = 0; c < chunks; c++) sum += r.of_chunks[c];
-    for (size_t at = read; at < n; at += TERSE_MEASURE_CHUNK)
-        sum += kernel->measures->sum_of_magnitudes(x + at, n - at < TERSE_MEASURE_CHUNK ? n - at : TERSE_MEASURE_CHUNK);
+    for (size_t at = read; at < n; at += TERSE_REDUCTION_CHUNK)
+        sum += kernel->reductions->sum_of_magnitudes(x + at, n - at < TERSE_REDUCTION_CHUNK ? n - at : TERSE_REDUCTION_CHUNK);
     r.scale = (float)(sum / (double)n);
     const int good = terse_levels_can_be_a_scale(r.scale, TERSE_L1_REACH);
     if (good) {

@@ -3,7 +3,7 @@
 
 __global__ void nothing() {}
 
-terse_codec_status terse_codecs_cuda_here(void) {
+terse_codec_status terse_codecs_cuda_available(void) {
     cudaFuncAttributes attributes;
     return terse_cuda_status(cudaFuncGetAttributes(&attributes, nothing));
 }

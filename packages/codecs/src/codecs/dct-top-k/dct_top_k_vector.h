@@ -176,7 +176,7 @@ static __attribute__((noinline)) int encode_square(uint8_t *wire, const float *x
 static size_t lines_at_once(size_t c) { return c * LANES <= ROOM ? LANES : 0; }
 
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
-    const float largest = measures->largest(x + begin, end - begin);
+    const float largest = reductions->largest(x + begin, end - begin);
     if (largest - largest != 0.0f) return begin + terse_first_not_finite(x + begin, end - begin);
     const dct_chunks chunks = dct_chunks_of(n, options, begin, end);
     const int square = options->dimensions == 2;

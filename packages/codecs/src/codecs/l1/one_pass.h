@@ -1,11 +1,11 @@
 // One reading of memory instead of two: a sample says between which factors the factor will lie, and the fields are
 // written while the magnitudes are summed. Most are the same by either factor; the others wait for the scale.
-#ifndef TERSE_ONE_READING_H
-#define TERSE_ONE_READING_H
+#ifndef TERSE_ONE_PASS_H
+#define TERSE_ONE_PASS_H
 #include "l1.h"
 
 enum {
-    TERSE_L1_GROUP = 4 * TERSE_MEASURE_CHUNK,
+    TERSE_L1_GROUP = 4 * TERSE_REDUCTION_CHUNK,
     TERSE_L1_UNDECIDED = TERSE_L1_GROUP / 32,  // as many of a group at most: where there are more, it is read again
     TERSE_L1_LONG = 1 << 24,                   // elements: what is shorter is near enough to be read twice
     TERSE_L1_SAMPLE = 256,                     // elements at a place: a page that is far takes longer than some lines of it
@@ -35,7 +35,7 @@ typedef struct terse_l1_undecided {
 } terse_l1_undecided;
 
 typedef struct terse_l1_kernel {
-    const terse_measures *measures;
+    const terse_reductions *reductions;
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     // Of one group: the sums of its chunks, as measures have them; its fields by either factor; and those elements, in any order,
     // whose fields differ. Returned is how many do, even where there is no room for so many.
@@ -48,10 +48,10 @@ extern const terse_l1_kernel terse_l1_kernel_avx2, terse_l1_kernel_avx512;
 static inline __attribute__((always_inline)) size_t terse_l1_walk_group(terse_l1_undecided *undecided, const float *x,
                                                                         uint64_t (*round)(void *context, size_t c, size_t i), void *context) {
     size_t count = 0;
-    for (size_t at = 0; at < TERSE_MEASURE_CHUNK; at += TERSE_ROUND)
+    for (size_t at = 0; at < TERSE_REDUCTION_CHUNK; at += TERSE_ROUND)
 #pragma GCC unroll 4
-        for (size_t c = 0; c < TERSE_L1_GROUP / TERSE_MEASURE_CHUNK; c++) {
-            const size_t i = c * TERSE_MEASURE_CHUNK + at;
+        for (size_t c = 0; c < TERSE_L1_GROUP / TERSE_REDUCTION_CHUNK; c++) {
+            const size_t i = c * TERSE_REDUCTION_CHUNK + at;
             for (uint64_t which = round(context, c, i); which; which &= which - 1, count++) {
                 const size_t e = i + (size_t)__builtin_ctzll(which);
                 if (count < TERSE_L1_UNDECIDED) undecided[count] = (terse_l1_undecided){(uint32_t)e, x[e]};
@@ -60,6 +60,6 @@ static inline __attribute__((always_inline)) size_t terse_l1_walk_group(terse_l1
     return count;
 }
 
-int terse_l1_encode_in_one_reading(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
+int terse_l1_encode_in_one_pass(const terse_l1_kernel *kernel, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 
 #endif
