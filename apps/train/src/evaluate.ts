@@ -1,22 +1,28 @@
 import type { Group } from "@terse/collectives";
-import type { TextData } from "@terse/data";
-import type { Gpt } from "@terse/models";
+import type { Dataset } from "@terse/data";
+import type { Model } from "@terse/models";
 import { noGrad, scope } from "@terse/tensor";
 
-/** Mean loss on the validation text, in nats a token; each rank takes a share, all get the same answer. NaN without a text. */
-export async function evaluate(model: Gpt, data: TextData, windows: number, group: Group): Promise<number> {
-  const sum = new Float64Array(2); // losses, rows
+/**
+ * The model's metrics on up to `windows` rows of held-out data: means over the rows. Each rank computes a share of them, and all
+ * ranks get the same values.
+ */
+export async function evaluate(
+  model: Model,
+  data: Dataset,
+  windows: number,
+  group: Group,
+): Promise<Readonly<Record<string, number>>> {
+  const names = Object.keys(model.metricUnits(data.unit));
+  const sums = new Float64Array(names.length + 1); // a sum over rows for each metric, and the number of rows
   model.eval();
-  for (const { tokens, next } of data.validation({ windows, sharded: true })) {
+  for (using batch of data.validation({ windows, sharded: true }))
     scope(() => {
-      const rows = tokens.shape[0]!;
-      sum[0]! += rows * noGrad(() => model.loss(tokens, next).item());
-      sum[1]! += rows;
+      const means = noGrad(() => model.metrics(batch));
+      for (const [i, name] of names.entries()) sums[i]! += batch.rows * means[name]!.item();
+      sums[names.length]! += batch.rows;
     });
-    tokens.dispose();
-    next.dispose();
-  }
   model.train();
-  await group.allReduce(sum);
-  return sum[0]! / sum[1]!;
+  await group.allReduce(sums);
+  return Object.fromEntries(names.map((name, i) => [name, sums[i]! / sums[names.length]!]));
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { bytesText, durationText, printable } from "./format.ts";
+import { amountText, bytesText, durationText, printable } from "./format.ts";
 
 it("says bytes in powers of a thousand", () => {
   expect([0, 999, 1000, 522_592, 16_722_944, 2e12].map(bytesText)).toEqual([
@@ -9,6 +9,14 @@ it("says bytes in powers of a thousand", () => {
     "522.6 kB",
     "16.7 MB",
     "2.00 TB",
+  ]);
+});
+
+it("says amounts with their unit", () => {
+  expect([amountText(522_592, "byte"), amountText(60_000, "image"), amountText(1, "image")]).toEqual([
+    "522.6 kB",
+    "60,000 images",
+    "1 image",
   ]);
 });
 

@@ -9,6 +9,11 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? bytes : bytes.toFixed(bytes < 10 ? 2 : 1)} ${units[unit]}`;
 }
 
+/** (522900, "byte") → "522.9 kB", (60000, "image") → "60,000 images". */
+export function amountText(count: number, unit: string): string {
+  return unit === "byte" ? bytesText(count) : `${count.toLocaleString("en-US")} ${unit}${count === 1 ? "" : "s"}`;
+}
+
 /** 95 → "1:35", 4000 → "1:06:40". */
 export function durationText(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
@@ -17,7 +22,7 @@ export function durationText(seconds: number): string {
   return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
-/** What a model writes may hold any byte: control characters would move the cursor, or worse. Newlines and tabs stay. */
+/** Replaces control characters, which could move the cursor or worse; a model may write any byte. Newlines and tabs stay. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
   return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "·");

@@ -1,18 +1,18 @@
-/** What a run says while it goes on: every rank measures, rank 0 speaks. `metrics.jsonl` is the source of truth. */
+/** What a run reports: every rank measures, rank 0 prints, and `metrics.jsonl` has every number. */
 import { type Group, linkText } from "@terse/collectives";
-import { byteTokenizer, type TextData } from "@terse/data";
+import { type Dataset, datasets } from "@terse/data";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
-import type { Gpt } from "@terse/models";
+import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
-import { bytesText, durationText, printable } from "./format.ts";
+import { amountText, bytesText, durationText, printable } from "./format.ts";
 import type { Recipe } from "./recipe.ts";
 import type { Run } from "./run.ts";
 import { continueText } from "./sample.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 interface Parts {
-  model: Gpt;
-  data: TextData;
+  model: Model;
+  data: Dataset;
   optimizer: Optimizer;
   run: Run;
 }
@@ -23,12 +23,12 @@ function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): stri
   return `messages leave after backward${why}${bucket === "auto" ? "; bucket: auto has nothing to choose then" : ""}`;
 }
 
-/** Times that were measured on an emulated link must not be taken for this network's own. */
-function emulation({ size, emulatedLink }: Group): string | undefined {
+/** The emulated link, which every time must name: this network itself is faster. */
+function emulatedLinkText({ size, emulatedLink }: Group): string | undefined {
   return size > 1 && emulatedLink ? linkText(emulatedLink) : undefined;
 }
 
-/** What was chosen by measuring, for the longest vote that goes each way. */
+/** The vote schemes that measurements chose, each with the longest vote that it counts. */
 function chosenVotes({ schemes: { votes } }: Optimizer): Choice[] {
   const chosen = new Map<string, Choice>();
   for (const choice of "choices" in votes ? (votes as AutoVoteScheme).choices() : [])
@@ -43,11 +43,11 @@ export class Journal implements AsyncDisposable {
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
   #since = { time: performance.now(), steps: 0, exposed: 0 };
-  #firstLoss: number | undefined;
-  #validation: number | undefined;
-  #sent = { steps: 0, bytes: 0 }; // by this process: steps in which momenta are averaged send more than others
-  #bucketing: string | undefined; // as it was said
-  readonly #votes = new Set<string>(); // the same
+  #firstValidation: Record<string, number> | undefined; // metrics by name
+  #lastValidation: Record<string, number> = {};
+  #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
+  #printedBucketing: string | undefined;
+  readonly #printedVotes = new Set<string>();
 
   constructor(recipe: Recipe, group: Group, parts: Parts) {
     this.#recipe = recipe;
@@ -56,10 +56,10 @@ export class Journal implements AsyncDisposable {
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
     const { model, data, optimizer, run } = parts;
-    const link = emulation(group);
+    const link = emulatedLinkText(group);
     this.#terminal.line(
       `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
-        `data ${data.source}, ${bytesText(data.trainBytes.length)} to train on, ${bytesText(data.validationBytes.length)} to validate; ` +
+        `data ${data.source}, ${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate; ` +
         `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
     this.#terminal.line(
@@ -67,13 +67,13 @@ export class Journal implements AsyncDisposable {
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
-    this.#sayVotes(run.step);
+    this.#printVotes(run.step);
     this.#terminal.line(`run ${run.folder}`);
   }
 
-  /** Begins a step; what it returns ends it. Every `logEvery` steps the ranks agree on their mean loss. */
+  /** Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses. */
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
-    const { logEvery, steps, data, accumulate } = this.#recipe;
+    const { logEvery, steps, accumulate } = this.#recipe;
     return async ({ loss, lr, ...report }) => {
       this.#sent.steps++;
       this.#sent.bytes += report.bytes;
@@ -86,15 +86,15 @@ export class Journal implements AsyncDisposable {
       await this.#group.allReduce(mean);
       if (!this.#terminal) return;
       const seconds = (performance.now() - this.#since.time) / 1000;
-      const blockSize = data.blockSize ?? this.#parts.model.shape.context;
-      const tokens = this.#since.steps * accumulate * data.batchSize * blockSize * this.#group.size;
-      const link = emulation(this.#group);
+      const { item, itemsPerBatch } = this.#parts.data;
+      const itemsPerSecond = (this.#since.steps * accumulate * itemsPerBatch * this.#group.size) / seconds;
+      const link = emulatedLinkText(this.#group);
       const line = {
         step,
         "train/loss": mean[0]! / this.#group.size,
         lr,
         grad_norm: report.gradientNorm,
-        tokens_per_second: tokens / seconds,
+        [`${item}s_per_second`]: itemsPerSecond,
         step_seconds: seconds / this.#since.steps,
         exposed_fraction: this.#since.exposed / seconds,
         sent_bytes: report.bytes,
@@ -103,13 +103,13 @@ export class Journal implements AsyncDisposable {
       };
       this.#since = { time: performance.now(), steps: 0, exposed: 0 };
       this.#parts.run.log(line);
-      this.#sayBucketing(step);
-      this.#sayVotes(step);
+      this.#printBucketing(step);
+      this.#printVotes(step);
       this.#terminal.progress(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
         lr: lr.toExponential(2),
         grad_norm: report.gradientNorm.toFixed(3),
-        tokens_per_second: Math.round(line.tokens_per_second).toLocaleString("en-US"),
+        [`${item}s_per_second`]: Math.round(itemsPerSecond).toLocaleString("en-US"),
         sent: bytesText(report.bytes),
         exposed: `${Math.round(100 * line.exposed_fraction)}%`,
         left: durationText(line.step_seconds * (steps - step - 1)),
@@ -117,26 +117,26 @@ export class Journal implements AsyncDisposable {
     };
   }
 
-  /** By what votes are counted, and why: at first, and when they have become longer. */
-  #sayVotes(step: number): void {
+  /** Prints which scheme counts the votes, and why: at the start, and when the votes have become longer. */
+  #printVotes(step: number): void {
     for (const { scheme, why } of this.#group.size > 1 ? chosenVotes(this.#parts.optimizer) : []) {
-      if (this.#votes.has(why)) continue;
-      this.#votes.add(why);
+      if (this.#printedVotes.has(why)) continue;
+      this.#printedVotes.add(why);
       this.#terminal!.line(`votes are counted by ${scheme}: ${why}`);
       this.#parts.run.log({ step, "exchange/vote": scheme, "exchange/why": why });
     }
   }
 
-  /** Once, when the optimizer has seen what its steps take. */
-  #sayBucketing(step: number): void {
+  /** Prints the size of the buckets once the optimizer has chosen it. */
+  #printBucketing(step: number): void {
     const { bucketing } = this.#parts.optimizer;
-    if (bucketing === undefined || bucketing === this.#bucketing) return;
-    this.#bucketing = bucketing;
+    if (bucketing === undefined || bucketing === this.#printedBucketing) return;
+    this.#printedBucketing = bucketing;
     this.#terminal!.line(`from now on ${bucketing}`);
     this.#parts.run.log({ step, bucketing });
   }
 
-  /** Work that is no step: its time counts for no step. */
+  /** Does work that belongs to no step; its time counts for no step. */
   async aside<T>(work: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {
@@ -146,43 +146,56 @@ export class Journal implements AsyncDisposable {
     }
   }
 
-  async evaluated(step: number, evaluate: () => Promise<number>): Promise<void> {
-    if (this.#parts.data.validationBytes.length === 0) return; // nothing is held out
-    const loss = await this.aside(evaluate);
-    this.#firstLoss ??= loss;
-    this.#validation = loss;
+  /** Runs `evaluate` and reports its metrics; does nothing where no data is held out. */
+  async evaluated(step: number, evaluate: () => Promise<Record<string, number>>): Promise<void> {
+    const { data, model } = this.#parts;
+    if (data.validationUnits === 0) return;
+    const metrics = await this.aside(evaluate);
+    this.#firstValidation ??= metrics;
+    this.#lastValidation = metrics;
     if (!this.#terminal) return;
-    this.#parts.run.log({ step, "val/loss": loss });
+    const values = Object.entries(metrics);
+    const units = model.metricUnits(data.unit);
+    this.#parts.run.log({ step, ...Object.fromEntries(values.map(([name, value]) => [`val/${name}`, value])) });
     this.#terminal.fact(
-      { step, validation_loss: loss.toFixed(4) },
-      `validation loss ${loss.toFixed(4)} nats per byte after ${step} steps`,
+      { step, ...Object.fromEntries(values.map(([name, value]) => [`validation_${name}`, value.toFixed(4)])) },
+      `validation ${values.map(([name, value]) => `${name} ${value.toFixed(4)} ${units[name]}`).join(", ")} after ${step} steps`,
     );
   }
 
-  /** The last words of a run: how far it came, what it cost, what it writes now, and where its files are. */
+  /** Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. */
   async finish(): Promise<void> {
     if (!this.#terminal) return;
     const { model, data, optimizer, run } = this.#parts;
-    const { bytes: length, temperature } = this.#recipe.sample;
-    // The first words of the held-out text: of the same kind as what the model has read, but new to it.
-    const heldOut = data.validationBytes.length > 0 ? data.validationBytes : data.trainBytes;
-    const prompt = byteTokenizer.decode(heldOut.subarray(0, 24));
-    const text =
-      length > 0 ? await continueText(model, prompt, { bytes: length, temperature, seed: this.#recipe.seed }) : "";
+    const units = model.metricUnits(data.unit);
+    const validation = Object.entries(this.#lastValidation).map(([name, value]) => [
+      `validation ${name}`,
+      `${this.#firstValidation![name]!.toFixed(3)} → ${value.toFixed(3)} ${units[name]}`,
+    ]);
     const sent = this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : optimizer.bytesSent;
     const dense = optimizer.denseBytes;
+    const link = emulatedLinkText(this.#group);
     this.#terminal.summary({
-      ...(this.#validation !== undefined && {
-        "validation loss": `${this.#firstLoss?.toFixed(3)} → ${this.#validation.toFixed(3)} nats per byte`,
-      }),
+      ...Object.fromEntries(validation),
       "sent per step":
         this.#group.size === 1
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
-      time: `${durationText((performance.now() - this.#began) / 1000)}${emulation(this.#group) ? ` on an emulated link, ${emulation(this.#group)}` : ""}`,
+      time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
       run: run.folder,
-      ...(text && { [`sample after ${JSON.stringify(prompt)}`]: printable(text) }),
+      ...(await this.#sample()),
     });
+  }
+
+  /** A text that the model writes, where it can. */
+  async #sample(): Promise<Record<string, string>> {
+    const { model, data } = this.#parts;
+    const { sample, seed } = this.#recipe;
+    const { tokenizer } = datasets[this.#recipe.data.name];
+    if (sample.bytes === 0 || !tokenizer || data.prompt === undefined || !continuesText(model)) return {};
+    const options = { length: sample.bytes, temperature: sample.temperature, seed };
+    const text = await continueText(model, tokenizer, data.prompt, options);
+    return { [`sample after ${JSON.stringify(data.prompt)}`]: printable(text) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,8 @@
 /** A run as data: the recipe file, what the command line changes in it, and what a recipe may say. */
 import { readFileSync } from "node:fs";
+import { datasets } from "@terse/data";
 import { type VoteSchemeName, voteSchemes } from "@terse/exchange";
-import { gptOptions, gptPresets } from "@terse/models";
+import { models } from "@terse/models";
 import { algorithms } from "@terse/optimizers";
 import {
   applyOverrides,
@@ -14,40 +15,32 @@ import {
   positive,
   positiveInteger,
   text,
-  unitInterval,
   v,
 } from "@terse/options";
 
-const model = v.object({
-  name: v.literal("gpt"),
-  preset: v.optional(oneOf(Object.keys(gptPresets) as (keyof typeof gptPresets)[]), "small"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(gptOptions.entries)).entries,
-});
+/** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. */
+function section<Name extends string, const Shared extends v.ObjectEntries>(
+  registry: Readonly<Record<Name, { readonly options: { readonly entries: object } }>>,
+  shared: Shared,
+) {
+  const names = Object.keys(registry) as Name[];
+  return v.variant(
+    "name",
+    names.map((name) => v.object({ name: v.literal(name), ...shared, ...(registry[name].options.entries as object) })),
+  );
+}
 
-const data = v.object({
-  name: v.literal("text"),
-  path: v.optional(text),
+const model = section(models, {});
+
+const data = section(datasets, {
   batchSize: v.optional(positiveInteger, 4), // rows a rank and micro-batch
-  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
-  validationFraction: v.optional(unitInterval, 0.1),
 });
 
-/** What every optimizer section has besides the algorithm's own options. */
-const shared = {
+const optimizer = section(algorithms, {
   lr: positive, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
   clipBy: v.optional(oneOf(["global", "bucket"]), "global"), // whose norm; "bucket" lets buckets leave one by one
-};
-
-type Name = keyof typeof algorithms;
-
-const optimizer = v.variant(
-  "name",
-  (Object.keys(algorithms) as Name[]).map((name) =>
-    v.object({ name: v.literal(name), ...shared, ...(algorithms[name].options.entries as object) }),
-  ),
-);
+});
 
 const schedule = v.object({
   name: v.optional(oneOf(["cosine", "constant"]), "cosine"),

@@ -21,9 +21,10 @@ import {
   writeSafetensors,
 } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import type { TextData, TextDataState } from "@terse/data";
-import { Gpt, type GptOptions } from "@terse/models";
+import type { Dataset, DatasetState } from "@terse/data";
+import { type Model, restoreModel } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
+import { OptionsError } from "@terse/options";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { embedded, type Recipe } from "./recipe.ts";
@@ -32,8 +33,8 @@ import { embedded, type Recipe } from "./recipe.ts";
 const runs = "runs";
 
 interface Parts {
-  model: Gpt;
-  data: TextData;
+  model: Model;
+  data: Dataset;
   optimizer: Optimizer;
 }
 
@@ -41,19 +42,21 @@ interface State {
   step: number;
   folder: string; // of the save, within the run
   ranks: number;
-  data: TextDataState;
+  data: DatasetState;
 }
 
 export class Run {
   readonly folder: string;
   /** Steps already taken when this process began. */
   readonly step: number;
+  readonly #modelType: string;
   readonly #group: Group;
   readonly #parts: Parts;
 
-  constructor(folder: string, step: number, group: Group, parts: Parts) {
+  constructor(folder: string, step: number, { model }: Recipe, group: Group, parts: Parts) {
     this.folder = folder;
     this.step = step;
+    this.#modelType = model.name;
     this.#group = group;
     this.#parts = parts;
   }
@@ -71,7 +74,8 @@ export class Run {
     makeFolder(folder);
     const mine = join(folder, stateFile(this.#group.rank));
     await scope(() => writeSafetensors(mine, optimizer.state()));
-    if (this.#group.rank === 0) await saveModel(folder, model.namedParameters(), { model_type: "gpt", ...model.shape });
+    if (this.#group.rank === 0)
+      await saveModel(folder, model.namedParameters(), { model_type: this.#modelType, ...model.config });
     await this.#group.barrier();
     const state: State = { step, folder: name, ranks: this.#group.size, data: data.state() };
     if (this.#group.rank === 0)
@@ -92,14 +96,14 @@ export async function openRun(
   parts: Parts,
   args: Pick<TrainArguments, "recipe" | "out" | "resume">,
 ): Promise<Run> {
-  if (args.resume !== undefined) return resumeRun(resolve(args.resume), group, parts);
+  if (args.resume !== undefined) return resumeRun(resolve(args.resume), recipe, group, parts);
   const folder = await agreeOn(group, group.rank === 0 ? claimFolder(args) : "");
   if (group.rank === 0) await atomicWriteText(join(folder, "recipe.json"), `${JSON.stringify(recipe, undefined, 2)}\n`);
   makeFolder(folder); // on another machine
-  return new Run(folder, 0, group, parts);
+  return new Run(folder, 0, recipe, group, parts);
 }
 
-async function resumeRun(folder: string, group: Group, parts: Parts): Promise<Run> {
+async function resumeRun(folder: string, recipe: Recipe, group: Group, parts: Parts): Promise<Run> {
   const state = readState(folder);
   if (state.ranks !== group.size)
     throw new CheckpointError(
@@ -122,7 +126,7 @@ async function resumeRun(folder: string, group: Group, parts: Parts): Promise<Ru
   data.restore(state.data);
   optimizer.steps = state.step;
   if (group.rank === 0) await forgetAfter(folder, state.step);
-  return new Run(folder, state.step, group, parts);
+  return new Run(folder, state.step, recipe, group, parts);
 }
 
 /** Metrics of steps that the save does not have will be written again. */
@@ -158,13 +162,17 @@ export function recipeOf(folder: string): string {
   return join(folder, "recipe.json");
 }
 
-/** The model of a run, for those who only want to use it. */
-export async function loadModelOf(folder: string): Promise<Gpt> {
+/** A saved run's model. */
+export async function loadModelOf(folder: string): Promise<Model> {
   const save = join(folder, readState(folder).folder);
-  const { model_type, ...shape } = await loadConfig(save);
-  if (model_type !== "gpt")
-    throw new CheckpointError(`${join(save, "config.json")} describes a ${String(model_type)}, and only gpt is known`);
-  const model = new Gpt(shape as GptOptions);
+  const config = await loadConfig(save);
+  let model: Model;
+  try {
+    model = restoreModel(config);
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new CheckpointError(`${join(save, "config.json")} describes no model that is known here: ${error.message}`);
+  }
   await loadModel(save, model.namedParameters());
   return model;
 }

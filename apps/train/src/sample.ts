@@ -1,46 +1,58 @@
-/** `./terse sample RUN`: the model of a run continues a text, byte by byte. */
+/** `./terse sample RUN`: the model of a run continues a text, token by token. */
 import { philox, wordsOf } from "@terse/codecs";
-import { byteTokenizer } from "@terse/data";
-import type { Gpt } from "@terse/models";
+import { datasets, type Tokenizer } from "@terse/data";
+import { continuesText, type TextModel } from "@terse/models";
+import { OptionsError } from "@terse/options";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { SampleArguments } from "./arguments.ts";
 import { printable } from "./format.ts";
-import { loadModelOf, newestRun } from "./run.ts";
+import { resumedRecipe } from "./recipe.ts";
+import { loadModelOf, newestRun, recipeOf } from "./run.ts";
 
 export interface SampleOptions {
-  bytes: number; // how many
-  temperature: number; // 0: the likeliest byte every time
+  length: number; // tokens to write
+  temperature: number; // 0 always takes the most likely token
   seed: number;
 }
 
-export async function sample(args: SampleArguments): Promise<number> {
-  const model = await loadModelOf(args.run ?? newestRun());
-  process.stdout.write(`${args.prompt}${printable(await continueText(model, args.prompt, args))}\n`);
+export async function sample({
+  run = newestRun(),
+  prompt,
+  bytes,
+  temperature,
+  seed,
+}: SampleArguments): Promise<number> {
+  const { data } = resumedRecipe(recipeOf(run), []);
+  const { tokenizer } = datasets[data.name];
+  const model = await loadModelOf(run);
+  if (!tokenizer || !continuesText(model))
+    throw new OptionsError([`the model of ${run} writes no text; name a run of a language model`]);
+  const text = await continueText(model, tokenizer, prompt, { length: bytes, temperature, seed });
+  process.stdout.write(`${prompt}${printable(text)}\n`);
   return 0;
 }
 
-/** What the model writes after `prompt`. The same seed writes the same text. */
-export async function continueText(model: Gpt, prompt: string, options: SampleOptions): Promise<string> {
-  const ids = [...byteTokenizer.encode(prompt === "" ? "\n" : prompt)];
+/** The text that the model writes after `prompt`. The same seed writes the same text. */
+export async function continueText(
+  model: TextModel,
+  tokenizer: Tokenizer,
+  prompt: string,
+  { length, temperature, seed }: SampleOptions,
+): Promise<string> {
+  const ids = [...tokenizer.encode(prompt === "" ? "\n" : prompt)];
   const given = ids.length;
   model.eval();
-  for (let i = 0; i < options.bytes; i++) {
-    const window = ids.slice(-model.shape.context);
+  for (let i = 0; i < length; i++) {
+    const window = ids.slice(-model.context);
     const logits = await scope(async () => {
       const tokens = fromTypedArray(BigInt64Array.from(window, BigInt), [1, window.length]);
-      const last = noGrad(() =>
-        model
-          .forward(tokens)
-          .select(1, window.length - 1)
-          .flatten(),
-      );
-      const scores = (await last.toTypedArray()) as Float32Array;
-      return scores.subarray(0, byteTokenizer.vocabulary); // a larger vocabulary has nothing to say beyond bytes
+      const scores = (await noGrad(() => model.nextLogits(tokens)).toTypedArray()) as Float32Array;
+      return scores.subarray(0, tokenizer.vocabulary); // a model may have a larger vocabulary than the tokenizer
     });
-    ids.push(pick(logits, options.temperature, uniform(options.seed, i)));
+    ids.push(pick(logits, temperature, uniform(seed, i)));
   }
   model.train();
-  return byteTokenizer.decode(Uint8Array.from(ids.slice(given)));
+  return tokenizer.decode(ids.slice(given));
 }
 
 /** The i-th number in [0, 1) of a seed. */
@@ -48,7 +60,7 @@ function uniform(seed: number, i: number): number {
   return philox([i, 0, 0, 0], wordsOf(seed))[0] / 2 ** 32;
 }
 
-/** The index that u ∈ [0, 1) falls on under softmax(logits / temperature). */
+/** Draws an index from softmax(logits / temperature); u ∈ [0, 1) is the random number. */
 function pick(logits: Float32Array, temperature: number, u: number): number {
   let top = 0;
   for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[top]!) top = i;

@@ -1,4 +1,4 @@
-/** One rank's training run, from recipe to checkpoint. In the loop only `optimizer.step` and the journal talk to other ranks. */
+/** One rank's training run, from recipe to checkpoint. In the loop only the optimizer and the journal send messages. */
 import type { Group } from "@terse/collectives";
 import { Arena, scope } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
@@ -7,7 +7,7 @@ import { evaluate } from "./evaluate.ts";
 import { Journal } from "./journal.ts";
 import type { Recipe } from "./recipe.ts";
 import { openRun } from "./run.ts";
-import { sameText } from "./same-text.ts";
+import { checkSameData } from "./same-data.ts";
 import { learningRate } from "./schedule.ts";
 
 export async function train(
@@ -25,25 +25,24 @@ export async function train(
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const validate = () => evaluate(model, data, recipe.evaluate.windows, group);
 
-  await optimizer.compare(); // the same seed and build on every rank …
-  await sameText(data, group); // … and the same text
+  await optimizer.compare(); // every rank begins with the same parameters …
+  await checkSameData(data, group); // … and reads the same data
 
   for (let step = run.step; step < recipe.steps; step++) {
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
 
     await scope(async () => {
-      // every tensor born here and not kept is freed at the end
+      // the scope's end frees every tensor that was made in it and not kept
       const stop = journal.start(step);
       arena.zeroGradients();
       const lr = learningRate(step, schedule);
       let loss = 0;
-      for (const [part, { tokens, next }] of (await data.next(recipe.accumulate)).entries())
+      for (const batch of await data.next(recipe.accumulate))
         await scope(async () => {
           // one micro-batch's activations at a time
-          const share = model.loss(tokens, next).div(recipe.accumulate);
+          const share = model.loss(batch).div(recipe.accumulate);
           loss += share.item();
-          // From here on, gradients that the last backward has completed leave while it works on the others.
-          if (part + 1 === recipe.accumulate) await optimizer.begin({ lr, loss });
+          if (batch.last) await optimizer.begin({ lr, loss }); // each bucket leaves as soon as backward completes it
           await share.backward();
         });
       const report = await optimizer.step({ lr, loss }); // all ranks take the step, or none does

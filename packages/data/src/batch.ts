@@ -1,15 +1,30 @@
 import { fromTypedArray, type Tensor } from "@terse/tensor";
 import { rowsAt } from "./windows.ts";
 
-export interface Batch {
-  readonly tokens: Tensor; // (B, T) i64
-  readonly next: Tensor; // (B, T) i64: the token after each
-  readonly last: boolean; // of its step, or of the evaluation
+/** What the batches of every dataset have besides their tensors. Disposing of a batch frees its tensors; so does the scope around it. */
+export interface Batch extends Disposable {
+  readonly rows: number; // B: first dimension of every tensor
+  readonly last: boolean; // of its step, or of the validation
 }
 
-/** The windows that start there, as tensors; whoever asks frees them, or the scope around it does. */
-export function batchAt(bytes: Uint8Array, starts: readonly number[], blockSize: number, last: boolean): Batch {
-  const { tokens, next } = rowsAt(bytes, starts, blockSize);
+export interface TextBatch extends Batch {
+  readonly tokens: Tensor; // (B, T) i64
+  readonly next: Tensor; // (B, T) i64: the token after each
+}
+
+/** The windows that begin at `starts`, T = `blockSize` tokens each. */
+export function batchAt(bytes: Uint8Array, starts: readonly number[], blockSize: number, last: boolean): TextBatch {
+  const windows = rowsAt(bytes, starts, blockSize);
   const shape = [starts.length, blockSize];
-  return { tokens: fromTypedArray(tokens, shape), next: fromTypedArray(next, shape), last };
+  const [tokens, next] = [fromTypedArray(windows.tokens, shape), fromTypedArray(windows.next, shape)];
+  return {
+    tokens,
+    next,
+    rows: starts.length,
+    last,
+    [Symbol.dispose]() {
+      tokens.dispose();
+      next.dispose();
+    },
+  };
 }

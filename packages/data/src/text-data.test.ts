@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Batch } from "./batch.ts";
+import type { TextBatch } from "./batch.ts";
 import { DataError } from "./data-error.ts";
 import { type TextDataOptions, textData } from "./text-data.ts";
 
@@ -10,7 +10,7 @@ import { type TextDataOptions, textData } from "./text-data.ts";
 vi.mock("@terse/tensor", () => ({
   fromTypedArray: (array: BigInt64Array, shape: number[]) => ({ array, shape }),
 }));
-const rowsOf = (batch: Batch, side: "tokens" | "next" = "tokens"): string[] => {
+const rowsOf = (batch: TextBatch, side: "tokens" | "next" = "tokens"): string[] => {
   const { array, shape } = batch[side] as unknown as { array: BigInt64Array; shape: [number, number] };
   return Array.from({ length: shape[0] }, (_, row) => array.subarray(row * shape[1], (row + 1) * shape[1]).join(" "));
 };

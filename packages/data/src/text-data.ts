@@ -10,9 +10,10 @@ import {
   unitInterval,
   v,
 } from "@terse/options";
-import { type Batch, batchAt } from "./batch.ts";
+import { batchAt, type TextBatch } from "./batch.ts";
 import { byteTokenizer } from "./byte-tokenizer.ts";
 import { DataError } from "./data-error.ts";
+import type { Dataset, DatasetState } from "./dataset.ts";
 import { installationRoot, installedDeclarations } from "./installed-declarations.ts";
 import { splitText } from "./split-text.ts";
 import { textBytes } from "./text-bytes.ts";
@@ -35,15 +36,14 @@ export const textDataOptions = v.object({
 });
 export type TextDataOptions = InputOf<typeof textDataOptions>;
 
-/** All that a resumed run needs; the same on every rank. */
-export interface TextDataState {
-  readonly step: number;
-  readonly seed: number;
+export interface TextDataState extends DatasetState {
   readonly text: string; // SHA-256 of the text and of what is held out
 }
 
-export class TextData {
+export class TextData implements Dataset {
   readonly vocabulary = byteTokenizer.vocabulary;
+  readonly unit = "byte";
+  readonly item = "token";
   readonly source: string; // where the text is from, for people
   readonly trainBytes: Uint8Array;
   readonly validationBytes: Uint8Array;
@@ -71,6 +71,24 @@ export class TextData {
     this.#options = options;
   }
 
+  get trainingUnits(): number {
+    return this.trainBytes.length;
+  }
+
+  get validationUnits(): number {
+    return this.validationBytes.length;
+  }
+
+  get itemsPerBatch(): number {
+    return this.#options.batchSize * this.#options.blockSize;
+  }
+
+  /** 24 bytes: the model has not seen them, but text of the same kind. Training text where nothing is held out. */
+  get prompt(): string {
+    const unseen = this.validationBytes.length > 0 ? this.validationBytes : this.trainBytes;
+    return byteTokenizer.decode(unseen.subarray(0, 24));
+  }
+
   /** Steps taken so far: how often `next` was asked. */
   get step(): number {
     return this.#step;
@@ -80,7 +98,7 @@ export class TextData {
    * This rank's `count` batches of the next step, `last` set on the last. Rows are numbered through batches, then ranks,
    * then rows, so 1 rank × 4 batches, 4 ranks × 1 batch and 1 rank × a batch four times as large see the same tokens.
    */
-  async next(count = 1): Promise<Batch[]> {
+  async next(count = 1): Promise<TextBatch[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       throw new DataError(`A step has ${count} batches; ask for 1 or more (the accumulation count).`);
     const { blockSize } = this.#options;
@@ -103,7 +121,7 @@ export class TextData {
    * Up to `windows` blocks evenly spread over the held-out text, the same at every call. Every rank gets all of them, or
    * with `sharded` every P-th; then the ranks' counts may differ by one, so weigh by rows. The last batch may be short.
    */
-  *validation({ windows = 64, sharded = false } = {}): Generator<Batch> {
+  *validation({ windows = 64, sharded = false } = {}): Generator<TextBatch> {
     const { blockSize, batchSize } = this.#options;
     const starts = this.validationStarts({ windows, sharded });
     for (let i = 0; i < starts.length; i += batchSize) {
@@ -120,13 +138,17 @@ export class TextData {
     return sharded ? all.filter((_, i) => i % ranks === rank) : all;
   }
 
-  state(): TextDataState {
+  get fingerprint(): string {
     this.#fingerprint ??= createHash("sha256")
       .update(`${this.trainBytes.length} ${this.validationBytes.length} `)
       .update(this.trainBytes)
       .update(this.validationBytes)
       .digest("hex");
-    return { step: this.#step, seed: this.#options.seed, text: this.#fingerprint };
+    return this.#fingerprint;
+  }
+
+  state(): TextDataState {
+    return { step: this.#step, seed: this.#options.seed, text: this.fingerprint };
   }
 
   /** Continues where `state` was taken, on any number of ranks. Throws `DataError` where the tokens would differ. */

@@ -59,11 +59,11 @@ async function worker(method: string, algorithm: Algorithm, group: Group): Promi
   const optimizer = new Optimizer(arena, group, { algorithm, clip, compareEvery: 100 });
   const points: { step: number; loss: number }[] = [];
   for (let step = 0; step < steps; step++) {
-    if (step % 20 === 0) points.push({ step, loss: await evaluate(model, data, windows, group) });
+    if (step % 20 === 0) points.push({ step, loss: (await evaluate(model, data, windows, group))["loss"]! });
     await scope(async () => {
       arena.zeroGradients();
       const [batch] = await data.next();
-      const loss = model.loss(batch!.tokens, batch!.next);
+      const loss = model.loss(batch!);
       await loss.backward();
       await optimizer.step({ lr: learningRate(step, settings), loss: loss.item() });
     });
@@ -71,6 +71,6 @@ async function worker(method: string, algorithm: Algorithm, group: Group): Promi
       process.stderr.write(`\r\x1b[2K${method}: step ${step + 1} of ${steps}`);
   }
   if (group.rank === 0 && process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
-  points.push({ step: steps, loss: await evaluate(model, data, windows, group) });
+  points.push({ step: steps, loss: (await evaluate(model, data, windows, group))["loss"]! });
   return { method, bytesPerStep: optimizer.bytesSent, points };
 }

@@ -29,10 +29,10 @@ export async function* throughput(): AsyncGenerator<Measurement> {
       await scope(async () => {
         arena.zeroGradients();
         const tokens = randint(0, shape.vocabulary, [batch, shape.context + 1]);
-        const loss = model.loss(
-          tokens.narrow(1, 0, shape.context).contiguous(),
-          tokens.narrow(1, 1, shape.context).contiguous(),
-        );
+        const loss = model.loss({
+          tokens: tokens.narrow(1, 0, shape.context).contiguous(),
+          next: tokens.narrow(1, 1, shape.context).contiguous(),
+        });
         await loss.backward();
         await optimizer.step({ lr: 1e-3, loss: loss.item() });
       });

@@ -66,7 +66,7 @@ class Ours {
     const began = performance.now();
     return scope(async () => {
       this.#arena.zeroGradients();
-      const loss = this.#model.loss(batch!.tokens, batch!.next);
+      const loss = this.#model.loss(batch!);
       const value = loss.item();
       await this.#optimizer.begin({ lr: lion.lr, loss: value });
       await loss.backward();

@@ -58,7 +58,10 @@ describe("gpt", () => {
       ]);
       const expected = await readSafetensors(target);
 
-      const loss = model.loss(fromTypedArray(now, [rows, length]), fromTypedArray(next, [rows, length]));
+      const loss = model.loss({
+        tokens: fromTypedArray(now, [rows, length]),
+        next: fromTypedArray(next, [rows, length]),
+      });
       await loss.backward();
       expect(Math.abs(loss.item() / Number(expected.get("loss")!.data[0]) - 1)).toBeLessThan(1e-6);
       const names = model.namedParameters().map(([name]) => name);
@@ -109,7 +112,10 @@ describe("gpt", () => {
     const loss = scope(() =>
       noGrad(() =>
         model
-          .loss(fromTypedArray(tokens(4, 64, 256, 1), [4, 64]), fromTypedArray(tokens(4, 64, 256, 2), [4, 64]))
+          .loss({
+            tokens: fromTypedArray(tokens(4, 64, 256, 1), [4, 64]),
+            next: fromTypedArray(tokens(4, 64, 256, 2), [4, 64]),
+          })
           .item(),
       ),
     );

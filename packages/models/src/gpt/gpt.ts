@@ -19,6 +19,7 @@ import {
   swiglu,
   type Tensor,
 } from "@terse/tensor";
+import type { TextModel } from "../model.ts";
 import { type GptOptions, type GptShape, gptOptions } from "./options.ts";
 
 const eps = 1e-5; // of the norms
@@ -64,7 +65,7 @@ class Block extends Module {
 /** Tokens come from the data on the CPU, and go where the weights are. */
 const on = (device: string, tokens: Tensor) => (tokens.device === device ? tokens : tokens.to({ device }));
 
-export class Gpt extends Module {
+export class Gpt extends Module implements TextModel {
   readonly embedding: Embedding; // (V, d); tied, it is also the output head
   readonly position: Embedding; // (T, d)
   readonly blocks: ModuleList<Block>;
@@ -96,8 +97,30 @@ export class Gpt extends Module {
   }
 
   /** Mean cross entropy of the next token, in nats; tokens, next (B, T). */
-  loss(tokens: Tensor, next: Tensor): Tensor {
+  loss({ tokens, next }: { tokens: Tensor; next: Tensor }): Tensor {
     return crossEntropy(this.forward(tokens), on(this.position.weight.device, next));
+  }
+
+  metrics(batch: { tokens: Tensor; next: Tensor }): { loss: Tensor } {
+    return { loss: this.loss(batch) };
+  }
+
+  metricUnits(unit: string): { loss: string } {
+    return { loss: `nats per ${unit}` };
+  }
+
+  nextLogits(tokens: Tensor): Tensor {
+    return this.forward(tokens)
+      .select(1, tokens.shape[1]! - 1)
+      .flatten();
+  }
+
+  get config(): GptShape {
+    return this.shape;
+  }
+
+  get context(): number {
+    return this.shape.context;
   }
 
   /** Weights from N(0, 0.02²), those that write into the residual stream narrower by √(2 layers): Radford et al. 2019, §2.3. */
