@@ -14,7 +14,7 @@ enum class Kind : uint8_t { connect, all_reduce, reduce_scatter, all_gather, all
 enum class Reduction : uint8_t { sum, prod, min, max, mean };
 
 inline const char* name_of(Kind kind) {
-    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "send", "barrier", "gather", "scatter", "copy", "registration", "deregistration", "split"};
+    static const char* names[] = {"connect", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send", "receive", "barrier", "gather", "scatter", "copy", "registration", "deregistration", "split"};
     return kind <= Kind::split ? names[static_cast<int>(kind)] : "an unknown operation";
 }
 

@@ -152,7 +152,7 @@ Result Member::state() {
 
 void Member::blame(const Operation& operation, Reason reason, const std::string& cause) {
     const std::string number = operation.sequence ? " number " + std::to_string(operation.sequence) : "";
-    const std::string name = operation.kind == Kind::recv ? "receive" : name_of(operation.kind);
+    const std::string name = name_of(operation.kind);
     std::lock_guard lock(issuer_.mutex);
     fail(Failure(reason, -1, name + number + " failed on rank " + std::to_string(rank) + ": " + cause));
 }

@@ -1,0 +1,41 @@
+/** Arguments of one rank that cannot be right. */
+import { expect, it } from "vitest";
+import { everywhere, type SharedWorld } from "./world.ts";
+
+export function wrongArguments(world: SharedWorld): void {
+  const { n } = world;
+
+  it("refuses arguments that cannot be right, and the group goes on", async () => {
+    await everywhere(world.groups, async (group, rank) => {
+      const part = new Float32Array(2);
+      const tooMany = Array.from({ length: n + 1 }, () => part);
+      await expect(group.allGather(tooMany)).rejects.toThrow(
+        `allGather: parts must have one entry per rank, so ${n}, and has ${n + 1}`,
+      );
+      await expect(group.reduceScatter([])).rejects.toThrow(RangeError);
+      await expect(group.broadcast(part, n)).rejects.toThrow(`broadcast: there is no rank ${n} among ${n}`);
+      await expect(group.gather(part, n, [])).rejects.toThrow(`gather: there is no rank ${n} among ${n}`);
+      if (rank === 0) {
+        await expect(group.gather(part, 0)).rejects.toThrow("gather: rank 0 is the root and must give parts");
+        const parts = world.groups.map(() => new Float32Array(3));
+        await expect(group.gather(part, 0, parts)).rejects.toThrow(
+          "gather: the root's memory has 2 elements, and parts[0], its own, has 3",
+        );
+        await expect(group.scatter(new Int32Array(3), 0, parts)).rejects.toThrow(
+          "scatter: the memory is i32 and the parts are f32",
+        );
+      }
+      await expect(group.send(part, rank)).rejects.toThrow(RangeError);
+      await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
+      await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow("max of a Uint32Array is not supported");
+      await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
+      const odd = { pointer: 0n, length: 0, dtype: "f8" as never, device: "cpu" };
+      if (rank === 0) await expect(group.allReduce(odd)).rejects.toThrow("unknown dtype f8");
+      const onDevice = { pointer: 0n, length: 1, dtype: "f32", device: "cuda:77" } as const;
+      await expect(group.allReduce(onDevice)).rejects.toThrow("the memory is on cuda:77");
+      const mixed = world.groups.map(({ rank: r }) => (r === n - 1 ? new Float64Array(2) : part));
+      if (n > 1) await expect(group.allGather(mixed)).rejects.toThrow("parts[0] is f32");
+      await group.barrier();
+    });
+  });
+}
