@@ -1,9 +1,9 @@
 import { delimiter, dirname } from "node:path";
-import type { Arm } from "./arm.ts";
-import type { Gloo } from "./gloo.ts";
-import type { Libtorch } from "./libtorch.ts";
-import type { Mpi } from "./mpi.ts";
-import type { Slurm } from "./slurm.ts";
+import type { Arm } from "./dependencies/arm.ts";
+import type { Gloo } from "./dependencies/gloo.ts";
+import type { Libtorch } from "./dependencies/libtorch.ts";
+import type { Mpi } from "./dependencies/mpi.ts";
+import type { Slurm } from "./dependencies/slurm.ts";
 import { toolchain } from "./toolchain.ts";
 import { which } from "./which.ts";
 

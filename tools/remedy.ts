@@ -1,5 +1,5 @@
 import { statfsSync } from "node:fs";
-import { libtorchRange } from "./versions.ts";
+import { libtorchRange } from "./dependencies/versions.ts";
 
 /** A step that failed for a reason that we know: the message is one sentence with the remedy. */
 export class StepFailed extends Error {

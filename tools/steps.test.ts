@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { StepFailed } from "./remedy.ts";
-import { scratchFolder } from "./scratch-folder.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
+import { scratchFolder } from "./testing/scratch-folder.ts";
 
 function stage(isTTY: boolean): { folder: string; steps: Steps; shown: () => string } {
   const folder = scratchFolder();

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { scratchFolder } from "./scratch-folder.ts";
+import { scratchFolder } from "./testing/scratch-folder.ts";
 import { root } from "./toolchain.ts";
 import { which } from "./which.ts";
 

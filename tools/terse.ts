@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { nearest } from "../packages/options/src/nearest.ts"; // a file without imports: it runs before any package is there
-import { build, check } from "./check.ts";
-import { doctor } from "./doctor.ts";
+import { build, check } from "./commands/check.ts";
+import { doctor } from "./commands/doctor.ts";
+import { type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
-import { type Part, setUp } from "./set-up.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { root, toolchain } from "./toolchain.ts";
 
@@ -23,7 +23,7 @@ const commands: Record<string, () => Promise<void>> = {
   test: async () => {
     const environment = await setUp(steps, everything);
     process.chdir(root);
-    const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "closing-line.ts")}`];
+    const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "testing", "closing-line.ts")}`];
     becomeNode(environment, ["node_modules/vitest/vitest.mjs"], ["run", ...reporters, ...args]);
   },
   netlab: async () => {

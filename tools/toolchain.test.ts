@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { scratchFolder } from "./scratch-folder.ts";
+import { scratchFolder } from "./testing/scratch-folder.ts";
 import { bring } from "./toolchain.ts";
 
 const tools = (home: string) => readdirSync(home).filter((name) => name !== "locks");

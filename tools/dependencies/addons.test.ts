@@ -1,0 +1,22 @@
+import { utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { scratchFolder } from "../testing/scratch-folder.ts";
+import { hashFiles } from "./addons.ts";
+
+describe("the stamp of a native build", () => {
+  it("changes with content and names, not with times", () => {
+    const folder = scratchFolder();
+    const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
+    write("a.c", "int a;");
+    write("b.c", "int b;");
+    const before = hashFiles(folder, ["a.c", "b.c"]);
+    utimesSync(join(folder, "a.c"), 1e9, 1e9);
+    expect(hashFiles(folder, ["a.c", "b.c"])).toBe(before);
+    expect(hashFiles(folder, ["a.c"])).not.toBe(before);
+    // The same bytes, cut elsewhere: still another set of files.
+    write("a.c", "int a;int");
+    write("b.c", " b;");
+    expect(hashFiles(folder, ["a.c", "b.c"])).not.toBe(before);
+  });
+});

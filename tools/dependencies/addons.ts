@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto";
+import { existsSync, globSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import { join } from "node:path";
+import { type Environment, variables } from "../environment.ts";
+import { withLock } from "../lock.ts";
+import type { Progress } from "../steps.ts";
+import { root } from "../toolchain.ts";
+import { findBuildTools, requireBuildTools } from "./build-tools.ts";
+import { checkoutLock } from "./packages.ts";
+
+export const addons = ["codecs", "collectives", "optimizers", "tensor"] as const;
+export type AddonName = (typeof addons)[number];
+
+/** What an addon was built from: `tools` asks for a fresh build when it differs, `sources` for a build of what changed. */
+export interface Stamp {
+  tools: string;
+  sources: string;
+}
+
+export type BuildState = "current" | "changed" | "missing";
+
+export function isBuilt(addon: AddonName): boolean {
+  return existsSync(join(root, "native", addon, "build", "Release", `${addon}.node`));
+}
+
+export function buildState(addon: AddonName, environment: Environment): BuildState {
+  if (!isBuilt(addon)) return "missing";
+  return sameStamp(readStamp(addon), wantedStamp(addon, environment)) ? "current" : "changed";
+}
+
+export async function buildAddon(addon: AddonName, environment: Environment, progress: Progress): Promise<void> {
+  requireBuildTools();
+  await withLock(
+    checkoutLock(),
+    () => progress.say("another set-up of this checkout is at work"),
+    async () => {
+      if (buildState(addon, environment) === "current") return;
+      const folder = join(root, "native", addon);
+      const [built, wanted] = [readStamp(addon), wantedStamp(addon, environment)];
+      rmSync(stampFile(addon), { force: true });
+      const cmakeJs = join(root, "node_modules", "cmake-js", "bin", "cmake-js");
+      const how = built?.tools === wanted.tools ? "build" : "rebuild";
+      await progress.run(process.execPath, [cmakeJs, how, "--directory", folder], {
+        cwd: folder,
+        env: { CMAKE_BUILD_PARALLEL_LEVEL: String(parallelJobs()), ...variables(environment), ...buildVariables() },
+      });
+      mkdirSync(join(folder, "build"), { recursive: true });
+      writeFileSync(stampFile(addon), JSON.stringify(wanted));
+    },
+  );
+}
+
+function readStamp(addon: AddonName): Stamp | undefined {
+  const file = stampFile(addon);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Stamp) : undefined;
+}
+
+function sameStamp(a: Stamp | undefined, b: Stamp): boolean {
+  return a !== undefined && a.tools === b.tools && a.sources === b.sources;
+}
+
+function stampFile(addon: AddonName): string {
+  return join(root, "native", addon, "build", "terse-stamp.json");
+}
+
+function wantedStamp(addon: AddonName, environment: Environment): Stamp {
+  const { compiler, cmake, make } = findBuildTools();
+  const tools = [compiler.path, cmake.path, make.path].map((path) => path && fileIdentity(path));
+  const flags = ["CFLAGS", "CXXFLAGS", "LDFLAGS", "CC", "CXX"].map((name) => process.env[name]);
+  const libraries =
+    addon === "tensor" ? [environment.libtorch] : addon === "collectives" ? [environment.gloo, environment.mpi] : [];
+  const headers = realpathSync(join(root, "native", addon, "node_modules", "node-addon-api"));
+  return {
+    tools: createHash("sha256")
+      .update(JSON.stringify([tools, flags, libraries, headers]))
+      .digest("hex"),
+    sources: hashFiles(root, sourcesOf(addon)),
+  };
+}
+
+/** Everything that a build reads from the repository: the codecs' C files lie beside their TypeScript. */
+function sourcesOf(addon: AddonName): string[] {
+  const languages = "**/*.{c,cc,cpp,h,hpp,cu,cuh,cmake,txt}";
+  const patterns = [
+    `native/${addon}/${languages}`,
+    `native/include/${languages}`,
+    `native/cmake/${languages}`,
+    `native/parallel/${languages}`,
+    `packages/${addon}/src/${languages}`,
+  ];
+  const outside = (path: string) =>
+    path === "build" || path === "node_modules" || path.endsWith("/build") || path.endsWith("/node_modules");
+  return [...globSync(patterns, { cwd: root, exclude: outside }), `native/${addon}/package.json`].sort();
+}
+
+/** One number for the names and contents of files: a checkout that only touches them changes nothing. */
+export function hashFiles(folder: string, files: readonly string[]): string {
+  const hash = createHash("sha256");
+  for (const file of files)
+    hash.update(`${file}\n`).update(
+      createHash("sha256")
+        .update(readFileSync(join(folder, file)))
+        .digest(),
+    );
+  return hash.digest("hex");
+}
+
+/** A tool is another one when its file is: cheaper than asking for its version. */
+function fileIdentity(path: string): string {
+  const file = realpathSync(path);
+  const { size, mtimeMs } = statSync(file);
+  return `${file} ${size} ${mtimeMs}`;
+}
+
+/** A compiler with torch's headers takes up to 2 GB. */
+function parallelJobs(): number {
+  return Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / 2e9)));
+}
+
+function buildVariables(): Record<string, string> {
+  const level = process.env["CMAKE_BUILD_PARALLEL_LEVEL"];
+  return level ? { CMAKE_BUILD_PARALLEL_LEVEL: level } : {};
+}

@@ -1,0 +1,79 @@
+import {
+  chmodSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createBrotliDecompress } from "node:zlib";
+import { requireSpace, StepFailed } from "../remedy.ts";
+import { CommandFailed } from "../run.ts";
+import type { Progress } from "../steps.ts";
+import { bring, toolchain, whole } from "../toolchain.ts";
+import { which } from "../which.ts";
+import { pins } from "./versions.ts";
+
+const folder = join(toolchain, `chromium-${pins.chromium}`);
+const names = ["chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable"];
+export const browserRemedy = "install one (`sudo apt-get install chromium`), or name it in TERSE_BROWSER";
+
+/** Whether there is one to bring for this machine. */
+export const browserComes = process.platform === "linux" && process.arch === "x64";
+
+/** A Chromium where TERSE_BROWSER says, else on the PATH, else the toolchain folder's; undefined when there is none. */
+export function findBrowser(): string | undefined {
+  const named = process.env["TERSE_BROWSER"];
+  if (named) {
+    if (!existsSync(named)) throw new StepFailed(`TERSE_BROWSER=${named} is no file: unset it, or name a Chromium.`);
+    return named;
+  }
+  const own = join(folder, "chromium");
+  return names.map((name) => which(name)).find((path) => path !== undefined) ?? (existsSync(own) ? own : undefined);
+}
+
+/** The headless Chromium that the npm package @sparticuz/chromium holds, with the libraries that a bare system lacks. */
+export async function bringBrowser(progress: Progress): Promise<string> {
+  if (!browserComes)
+    throw new StepFailed(`There is no Chromium to bring for ${process.platform} on ${process.arch}: ${browserRemedy}.`);
+  const npm = which("npm");
+  if (npm === undefined) throw new StepFailed(`npm, which brings Chromium, is not on the PATH: ${browserRemedy}.`);
+  mkdirSync(toolchain, { recursive: true });
+  requireSpace(toolchain, 5e8);
+  const fill = async (partial: string) => {
+    const patience = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+    await progress.run(npm, ["pack", `@sparticuz/chromium@${pins.chromium}`, "--loglevel=error", ...patience], {
+      cwd: partial,
+    });
+    const [archive] = readdirSync(partial).filter((file) => file.endsWith(".tgz"));
+    await progress.run("tar", ["-xzf", archive!], { cwd: partial });
+    progress.say("unpacking");
+    const packed = join(partial, "package", "bin");
+    await decompress(join(packed, "chromium.br"), join(partial, "chromium.bin"));
+    await decompress(join(packed, "al2023.tar.br"), join(partial, "libraries.tar"));
+    await progress.run("tar", ["-xf", "libraries.tar"], { cwd: partial }); // into lib/
+    for (const done of [archive!, "package", "libraries.tar"]) rmSync(join(partial, done), { recursive: true });
+    writeFileSync(join(partial, "chromium"), start);
+    for (const file of ["chromium", "chromium.bin"]) chmodSync(join(partial, file), 0o755);
+    await progress.run(join(partial, "chromium"), ["--version"]);
+  };
+  try {
+    await bring(folder, fill, () => progress.say("another set-up is bringing it"));
+  } catch (error) {
+    if (error instanceof CommandFailed) error.hint = `Without a Chromium its tests are skipped: ${browserRemedy}.`;
+    throw error;
+  }
+  return whole(findBrowser(), folder);
+}
+
+const start = `#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")
+LD_LIBRARY_PATH=$here/lib exec "$here/chromium.bin" "$@"
+`;
+
+const decompress = (from: string, to: string): Promise<void> =>
+  pipeline(createReadStream(from), createBrotliDecompress(), createWriteStream(to));

@@ -1,0 +1,44 @@
+import { StepFailed } from "../remedy.ts";
+import { ask } from "../run.ts";
+import { which } from "../which.ts";
+import { compareVersions } from "./versions.ts";
+
+/** What turns C++ into an addon: taken from the system, never brought. */
+export interface BuildTool {
+  name: string;
+  path: string | undefined;
+  remedy: string;
+}
+
+export function findBuildTools(): { compiler: BuildTool; cmake: BuildTool; make: BuildTool } {
+  const first = (...commands: (string | undefined)[]) =>
+    commands.map((command) => (command ? which(command) : undefined)).find(Boolean);
+  return {
+    compiler: {
+      name: "a C++ compiler",
+      path: first(process.env["CXX"], "c++", "g++", "clang++"),
+      remedy: "sudo apt-get install g++",
+    },
+    cmake: { name: "cmake", path: first("cmake"), remedy: "sudo apt-get install cmake" },
+    make: { name: "make", path: first("ninja", "make"), remedy: "sudo apt-get install make" },
+  };
+}
+
+/** Throws a sentence that names everything missing, and one command for all of it. */
+export function requireBuildTools(): void {
+  const missing = Object.values(findBuildTools()).filter((tool) => tool.path === undefined);
+  if (missing.length === 0) return;
+  const packages = missing.map((tool) => tool.remedy.split(" ").at(-1)).join(" ");
+  throw new StepFailed(
+    `The native parts cannot be built; missing: ${missing.map((tool) => tool.name).join(", ")}: \`sudo apt-get install ${packages}\`.`,
+  );
+}
+
+/** "g++ 12.2.0", or undefined; `enough` is false for a compiler without C++20. */
+export async function compilerVersion(path: string): Promise<{ text: string; enough: boolean } | undefined> {
+  const banner = (await ask(path, ["--version"]))?.split("\n")[0];
+  if (banner === undefined) return undefined;
+  const clang = /clang version (\S+)/.exec(banner)?.[1];
+  const version = clang ?? (await ask(path, ["-dumpfullversion", "-dumpversion"])) ?? "";
+  return { text: `${clang ? "clang" : "g++"} ${version}`, enough: compareVersions(version, clang ? "12" : "10") >= 0 };
+}

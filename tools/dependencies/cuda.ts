@@ -1,0 +1,63 @@
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { requireSpace } from "../remedy.ts";
+import { ask } from "../run.ts";
+import type { Progress } from "../steps.ts";
+import { bring, toolchain, whole } from "../toolchain.ts";
+import { which } from "../which.ts";
+import { findOrBringPip, pipInstall } from "./pip.ts";
+import { pins } from "./versions.ts";
+
+const folder = join(toolchain, `cuda-${pins.cuda}`);
+
+export interface Cuda {
+  driver: string | undefined; // its version
+  devices: string[]; // "NVIDIA H200, 143771 MiB"
+  compiler: string | undefined; // nvcc
+}
+
+/** The NVIDIA driver, its GPUs, and a CUDA compiler. */
+export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda> {
+  const kernel = read("/proc/driver/nvidia/version");
+  const listed = await ask("nvidia-smi", ["--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"]);
+  const rows = (listed ?? "").split("\n").filter((row) => row.includes(","));
+  return {
+    driver: rows[0]?.split(",")[0] ?? /Kernel Module(?: for \S+)?\s+(\S+)/.exec(kernel ?? "")?.[1],
+    devices: rows.map((row) => row.split(",").slice(1).join(",").trim()),
+    compiler: findNvcc(pythonPackages),
+  };
+}
+
+/** nvcc on the PATH, under CUDA_HOME, among pip's packages, or in the toolchain folder: as native/cmake/cuda.cmake looks. */
+export function findNvcc(pythonPackages: readonly string[]): string | undefined {
+  const homes = [process.env["CUDA_HOME"], process.env["CUDA_PATH"], "/usr/local/cuda"];
+  const named = homes.filter((home) => home).map((home) => join(home!, "bin", "nvcc"));
+  const wheels = pythonPackages.flatMap((folder) =>
+    globSync("nvidia/{cu*,cuda_nvcc}/bin/nvcc", { cwd: folder }).map((file) => join(folder, file)),
+  );
+  const own = existsSync(toolchain) ? globSync("cuda-*/nvidia/cu*/bin/nvcc", { cwd: toolchain }).sort().reverse() : [];
+  const brought = own.map((file) => join(toolchain, file));
+  return which("nvcc") ?? [...named, ...wheels, ...brought].find((file) => existsSync(file));
+}
+
+function read(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
+/** The CUDA compiler from pip, without its dependencies: what compiles kernels where no CUDA toolkit is installed. */
+export async function bringNvcc(progress: Progress): Promise<string> {
+  mkdirSync(toolchain, { recursive: true });
+  requireSpace(toolchain, 1e9);
+  const pip = await findOrBringPip(progress);
+  const fill = async (partial: string) => {
+    const scratch = join(partial, ".scratch");
+    mkdirSync(scratch);
+    const wheels = ["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"];
+    const pinned = wheels.map((wheel) => `${wheel}==${pins.cuda}.*`);
+    await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...pinned]);
+    rmSync(scratch, { recursive: true });
+  };
+  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
+  const nvcc = findNvcc([folder]);
+  return whole(nvcc !== undefined && existsSync(nvcc) ? nvcc : undefined, folder);
+}

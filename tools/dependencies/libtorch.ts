@@ -1,0 +1,102 @@
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { requireSpace, StepFailed } from "../remedy.ts";
+import type { Progress } from "../steps.ts";
+import { bring, toolchain, whole } from "../toolchain.ts";
+import { findOrBringPip, pipInstall } from "./pip.ts";
+import { findPython3, requirePython3 } from "./python3.ts";
+import { libtorchRange, pins, withinReleases } from "./versions.ts";
+
+export interface Libtorch {
+  root: string; // holds lib/ and include/
+  version: string;
+  source: "LIBTORCH" | "python3" | "toolchain";
+}
+
+export type LibtorchSearch = { found: Libtorch | undefined; passedOver: string[] };
+
+const folder = join(toolchain, `libtorch-${pins.torch}`);
+
+/**
+ * libtorch where LIBTORCH says, else the torch of python3, else the toolchain folder's. A torch of python3 that does not
+ * serve is passed over, with the reason; a LIBTORCH that does not is an error.
+ */
+export async function findLibtorch(): Promise<LibtorchSearch> {
+  const named = process.env["LIBTORCH"];
+  if (named) {
+    const seen = inspect(resolve(named));
+    if ("wrong" in seen)
+      throw new StepFailed(
+        `LIBTORCH=${named} ${seen.wrong}: unset it, or name a libtorch ${libtorchRange.from} to ${libtorchRange.to}.`,
+      );
+    return { found: { ...seen, source: "LIBTORCH" }, passedOver: [] };
+  }
+  const passedOver: string[] = [];
+  const python = await findPython3();
+  if (python?.torch !== undefined) {
+    const seen = inspect(python.torch);
+    if (!("wrong" in seen)) return { found: { ...seen, source: "python3" }, passedOver };
+    passedOver.push(`the torch of ${python.executable} ${seen.wrong}`);
+  }
+  const own = inspect(join(folder, "torch"));
+  return { found: "wrong" in own ? undefined : { ...own, source: "toolchain" }, passedOver };
+}
+
+/**
+ * The wheel of torch without its dependencies, and the two CUDA libraries that its CUDA build needs to load at all:
+ * enough for C++ on a CPU. From another index the wheel may be a CPU build.
+ */
+export async function bringLibtorch(progress: Progress): Promise<Libtorch> {
+  await requirePython3();
+  mkdirSync(toolchain, { recursive: true });
+  requireSpace(toolchain, 3e9);
+  const pip = await findOrBringPip(progress);
+  const fill = async (partial: string) => {
+    const scratch = join(partial, ".scratch");
+    mkdirSync(scratch);
+    const wheels = [
+      `torch==${pins.torch}`,
+      `nvidia-cuda-runtime==${pins.cudaRuntime}`,
+      `nvidia-cuda-cupti==${pins.cudaCupti}`,
+    ];
+    await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...wheels]);
+    rmSync(scratch, { recursive: true });
+    const seen = inspect(join(partial, "torch"));
+    if ("wrong" in seen)
+      throw new StepFailed(`The wheel of torch ${pins.torch} ${seen.wrong}: name a libtorch in LIBTORCH instead.`);
+  };
+  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
+  return whole((await findLibtorch()).found, folder);
+}
+
+/** What libtorch a folder holds, or what is wrong with it. */
+export function inspect(root: string): { root: string; version: string } | { wrong: string } {
+  const missing = ["lib/libtorch_cpu.so", "lib/libc10.so", "include/ATen/ATen.h"].find(
+    (file) => !existsSync(join(root, file)),
+  );
+  if (missing !== undefined) return { wrong: `has no ${missing}` };
+  const version = versionOf(root);
+  if (version === undefined) return { wrong: "does not say its version" };
+  if (!withinReleases(version, libtorchRange))
+    return { wrong: `is ${version}, not ${libtorchRange.from} to ${libtorchRange.to}` };
+  if (/_GLIBCXX_USE_CXX11_ABI=0/.test(read(root, "share/cmake/Torch/TorchConfig.cmake") ?? "")) {
+    return { wrong: `${version} is built for the C++ ABI of before 2011` };
+  }
+  return { root, version };
+}
+
+function versionOf(root: string): string | undefined {
+  const python = /__version__ = '([^']+)'/.exec(read(root, "version.py") ?? "")?.[1];
+  const archive = read(root, "build-version") ?? read(root, "../build-version"); // the libtorch archives have this instead
+  const header = /TORCH_VERSION "([^"]+)"/.exec(
+    read(root, "include/torch/headeronly/version.h") ??
+      read(root, "include/torch/csrc/api/include/torch/version.h") ??
+      "",
+  )?.[1];
+  return python ?? archive?.trim() ?? header;
+}
+
+function read(root: string, file: string): string | undefined {
+  const path = join(root, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}

@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { StepFailed } from "../remedy.ts";
+import { ask } from "../run.ts";
+import type { Progress } from "../steps.ts";
+import { bring, toolchain } from "../toolchain.ts";
+import { aptRelease, unpackFromApt } from "./apt.ts";
+
+/** How pip is called here. */
+export interface Pip {
+  python: string;
+  env: Record<string, string>;
+}
+
+/** python3's own pip; where Python came without one, the distribution's, unpacked into the toolchain folder. */
+export async function findOrBringPip(progress: Progress): Promise<Pip> {
+  const python = "python3";
+  if ((await ask(python, ["--version"])) === undefined)
+    throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
+  if ((await ask(python, ["-m", "pip", "--version"])) !== undefined) return { python, env: {} };
+  const release = aptRelease();
+  const missing = "This Python has no pip: `sudo apt-get install python3-pip`, then run the same command again.";
+  if (release === undefined) throw new StepFailed(missing);
+  const folder = join(toolchain, `pip-${release}`);
+  const modules = join(folder, "usr", "lib", "python3", "dist-packages");
+  try {
+    const fill = (partial: string) => unpackFromApt(progress, ["python3-pip"], partial);
+    await bring(folder, fill, () => progress.say("another set-up is bringing pip"));
+  } catch (error) {
+    throw new StepFailed(missing, { cause: error });
+  }
+  if (!existsSync(join(modules, "pip"))) throw new StepFailed(missing);
+  return { python, env: { PYTHONPATH: modules } };
+}
+
+/**
+ * Installs into a folder of its own (`--target`), which is allowed where the system's Python is externally managed.
+ * Unpacks beside the folder, not in /tmp, which may be small and in memory.
+ */
+export async function pipInstall(
+  progress: Progress,
+  pip: Pip,
+  target: string,
+  scratch: string,
+  what: readonly string[],
+): Promise<void> {
+  const options = [
+    "--disable-pip-version-check",
+    "--no-input",
+    "--no-compile",
+    "--only-binary=:all:",
+    "--progress-bar=off",
+  ];
+  await progress.run(pip.python, ["-m", "pip", "install", ...options, "--target", target, ...what], {
+    env: { ...pip.env, TMPDIR: scratch, PIP_REQUIRE_VIRTUALENV: "0", PIP_USER: "0", PYTHONUNBUFFERED: "1" },
+  });
+}

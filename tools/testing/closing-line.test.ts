@@ -1,0 +1,68 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { root } from "../toolchain.ts";
+import { scratchFolder } from "./scratch-folder.ts";
+
+/** Runs vitest for real on these files, as ./terse test does. */
+function runTests(files: Record<string, string>): { status: number | null; lines: string[] } {
+  const folder = scratchFolder();
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(join(root, "node_modules", "vitest"), join(folder, "node_modules", "vitest"));
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(join(folder, name), `import { it, describe, beforeAll } from "vitest";\n${text}`);
+  const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
+  const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "testing", "closing-line.ts")}`];
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST")));
+  const { status, stdout } = spawnSync(process.execPath, [vitest, "run", ...reporters], {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+  });
+  return { status, lines: stdout.trimEnd().split("\n") };
+}
+
+describe("the closing line", () => {
+  it("counts, and says why tests were skipped", () => {
+    // What is skipped here are lines for the reporter to count; no test of this project is among them.
+    const { status, lines } = runTests({
+      "a.test.ts": `it("one", () => {}); it("two", () => {}); it("three", (test) => test.skip("no GPU here"));`,
+      "b.test.ts": `it("four", (test) => test.skip("no GPU here")); describe("five", () => { it.skip("six (needs apt)", () => {}); });`,
+    });
+    expect(lines.slice(-3)).toEqual([
+      "skipped 2: no GPU here",
+      "skipped 1: five > six (needs apt)",
+      "2 passed, 0 failed, 3 skipped",
+    ]);
+    expect(status).toBe(0);
+  });
+
+  it("counts a failed test", () => {
+    const { status, lines } = runTests({
+      "a.test.ts": `it("one", () => {}); it("two", () => { throw new Error("no"); });`,
+    });
+    expect(lines.at(-1)).toBe("1 passed, 1 failed, 0 skipped");
+    expect(status).toBe(1);
+  });
+
+  it("counts a file that does not load and a hook that fails as failures", () => {
+    const { status, lines } = runTests({
+      "a.test.ts": `throw new Error("does not load");`,
+      "b.test.ts": `describe("x", () => { beforeAll(() => { throw new Error("hook"); }); it("one", () => {}); });`,
+      "c.test.ts": `it("two", () => {});`,
+    });
+    expect(lines.at(-1)).toMatch(/^1 passed, 2 failed, [01] skipped$/);
+    expect(status).toBe(1);
+  });
+
+  it("counts an error that nobody caught, and a worker that died", () => {
+    const caught = runTests({
+      "a.test.ts": `it("one", async () => { setTimeout(() => { throw new Error("late"); }, 0); await new Promise((r) => setTimeout(r, 50)); });`,
+    });
+    expect([caught.status, caught.lines.at(-1)]).toEqual([1, "1 passed, 1 failed, 0 skipped"]);
+    const died = runTests({ "a.test.ts": `it("one", () => process.kill(process.pid, "SIGKILL"));` });
+    expect(died.status).toBe(1);
+    expect(died.lines.at(-1)).toMatch(/^0 passed, [12] failed, 0 skipped$/);
+  });
+});
