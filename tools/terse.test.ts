@@ -8,7 +8,7 @@ import { which } from "./which.ts";
 
 const version = /^node_version=(\S+)$/m.exec(readFileSync(join(root, "terse"), "utf8"))![1]!;
 
-/** A machine that has these commands, each a shell script, beside the usual small tools. */
+/** An environment with these commands, each a shell script, and the usual small tools. */
 function machine(commands: Record<string, string>): {
   toolchain: string;
   terse: (...args: string[]) => ReturnType<typeof spawnSync> & { stderr: string; stdout: string };
@@ -55,13 +55,13 @@ tar -czf node.tgz package
 rm -r package`;
 
 describe("./terse", () => {
-  it("hands over to this machine's Node where it runs TypeScript", () => {
+  it("uses this machine's Node if it runs TypeScript", () => {
     const { terse, toolchain } = machine({ node: currentNode });
     expect(terse("train", "--steps=1").stdout).toBe(`machine's: ${join(root, "tools", "terse.ts")} train --steps=1\n`);
     expect(existsSync(toolchain)).toBe(false);
   });
 
-  it("brings a current Node where this machine's is too old, once", () => {
+  it("fetches a current Node once if this machine's is too old", () => {
     const { terse, toolchain } = machine({ node: oldNode, npm: workingNpm });
     const first = terse("train");
     expect(first.stdout).toBe(`brought: ${join(root, "tools", "terse.ts")} train\n`);
@@ -70,44 +70,60 @@ describe("./terse", () => {
     expect(terse("train").stderr).toBe("");
   });
 
-  it("keeps nothing of the Node that a doctor's visit needs", () => {
+  it("removes the Node that it fetched for the doctor", () => {
     const { terse, toolchain } = machine({ node: oldNode, npm: workingNpm });
     expect(terse("doctor", "--json").stdout).toBe(`brought: ${join(root, "tools", "terse.ts")} doctor --json\n`);
     expect(existsSync(toolchain)).toBe(false);
   });
 
-  it("gives back the exit code of a doctor's visit", () => {
+  it("returns the doctor's exit code", () => {
     const missing = workingNpm.replace("brought: $*", 'brought"; [ "$1" = --version ] || exit 1; echo "');
     const { terse } = machine({ node: oldNode, npm: missing });
     expect(terse("doctor").status).toBe(1);
   });
 
-  it("says what to do where npm cannot fetch, and leaves nothing behind", () => {
+  it("says what to do if npm cannot fetch Node, and leaves nothing behind", () => {
     const { terse, toolchain } = machine({ node: oldNode, npm: "echo 'npm ERR! code ENOTFOUND' >&2; exit 1" });
     const { status, stderr } = terse("train");
     expect(status).toBe(1);
     expect(stderr).toContain("│ npm ERR! code ENOTFOUND");
-    expect(stderr).toMatch(/terse: npm could not bring Node .*check the network/);
+    expect(stderr).toMatch(/terse: npm could not fetch Node .*check the network/);
     expect(readdirSync(toolchain)).toEqual([]);
   });
 
-  it("tells a full disk from a missing network", () => {
+  it("distinguishes a full disk from a missing network", () => {
     const { terse } = machine({ node: oldNode, npm: "echo 'npm ERR! code ENOSPC' >&2; exit 1" });
     expect(terse("train").stderr).toMatch(/terse: the disk that holds .* is full/);
   });
 
-  it("names the command where neither Node nor npm is here", () => {
+  it("names the command that installs Node and npm", () => {
     const { status, stderr } = machine({}).terse("train");
     expect([status, stderr]).toEqual([
       1,
-      "terse: neither Node 24 nor npm, which would bring it, is here: sudo apt-get install nodejs npm\n",
+      "terse: neither Node 24 nor npm, which fetches it, is installed: sudo apt-get install nodejs npm\n",
     ]);
   });
 
-  it("helps where there is no Node at all", () => {
-    const { status, stdout } = machine({}).terse();
+  it.each([
+    [[], "./terse train"],
+    [["--help"], "./terse train"],
+    [["train", "--steps=3", "--help"], "--nproc-per-node N"],
+    [["sample", "-h"], "--prompt TEXT"],
+    [["cost", "--help"], "--link RATE,LATENCY"],
+    [["netlab", "--help"], "--hosts N"],
+    [["setup", "--help"], "./terse setup"],
+    [["--version"], "terse 0."],
+  ])("shows help and its version without Node: %j", (words, text) => {
+    const { terse, toolchain } = machine({});
+    const { status, stdout } = terse(...words);
     expect(status).toBe(0);
-    expect(stdout).toContain("./terse train");
+    expect(stdout).toContain(text);
+    expect(existsSync(toolchain)).toBe(false);
+  });
+
+  it("leaves --help after -- to the command", () => {
+    const { terse } = machine({ node: currentNode });
+    expect(terse("netlab", "--", "sh", "--help").stdout).toContain("netlab -- sh --help");
   });
 });
 
@@ -123,7 +139,7 @@ describe("commands", () => {
     ]);
   });
 
-  it("are all in the help, and the help has no others", () => {
+  it("are all in the help, which lists no others", () => {
     const help = readFileSync(join(root, "tools", "help.txt"), "utf8");
     const helped = new Set([...help.matchAll(/^ {2}\.\/terse (\w+)/gm)].map((match) => match[1]!));
     const source = readFileSync(join(root, "tools", "terse.ts"), "utf8");

@@ -1,17 +1,18 @@
 /**
- * `./terse netlab --hosts N --rate 100mbit -- COMMAND`: several hosts on one machine. Each is a network namespace with a link of its own
- * to a switch, shaped by the kernel (tbf) in both directions; COMMAND runs once on each, with the environment names of torchrun, so
- * that our ranks, and PyTorch's, find each other. Needs root. The machine's own network is not touched.
+ * `./terse netlab --hosts N --rate 100mbit -- COMMAND` emulates several hosts on one machine. Each host is a network namespace with
+ * its own link to a switch; the kernel (tbf) limits the rate in both directions. COMMAND runs once on each host, with torchrun's
+ * environment variables, so that our ranks and PyTorch's find each other. Needs root. The machine's own network is not touched.
  *
  *   host 0  eth0 10.77.0.1 ══ rate ══╗
  *   host 1  eth0 10.77.0.2 ══ rate ══╬══ bridge, in a namespace of its own
  *   …                                ╝
  *
- * Whatever ends this process, SIGKILL included, ends the hosts' processes and removes the namespaces: a janitor waits for the end of a
- * pipe that only this process holds open, and what it has started until that has found its namespace.
+ * When this process ends, even by SIGKILL, the hosts' processes are ended and the namespaces removed. A janitor process does that when
+ * a pipe closes; only this process holds the pipe open, and each process that it starts, until that has entered its namespace.
  */
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { constants, cpus } from "node:os";
 // Files that import no package: netlab runs before any is installed.
 import { OptionsError } from "../../packages/options/src/options-error.ts";
@@ -30,14 +31,7 @@ export class NetlabError extends Error {}
 const usage = "usage: ./terse netlab --hosts N --rate 100mbit -- COMMAND";
 const mostHosts = 64;
 
-export const help = `${usage}
-
-  --hosts N     hosts, on each of which COMMAND runs once: 1 to ${mostHosts} (2)
-  --rate RATE   of each host's link to the switch, in both directions: kbit, mbit or gbit a second, 1kbit to 400gbit (100mbit)
-
-A host is a network namespace. COMMAND finds RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them,
-and a TERSE_TOKEN. The exit code is that of the first host that fails; then the others are ended. Needs root, ip and tc.
-`;
+export const help = readFileSync(new URL("help.txt", import.meta.url), "utf8");
 
 /** Throws `OptionsError` for what it cannot read. */
 export function readLaboratory(argv: readonly string[]): Laboratory | "help" {
@@ -63,24 +57,24 @@ function readRate(text: string): string {
   throw new RangeError(`expected a rate like 100mbit, from 1kbit to 400gbit, got "${text}"`);
 }
 
-/** NaN where this is no rate. */
+/** "100mbit" → 1e8; NaN for what is no rate. */
 function bitsPerSecond(rate: string): number {
   const [, number, unit] = rate.match(/^(\d+(?:\.\d+)?)([kmg]?)bit$/) ?? [];
   return Number(number) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[unit as "" | "k" | "m" | "g"];
 }
 
-/** Why there can be no laboratory here; undefined where there can. */
+/** Why netlab cannot run on this machine; undefined where it can. */
 export function netlabObstacle(): string | undefined {
   const without = "`--emulate-link 100mbit` slows our own ranks down without it";
   for (const tool of ["ip", "tc"])
     if (where(tool) === undefined) return `${tool} is missing: install iproute2; ${without}`;
   if (process.getuid?.() !== 0) return `it needs root, for network namespaces; ${without}`;
-  const probe = '"$0" netns add "$1" && "$0" netns del "$1"'; // in one, whatever ends this process between the two
+  const probe = '"$0" netns add "$1" && "$0" netns del "$1"'; // one command, so that it deletes what it added even if we end
   const { status, stderr } = call("setsid", ["sh", "-c", probe, where("ip")!, `terse-probe-${process.pid}`]);
   return status === 0 ? undefined : `this machine allows no network namespaces (${stderr.trim()}); ${without}`;
 }
 
-/** Runs the command on every host. Resolves to the exit code: 0, or that of the first host that failed. */
+/** Runs the command on every host. Resolves to 0, or to the exit code of the first host that failed. */
 export async function netlab({ hosts, rate, command }: Laboratory): Promise<number> {
   const obstacle = netlabObstacle();
   if (obstacle) throw new NetlabError(obstacle);
@@ -142,13 +136,13 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
 }
 
 function build([middle, ...hosts]: readonly string[], rate: string, held: number): void {
-  // A burst of some milliseconds, as the kernel's timer needs it; and no less than a few packets.
+  // The kernel's timer needs a burst of some milliseconds; it must also hold a few packets.
   const bytesPerSecond = bitsPerSecond(rate) / 8;
   const burst = Math.max(16 * 1024, Math.ceil(0.0025 * bytesPerSecond));
   const shape = (device: string, queue: number) =>
     `qdisc add dev ${device} root tbf rate ${rate} burst ${burst} limit ${Math.ceil(queue)}`.split(" ");
-  // A switch holds 50 ms for a port, and then drops; a host's own queue is a thousand packets, as Linux has it, so that what one program
-  // sends is not dropped before it has left.
+  // A switch queues 50 ms of traffic for a port, and drops the rest. A host's own queue holds a thousand packets, Linux's default, so
+  // that a host does not drop what its own program sends.
   const [ofPort, ofHost] = [0.05 * bytesPerSecond + burst, 1000 * 1500];
   const steps: string[][] = [
     ["ip", "netns", "add", middle!],
@@ -171,21 +165,22 @@ function build([middle, ...hosts]: readonly string[], rate: string, held: number
     const { status, stderr } = call(where(tool!)!, args, held);
     if (status !== 0) throw new NetlabError(`${tool} ${args.join(" ")}: ${stderr.trim()}`);
   }
-  // Packets of one connection are received on one core, as a card has it: on several they overtake each other, which TCP takes for a loss.
+  // Packets of one connection are received on one core, as with a network card: on several cores they would arrive out of order, and
+  // TCP would take that for a loss.
   const cores = ((1n << BigInt(Math.min(32, cpus().length))) - 1n).toString(16);
   const steer = `for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do echo ${cores} >$queue; done`;
   for (const machine of [middle!, ...hosts]) call(where("ip")!, ["netns", "exec", machine, "sh", "-c", steer], held);
 }
 
 interface Janitor {
-  /** Descriptor of the pipe: the janitor does nothing while a process that was given it still has it. */
+  /** Descriptor of the pipe: the janitor waits while any process holds it open. */
   readonly waitsFor: number;
   end(): Promise<void>;
 }
 
-/** A process that no signal to this one reaches, which removes the namespaces when the pipe to it ends. */
+/** Starts a process of its own session, which signals to this one do not reach; it removes the namespaces when its pipe closes. */
 function startJanitor(machines: readonly string[]): Janitor {
-  // Who starts others while it is being ended needs more than one round.
+  // Several rounds: a process may start others while it is being ended.
   const program = `cat >/dev/null
 for machine in "$@"; do
   for round in $(seq 100); do
@@ -202,7 +197,7 @@ done`;
   janitor.unref();
   const gone = new Promise<void>((done) => janitor.once("close", () => done()));
   return {
-    // Node tells a pipe's descriptor nowhere else.
+    // Node has no public way to get a pipe's descriptor.
     waitsFor: (janitor.stdin as unknown as { _handle: { fd: number } })._handle.fd,
     async end() {
       janitor.ref();
@@ -212,7 +207,7 @@ done`;
   };
 }
 
-/** Where a program of the system's administrator is, whose folders are not on every PATH. */
+/** Path of a system tool; /sbin and /usr/sbin are not on every PATH. */
 const where = (tool: string) => which(tool, `${process.env["PATH"]}:/usr/sbin:/sbin`);
 
 const call = (file: string, args: readonly string[], ...held: number[]) => {
