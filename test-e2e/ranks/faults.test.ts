@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { type Engine, openNetwork } from "./network.ts";
+import { type Engine, openNetwork } from "./faulty-network.ts";
 import { random, seed } from "./seed.ts";
-import { errorOf, freePort, type Outcome, type StartOptions, soon, startRanks } from "./start-ranks.ts";
+import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
 
 const token = "the secret of this test";
 
@@ -65,8 +65,8 @@ describe.each(engines)("ranks that ask over %s for something else than the other
     ],
   ])("all fail with one error that names rank 1 and what differs: %s, and %s", async (usual, odd, sentence) => {
     const env = () => ({ TERSE_ENGINE: engine });
-    await using run = await startRanks({ program: "disagree.ts", size: 3, args: [usual, odd], env });
-    const outcomes = await run.end(soon);
+    await using run = await startRanks({ program: "mismatched-calls.ts", size: 3, args: [usual, odd], env });
+    const outcomes = await run.end();
     expect(exits(outcomes)).toEqual([0, 0, 0]);
     const errors = outcomes.map(errorOf);
     for (const error of errors) expect(error).toEqual(errors[0]);
@@ -82,17 +82,17 @@ describe("a rank that comes at another time than the others", () => {
     await using early = await startIn(server, { program: "join.ts", size: 3, absent: [1] });
     await sleep(1500);
     await using late = await startIn(server, { program: "join.ts", size: 3, absent: [0, 2] });
-    expect(exits([...(await early.end(soon)), ...(await late.end(soon))])).toEqual([0, 0, 0]);
+    expect(exits([...(await early.end()), ...(await late.end())])).toEqual([0, 0, 0]);
   });
 
   it("is told after the deadline that the others did not wait", async () => {
     const place = { host: "127.0.0.1", port: await freePort() };
     await using early = await startIn(place, { program: "join.ts", size: 3, absent: [1], args: ["60", "", "here"] });
-    await Promise.all(early.ranks.map((rank) => rank.told("here")));
+    await Promise.all(early.ranks.map((rank) => rank.reported("here")));
     await using server = await serveRendezvous({ size: 3, token, port: place.port, deadlineSeconds: 5 });
-    const outcomes = await early.end(soon);
+    const outcomes = await early.end();
     await using late = await startIn(server, { program: "join.ts", size: 3, absent: [0, 2] });
-    outcomes.push(...(await late.end(soon)));
+    outcomes.push(...(await late.end()));
     expect(exits(outcomes)).toEqual([1, 1, 1]);
     for (const outcome of outcomes)
       expect(errorOf(outcome)!.message).toMatch(/rank 1 of 3 did not connect to the rendezvous within 5 s; check that/);
@@ -100,10 +100,10 @@ describe("a rank that comes at another time than the others", () => {
 
   it("is refused when another process has its number, and harms nobody", async () => {
     await using server = await serveRendezvous({ size: 2, token });
-    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["1.5"] });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await using run = await startIn(server, { program: "block-event-loop.ts", size: 2, args: ["1.5"] });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     await using twin = await startIn(server, { program: "join.ts", size: 2, absent: others(1, 2) });
-    const [refused] = await twin.end(soon);
+    const [refused] = await twin.end();
     expect(refused!.code).toBe(1);
     const first = run.ranks[1]!.process.pid;
     expect(errorOf(refused!)!.message).toMatch(
@@ -111,18 +111,22 @@ describe("a rank that comes at another time than the others", () => {
         `refused rank 1: rank 1 has already joined \\(pid ${first} on .+\\); every process needs a RANK of its own`,
       ),
     );
-    const outcomes = await run.end(soon);
-    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    const outcomes = await run.end();
+    expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(exits(outcomes)).toEqual([0, 0]);
   });
 
   it("is refused when it is left over from an earlier attempt, and the new one goes on", async () => {
     const port = await freePort();
     const before = await serveRendezvous({ size: 2, token, port, epoch: "0" });
-    await using first = await startIn(before, { program: "until-lost.ts", size: 2, env: () => ({ TERSE_EPOCH: "0" }) });
-    await Promise.all(first.ranks.map((rank) => rank.told("ready")));
+    await using first = await startIn(before, {
+      program: "run-until-failure.ts",
+      size: 2,
+      env: () => ({ TERSE_EPOCH: "0" }),
+    });
+    await Promise.all(first.ranks.map((rank) => rank.reported("ready")));
     first.ranks[0]!.process.kill("SIGKILL");
-    const [, survivor] = await first.end(soon);
+    const [, survivor] = await first.end();
     expect(errorOf(survivor!)).toMatchObject({ name: "RankLostError", rank: 0 });
     // It tries again on its own, before there is a new rendezvous and while the new ranks come.
     await using old = await startIn(before, {
@@ -133,11 +137,11 @@ describe("a rank that comes at another time than the others", () => {
     });
     await before.close();
     await using server = await serveRendezvous({ size: 2, token, port, epoch: "1" });
-    const [refused] = await old.end(soon);
+    const [refused] = await old.end();
     expect(errorOf(refused!)!.message).toMatch(/this is attempt 1 of the run, and rank 1 \(pid \d+\) is of attempt 0/);
     expect(refused!.code).toBe(1);
     await using again = await startIn(server, { program: "join.ts", size: 2, env: () => ({ TERSE_EPOCH: "1" }) });
-    expect(exits(await again.end(soon))).toEqual([0, 0]);
+    expect(exits(await again.end())).toEqual([0, 0]);
   });
 
   it("is refused when it is of an earlier run, whose secret was another", async () => {
@@ -148,10 +152,10 @@ describe("a rank that comes at another time than the others", () => {
       absent: [0],
       env: () => ({ TERSE_TOKEN: "the last run's" }),
     });
-    const [refused] = await old.end(soon);
+    const [refused] = await old.end();
     expect(errorOf(refused!)!.message).toMatch(/the token is wrong; TERSE_TOKEN must be the one that/);
     await using run = await startIn(server, { program: "join.ts", size: 2 });
-    expect(exits(await run.end(soon))).toEqual([0, 0]);
+    expect(exits(await run.end())).toEqual([0, 0]);
   });
 });
 
@@ -169,8 +173,8 @@ describe("strangers at the rendezvous", () => {
 
   it(`are refused in a sentence, whatever they say, and harm nobody who is there (seed ${seed})`, async () => {
     await using server = await serveRendezvous({ size: 2, token });
-    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["2"] });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await using run = await startIn(server, { program: "block-event-loop.ts", size: 2, args: ["2"] });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     const said = [
       noise,
       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -187,8 +191,8 @@ describe("strangers at the rendezvous", () => {
       expect(heard).not.toContain(token);
     }
     const half = strange(server.port, hello.slice(0, 40)); // and silence
-    const outcomes = await run.end(soon);
-    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    const outcomes = await run.end();
+    expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(exits(outcomes)).toEqual([0, 0]);
     half.socket.destroy();
   });
@@ -214,9 +218,9 @@ describe("strangers at the rendezvous", () => {
       }
     };
     await flood(1000);
-    await using run = await startIn(server, { program: "block.ts", size: 2, args: ["1"] });
+    await using run = await startIn(server, { program: "block-event-loop.ts", size: 2, args: ["1"] });
     let joined = false;
-    const all = Promise.all(run.ranks.map((rank) => rank.told("ready"))).finally(() => {
+    const all = Promise.all(run.ranks.map((rank) => rank.reported("ready"))).finally(() => {
       joined = true;
     });
     while (!joined) {
@@ -228,8 +232,8 @@ describe("strangers at the rendezvous", () => {
     expect(came).toBeGreaterThanOrEqual(1500);
     await expect.poll(() => silent.size, { timeout: 30_000 }).toBeLessThanOrEqual(256); // the rest was sent away
     expect(madeRoom).toBeGreaterThan(0);
-    const outcomes = await run.end(soon);
-    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    const outcomes = await run.end();
+    expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(exits(outcomes)).toEqual([0, 0]);
     for (const socket of silent) socket.destroy();
   });
@@ -242,12 +246,12 @@ describe("bytes on a data connection that no rank sends", () => {
     await using network = await openNetwork(server, engine);
     const place = { TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address, TERSE_ENGINE: engine };
     const env = () => ({ TERSE_TOKEN: token, ...place });
-    await using run = await startRanks({ program: "until-lost.ts", size, args: ["idle"], env });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await using run = await startRanks({ program: "run-until-failure.ts", size, args: ["idle"], env });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     const connection = await network.moved(1);
     await sleep(300); // until the barrier is over
     connection.add(bytes);
-    return { outcomes: await run.end(soon), caller: connection.ranks[0], victim: connection.ranks[1] };
+    return { outcomes: await run.end(), caller: connection.ranks[0], victim: connection.ranks[1] };
   }
 
   it.each([
@@ -257,7 +261,7 @@ describe("bytes on a data connection that no rank sends", () => {
     const { outcomes, caller, victim } = await add("tcp", 3, bytes);
     expect(exits(outcomes)).toEqual([0, 0, 0]);
     for (const outcome of outcomes) {
-      expect([outcome.stderr, outcome.told.at(-1)]).toEqual(["", { closed: true }]);
+      expect([outcome.stderr, outcome.reports.at(-1)]).toEqual(["", { closed: true }]);
       expect(errorOf(outcome)).toEqual(errorOf(outcomes[0]!));
     }
     const { name, message } = errorOf(outcomes[0]!)!;

@@ -9,8 +9,8 @@ import { type Group, loopback } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { engineContract } from "../../packages/collectives/src/engine-contract/engine-contract.ts";
-import { FarRanks } from "./far-groups.ts";
-import { tour } from "./programs/tour.ts";
+import { everyCollective } from "./programs/every-collective.ts";
+import { RemoteRanks } from "./remote-groups.ts";
 import { freePort } from "./start-ranks.ts";
 
 const prefix = process.env["TERSE_MPI"];
@@ -72,9 +72,9 @@ const all = (said: string, pattern: RegExp) => [...said.matchAll(pattern)].map((
 
 describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped: ${why})`}`, () => {
   it.each([2, 4])("starts %i ranks that get over mpi what loopback gets, to the last bit and byte", async (size) => {
-    const job = start(size, program("tour.ts"));
+    const job = start(size, program("every-collective.ts"));
     const groups: Group[] = loopback(size);
-    const want = await Promise.all(groups.map(tour));
+    const want = await Promise.all(groups.map(everyCollective));
     await Promise.all(groups.map((group) => group.close()));
     const { code, said } = await job.ended;
     expect(all(said, /\{"digest":"([^"]+)"\}/g).sort(), said).toEqual([...want].sort());
@@ -82,13 +82,13 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
   });
 
   describe.each([2, 4])("starts %i ranks that keep the contract of every engine:", (size) => {
-    let ranks: FarRanks;
+    let ranks: RemoteRanks;
     let join: (engine: string) => Promise<Group[]>;
     let job: Job;
     beforeAll(async () => {
-      ranks = await FarRanks.listen();
-      job = start(size, program("far-rank.ts", ranks.port));
-      join = await ranks.gathered(size);
+      ranks = await RemoteRanks.listen();
+      job = start(size, program("remote-rank.ts", ranks.port));
+      join = await ranks.connected(size);
     });
     afterAll(async () => {
       await ranks[Symbol.asyncDispose]();
@@ -139,7 +139,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     ["allReduce f32 3000000", "allReduce i32 3000000", /rank \d has 3000000 [fi]32 where rank \d has 3000000 [fi]32/],
     ["allReduce f32 3000000", "allGather f32 3000000", /is in all-(gather|reduce) number 1 while rank \d is in all-/],
   ])("ends all ranks with one error when they do not agree: %s, and %s", async (usual, odd, sentence) => {
-    const { said } = await start(3, program("disagree.ts", usual, odd), {}, recovery).ended;
+    const { said } = await start(3, program("mismatched-calls.ts", usual, odd), {}, recovery).ended;
     const errors = all(said, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
     if (isOpenMpi) expect(errors, said).toHaveLength(3);
     for (const error of errors) expect(error).toEqual(errors[0]);
@@ -154,7 +154,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
   ] as const)("ends all ranks when one gets, while they are %s, a %s", async (mode, signal) => {
     const pids = mkdtempSync(join(tmpdir(), "terse-mpirun-pids-"));
     const write = ["sh", "-c", `echo $$ >${pids}/"$OMPI_COMM_WORLD_RANK$PMI_RANK"; exec "$@"`, "sh"];
-    const job = start(3, [...write, ...program("until-lost.ts", mode)], {}, recovery);
+    const job = start(3, [...write, ...program("run-until-failure.ts", mode)], {}, recovery);
     const pid = (rank: number) => Number(readFileSync(join(pids, `${rank}`), "utf8"));
     while (all(job.said(), /("ready")/g).length < 3) await sleep(20);
     process.kill(pid(1), signal);
@@ -181,7 +181,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
       "-c",
       `[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && { "$@" & sleep 3; kill -9 $!; kill -9 $$; }; exec "$@"`,
     ];
-    const { code } = await start(2, [...kill, "sh", ...program("until-lost.ts", "busy")]).ended;
+    const { code } = await start(2, [...kill, "sh", ...program("run-until-failure.ts", "busy")]).ended;
     expect(code).not.toBe(0);
   });
 });

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { connectionsOf, type Engine, openNetwork } from "./network.ts";
+import { connectionsOf, type Engine, openNetwork } from "./faulty-network.ts";
 import { random, seed } from "./seed.ts";
-import { errorOf, type Outcome, soon, startRanks } from "./start-ranks.ts";
+import { errorOf, type Outcome, startRanks } from "./start-ranks.ts";
 
 /** All ranks have ended by themselves with one and the same error, which names the connection and what to do. */
 function expectBroken(outcomes: readonly Outcome[], a: number, b: number): void {
   for (const outcome of outcomes) {
     expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([0, null, ""]);
-    expect(outcome.told.slice(-2)).toEqual([{ same: true }, { closed: true }]);
+    expect(outcome.reports.slice(-2)).toEqual([{ same: true }, { closed: true }]);
     expect(errorOf(outcome)).toEqual(errorOf(outcomes[0]!));
   }
   const { name, reason, message } = errorOf(outcomes[0]!)!;
@@ -32,8 +32,8 @@ describe("a data connection that breaks while both its ranks live", () => {
     const network = await openNetwork(server, engine);
     const place = { TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address, TERSE_ENGINE: engine };
     const env = () => ({ TERSE_TOKEN: "t", ...place });
-    const run = await startRanks({ program: "until-lost.ts", size, args: [mode], env });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    const run = await startRanks({ program: "run-until-failure.ts", size, args: [mode], env });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     expect(network.carried.length).toBe((connectionsOf[engine] * size * (size - 1)) / 2);
     const stop = async () => {
       await run[Symbol.asyncDispose]();
@@ -61,16 +61,16 @@ describe("a data connection that breaks while both its ranks live", () => {
       await using world = await through(engine, size);
       const connection = await world.network.moved(2e7 * random(`moment ${moment}`));
       connection[way]();
-      expectBroken(await world.run.end(soon), ...connection.ranks);
+      expectBroken(await world.run.end(), ...connection.ranks);
     },
   );
 
-  // Gloo does not tell how far a transfer has come.
+  // Gloo does not report how far a transfer has come.
   it(`does so over tcp when something in between answers for it (seed ${seed})`, async () => {
     await using world = await through("tcp", 3, "busy", 5);
     const connection = await world.network.moved(2e7 * random("swallow"));
     connection.swallow();
-    const outcomes = await world.run.end(soon);
+    const outcomes = await world.run.end();
     expectBroken(outcomes, ...connection.ranks);
     expect(errorOf(outcomes[0]!)!.message).toMatch(/has stopped in the middle of a (message|header)/);
   });
@@ -80,7 +80,7 @@ describe("a data connection that breaks while both its ranks live", () => {
     const connection = await world.network.moved(1);
     await sleep(300); // until the barrier is over
     connection.reset();
-    expectBroken(await world.run.end(soon), 0, 1);
+    expectBroken(await world.run.end(), 0, 1);
   });
 });
 
@@ -113,7 +113,7 @@ describe("a network that goes silent between two ranks", () => {
       if (!plan.every(ip)) return skip("this kernel has no veth");
       await using server = await serveRendezvous({ size: 2, token: "t", host: at(5) });
       await using run = await startRanks({
-        program: "until-lost.ts",
+        program: "run-until-failure.ts",
         size: 2,
         within: (rank) => (rank === 1 ? ["ip", "netns", "exec", name] : []),
         env: (rank) => ({
@@ -123,9 +123,9 @@ describe("a network that goes silent between two ranks", () => {
           TERSE_ENGINE: engine,
         }),
       });
-      await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
       await cut(name);
-      expectBroken(await run.end(soon), 0, 1); // 8 s of silence, and 1 s to hear who is to blame
+      expectBroken(await run.end(), 0, 1); // 8 s of silence, and 1 s to hear who is to blame
     } finally {
       ip(`link del tcd${process.pid}`);
       ip(`link del tcm${process.pid}`);

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { tour } from "./programs/tour.ts";
+import { everyCollective } from "./programs/every-collective.ts";
 import { random, seed } from "./seed.ts";
-import { errorOf, freePort, type Outcome, type StartOptions, soon, startRanks } from "./start-ranks.ts";
+import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
 
 const peaceful = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ code, signal }));
 const alright = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
@@ -25,22 +25,26 @@ describe("ranks in processes of their own", () => {
     "get over %s what loopback gets, to the last bit and byte: %i of them",
     async ([engine, size], context) => {
       if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");
-      await using run = await startRanks({ program: "tour.ts", size, env: () => ({ TERSE_ENGINE: engine }) });
+      await using run = await startRanks({
+        program: "every-collective.ts",
+        size,
+        env: () => ({ TERSE_ENGINE: engine }),
+      });
       const groups: Group[] = loopback(size);
-      const want = await Promise.all(groups.map(tour));
+      const want = await Promise.all(groups.map(everyCollective));
       await Promise.all(groups.map((group) => group.close()));
-      const outcomes = await run.end(soon);
+      const outcomes = await run.end();
       expect(outcomes.map((each) => each.stderr).join("")).toBe("");
-      expect(outcomes.map((each) => each.told[0]?.["digest"])).toEqual(want);
+      expect(outcomes.map((each) => each.reports[0]?.["digest"])).toEqual(want);
       expect(peaceful(outcomes)).toEqual(alright(size));
     },
   );
 
   it("meet at MASTER_ADDR and MASTER_PORT, where rank 0 holds the rendezvous", async () => {
-    await using run = await startRanks({ program: "tour.ts", size: 2, rendezvous: { masterPort: 0 } });
-    const outcomes = await run.end(soon);
+    await using run = await startRanks({ program: "every-collective.ts", size: 2, rendezvous: { masterPort: 0 } });
+    const outcomes = await run.end();
     expect(peaceful(outcomes)).toEqual(alright(2));
-    expect(outcomes.every((each) => "digest" in each.told[0]!)).toBe(true);
+    expect(outcomes.every((each) => "digest" in each.reports[0]!)).toBe(true);
   });
 
   it("meet at the host's own name too, which may lead to loopback, and listen at one address", async (context) => {
@@ -48,13 +52,13 @@ describe("ranks in processes of their own", () => {
     if (!(await lookup(name).catch(() => undefined))) return context.skip(`the host's name, ${name}, leads nowhere`);
     const masterPort = await freePort();
     await using run = await startRanks({
-      program: "until-lost.ts",
+      program: "run-until-failure.ts",
       size: 2,
       args: ["idle"],
       rendezvous: { masterPort },
       env: () => ({ MASTER_ADDR: name }),
     });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     const { pid } = run.ranks[0]!.process;
     const own = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)));
     const listening = ["tcp", "tcp6"].flatMap((family) =>
@@ -80,21 +84,21 @@ describe("a rank that is killed", () => {
     masterPort = -1,
   ): Promise<void> {
     await using run = await startRanks({
-      program: "until-lost.ts",
+      program: "run-until-failure.ts",
       size,
       args: [mode],
       env: over(engine),
       ...(masterPort >= 0 ? { rendezvous: { masterPort } } : {}),
     });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     await sleep(delay);
     run.ranks[victim]!.process.kill("SIGKILL");
-    for (const outcome of await run.end(soon)) {
+    for (const outcome of await run.end()) {
       if (outcome.rank === victim) continue;
       expect(errorOf(outcome), outcome.stderr).toMatchObject({ name: "RankLostError", rank: victim });
       expect(errorOf(outcome)!.message).toMatch(new RegExp(`^rank ${victim} .*is lost`));
-      expect(outcome.told).toContainEqual({ same: true });
-      expect(outcome.told).toContainEqual({ closed: true });
+      expect(outcome.reports).toContainEqual({ same: true });
+      expect(outcome.reports).toContainEqual({ closed: true });
       expect([outcome.code, outcome.signal]).toEqual([0, null]);
     }
   }
@@ -124,8 +128,13 @@ describe("a rank that is killed", () => {
   it.each(engines)(
     "is lost too when it is only stopped, after the time that silence is allowed: %s",
     async (engine) => {
-      await using run = await startRanks({ program: "until-lost.ts", size: 3, silenceSeconds: 4, env: over(engine) });
-      await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+      await using run = await startRanks({
+        program: "run-until-failure.ts",
+        size: 3,
+        silenceSeconds: 4,
+        env: over(engine),
+      });
+      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
       run.ranks[1]!.process.kill("SIGSTOP");
       for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
         const outcome = await survivor.ended;
@@ -137,21 +146,21 @@ describe("a rank that is killed", () => {
   );
 
   it("is lost too when it is stopped and holds the rendezvous, which then says nothing", async () => {
-    await using run = await startRanks({ program: "until-lost.ts", size: 3, rendezvous: { masterPort: 0 } });
-    await Promise.all(run.ranks.map((rank) => rank.told("ready")));
+    await using run = await startRanks({ program: "run-until-failure.ts", size: 3, rendezvous: { masterPort: 0 } });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     run.ranks[0]!.process.kill("SIGSTOP");
     for (const survivor of [run.ranks[1]!, run.ranks[2]!]) {
       const outcome = await survivor.ended;
       expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 0 });
       expect(errorOf(outcome)!.message).toMatch(/^rank 0, which runs the rendezvous, is lost: no heartbeat for 10 s/);
-      expect([outcome.code, outcome.signal, outcome.told.at(-1)]).toEqual([0, null, { closed: true }]);
+      expect([outcome.code, outcome.signal, outcome.reports.at(-1)]).toEqual([0, null, { closed: true }]);
     }
   });
 
   it("is not taken for one that keeps JavaScript busy", async () => {
-    await using run = await startRanks({ program: "block.ts", size: 2, silenceSeconds: 2, args: ["6"] });
-    const outcomes = await run.end(soon);
-    expect(outcomes.map((each) => each.told.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
+    await using run = await startRanks({ program: "block-event-loop.ts", size: 2, silenceSeconds: 2, args: ["6"] });
+    const outcomes = await run.end();
+    expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(peaceful(outcomes)).toEqual(alright(2));
   });
 });
@@ -165,7 +174,7 @@ describe("a world that does not come together", () => {
       args: ["60", "", "here"],
       env: (rank) => ({ TERSE_TOKEN: "t", TERSE_RENDEZVOUS: `127.0.0.1:${port}`, ...options.env?.(rank) }),
     });
-    await Promise.all(run.ranks.map((rank) => rank.told("here")));
+    await Promise.all(run.ranks.map((rank) => rank.reported("here")));
     const server = await serveRendezvous({ size: options.size, token: "t", port, deadlineSeconds });
     const stop = async () => {
       await run[Symbol.asyncDispose]();
@@ -176,7 +185,7 @@ describe("a world that does not come together", () => {
 
   it("names the rank that never arrived", async () => {
     await using world = await meet({ program: "join.ts", size: 3, absent: [1] }, 6);
-    for (const outcome of await world.run.end(soon)) {
+    for (const outcome of await world.run.end()) {
       expect(errorOf(outcome)).toMatchObject({ name: "RendezvousError", missing: [1] });
       expect(errorOf(outcome)!.message).toMatch(/^rank 1 of 3 did not connect to the rendezvous within 6 s/);
       expect([outcome.code, outcome.signal]).toEqual([1, null]);
@@ -186,7 +195,7 @@ describe("a world that does not come together", () => {
 
   it("refuses a rank with another world size, and tells the others at once", async () => {
     await using run = await startRanks({ program: "join.ts", size: 2, worldSize: (rank) => (rank === 1 ? 3 : 2) });
-    for (const outcome of await run.end(soon)) {
+    for (const outcome of await run.end()) {
       expect(errorOf(outcome)!.message).toMatch(
         /rank 1 \(pid \d+ on .+\) was started for a world of 3 ranks, and this world has 2; WORLD_SIZE must be the same for all/,
       );
@@ -199,14 +208,14 @@ describe("a world that does not come together", () => {
     const env = () => ({ TERSE_TOKEN: "t", TERSE_RENDEZVOUS: `${server.host}:${server.port}` });
     await using one = await startRanks({ program: "join.ts", size: 2, absent: [1], env, args: ["60", "lr 1"] });
     await using two = await startRanks({ program: "join.ts", size: 2, absent: [0], env, args: ["60", "lr 2"] });
-    for (const [outcome] of [await one.end(soon), await two.end(soon)])
+    for (const [outcome] of [await one.end(), await two.end()])
       expect(errorOf(outcome!)!.message).toMatch(/runs with another configuration or version than rank/);
   });
 
   it("refuses a wrong token without saying the right one", async () => {
     const env = (rank: number) => (rank === 1 ? { TERSE_TOKEN: "guess" } : {});
     await using world = await meet({ program: "join.ts", size: 2, env }, 6);
-    const [zero, one] = await world.run.end(soon);
+    const [zero, one] = await world.run.end();
     expect(errorOf(one!)!.message).toMatch(/refused rank 1: the token is wrong; TERSE_TOKEN must be the one/);
     expect(errorOf(zero!)).toMatchObject({ missing: [1] });
   });
@@ -216,7 +225,7 @@ describe("a world that does not come together", () => {
     const port = await freePort();
     await new Promise<void>((resolve) => squatter.listen(port, "127.0.0.1", resolve));
     await using run = await startRanks({ program: "join.ts", size: 2, absent: [1], rendezvous: { masterPort: port } });
-    const [outcome] = await run.end(soon);
+    const [outcome] = await run.end();
     expect(errorOf(outcome!)!.message).toBe(
       `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it`,
     );
@@ -232,12 +241,12 @@ describe("a world that does not come together", () => {
     [0, 9],
   ])("says so on all ranks when one has no file descriptor left: rank %i, %i before it joins", async (rank, left) => {
     await using run = await startRanks({
-      program: "crowded.ts",
+      program: "few-file-descriptors.ts",
       size: 2,
       args: [`${left}`, `${rank}`],
       within: (each) => (each === rank ? ["bash", "-c", 'ulimit -n 64; exec "$@"', "--"] : []),
     });
-    for (const outcome of await run.end(soon)) {
+    for (const outcome of await run.end()) {
       expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([1, null, ""]);
       expect(errorOf(outcome)!.message).toMatch(/Too many open files|no file descriptor is left/);
     }
@@ -260,7 +269,7 @@ describe("a world that does not come together", () => {
       if (range.status !== 0 || !ip(`-n ${name} link set lo up`)) return context.skip("its ports cannot be chosen");
       const some = { program: "join.ts", size: 5, rendezvous: { masterPort: 29500 }, within: () => inside };
       await using run = await startRanks(some);
-      expect(peaceful(await run.end(soon))).toEqual(alright(5));
+      expect(peaceful(await run.end())).toEqual(alright(5));
     } finally {
       ip(`netns del ${name}`);
     }
@@ -274,7 +283,7 @@ describe("a world that does not come together", () => {
       rendezvous: { masterPort: 0 },
       args: ["1"],
     });
-    const [outcome] = await run.end(soon);
+    const [outcome] = await run.end();
     expect(errorOf(outcome!)!.message).toMatch(
       /^rank 1 found no rendezvous at 127\.0\.0\.1:\d+ within 1 s \(connect ECONNREFUSED/,
     );
@@ -288,8 +297,8 @@ describe.each(engines)("ranks that do not agree over %s", (engine) => {
     ["10", "3000000"],
   ])("fail together over sizes, naming them: %s and %s", async (...lengths) => {
     const args = lengths.map((length) => `allReduce f32 ${length}`);
-    await using run = await startRanks({ program: "disagree.ts", size: 3, args, env: over(engine) });
-    const outcomes = await run.end(soon);
+    await using run = await startRanks({ program: "mismatched-calls.ts", size: 3, args, env: over(engine) });
+    const outcomes = await run.end();
     expect(peaceful(outcomes)).toEqual(alright(3));
     const messages = outcomes.map((outcome) => errorOf(outcome)!.message);
     expect(new Set(messages).size).toBe(1);
@@ -300,8 +309,8 @@ describe.each(engines)("ranks that do not agree over %s", (engine) => {
 
 describe("a rank that leaves as it should not", () => {
   it("may exit with operations pending: it does not crash, and the others name it", async () => {
-    await using run = await startRanks({ program: "leave.ts", size: 3, args: ["exit-with-pending"] });
-    const [zero, ...others] = await run.end(soon);
+    await using run = await startRanks({ program: "exit-without-close.ts", size: 3, args: ["exit-with-pending"] });
+    const [zero, ...others] = await run.end();
     expect([zero!.code, zero!.signal, zero!.stderr]).toEqual([7, null, ""]);
     for (const other of others) {
       expect(errorOf(other)).toMatchObject({ name: "RankLostError", rank: 0 });
@@ -310,8 +319,8 @@ describe("a rank that leaves as it should not", () => {
   });
 
   it("may die of an exception with operations pending: it does not crash, and the others name it", async () => {
-    await using run = await startRanks({ program: "leave.ts", size: 3, args: ["throw-with-pending"] });
-    const [zero, ...others] = await run.end(soon);
+    await using run = await startRanks({ program: "exit-without-close.ts", size: 3, args: ["throw-with-pending"] });
+    const [zero, ...others] = await run.end();
     expect([zero!.code, zero!.signal]).toEqual([1, null]);
     expect(zero!.stderr).toMatch(/a bug of the program/);
     for (const other of others) {
@@ -321,20 +330,20 @@ describe("a rank that leaves as it should not", () => {
   });
 
   it.each(["forget-to-close", "exit-without-close"])("ends in peace when nothing is pending: %s", async (way) => {
-    await using run = await startRanks({ program: "leave.ts", size: 2, args: [way] });
-    const outcomes = await run.end(soon);
+    await using run = await startRanks({ program: "exit-without-close.ts", size: 2, args: [way] });
+    const outcomes = await run.end();
     expect(peaceful(outcomes)).toEqual(alright(2));
     expect(outcomes.map((each) => each.stderr).join("")).toBe("");
   });
 
   it("ends in peace where rank 0 holds the rendezvous and forgets to close", async () => {
     await using run = await startRanks({
-      program: "leave.ts",
+      program: "exit-without-close.ts",
       size: 2,
       args: ["forget-to-close"],
       rendezvous: { masterPort: 0 },
     });
-    expect(peaceful(await run.end(soon))).toEqual(alright(2));
+    expect(peaceful(await run.end())).toEqual(alright(2));
   });
 });
 
@@ -354,10 +363,10 @@ describe("a process that makes and leaves many worlds", () => {
       NODE_OPTIONS: "--expose-gc --max-semi-space-size=1",
       ...malloc,
     });
-    await using run = await startRanks({ program: "churn.ts", size: 1, args: [`${rounds}`, manner], env });
-    const [outcome] = await run.end(110);
+    await using run = await startRanks({ program: "repeated-worlds.ts", size: 1, args: [`${rounds}`, manner], env });
+    const [outcome] = await run.end();
     expect([outcome!.code, outcome!.signal, outcome!.stderr]).toEqual([0, null, ""]);
-    const seen = outcome!.told as unknown as { fd: number; task: number; rss: number }[];
+    const seen = outcome!.reports as unknown as { fd: number; task: number; rss: number }[];
     expect(seen.length).toBe(rounds / 5);
     const [first, last] = [seen[0]!, seen.at(-1)!];
     expect(last.task).toBeLessThanOrEqual(first.task);
@@ -377,10 +386,10 @@ describe("beside libtorch", () => {
     "gloo, where there is one, moves tensors' memory in one process: %s",
     async (order) => {
       const env = () => ({ TERSE_ENGINE: "gloo" });
-      await using run = await startRanks({ program: "beside-tensor.ts", size: 2, args: [order], env });
-      for (const outcome of await run.end(soon)) {
+      await using run = await startRanks({ program: "gloo-beside-libtorch.ts", size: 2, args: [order], env });
+      for (const outcome of await run.end()) {
         expect([outcome.code, outcome.signal, outcome.stderr]).toEqual([0, null, ""]);
-        expect(outcome.told).toEqual([
+        expect(outcome.reports).toEqual([
           {
             backward: true,
             right: true,

@@ -1,29 +1,31 @@
-/** Starts N Node processes that run one file as the ranks of a world, and sees to it that none is left behind. */
+/** Starts N Node processes that run one file as the ranks of a world, and kills those that still run at the end of a test. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 
-/** Seconds, on a machine that is busy with other things, in which ranks start and end; where nobody notices a fault, it takes 1800. */
-export const soon = 60;
+/**
+ * Ranks end well before this, also on a busy machine, when every rank notices a fault. Where one does not, its operations wait for 1800 s.
+ */
+const hangGuardSeconds = 300;
 
 export interface StartOptions {
   /** File below programs/. */
   program: string;
   /** Ranks to start. */
   size: number;
-  /** Where it differs from `size`: what WORLD_SIZE says, by rank. */
+  /** WORLD_SIZE by rank, where it differs from `size`. */
   worldSize?: (rank: number) => number;
   args?: readonly string[];
   env?: (rank: number) => NodeJS.ProcessEnv;
-  /** This process holds the rendezvous (default), or rank 0 does, at a port of this number (0: a free one). */
+  /** This process runs the rendezvous server (default), or rank 0 does, at this port (0: a free one). */
   rendezvous?: "here" | { masterPort: number };
   deadlineSeconds?: number;
   silenceSeconds?: number;
   /** These are not started. */
   absent?: readonly number[];
-  /** What starts this rank's command, for example in another network namespace. */
+  /** A command that runs this rank's command, for example in another network namespace. */
   within?: (rank: number) => readonly string[];
 }
 
@@ -32,8 +34,8 @@ export interface Outcome {
   readonly rank: number;
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** What it told, one JSON value per line of its standard output. */
-  readonly told: readonly Record<string, unknown>[];
+  /** The JSON values that it wrote to its standard output, one per line. */
+  readonly reports: readonly Record<string, unknown>[];
   readonly stderr: string;
 }
 
@@ -41,15 +43,15 @@ export interface RankProcess {
   readonly rank: number;
   readonly process: ChildProcess;
   readonly ended: Promise<Outcome>;
-  /** Resolves with the first thing told that has this key. Rejects when the rank ends without. */
-  told(key: string): Promise<Record<string, unknown>>;
+  /** Resolves with the first report that has this key. Rejects when the rank ends without one. */
+  reported(key: string): Promise<Record<string, unknown>>;
 }
 
 export interface Ranks extends AsyncDisposable {
   readonly ranks: readonly RankProcess[];
   readonly server: RendezvousServer | undefined;
-  /** Waits for all; throws, with what they said, when any still runs after so long. */
-  end(seconds: number): Promise<Outcome[]>;
+  /** Waits for all ranks. Throws, with their output, when one hangs. */
+  end(): Promise<Outcome[]>;
 }
 
 export async function startRanks(options: StartOptions): Promise<Ranks> {
@@ -60,7 +62,7 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
       ? await serveRendezvous({
           size,
           token,
-          ...(options.deadlineSeconds ? { deadlineSeconds: options.deadlineSeconds } : {}),
+          deadlineSeconds: options.deadlineSeconds ?? hangGuardSeconds,
           ...(options.silenceSeconds ? { silenceSeconds: options.silenceSeconds } : {}),
         })
       : undefined;
@@ -95,11 +97,11 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
   return {
     ranks,
     server,
-    async end(seconds) {
+    async end() {
       const late = Symbol("late");
       let timer: NodeJS.Timeout | undefined;
       const deadline = new Promise<typeof late>((resolve) => {
-        timer = setTimeout(() => resolve(late), seconds * 1000);
+        timer = setTimeout(() => resolve(late), hangGuardSeconds * 1000);
       });
       const all = Promise.all(ranks.map((rank) => rank.ended));
       const outcomes = await Promise.race([all, deadline]);
@@ -107,24 +109,26 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
       if (outcomes !== late) return outcomes;
       const running = ranks.filter(({ process: child }) => child.exitCode === null && child.signalCode === null);
       await stop();
-      const said = (await all)
-        .map((each) => `rank ${each.rank}: ${JSON.stringify(each.told)}\n${each.stderr}`)
+      const output = (await all)
+        .map((each) => `rank ${each.rank}: ${JSON.stringify(each.reports)}\n${each.stderr}`)
         .join("\n");
-      throw new Error(`after ${seconds} s still running: rank ${running.map(({ rank }) => rank).join(", ")}\n${said}`);
+      throw new Error(
+        `after ${hangGuardSeconds} s still running: rank ${running.map(({ rank }) => rank).join(", ")}\n${output}`,
+      );
     },
     [Symbol.asyncDispose]: stop,
   };
 }
 
-/** What a rank said in its error, if it had one. */
+/** The error that a rank reported, if it had one. */
 export function errorOf(
   outcome: Outcome,
 ): { name: string; message: string; rank?: number; missing?: number[]; reason?: string } | undefined {
-  return outcome.told.find((line) => "error" in line)?.["error"] as never;
+  return outcome.reports.find((line) => "error" in line)?.["error"] as never;
 }
 
 function follow(rank: number, child: ChildProcess): RankProcess {
-  const told: Record<string, unknown>[] = [];
+  const reports: Record<string, unknown>[] = [];
   const waiting: { key: string; resolve(line: Record<string, unknown>): void; reject(error: Error): void }[] = [];
   let rest = "";
   let stderr = "";
@@ -133,7 +137,7 @@ function follow(rank: number, child: ChildProcess): RankProcess {
     rest = lines.pop()!;
     for (const line of lines) {
       const value = JSON.parse(line) as Record<string, unknown>;
-      told.push(value);
+      reports.push(value);
       for (const wait of waiting) if (wait.key in value) wait.resolve(value);
     }
   });
@@ -142,24 +146,25 @@ function follow(rank: number, child: ChildProcess): RankProcess {
   });
   const ended = new Promise<Outcome>((resolve) => {
     child.on("close", (code, signal) => {
-      for (const wait of waiting) wait.reject(new Error(`rank ${rank} ended without telling ${wait.key}\n${stderr}`));
-      resolve({ rank, code, signal, told, stderr });
+      for (const wait of waiting)
+        wait.reject(new Error(`rank ${rank} ended without a report of ${wait.key}\n${stderr}`));
+      resolve({ rank, code, signal, reports, stderr });
     });
   });
   return {
     rank,
     process: child,
     ended,
-    told: (key) =>
+    reported: (key) =>
       new Promise((resolve, reject) => {
-        const already = told.find((line) => key in line);
+        const already = reports.find((line) => key in line);
         if (already) resolve(already);
         else waiting.push({ key, resolve, reject });
       }),
   };
 }
 
-/** A port that was free a moment ago, below those that the system hands out: no connection takes it meanwhile. */
+/** A port that was free a moment ago. It is below the ephemeral ports, so that no connection takes it meanwhile. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 12_000 + Math.floor(20_000 * Math.random());

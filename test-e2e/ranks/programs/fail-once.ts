@@ -1,6 +1,6 @@
-/** Rank 1 ends with an error in torchrun's first attempt; the next attempt is well. */
+/** Rank 1 exits with an error in torchrun's first attempt. The next attempt succeeds. */
 import { joinWorld } from "@terse/collectives";
-import { tell, tellError } from "./tell.ts";
+import { report, reportError } from "./report.ts";
 
 const attempt = process.env["TORCHELASTIC_RESTART_COUNT"] ?? "";
 const group = await joinWorld();
@@ -9,9 +9,9 @@ if (attempt === "0" && group.rank === 1) process.exit(3);
 try {
   const x = Float32Array.of(1);
   await group.allReduce(x);
-  tell({ attempt, rank: group.rank, sum: x[0] });
+  report({ attempt, rank: group.rank, sum: x[0] });
 } catch (error) {
-  tellError(error);
+  reportError(error);
   process.exitCode = 1;
 }
 await group.close();

@@ -1,12 +1,12 @@
-/** Rank 1 keeps JavaScript busy for longer than the rendezvous allows silence, which is no reason to call it lost. */
+/** Rank 1 blocks its event loop for longer than the rendezvous allows silence. Its heartbeat goes on, so it must not count as lost. */
 import { joinWorld } from "@terse/collectives";
-import { tell } from "./tell.ts";
+import { report } from "./report.ts";
 
 const [seconds = "3"] = process.argv.slice(2);
 await using group = await joinWorld();
 await group.barrier();
-tell({ ready: true });
+report({ ready: true });
 if (group.rank === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(seconds) * 1000);
 const x = Float32Array.of(1);
 await group.allReduce(x);
-tell({ sum: x[0] });
+report({ sum: x[0] });

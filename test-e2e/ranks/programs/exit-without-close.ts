@@ -1,12 +1,12 @@
-/** Ways to leave that no program should take, and none may crash on. */
+/** Wrong ways to leave a world. None of them may crash. Argument: the way. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "@terse/collectives";
-import { tell, tellError } from "./tell.ts";
+import { report, reportError } from "./report.ts";
 
 const [way] = process.argv.slice(2);
 const group = await joinWorld();
 const met = group.barrier();
-await (way?.endsWith("pending") ? met.catch(tellError) : met); // which rank 0 may leave, and the process too, before the others do
+await (way?.endsWith("pending") ? met.catch(reportError) : met); // rank 0 may leave it, and exit, before the others do
 const pending = () => {
   const x = new Float32Array(8 << 20);
   const calls = [group.allReduce(x), group.allGather(Array.from({ length: group.size }, () => x)), group.barrier()];
@@ -20,7 +20,7 @@ switch (way) {
       await sleep(5);
       process.exit(7);
     }
-    await pending().catch(tellError);
+    await pending().catch(reportError);
     break;
   case "throw-with-pending":
     if (group.rank === 0) {
@@ -29,12 +29,12 @@ switch (way) {
         throw new Error("a bug of the program");
       }, 5);
     }
-    await pending().catch(group.rank === 0 ? () => {} : tellError);
+    await pending().catch(group.rank === 0 ? () => {} : reportError);
     break;
-  case "forget-to-close": // and end by having nothing left to do
-    tell({ done: true });
+  case "forget-to-close": // the process ends because nothing is left to do
+    report({ done: true });
     break;
   case "exit-without-close":
-    tell({ done: true });
+    report({ done: true });
     process.exit(0);
 }

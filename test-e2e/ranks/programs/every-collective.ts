@@ -1,9 +1,9 @@
 /** Every collective once or more, with numbers that every world of the same size shares; tells the digest of all results. */
 import { createHash } from "node:crypto";
 import { type Group, joinWorld } from "@terse/collectives";
-import { tell } from "./tell.ts";
+import { report } from "./report.ts";
 
-export async function tour(group: Group): Promise<string> {
+export async function everyCollective(group: Group): Promise<string> {
   const { rank, size: n } = group;
   const hash = createHash("sha256");
   const note = (...xs: { buffer: ArrayBufferLike; byteOffset: number; byteLength: number }[]) => {
@@ -57,5 +57,5 @@ export async function tour(group: Group): Promise<string> {
 
 if (import.meta.main) {
   await using group = await joinWorld();
-  tell({ digest: await tour(group) });
+  report({ digest: await everyCollective(group) });
 }

@@ -1,27 +1,28 @@
 /**
- * Groups whose ranks live in processes of their own (programs/far-rank.ts), to be used as if they were here: so one test that holds all
- * ranks of a world holds for ranks anywhere. What a call is given is mirrored there, buffer by buffer, and comes back when it ends.
+ * Groups whose ranks are in processes of their own (programs/remote-rank.ts), but which a test uses like local ones. So the engine
+ * contract, which has all ranks of a world in one process, also runs on separate processes. The buffers of a call are copied to the
+ * remote rank, and copied back when the call ends.
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { CollectiveError, type Group, RankLostError, type Sent, serveRendezvous } from "@terse/collectives";
-import { talk } from "./talk.ts";
+import { messageChannel } from "./message-channel.ts";
 
 const token = "the secret of this test";
 
-/** What a far rank says of a call that has ended. */
+/** A remote rank's message that a call has ended. */
 export interface Answer {
   readonly call: number;
   readonly sent: Sent;
   readonly result?: unknown;
-  /** A group that the call has made. */
+  /** The group that the call has opened. */
   readonly group?: { readonly id: number; readonly rank: number; readonly size: number; readonly engine: string };
-  /** `ofSignal`: it is the reason of the call's own signal. The same error has the same `id`. */
-  readonly error?: { readonly ofSignal: true } | FarError;
-  /** Of each mirrored buffer that the call was given. */
+  /** `ofSignal`: the error is the reason of the call's own signal. The same error has the same `id`. */
+  readonly error?: { readonly ofSignal: true } | RemoteError;
+  /** Of each buffer that the call uses. */
   readonly contents: readonly (readonly [id: number, bytes: Uint8Array])[];
 }
-export interface FarError {
+export interface RemoteError {
   readonly id: number;
   readonly name: string;
   readonly message: string;
@@ -30,15 +31,16 @@ export interface FarError {
   readonly causeIsOfSignal: boolean;
 }
 
+/** A buffer of the test, which the remote rank has a copy of. */
 interface Mirror {
   readonly id: number;
   readonly buffer: ArrayBufferLike;
-  uses: number; // by calls that have not ended
+  uses: number; // calls that have not ended
 }
 
-/** One rank's process. */
-class FarRank {
-  readonly #say: (value: unknown) => void;
+/** The connection to one rank's process. */
+class RemoteRank {
+  readonly #send: (value: unknown) => void;
   readonly #pending = new Map<number, (answer: Answer) => void>();
   readonly #mirrors = new Map<ArrayBufferLike, Mirror>();
   readonly #signals = new Map<AbortSignal, number>();
@@ -46,38 +48,38 @@ class FarRank {
   #ids = 0;
 
   constructor(socket: Socket) {
-    this.#say = talk<Answer>(socket, (answer) => {
+    this.#send = messageChannel<Answer>(socket, (answer) => {
       this.#pending.get(answer.call)?.(answer);
       this.#pending.delete(answer.call);
     });
   }
 
-  /** `heard` sees the answer before anybody who waits. */
-  call(group: number, method: string, given: unknown[], heard: (answer: Answer) => void): Promise<unknown> {
+  /** `onAnswer` is called before the promise settles. */
+  call(group: number, method: string, args: unknown[], onAnswer: (answer: Answer) => void): Promise<unknown> {
     const id = this.#ids++;
     const mirrors = new Set<Mirror>();
     let signal: AbortSignal | undefined;
-    const words = given.map((each) =>
+    const encoded = args.map((each) =>
       this.#encode(each, mirrors, (found) => {
         signal = found;
       }),
     );
-    const fresh = [...mirrors].filter((mirror) => mirror.uses === 0);
+    const unused = [...mirrors].filter((mirror) => mirror.uses === 0);
     for (const mirror of mirrors) mirror.uses++;
-    const contents = fresh.map((mirror) => [mirror.id, new Uint8Array(mirror.buffer)]);
+    const contents = unused.map((mirror) => [mirror.id, new Uint8Array(mirror.buffer)]);
     const ended = new Promise<Answer>((resolve) => this.#pending.set(id, resolve));
-    this.#say({ call: id, group, method, given: words, contents });
+    this.#send({ call: id, group, method, args: encoded, contents });
     return ended.then((answer) => {
-      const came = new Map(answer.contents);
+      const returned = new Map(answer.contents);
       for (const mirror of mirrors) {
         if (--mirror.uses > 0) continue;
-        new Uint8Array(mirror.buffer).set(came.get(mirror.id)!);
+        new Uint8Array(mirror.buffer).set(returned.get(mirror.id)!);
         this.#mirrors.delete(mirror.buffer);
-        this.#say({ forget: mirror.id });
+        this.#send({ forget: mirror.id });
       }
-      heard(answer);
-      if (!answer.error) return answer.group ? new FarGroup(this, answer) : answer.result;
-      throw "ofSignal" in answer.error ? signal!.reason : this.#revived(answer.error, signal);
+      onAnswer(answer);
+      if (!answer.error) return answer.group ? new RemoteGroup(this, answer) : answer.result;
+      throw "ofSignal" in answer.error ? signal!.reason : this.#errorOf(answer.error, signal);
     });
   }
 
@@ -103,13 +105,13 @@ class FarRank {
     if (known !== undefined) return known;
     const id = this.#ids++;
     this.#signals.set(signal, id);
-    const abort = () => this.#say({ abort: id, reason: (signal.reason as Error).message ?? signal.reason });
+    const abort = () => this.#send({ abort: id, reason: (signal.reason as Error).message ?? signal.reason });
     if (signal.aborted) abort();
     else signal.addEventListener("abort", abort);
     return id;
   }
 
-  #revived({ id, name, message, reason, rank, causeIsOfSignal }: FarError, signal?: AbortSignal): Error {
+  #errorOf({ id, name, message, reason, rank, causeIsOfSignal }: RemoteError, signal?: AbortSignal): Error {
     const known = this.#errors.get(id);
     if (known) return known;
     const options = causeIsOfSignal ? { cause: signal!.reason } : {};
@@ -125,50 +127,50 @@ class FarRank {
   }
 }
 
-class FarGroup implements Group {
+class RemoteGroup implements Group {
   readonly rank: number;
   readonly size: number;
   readonly engine: string;
-  readonly #far: FarRank;
+  readonly #remote: RemoteRank;
   readonly #id: number;
   #sent: Sent;
-  #asking = false;
+  #requesting = false;
 
-  constructor(far: FarRank, { group, sent }: Answer) {
+  constructor(remote: RemoteRank, { group, sent }: Answer) {
     this.rank = group!.rank;
     this.size = group!.size;
     this.engine = group!.engine;
-    this.#far = far;
+    this.#remote = remote;
     this.#id = group!.id;
     this.#sent = sent;
   }
 
-  #call = (method: string, ...given: unknown[]): Promise<never> =>
-    this.#far.call(this.#id, method, given, ({ sent }) => {
+  #call = (method: string, ...args: unknown[]): Promise<never> =>
+    this.#remote.call(this.#id, method, args, ({ sent }) => {
       this.#sent = sent;
     }) as Promise<never>;
 
-  allReduce: Group["allReduce"] = (...given) => this.#call("allReduce", ...given);
-  reduceScatter: Group["reduceScatter"] = (...given) => this.#call("reduceScatter", ...given);
-  allGather: Group["allGather"] = (...given) => this.#call("allGather", ...given);
-  allToAll: Group["allToAll"] = (...given) => this.#call("allToAll", ...given);
-  broadcast: Group["broadcast"] = (...given) => this.#call("broadcast", ...given);
-  gather: Group["gather"] = (...given) => this.#call("gather", ...given);
-  scatter: Group["scatter"] = (...given) => this.#call("scatter", ...given);
-  send: Group["send"] = (...given) => this.#call("send", ...given);
-  recv: Group["recv"] = (...given) => this.#call("recv", ...given);
-  barrier: Group["barrier"] = (...given) => this.#call("barrier", ...given);
-  split: Group["split"] = (...given) => this.#call("split", ...given);
+  allReduce: Group["allReduce"] = (...args) => this.#call("allReduce", ...args);
+  reduceScatter: Group["reduceScatter"] = (...args) => this.#call("reduceScatter", ...args);
+  allGather: Group["allGather"] = (...args) => this.#call("allGather", ...args);
+  allToAll: Group["allToAll"] = (...args) => this.#call("allToAll", ...args);
+  broadcast: Group["broadcast"] = (...args) => this.#call("broadcast", ...args);
+  gather: Group["gather"] = (...args) => this.#call("gather", ...args);
+  scatter: Group["scatter"] = (...args) => this.#call("scatter", ...args);
+  send: Group["send"] = (...args) => this.#call("send", ...args);
+  recv: Group["recv"] = (...args) => this.#call("recv", ...args);
+  barrier: Group["barrier"] = (...args) => this.#call("barrier", ...args);
+  split: Group["split"] = (...args) => this.#call("split", ...args);
   close: Group["close"] = () => this.#call("close");
   abort(reason: string): void {
     void this.#call("abort", reason);
   }
-  /** As it was when the last call ended; somebody who asks again hears of what goes on. */
+  /** The counts at the end of the last call. It also requests the current ones, for a caller that polls. */
   sent(): Sent {
-    if (!this.#asking) {
-      this.#asking = true;
+    if (!this.#requesting) {
+      this.#requesting = true;
       void this.#call("sent").then(() => {
-        this.#asking = false;
+        this.#requesting = false;
       });
     }
     return this.#sent;
@@ -178,8 +180,8 @@ class FarGroup implements Group {
   }
 }
 
-/** Where far ranks report, and the worlds that they then make together. */
-export class FarRanks implements AsyncDisposable {
+/** Waits for the connections of remote ranks, and opens worlds on them. */
+export class RemoteRanks implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets: Socket[] = [];
   readonly #rendezvous: Awaited<ReturnType<typeof serveRendezvous>>[] = [];
@@ -189,32 +191,32 @@ export class FarRanks implements AsyncDisposable {
     server.on("connection", (socket) => this.#sockets.push(socket.on("error", () => {})));
   }
 
-  static async listen(): Promise<FarRanks> {
+  static async listen(): Promise<RemoteRanks> {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
-    return new FarRanks(server);
+    return new RemoteRanks(server);
   }
 
-  /** To be given to far-rank.ts. */
+  /** The argument of remote-rank.ts. */
   get port(): string {
     return `${(this.#server.address() as { port: number }).port}`;
   }
 
-  /** Who reports first is rank 0. */
-  async gathered(size: number): Promise<(engine: string) => Promise<Group[]>> {
+  /** Waits for `size` ranks, in the order in which they connect. The result opens a world on them. */
+  async connected(size: number): Promise<(engine: string) => Promise<Group[]>> {
     while (this.#sockets.length < size) await once(this.#server, "connection");
-    const ranks = this.#sockets.map((socket) => new FarRank(socket));
+    const ranks = this.#sockets.map((socket) => new RemoteRank(socket));
     return async (engine) => {
       const server = await serveRendezvous({ size, token });
       this.#rendezvous.push(server);
       const shared = { WORLD_SIZE: `${size}`, TERSE_TOKEN: token, TERSE_RENDEZVOUS: `${server.host}:${server.port}` };
-      const join = (far: FarRank, rank: number) =>
-        far.call(-1, "join", [{ engine, env: { ...shared, RANK: `${rank}` } }], () => {});
+      const join = (remote: RemoteRank, rank: number) =>
+        remote.call(-1, "join", [{ engine, env: { ...shared, RANK: `${rank}` } }], () => {});
       return (await Promise.all(ranks.map(join))) as Group[];
     };
   }
 
-  /** The far ranks' processes end by themselves. */
+  /** Ends the connections; then the remote ranks' processes end by themselves. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.end();
     this.#server.close();

@@ -1,8 +1,8 @@
-/** Makes and leaves worlds and groups, over and over, all ranks in this process; tells what the process holds as it goes. */
+/** Joins and leaves world after world, all ranks in this process. Reports how many descriptors, threads and bytes the process holds. */
 import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld, serveRendezvous } from "@terse/collectives";
-import { tell } from "./tell.ts";
+import { report } from "./report.ts";
 
 const [rounds = "50", manner = "close"] = process.argv.slice(2);
 const ranks = [0, 1, 2];
@@ -35,27 +35,28 @@ for (let round = 0; round < Number(rounds); round++) {
   if (manner === "fail") {
     const pending = groups.map((group) => group.allReduce(new Float32Array(group.rank === 1 ? 100_000 : 100_001)));
     const outcomes = await Promise.allSettled(pending);
-    if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("sizes differ, and nobody noticed");
+    if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("the sizes differ, and no rank noticed");
   }
   if (manner === "cancel") {
     const cancel = new AbortController();
-    const taken = groups[1]!.recv(new Float32Array(3), 0, { signal: cancel.signal });
+    const cancelled = groups[1]!.recv(new Float32Array(3), 0, { signal: cancel.signal });
     const pending = groups.map((group) =>
       group.rank === 1
         ? group.barrier()
         : group.allReduce(new Float32Array(3_000_000), "sum", { signal: group.rank === 0 ? cancel.signal : undefined }),
     );
     cancel.abort();
-    const outcomes = await Promise.allSettled([taken, ...pending]);
-    if (outcomes.some(({ status }) => status === "fulfilled")) throw new Error("cancelled, and nobody noticed");
+    const outcomes = await Promise.allSettled([cancelled, ...pending]);
+    if (outcomes.some(({ status }) => status === "fulfilled"))
+      throw new Error("an operation was cancelled, and no rank noticed");
   }
   await Promise.all([...halves, ...groups].map((group) => group!.close()));
   await server.close();
   if (round % 5 === 4) {
     await sleep(20); // sockets close in a later turn of the event loop
     globalThis.gc?.();
-    await sleep(50); // and arrays are given back beside JavaScript
+    await sleep(50); // arrays are freed on another thread
     globalThis.gc?.();
-    tell({ round, fd: count("fd"), task: count("task"), rss: process.memoryUsage.rss() });
+    report({ round, fd: count("fd"), task: count("task"), rss: process.memoryUsage.rss() });
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A network between ranks that can fail: the ranks' data connections go through this process, which counts what it carries and can
  * reset a connection, hold it back without a word, or add bytes to it. Ranks listen on 127.0.0.2 and are led here by a relay in
- * front of the rendezvous, which changes the addresses that they tell each other.
+ * front of the rendezvous, which changes the addresses that they report each other.
  */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";

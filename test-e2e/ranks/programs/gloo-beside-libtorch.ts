@@ -1,7 +1,7 @@
-/** Gloo and libtorch, which carries a Gloo of its own, in one process; `order` says which is opened first. */
+/** Gloo and libtorch, which contains a Gloo of its own, in one process. The argument says which is opened first. */
 import { readFileSync } from "node:fs";
 import { joinWorld, loopback } from "@terse/collectives";
-import { tell } from "./tell.ts";
+import { report } from "./report.ts";
 
 const [order] = process.argv.slice(2);
 const openCollectives = () => loopback(1)[0]!.close();
@@ -22,7 +22,7 @@ const sum = (await gradient.toTypedArray()) as Float32Array;
 const half = fromTypedArray(Float32Array.of(1.5, 256, 3, -0.25), undefined, { dtype: "bf16" });
 await group.allReduce(half);
 const maps = readFileSync("/proc/self/maps", "utf8");
-tell({
+report({
   backward: backward === undefined,
   right: sum.every((each, i) => each === 2 * (2 * (i % 7) + 1)),
   half: [...((await half.to("f32").toTypedArray()) as Float32Array)],

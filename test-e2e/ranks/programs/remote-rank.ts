@@ -1,18 +1,18 @@
-/** A rank that does what it is told over a socket: see far-groups.ts. Argument: the port. */
+/** A rank that runs the calls that a test sends over a socket; see remote-groups.ts. Argument: the port. */
 import { connect } from "node:net";
 import { type CollectiveError, type Group, joinWorld, type RankLostError, type TypedArray } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
-import type { Answer, FarError } from "../far-groups.ts";
-import { talk } from "../talk.ts";
+import { messageChannel } from "../message-channel.ts";
+import type { Answer, RemoteError } from "../remote-groups.ts";
 
-interface Asked {
+interface Call {
   readonly call: number;
   readonly group: number;
   readonly method: string;
-  readonly given: readonly unknown[];
+  readonly args: readonly unknown[];
   readonly contents: readonly (readonly [id: number, bytes: Uint8Array])[];
 }
-type Heard = Asked | { readonly forget: number } | { readonly abort: number; readonly reason: string };
+type Message = Call | { readonly forget: number } | { readonly abort: number; readonly reason: string };
 
 const buffers = new Map<number, ArrayBuffer>();
 const controllers = new Map<number, AbortController>();
@@ -26,8 +26,8 @@ const controllerOf = (id: number) => {
   return controller;
 };
 
-/** What a call is given, here; `used` and `signal` are what it holds of buffers and signals. */
-class Given {
+/** The arguments of a call in this process; `used` and `signal` are the buffers and the signal among them. */
+class Arguments {
   readonly used = new Set<number>();
   signal: AbortSignal | undefined;
 
@@ -51,37 +51,37 @@ class Given {
   }
 }
 
-const say = talk<Heard>(connect(Number(process.argv[2]), "127.0.0.1"), (heard) => {
-  if ("forget" in heard) return void buffers.delete(heard.forget);
-  // Where it was thrown, an abort is its error's message; as a text it is a text.
-  if ("abort" in heard) return controllerOf(heard.abort).abort(heard.reason);
-  void answer(heard);
+const send = messageChannel<Message>(connect(Number(process.argv[2]), "127.0.0.1"), (message) => {
+  if ("forget" in message) return void buffers.delete(message.forget);
+  // A reason that is an Error arrives as its message, and one that is a text as this text.
+  if ("abort" in message) return controllerOf(message.abort).abort(message.reason);
+  void answer(message);
 });
 
-async function answer({ call, group, method, given, contents }: Asked): Promise<void> {
+async function answer({ call, group, method, args, contents }: Call): Promise<void> {
   for (const [id, bytes] of contents) buffers.set(id, new Uint8Array(bytes).buffer);
-  const here = new Given();
-  const words = given.map(here.decode);
+  const local = new Arguments();
+  const decoded = args.map(local.decode);
   const reply: { -readonly [key in keyof Answer]: Answer[key] } = { call, sent: nothing, contents: [] };
   try {
-    const on = groups[group] as unknown as Record<string, (...words: unknown[]) => unknown>;
-    const result = await (method === "join" ? joinWorld(words[0] as never) : on[method]!(...words));
+    const on = groups[group] as unknown as Record<string, (...decoded: unknown[]) => unknown>;
+    const result = await (method === "join" ? joinWorld(decoded[0] as never) : on[method]!(...decoded));
     if (typeof result === "object" && result !== null && "allReduce" in result) {
-      const made = result as Group;
-      reply.group = { id: groups.push(made) - 1, rank: made.rank, size: made.size, engine: made.engine };
+      const opened = result as Group;
+      reply.group = { id: groups.push(opened) - 1, rank: opened.rank, size: opened.size, engine: opened.engine };
     } else {
       reply.result = result;
     }
   } catch (error) {
     reply.error =
-      here.signal?.aborted && error === here.signal.reason ? { ofSignal: true } : told(error as Error, here);
+      local.signal?.aborted && error === local.signal.reason ? { ofSignal: true } : encodeError(error as Error, local);
   }
   reply.sent = groups[reply.group?.id ?? group]?.sent() ?? nothing;
-  reply.contents = [...here.used].map((id) => [id, new Uint8Array(buffers.get(id)!)]);
-  say(reply);
+  reply.contents = [...local.used].map((id) => [id, new Uint8Array(buffers.get(id)!)]);
+  send(reply);
 }
 
-function told(error: Error, { signal }: Given): FarError {
+function encodeError(error: Error, { signal }: Arguments): RemoteError {
   const known = errors.indexOf(error);
   const id = known < 0 ? errors.push(error) - 1 : known;
   const { name, message, reason, rank } = error as CollectiveError & RankLostError;

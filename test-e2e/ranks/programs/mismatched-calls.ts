@@ -1,6 +1,6 @@
-/** Rank 1 asks for something else than the others: `operation type length`, or what of it is given. */
+/** Rank 1 calls the operation of the second argument, the others that of the first. Each is `operation type length`. */
 import { type Group, joinWorld, type Reduction, type TypedArray } from "@terse/collectives";
-import { tell, tellError } from "./tell.ts";
+import { report, reportError } from "./report.ts";
 
 const types: Record<string, new (length: number) => TypedArray> = {
   u8: Uint8Array,
@@ -21,13 +21,13 @@ const operations: Record<string, (group: Group, make: () => TypedArray) => Promi
   barrier: (group) => group.barrier(),
 };
 
-const [usual = "allReduce f32 10", odd = "allReduce f32 11"] = process.argv.slice(2);
+const [others = "allReduce f32 10", rank1 = "allReduce f32 11"] = process.argv.slice(2);
 const group = await joinWorld();
-const [operation, type, length] = (group.rank === 1 ? odd : usual).split(" ") as [string, string, string];
+const [operation, type, length] = (group.rank === 1 ? rank1 : others).split(" ") as [string, string, string];
 try {
   await operations[operation]!(group, () => new types[type]!(Number(length)));
-  tell({ finished: true });
+  report({ finished: true });
 } catch (error) {
-  tellError(error);
+  reportError(error);
 }
 await group.close();

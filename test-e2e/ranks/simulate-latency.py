@@ -1,7 +1,8 @@
-"""A network namespace with a host in the distance, which is this one: MILLISECONDS COMMAND…
+"""Runs COMMAND in a network namespace where 10.9.0.2 is a machine MILLISECONDS away: MILLISECONDS COMMAND…
 
-What goes to 10.9.0.2 comes back from there so much later, with source and destination exchanged, so it arrives at 10.9.0.1, which is
-here; and so does the answer. The kernel sees two machines, and a round trip of twice the time. The checksums stay right: they are sums.
+A packet to 10.9.0.2 returns after that time with source and destination exchanged, so that it arrives at 10.9.0.1, which is local. The
+answer takes the same way. So the kernel sees two machines with a round trip of twice the time. The checksums stay valid, because they
+are sums.
 """
 
 import collections
@@ -17,8 +18,8 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 
 delay, command = float(sys.argv[1]) / 1000, sys.argv[2:]
 tun = os.open("/dev/net/tun", os.O_RDWR)
-fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"mirror", IFF_TUN | IFF_NO_PI))
-for words in ("link set lo up", "addr add 10.9.0.1/24 dev mirror", "link set mirror up"):
+fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"latency", IFF_TUN | IFF_NO_PI))
+for words in ("link set lo up", "addr add 10.9.0.1/24 dev latency", "link set latency up"):
     subprocess.run(["ip", *words.split()], check=True)
 
 child = subprocess.Popen(command)

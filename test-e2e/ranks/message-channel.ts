@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { deserialize, serialize } from "node:v8";
 
-/** Values over a socket, in order. Returns what says one. */
-export function talk<T>(socket: Socket, hear: (value: T) => void): (value: unknown) => void {
+/** Sends values over a socket, in order. Returns the function that sends one; `receive` is called for each that arrives. */
+export function messageChannel<T>(socket: Socket, receive: (value: T) => void): (value: unknown) => void {
   let chunks: Buffer[] = [];
   let size = 0;
   socket.on("data", (chunk: Buffer) => {
@@ -15,13 +15,13 @@ export function talk<T>(socket: Socket, hear: (value: T) => void): (value: unkno
       const end = 4 + all.readUInt32LE();
       chunks = [all.subarray(end)];
       size -= end;
-      hear(deserialize(all.subarray(4, end)) as T);
+      receive(deserialize(all.subarray(4, end)) as T);
     }
   });
   return (value) => {
-    const said = serialize(value);
+    const bytes = serialize(value);
     const length = Buffer.alloc(4);
-    length.writeUInt32LE(said.length);
-    socket.write(Buffer.concat([length, said]));
+    length.writeUInt32LE(bytes.length);
+    socket.write(Buffer.concat([length, bytes]));
   };
 }

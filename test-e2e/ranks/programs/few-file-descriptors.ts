@@ -2,11 +2,11 @@
 import { closeSync, openSync } from "node:fs";
 import { joinWorld } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";
-import { tell, tellError } from "./tell.ts";
+import { report, reportError } from "./report.ts";
 
-const [left = "0", crowded = "1"] = process.argv.slice(2);
-collectives(); // a library that does not open is another matter
-if (process.env["RANK"] === crowded) {
+const [left = "0", affected = "1"] = process.argv.slice(2);
+collectives(); // the native library must be open before the descriptors run out
+if (process.env["RANK"] === affected) {
   const taken: number[] = [];
   try {
     for (;;) taken.push(openSync("/dev/null", "r"));
@@ -15,10 +15,10 @@ if (process.env["RANK"] === crowded) {
   }
 }
 try {
-  await using group = await joinWorld({ deadlineSeconds: 6 });
+  await using group = await joinWorld({ deadlineSeconds: 10 });
   await group.barrier();
-  tell({ joined: true });
+  report({ joined: true });
 } catch (error) {
-  tellError(error);
+  reportError(error);
   process.exitCode = 1;
 }
