@@ -1,110 +1,23 @@
-// The functions that src/native.ts declares. A tensor is always its handle.
+// The functions that src/native.ts declares. JavaScript gives and gets tensors as handles.
 #include <cstring>
 
-#include "compute.h"
-#include "fused.h"
-#include "library.h"
+#include "backward_thread.h"
+#include "fused_operators.h"
+#include "libtorch.h"
+#include "openmp.h"
 #include "operators.h"
 
 namespace terse {
 
-const char* name_of(c10::ScalarType dtype) {
-    switch (dtype) {
-        case c10::ScalarType::Byte: return "u8";
-        case c10::ScalarType::Char: return "i8";
-        case c10::ScalarType::Short: return "i16";
-        case c10::ScalarType::Int: return "i32";
-        case c10::ScalarType::Long: return "i64";
-        case c10::ScalarType::Half: return "f16";
-        case c10::ScalarType::BFloat16: return "bf16";
-        case c10::ScalarType::Float: return "f32";
-        case c10::ScalarType::Double: return "f64";
-        case c10::ScalarType::Bool: return "bool";
-        default: return c10::toString(dtype);
-    }
-}
-
-c10::ScalarType dtype_of(const std::string& name) {
-    static const std::pair<const char*, c10::ScalarType> types[] = {
-        {"f32", c10::ScalarType::Float}, {"i64", c10::ScalarType::Long},  {"bf16", c10::ScalarType::BFloat16}, {"f16", c10::ScalarType::Half},
-        {"f64", c10::ScalarType::Double}, {"bool", c10::ScalarType::Bool}, {"u8", c10::ScalarType::Byte},       {"i8", c10::ScalarType::Char},
-        {"i16", c10::ScalarType::Short},  {"i32", c10::ScalarType::Int},
-    };
-    for (const auto& [known, type] : types)
-        if (name == known) return type;
-    throw TypeError("unknown dtype \"" + name + "\"; known: u8, i8, i16, i32, i64, f16, bf16, f32, f64, bool");
-}
-
-std::string describe(const at::Tensor& tensor) {
-    std::string text = name_of(tensor.scalar_type());
-    text += '[';
-    for (int64_t i = 0; i < tensor.dim(); i++) text += (i ? ", " : "") + std::to_string(tensor.size(i));
-    text += ']';
-    return tensor.is_cpu() ? text : text + " on " + tensor.device().str();
-}
-
-const at::Tensor& tensor_of(Context& context, napi_value value, const char* what) {
-    double handle;
-    if (napi_get_value_double(context.env, value, &handle) != napi_ok || !Handles::plausible(handle)) throw TypeError(std::string(what) + ": expected a tensor");
-    const at::Tensor* tensor = context.handles.find(handle);
-    if (!tensor) throw DisposedError(std::string(what) + " has been disposed, or the scope it was born in has ended; keep() it, or return it from the scope");
-    return *tensor;
-}
-
-Failure current_failure(const std::string& where) {
-    const auto sentence = [&](const char* what) { return where + ": " + what; };
-    try {
-        throw;
-    } catch (const DisposedError& error) {
-        return {Failure::Kind::disposed, sentence(error.what()), ""};
-    } catch (const TypeError& error) {
-        return {Failure::Kind::type, sentence(error.what()), ""};
-    } catch (const RangeError& error) {
-        return {Failure::Kind::range, sentence(error.what()), ""};
-    } catch (const c10::Error& error) {
-        return {Failure::Kind::tensor, sentence(error.what_without_backtrace()), error.what()};
-    } catch (const std::bad_alloc&) {
-        return {Failure::Kind::tensor, sentence("there is not enough memory"), ""};
-    } catch (const std::exception& error) {
-        return {Failure::Kind::tensor, sentence(error.what()), ""};
-    } catch (...) {
-        return {Failure::Kind::tensor, sentence("a C++ exception of an unknown kind"), ""};
-    }
-}
-
-napi_value error_of(Context& context, const Failure& failure) {
-    const napi_env env = context.env;
-    const napi_value message = text(env, failure.message);
-    napi_value error;
-    if (failure.kind == Failure::Kind::type) {
-        check(env, napi_create_type_error(env, nullptr, message, &error));
-        return error;
-    }
-    if (failure.kind == Failure::Kind::range) {
-        check(env, napi_create_range_error(env, nullptr, message, &error));
-        return error;
-    }
-    const napi_ref reference = failure.kind == Failure::Kind::disposed ? context.disposed_error : context.tensor_error;
-    if (!reference) {
-        check(env, napi_create_error(env, nullptr, message, &error));
-        return error;
-    }
-    napi_value constructor;
-    check(env, napi_get_reference_value(env, reference, &constructor));
-    const napi_value arguments[] = {message, failure.trace.empty() ? undefined(env) : text(env, failure.trace)};
-    check(env, napi_new_instance(env, constructor, 2, arguments, &error));
-    return error;
-}
-
 namespace {
 
-constexpr size_t most_parameters = 4;
+constexpr size_t max_parameters = 4;
 
-// What an exported function gets: its arguments, undefined where none was given.
+// The arguments of an exported function; undefined where JavaScript gave none.
 struct Call {
     Context& context;
     napi_env env;
-    napi_value values[most_parameters];
+    napi_value values[max_parameters];
 
     const at::Tensor& tensor(size_t i = 0, const char* what = "the tensor") const { return tensor_of(context, values[i], what); }
     at::Tensor tensor_or_none(size_t i, const char* what) const {
@@ -161,8 +74,8 @@ struct Name {
 template <Name name, Body body>
 napi_value exported(napi_env env, napi_callback_info info) {
     Context* context;
-    napi_value values[most_parameters];
-    size_t count = most_parameters;
+    napi_value values[max_parameters];
+    size_t count = max_parameters;
     napi_get_cb_info(env, info, &count, values, nullptr, reinterpret_cast<void**>(&context));
     return guard(*context, [] { return std::string(name.text); }, [&] {
         const Call call{*context, env, {values[0], values[1], values[2], values[3]}};
@@ -202,7 +115,7 @@ napi_value set_grad(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     at::Tensor gradient = call.tensor_or_none(1, "the gradient");
     if (gradient.defined() && (gradient.sizes() != tensor.sizes() || gradient.scalar_type() != tensor.scalar_type() || gradient.device() != tensor.device()))
-        throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor));
+        throw RangeError("a gradient " + describe(gradient) + " does not fit a tensor " + describe(tensor) + "; give one of the same shape, dtype and device");
     tensor.mutable_grad() = std::move(gradient);
     return undefined(call.env);
 }
@@ -216,7 +129,7 @@ napi_value set_data(const Call& call) {
 
 napi_value pointer(const Call& call) {
     const at::Tensor& tensor = call.tensor();
-    if (!tensor.is_contiguous()) throw RangeError("a tensor " + describe(tensor) + " with gaps between its elements has no single block of memory; call contiguous() first");
+    if (!tensor.is_contiguous()) throw RangeError("a tensor " + describe(tensor) + " is not contiguous, so it has no single address; call contiguous() first");
     napi_value address;
     check(call.env, napi_create_bigint_uint64(call.env, reinterpret_cast<uintptr_t>(tensor.data_ptr()), &address));
     return address;
@@ -224,20 +137,20 @@ napi_value pointer(const Call& call) {
 
 napi_value item(const Call& call) {
     const at::Tensor& tensor = call.tensor();
-    if (tensor.numel() != 1) throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) + " elements, and item() reads exactly one; reduce or select first, or use toTypedArray()");
+    if (tensor.numel() != 1) throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) + " elements, but item() needs exactly one; reduce or select first, or use toTypedArray()");
     const c10::Scalar value = tensor.item();
     if (value.isIntegral(false)) return integer(call.env, value.toLong());
     if (value.isBoolean()) return number(call.env, value.toBool());
     if (value.isFloatingPoint()) return number(call.env, value.toDouble());
-    throw RangeError("a tensor " + describe(tensor) + " has no form as a JavaScript number");
+    throw RangeError("a tensor " + describe(tensor) + " cannot be read as a JavaScript number; use to() to convert it first");
 }
 
-// fromBytes(typed array, dtype): a tensor (n) with a copy of the bytes.
+// fromBytes(typed array, dtype) returns a tensor (n) with a copy of the bytes.
 napi_value from_bytes(const Call& call) {
     const Bytes bytes = bytes_of(call.env, call.values[0]);
     const c10::ScalarType type = dtype_of(text_of(call.env, call.values[1]));
     const size_t size = c10::elementSize(type);
-    if (bytes.length % size) throw RangeError(std::to_string(bytes.length) + " bytes are no whole number of " + name_of(type) + " elements");
+    if (bytes.length % size) throw RangeError(std::to_string(bytes.length) + " bytes are not a multiple of the " + std::to_string(size) + " bytes of a " + name_of(type) + " element");
     static const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
     std::vector<c10::IValue> stack{c10::List<int64_t>({static_cast<int64_t>(bytes.length / size)}), type, c10::IValue(), c10::Device(c10::kCPU), c10::IValue(), c10::IValue()};
     empty.callBoxed(stack);
@@ -246,11 +159,11 @@ napi_value from_bytes(const Call& call) {
     return call.handle(std::move(tensor));
 }
 
-// toBytes(tensor, typed array): copies the elements out, in row-major order.
+// toBytes(tensor, typed array) copies the elements into the array, in row-major order.
 napi_value to_bytes(const Call& call) {
     const at::Tensor source = contiguous_on_cpu(call.tensor());
     const Bytes target = bytes_of(call.env, call.values[1]);
-    if (target.length != source.nbytes()) throw RangeError("a tensor " + describe(source) + " has " + std::to_string(source.nbytes()) + " bytes, the array has " + std::to_string(target.length));
+    if (target.length != source.nbytes()) throw RangeError("a tensor " + describe(source) + " has " + std::to_string(source.nbytes()) + " bytes, but the array has " + std::to_string(target.length));
     if (target.length) std::memcpy(target.data, source.data_ptr(), target.length);
     return undefined(call.env);
 }
@@ -261,33 +174,33 @@ napi_value dispose(const Call& call) {
     return undefined(call.env);
 }
 
-// disposeAll(Float64Array of handles, how many)
+// disposeAll(Float64Array of handles, count)
 napi_value dispose_all(const Call& call) {
     const Bytes bytes = bytes_of(call.env, call.values[0]);
     const double count = call.number(1);
-    if (!(count >= 0 && count * sizeof(double) <= bytes.length)) throw RangeError("the array is shorter than the count");
+    if (!(count >= 0 && count * sizeof(double) <= bytes.length)) throw RangeError("the count is larger than the array");
     release(call.context, static_cast<const double*>(bytes.data), static_cast<size_t>(count));
     return undefined(call.env);
 }
 
-// Tells the garbage collector how much memory hangs on this tensor. For those that no scope frees.
+// Tells the garbage collector how much memory this tensor holds. For tensors that no scope frees.
 napi_value keep(const Call& call) {
-    call.tensor();  // a disposed one is an error here rather than at its next use
+    call.tensor();  // throws now, and not at its next use, if the tensor was disposed
     int64_t total;
     if (const int64_t bytes = call.context.handles.count_external(call.number(0))) check(call.env, napi_adjust_external_memory(call.env, bytes, &total));
     return undefined(call.env);
 }
 
 napi_value memory(const Call& call) {
-    const Handles::Memory memory = call.context.handles.memory();
+    const Handles::Usage usage = call.context.handles.usage();
     napi_value object;
     check(call.env, napi_create_object(call.env, &object));
-    set(call.env, object, "tensors", number(call.env, static_cast<double>(memory.tensors)));
-    set(call.env, object, "bytes", number(call.env, static_cast<double>(memory.bytes)));
+    set(call.env, object, "tensors", number(call.env, static_cast<double>(usage.tensors)));
+    set(call.env, object, "bytes", number(call.env, static_cast<double>(usage.bytes)));
     return object;
 }
 
-// Returns what it was.
+// Returns the previous setting.
 napi_value set_grad_enabled(const Call& call) {
     const bool wanted = call.flag(0), before = c10::GradMode::is_enabled();
     c10::GradMode::set_enabled(wanted);
@@ -300,10 +213,10 @@ napi_value manual_seed(const Call& call) {
     if (napi_get_value_bigint_int64(call.env, call.values[0], &seed, &lossless) != napi_ok) {
         const double given = call.number(0);
         if (!(given >= -9007199254740991.0 && given <= 9007199254740991.0) || given != static_cast<double>(static_cast<int64_t>(given)))
-            throw RangeError("a seed is a whole number or a bigint");
+            throw RangeError("a seed must be an integer or a bigint");
         seed = static_cast<int64_t>(given);
     }
-    // Not at::manual_seed: asking it for GPUs before libtorch_cuda.so is open would fix the answer "none".
+    // at::manual_seed() asks for GPUs, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer would be "none".
     if (cuda_is_open()) {
         at::manual_seed(static_cast<uint64_t>(seed));
         return undefined(call.env);
@@ -331,34 +244,34 @@ napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_
 
 napi_value set_num_threads(const Call& call) {
     const double threads = call.number(0);
-    if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads)) throw RangeError("expected a whole number of threads, 1 or more");
+    if (!(threads >= 1 && threads <= 4096) || threads != static_cast<int>(threads)) throw RangeError("expected an integer number of threads, 1 or more");
     set_threads(static_cast<int>(threads));
     return undefined(call.env);
 }
 
 napi_value backward(const Call& call) {
     at::Tensor gradient = call.tensor_or_none(1, "the gradient");
-    return call.context.compute->backward(call.tensor(), std::move(gradient), call.flag(2));
+    return call.context.backward_thread->backward(call.tensor(), std::move(gradient), call.flag(2));
 }
 
-// Waits for the running backward; those that wait are dropped, their promises stay open.
+// Waits for the running backward. Drops those that have not started; their promises never settle.
 napi_value stop(const Call& call) {
-    call.context.compute->stop();
+    call.context.backward_thread->stop();
     return undefined(call.env);
 }
 
-napi_value watch(const Call& call) {
-    call.context.compute->watch(call.tensor(), call.number(1));
+napi_value add_gradient_hook(const Call& call) {
+    call.context.backward_thread->add_gradient_hook(call.tensor(), call.number(1));
     return undefined(call.env);
 }
 
-napi_value unwatch(const Call& call) {
-    call.context.compute->unwatch(call.tensor());
+napi_value remove_gradient_hook(const Call& call) {
+    call.context.backward_thread->remove_gradient_hook(call.tensor());
     return undefined(call.env);
 }
 
-napi_value on_ready(const Call& call) {
-    call.context.compute->on_ready(call.values[0]);
+napi_value on_gradient_ready(const Call& call) {
+    call.context.backward_thread->on_gradient_ready(call.values[0]);
     return undefined(call.env);
 }
 
@@ -419,9 +332,9 @@ const Export exports_table[] = {
     TERSE_EXPORT("setNumThreads", set_num_threads),
     TERSE_EXPORT("backward", backward),
     TERSE_EXPORT("stop", stop),
-    TERSE_EXPORT("watch", watch),
-    TERSE_EXPORT("unwatch", unwatch),
-    TERSE_EXPORT("onReady", on_ready),
+    TERSE_EXPORT("addGradientHook", add_gradient_hook),
+    TERSE_EXPORT("removeGradientHook", remove_gradient_hook),
+    TERSE_EXPORT("onGradientReady", on_gradient_ready),
     TERSE_EXPORT("setErrors", set_errors),
     TERSE_EXPORT("library", describe_library),
     TERSE_EXPORT("openDevice", open),
@@ -433,13 +346,13 @@ napi_value initialise(napi_env env, napi_value exports) {
     return guard(*data, [] { return std::string("@terse/native-tensor"); }, [&] {
         check_libraries();
         register_fused_operators();
-        context->compute = std::make_unique<Compute>(*context);
+        context->backward_thread = std::make_unique<BackwardThread>(*context);
         for (const Export& entry : exports_table) {
             napi_value function;
             check(env, napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.function, data, &function));
             set(env, exports, entry.name, function);
         }
-        // The compute thread must be gone before the environment is, and the tensors before libtorch is.
+        // The thread must end before the environment does, and the tensors must be freed before libtorch is unloaded.
         check(env, napi_add_env_cleanup_hook(env, [](void* given) { delete static_cast<Context*>(given); }, context.release()));
         return exports;
     });

@@ -1,5 +1,5 @@
-// What the fused operators compute: one pass over memory each, where libtorch makes one for every operator of the formula.
-// Sixteen lanes whatever the processor has, and never a·b + c at once: every implementation gives the same bits.
+// The kernels of the fused operators: one pass over memory each. Sums use sixteen SIMD lanes on every processor, and a·b + c is never one
+// instruction, so all instruction sets give the same bits.
 #pragma once
 #include <cstdint>
 
@@ -12,9 +12,9 @@ void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t 
 void rms_norm_backward_rows(const float* dy, const float* x, const float* γ, const float* r, float* dx, float* dγ, int64_t rows, int64_t d);
 
 // y = g σ(g) u,  σ(g) = 1/(1 + e⁻ᵍ)      all (n)
-void swiglu_lanes(const float* g, const float* u, float* y, int64_t n);
+void swiglu_elements(const float* g, const float* u, float* y, int64_t n);
 
 // du = dy g σ(g),  dg = dy u σ(g) (1 + g (1 − σ(g)))      all (n)
-void swiglu_backward_lanes(const float* dy, const float* g, const float* u, float* dg, float* du, int64_t n);
+void swiglu_backward_elements(const float* dy, const float* g, const float* u, float* dg, float* du, int64_t n);
 
 }  // namespace terse

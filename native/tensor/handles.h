@@ -1,5 +1,5 @@
-// Tensors as JavaScript sees them: a number, generation * 2^24 + index, into a table that belongs to one Node environment.
-// A slot's generation grows when its tensor goes, so that an old number is recognised instead of naming a stranger.
+// A handle is the number by which JavaScript names a tensor: generation * 2^24 + index, into a table of one Node environment. A slot's
+// generation grows when its tensor is disposed, so an old handle is detected and never names another tensor.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -21,7 +21,7 @@ class Handles {
             free_ = slots_[index].next;
         } else {
             index = static_cast<uint32_t>(slots_.size());
-            if (index >> index_bits) throw std::length_error("16,777,216 tensors are alive: one scope per training step frees those that are not kept");
+            if (index >> index_bits) throw std::length_error("there are 16,777,216 live tensors, the most that fit; run each training step in a scope(), which frees the tensors of the step");
             slots_.emplace_back();
         }
         Slot& slot = slots_[index];
@@ -30,16 +30,16 @@ class Handles {
         return static_cast<double>((static_cast<uint64_t>(slot.generation) << index_bits) | index);
     }
 
-    // Null when the tensor was disposed, or the number never named one.
+    // Null if the tensor was disposed, or if the number was never a handle.
     const at::Tensor* find(double handle) const {
         const Slot* slot = slot_of(handle);
         return slot ? &slot->tensor : nullptr;
     }
 
-    // A number this table may have given out, alive or not.
+    // Whether the number has the form of a handle, of a live tensor or not.
     static bool plausible(double handle) { return handle >= (1u << index_bits) && handle < 9007199254740992.0 && handle == static_cast<double>(static_cast<uint64_t>(handle)); }
 
-    // Takes the tensor out; `external` gets the bytes that were reported to the garbage collector for it.
+    // Removes the tensor. Adds the bytes that were reported to the garbage collector for it to `external`.
     at::Tensor remove(double handle, int64_t& external) {
         Slot* slot = slot_of(handle);
         if (!slot) return {};
@@ -48,26 +48,26 @@ class Handles {
         external += slot->external;
         slot->external = 0;
         live_--;
-        if (slot->generation++ < last_generation) {  // a slot whose generations are used up is never used again
+        if (slot->generation++ < last_generation) {  // a slot is not reused after its last generation
             slot->next = free_;
             free_ = static_cast<uint32_t>(slot - slots_.data());
         }
         return tensor;
     }
 
-    // Bytes that the garbage collector should hear of for this tensor: none for a view of memory that others hold too.
+    // Bytes to report to the garbage collector for this tensor: 0 if another tensor holds the same memory.
     int64_t count_external(double handle) {
         Slot* slot = slot_of(handle);
         if (!slot || slot->external || !slot->tensor.has_storage() || slot->tensor.storage().use_count() > 1) return 0;
         return slot->external = static_cast<int64_t>(slot->tensor.storage().nbytes());
     }
 
-    struct Memory {
+    struct Usage {
         size_t tensors, bytes;
     };
 
-    // Live tensors, and the bytes of the storages under them, each counted once.
-    Memory memory() const {
+    // Live tensors, and the bytes of their storages, each storage counted once.
+    Usage usage() const {
         std::unordered_set<const void*> seen;
         size_t bytes = 0;
         for (const Slot& slot : slots_) {

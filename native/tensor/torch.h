@@ -1,4 +1,4 @@
-// What we use of libtorch, precompiled: these headers are nearly all of the compile time.
+// The headers of libtorch that the addon uses, precompiled because they take nearly all of the compile time.
 #pragma once
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>

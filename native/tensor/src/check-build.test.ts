@@ -21,14 +21,14 @@ function builtAgainst(root: string): string {
   return made;
 }
 
-describe("the record of the build", () => {
-  it("names the libtorch that is loaded", () => {
+describe("build-info.json", () => {
+  it("names the loaded libtorch", () => {
     const info = readBuildInfo(packageRoot)!;
     expect(native.library().version.split("+")[0]).toBe(info.version);
     expect(native.library().folder).toBe(join(info.libtorch, "lib"));
   });
 
-  it("is fine when its libtorch is there and LIBTORCH is unset, or is a link to it", () => {
+  it("is accepted if its libtorch exists and LIBTORCH is unset, or a link to it", () => {
     const root = libtorch("here");
     symlinkSync(root, join(folder, "link"));
     checkBuild(builtAgainst(root), {});
@@ -36,20 +36,20 @@ describe("the record of the build", () => {
     checkBuild(builtAgainst(root), { LIBTORCH: join(folder, "link") });
   });
 
-  it("refuses a libtorch that went away, and says how to rebuild", () => {
+  it("is refused if its libtorch was removed; the error says how to rebuild", () => {
     const made = builtAgainst(join(folder, "gone"));
     expect(() => checkBuild(made, {})).toThrow(
-      /against libtorch 2\.13\.0 at .*gone, which is not there any more\. Rebuild it with/,
+      /against libtorch 2\.13\.0 at .*gone, which does not exist any more\. Rebuild it with/,
     );
   });
 
-  it("refuses a LIBTORCH that is another one, or nothing", () => {
+  it("is refused if LIBTORCH is another one, or does not exist", () => {
     const made = builtAgainst(libtorch("one"));
     expect(() => checkBuild(made, { LIBTORCH: libtorch("two") })).toThrow(/at .*one, but LIBTORCH is .*two\. Rebuild/);
     expect(() => checkBuild(made, { LIBTORCH: "/nowhere" })).toThrow(/LIBTORCH is \/nowhere/);
   });
 
-  it("leaves an addon that is not built to the loader", () => {
+  it("may be missing: the loader reports an addon that is not built", () => {
     checkBuild(folder, { LIBTORCH: "/nowhere" });
   });
 });

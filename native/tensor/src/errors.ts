@@ -1,4 +1,4 @@
-/** libtorch, or the binding, refused. The message names the operator and its tensors; `cause` has the C++ trace, if there is one. */
+/** An error of libtorch or of the binding. The message names the operator and its tensors; `cause` is the C++ trace, if there is one. */
 export class TensorError extends Error {
   override name = "TensorError";
 
@@ -7,7 +7,7 @@ export class TensorError extends Error {
   }
 }
 
-/** A tensor was used after `dispose()`, or after the scope it was born in ended. */
+/** A tensor was used after `dispose()`, or after the end of the scope that created it. */
 export class TensorDisposedError extends TensorError {
   override name = "TensorDisposedError";
 }

@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const finder = fileURLToPath(new URL("../../cmake/libtorch.cmake", import.meta.url));
 const hasCMake = spawnSync("cmake", ["--version"]).status === 0;
 
-/** A folder that looks like libtorch, as far as one looks before compiling. */
+/** A folder with the files of a libtorch that CMake checks before it compiles. */
 function libtorch(name: string): string {
   const root = join(folder, name);
   mkdirSync(join(root, "lib"), { recursive: true });
@@ -20,7 +20,7 @@ function libtorch(name: string): string {
   return root;
 }
 
-/** A python3 whose torch is at `root`, or that has none. */
+/** A folder with a fake python3, whose torch is at `root`; undefined: it has no torch. */
 function pythonWith(root: string | undefined): string {
   const bin = mkdtempSync(join(folder, "bin-"));
   writeFileSync(join(bin, "python3"), root ? `#!/bin/sh\necho ${root}\n` : "#!/bin/sh\nexit 1\n");
@@ -39,38 +39,38 @@ function find(environment: Record<string, string>, python: string | undefined) {
   return { status, said: stderr.replace(/\s+/g, " ").trim() };
 }
 
-describe.skipIf(!hasCMake)(`the build finds libtorch${hasCMake ? "" : " (skipped: there is no cmake)"}`, () => {
+describe.skipIf(!hasCMake)(`the build finds libtorch${hasCMake ? "" : " (skipped: cmake is not installed)"}`, () => {
   const toolchain = join(folder, "toolchain");
   libtorch("toolchain/libtorch-2.9.1/torch");
   const newest = libtorch("toolchain/libtorch-2.13.0/torch");
   const installed = libtorch("site-packages/torch");
   const own = libtorch("own");
 
-  it("by LIBTORCH first, through links", () => {
+  it("in LIBTORCH first, through links", () => {
     symlinkSync(own, join(folder, "link"));
     expect(find({ LIBTORCH: join(folder, "link"), TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(
       `found=${own} by=LIBTORCH`,
     );
   });
 
-  it("else by python3", () => {
+  it("else in python3", () => {
     expect(find({ LIBTORCH: "", TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(`found=${installed} by=python3`);
   });
 
-  it("else as the newest of the toolchain folder, by number and not by letters", () => {
+  it("else in the toolchain folder, the newest by version number", () => {
     expect(find({ TERSE_TOOLCHAIN: toolchain }, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
     mkdirSync(join(folder, ".cache"));
     symlinkSync(toolchain, join(folder, ".cache", "terse"));
     expect(find({}, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
   });
 
-  it("and a LIBTORCH that is none is an error, although others are there", () => {
+  it("and fails if LIBTORCH is not a libtorch, although there are others", () => {
     const { status, said } = find({ LIBTORCH: "/nowhere", TERSE_TOOLCHAIN: toolchain }, installed);
     expect(status).not.toBe(0);
     expect(said).toContain("LIBTORCH is /nowhere, which has no lib/libtorch_cpu.so");
   });
 
-  it("or names the three ways to bring it", () => {
+  it("or names the three ways to provide it", () => {
     const { status, said } = find({ TERSE_TOOLCHAIN: join(folder, "empty") }, undefined);
     expect(status).not.toBe(0);
     for (const way of ["LIBTORCH=", "pip install torch", "./terse setup"]) expect(said).toContain(way);

@@ -10,22 +10,22 @@ export { type BuildInfo, checkBuild, readBuildInfo } from "./check-build.ts";
 export { TensorDisposedError, TensorError } from "./errors.ts";
 export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";
 
-/** The root of this package: sources lie in src/, published code in dist/. */
+/** The root folder of this package. */
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 
 checkBuild(packageRoot);
 
-/** The dispatcher of libtorch, opened. */
+/** The addon: libtorch's dispatcher. */
 export const native = withShortSpin(() => loadAddon("tensor", import.meta.url)) as unknown as Native;
 native.setErrors(TensorError, TensorDisposedError);
 
-// process.exit() runs libtorch's destructors, and no cleanup hook of Node before them: no backward may be under way then.
+// process.exit() runs libtorch's destructors without Node's cleanup hooks. No backward may run at that time.
 process.once("exit", () => native.stop());
 
 /**
- * libgomp lets its workers spin between parallel regions for some 15 ms before they sleep: on a machine that others use too, a
- * step then takes four times as long. Half a millisecond is as fast where one is alone. libgomp reads the variable when it is
- * opened; our own child processes need not see it.
+ * Shortens the time that libgomp's workers spin between parallel regions from about 15 ms to half a millisecond. On a shared machine the
+ * long spin makes a step four times as slow; on an idle machine both are equally fast. libgomp reads the variable when it is loaded. It is
+ * removed afterwards, so that child processes do not inherit it.
  */
 function withShortSpin<T>(open: () => T): T {
   if (process.env["GOMP_SPINCOUNT"] !== undefined || process.env["OMP_WAIT_POLICY"] !== undefined) return open();

@@ -6,7 +6,7 @@ const add = native.find("aten::add.Tensor");
 const tensor = (value: number) => native.call(full, [2], value, "f32") as number;
 
 describe("handles", () => {
-  it("that were never given out are refused, whatever they are", () => {
+  it("that were never created are refused, of any type", () => {
     for (const forged of [
       0,
       1,
@@ -23,12 +23,12 @@ describe("handles", () => {
       1n,
     ])
       expect(() => native.shape(forged as never), String(forged)).toThrow(TypeError);
-    // These look like handles, of slots and generations that do not exist.
+    // These have the form of handles, but their slots and generations do not exist.
     for (const forged of [2 ** 24 + 10_000_000, 2 ** 52 + 3])
       expect(() => native.shape(forged)).toThrow(TensorDisposedError);
   });
 
-  it("of disposed tensors stay refused after their slot was used again, however often", () => {
+  it("of disposed tensors stay refused after their slot was reused many times", () => {
     const first = tensor(1);
     native.dispose(first);
     for (let i = 0; i < 3000; i++) native.dispose(tensor(i));
@@ -38,7 +38,7 @@ describe("handles", () => {
     native.dispose(last);
   });
 
-  it("can be disposed twice, and garbage can be disposed", () => {
+  it("can be disposed twice, and numbers that are no handles can be disposed", () => {
     const before = native.memory();
     const x = tensor(1);
     native.dispose(x);
@@ -46,24 +46,24 @@ describe("handles", () => {
     native.dispose(Number.NaN);
     native.disposeAll(Float64Array.of(x, -1, Number.NaN, 2 ** 53), 4);
     expect(native.memory()).toEqual(before);
-    expect(() => native.disposeAll(new Float64Array(2), 3)).toThrow(/shorter/);
+    expect(() => native.disposeAll(new Float64Array(2), 3)).toThrow(/the count is larger than the array/);
     expect(() => native.disposeAll(new Float64Array(2), Number.NaN)).toThrow(RangeError);
     expect(() => native.disposeAll("x" as never, 0)).toThrow(/typed array/);
   });
 });
 
 describe("call", () => {
-  it("refuses a number that find did not give", () => {
+  it("refuses an id that find did not return", () => {
     for (const id of [-1, 1e9, 0.5, Number.NaN, "add", undefined]) expect(() => native.call(id as never)).toThrow();
     expect(() => native.results(1e9)).toThrow(TypeError);
   });
 
-  it("without arguments says which is missing", () => {
+  it("without arguments names the missing one", () => {
     expect(() => native.call(add)).toThrow(/^aten::add\.Tensor: argument "self" is missing: expected a tensor$/);
     expect(() => (native.call as () => void)()).toThrow(/^call: /);
   });
 
-  it("finds an unknown operator only when it is called, so that one missing from a libtorch costs nobody else", () => {
+  it("reports an unknown operator only when it is called, so that the others work with a libtorch that lacks it", () => {
     const id = native.find("aten::not_there.at_all");
     expect(() => native.call(id)).toThrow(TensorError);
     expect(() => native.results(id)).toThrow(/aten::not_there\.at_all: libtorch .* has no such operator/);
@@ -72,17 +72,19 @@ describe("call", () => {
 });
 
 describe("bytes", () => {
-  it("of the wrong number are refused", () => {
+  it("of the wrong length are refused", () => {
     const x = tensor(1);
-    expect(() => native.toBytes(x, new Float32Array(3))).toThrow(/8 bytes, the array has 12/);
-    expect(() => native.fromBytes(new Uint8Array(3), "f32")).toThrow(/3 bytes are no whole number of f32/);
+    expect(() => native.toBytes(x, new Float32Array(3))).toThrow(/8 bytes, but the array has 12/);
+    expect(() => native.fromBytes(new Uint8Array(3), "f32")).toThrow(
+      /3 bytes are not a multiple of the 4 bytes of a f32 element/,
+    );
     expect(() => native.fromBytes([1, 2] as never, "f32")).toThrow(/typed array/);
     native.dispose(x);
   });
 });
 
 describe("threads", () => {
-  it("can be set, and only to a number of them", () => {
+  it("can be set, only to an integer of 1 or more", () => {
     const before = native.numThreads();
     native.setNumThreads(1);
     expect(native.numThreads()).toBe(1);

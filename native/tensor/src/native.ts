@@ -1,12 +1,12 @@
 import type { DType, TypedArray } from "@terse/native-loader";
 
-/** A tensor of this thread. Numbers that name no live tensor are refused, never followed. */
+/** A tensor of this thread. A number that is no live tensor's handle is an error. */
 export type Handle = number;
 
-/** What `native.find` gives for an operator's name. */
+/** What `native.find` returns for an operator's name. */
 export type OperatorId = number;
 
-/** Where one result of an operator goes: a new tensor, new tensors, a plain value, or the argument of that index. */
+/** One result of an operator: a new tensor, new tensors, a plain value, or the argument of that index. */
 export type OperatorResult = "tensor" | "tensors" | "value" | number;
 
 type ErrorClass = new (message: string, trace?: string) => Error;
@@ -14,8 +14,11 @@ type ErrorClass = new (message: string, trace?: string) => Error;
 /** The functions of binding.cc. Each throws TensorError, TensorDisposedError, TypeError or RangeError. */
 export interface Native {
   find(name: string): OperatorId;
-  /** Arguments in schema order; a tensor is its handle, undefined takes the default, null is None. Own arguments come back as undefined. */
-  // biome-ignore lint/suspicious/noExplicitAny: what comes back depends on the operator's schema
+  /**
+   * Arguments in schema order: handles for tensors, undefined for the default, null for None. A result that is one of the arguments is
+   * returned as undefined.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: the result's type depends on the operator's schema
   call(operator: OperatorId, ...values: unknown[]): any;
   results(operator: OperatorId): OperatorResult[];
 
@@ -30,7 +33,7 @@ export interface Native {
   setRequiresGrad(tensor: Handle, wanted: boolean): void;
   grad(tensor: Handle): Handle | null;
   setGrad(tensor: Handle, gradient: Handle | null): void;
-  /** The tensor takes over the memory, shape and dtype of `data`, and stays the same leaf to autograd. */
+  /** Gives the tensor the memory, shape and dtype of `data`. It stays the same leaf for autograd. */
   setData(tensor: Handle, data: Handle): void;
   pointer(tensor: Handle): bigint;
   item(tensor: Handle): number | bigint;
@@ -41,11 +44,11 @@ export interface Native {
 
   dispose(tensor: Handle): void;
   disposeAll(tensors: Float64Array, count: number): void;
-  /** No scope frees it: the garbage collector is told of its bytes. */
+  /** For tensors that no scope frees: reports their bytes to the garbage collector. */
   keep(tensor: Handle): void;
   memory(): { tensors: number; bytes: number };
 
-  /** Returns what it was before. */
+  /** Returns the previous setting. */
   setGradEnabled(enabled: boolean): boolean;
   manualSeed(seed: number | bigint): void;
   randomState(): Handle;
@@ -54,12 +57,12 @@ export interface Native {
   setNumThreads(threads: number): void;
 
   backward(root: Handle, gradient: Handle | undefined, retainGraph: boolean): Promise<void>;
-  /** Waits for the running backward, and starts no other any more. */
+  /** Waits for the running backward, and starts no other. */
   stop(): void;
-  /** The callback of `onReady` gets `token` whenever a backward has completed this leaf's gradient. */
-  watch(leaf: Handle, token: number): void;
-  unwatch(leaf: Handle): void;
-  onReady(callback: (token: number) => void): void;
+  /** Whenever a backward has completed this leaf's gradient, the callback of `onGradientReady` gets `token`. One hook per leaf. */
+  addGradientHook(leaf: Handle, token: number): void;
+  removeGradientHook(leaf: Handle): void;
+  onGradientReady(callback: (token: number) => void): void;
 
   openDevice(device: string): string;
   library(): { version: string; folder: string; configuration: string; cuda: boolean };

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { packageRoot, readBuildInfo } from "./index.ts";
 
-/** A Node process of its own that runs this code with `native` in scope. */
+/** Runs this code in a new Node process, with `native` in scope. */
 function run(code: string, environment: Record<string, string> = {}) {
   const file = new URL("./index.ts", import.meta.url).href;
   const { LIBTORCH } = process.env;
@@ -36,21 +36,24 @@ const graph = `
 `;
 
 describe("a process", () => {
-  it.each([0, 5, 20, 80])("may exit while a backward runs and others wait, without a signal (after %i ms)", (delay) => {
-    const { status, signal, stderr } = run(`${graph}
+  it.each([0, 5, 20, 80])(
+    "may exit while a backward runs and others are queued, without a signal (after %i ms)",
+    (delay) => {
+      const { status, signal, stderr } = run(`${graph}
       native.backward(loss, undefined, true); native.backward(loss, undefined, true); native.backward(loss, undefined, true);
       setTimeout(() => process.exit(7), ${delay});`);
-    expect({ status, signal, stderr }).toEqual({ status: 7, signal: null, stderr: "" });
-  });
+      expect({ status, signal, stderr }).toEqual({ status: 7, signal: null, stderr: "" });
+    },
+  );
 
-  it("lives until its last backward has settled, and not longer", () => {
+  it("stays alive until its last backward has settled, and not longer", () => {
     const { status, stdout } = run(
       `${graph} native.backward(loss, undefined, false).then(() => console.log("settled"));`,
     );
     expect({ status, stdout }).toEqual({ status: 0, stdout: "settled\n" });
   });
 
-  it("has tensors of its own in every worker, which may end at any time", () => {
+  it("has separate tensors in every worker, which may end at any time", () => {
     const { status, signal, stdout, stderr } = run(`
       import { Worker } from "node:worker_threads";
       import { once } from "node:events";
@@ -70,8 +73,8 @@ describe("a process", () => {
     });
   });
 
-  it("prints a warning of libtorch and goes on", () => {
-    // The standard deviation of one number; a warning goes to std::cerr, of which Node and libtorch see different copies.
+  it("prints a warning of libtorch and continues", () => {
+    // The standard deviation of one number. libtorch warns on std::cerr, of which Node and libtorch have different copies.
     const { status, signal, stdout, stderr } = run(`
       const x = native.call(native.find("aten::ones"), [1], "f32");
       console.log(native.item(native.call(native.find("aten::std.correction"), x)));`);
@@ -79,17 +82,17 @@ describe("a process", () => {
     expect(stderr).toMatch(/degrees of freedom/);
   });
 
-  it("uses as many threads as OMP_NUM_THREADS says", () => {
+  it("uses OMP_NUM_THREADS threads", () => {
     expect(run("console.log(native.numThreads())", { OMP_NUM_THREADS: "1" }).stdout).toBe("1\n");
   });
 
-  it("leaves the environment for child processes as it was", () => {
+  it("does not change the environment of child processes", () => {
     const code = "console.log(process.env.GOMP_SPINCOUNT)";
     expect(run(code).stdout).toBe("undefined\n");
     expect(run(code, { GOMP_SPINCOUNT: "7" }).stdout).toBe("7\n");
   });
 
-  it("says that backward came before CUDA", () => {
+  it("reports that CUDA was opened after the first backward", () => {
     const { stdout } = run(`${graph} await native.backward(loss, undefined, false);
       try { native.openDevice("cuda:0"); } catch (error) { console.log(error.message); }`);
     expect(stdout).toMatch(/^openDevice: CUDA must be opened before the first backward\(\)/);
@@ -97,7 +100,7 @@ describe("a process", () => {
 });
 
 describe("libtorch in Node's process", () => {
-  it("is the one that the addon was built against, or is refused by name", () => {
+  it("is the one that the addon was built against; another one is an error that names both", () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-other-"));
     try {
       copyFileSync(join(readBuildInfo(packageRoot)!.libtorch, "lib", "libc10.so"), join(folder, "libc10.so"));
@@ -111,7 +114,7 @@ describe("libtorch in Node's process", () => {
     }
   });
 
-  /** Symbols that the dynamic linker bound from libtorch and what it brought to the node binary. */
+  /** Symbols of libtorch and its libraries that the dynamic linker bound to the node binary. */
   function boundToNode(environment: Record<string, string>): string[] {
     const folder = mkdtempSync(join(tmpdir(), "terse-bindings-"));
     try {
@@ -133,11 +136,11 @@ describe("libtorch in Node's process", () => {
     }
   }
 
-  it("binds nothing to Node's own OpenSSL, zlib or libuv, nor to anything of Node's but Node-API", () => {
+  it("binds no symbol to Node's OpenSSL, zlib or libuv, nor to anything else of Node except Node-API", () => {
     const bound = boundToNode({});
     expect(bound.filter((line) => !/^tensor\.node: napi_/.test(line))).toEqual([]);
     expect(bound.length).toBeGreaterThan(10);
-    // Without RTLD_DEEPBIND it would: this is what the loader prevents, and proof that we would see it.
+    // Without RTLD_DEEPBIND it does. This shows that the check above can fail.
     expect(boundToNode({ TERSE_DEEPBIND: "0" }).some((line) => line.startsWith("libtorch_cpu.so: "))).toBe(true);
   });
 });

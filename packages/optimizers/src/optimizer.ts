@@ -155,7 +155,7 @@ export class Optimizer implements AsyncDisposable {
     const opened = await this.#open(lr, loss);
     if (this.#sizing) this.#sizing.began = performance.now();
     const { segments } = this.#arena;
-    this.#underWay = { ...opened, stop: this.#arena.onReady((i) => opened.step.ready(segments[i]!.name)) };
+    this.#underWay = { ...opened, stop: this.#arena.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
   }
 
   /**

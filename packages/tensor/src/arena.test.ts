@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import {
   Arena,
@@ -16,7 +16,7 @@ import {
   tensor,
 } from "./index.ts";
 
-/** Odd sizes, so that there are pads; the embedding is the output head too. */
+/** Odd sizes, so that there is padding between segments. The embedding is also the output head. */
 class Tied extends Module {
   readonly embedding = new Embedding(7, 5);
   readonly norm = new RMSNorm(5);
@@ -51,7 +51,7 @@ describe("Arena", () => {
     expect(arena.gradients.pointer % 64n).toBe(0n);
   });
 
-  it("keeps the values, and the parameters are the buffer from then on", async () => {
+  it("keeps the values of the parameters and makes them views of its buffer", async () => {
     manualSeed(2);
     const model = new Tied();
     const before = await Promise.all(model.parameters().map(floats));
@@ -66,33 +66,33 @@ describe("Arena", () => {
     expect(model.mix.weight.isLeaf && model.mix.weight.requiresGrad).toBe(true);
   });
 
-  it("has every gradient after backward, adds a second one in place, and leaves the pads 0", () =>
+  it("has every gradient after backward, adds a second one in place, and leaves the padding 0", () =>
     scope(async () => {
       const { model, arena } = tiedWithArena();
       manualSeed(1);
-      const apart = new Tied(); // the same weights, gradients wherever autograd puts them
+      const apart = new Tied(); // the same weights, without an arena
       const tokens = tensor([1, 6, 1, 0], { dtype: "i64" });
 
       for (const factor of [1, 3]) {
         await model.forward(tokens).square().sum().mul(factor).backward();
         await apart.forward(tokens).square().sum().mul(factor).backward();
         const flat = await floats(arena.gradients);
-        const lanes = new Float32Array(flat.length);
+        const isUsed = new Uint8Array(flat.length);
         for (const [i, { offset, length }] of arena.segments.entries()) {
           const expected = await floats(apart.parameters()[i]!.grad!);
           expect(Math.hypot(...expected)).toBeGreaterThan(0);
           expect(flat.subarray(offset, offset + length), arena.segments[i]!.name).toEqual(expected);
           expect(model.parameters()[i]!.grad!.pointer).toBe(arena.gradients.pointer + BigInt(4 * offset));
-          lanes.fill(1, offset, offset + length);
+          isUsed.fill(1, offset, offset + length);
         }
-        expect(flat.filter((_, i) => lanes[i] === 0).every((x) => x === 0)).toBe(true);
+        expect(flat.filter((_, i) => !isUsed[i]).every((x) => x === 0)).toBe(true);
       }
 
       arena.zeroGradients();
       expect(model.mix.weight.grad!.norm().item()).toBe(0);
     }));
 
-  it("takes gradients along that were there before", () =>
+  it("keeps gradients that existed before", () =>
     scope(async () => {
       const layer = new Linear(2, 1, { bias: false });
       await layer
@@ -103,14 +103,14 @@ describe("Arena", () => {
       expect([...(await floats(arena.gradients)).subarray(0, 2)]).toEqual([3, 4]);
     }));
 
-  it("refuses another gradient in place of its own, which no optimizer would see", () =>
+  it("refuses to replace a gradient, because optimizers would not see the new one", () =>
     scope(() => {
       const { model, arena } = tiedWithArena();
       const { weight } = model.mix;
       const { pointer } = weight.grad!;
       expect(() => {
         weight.grad = null;
-      }).toThrow(/part of an arena.*zeroGradients/);
+      }).toThrow(/part of an arena and cannot be replaced; call arena\.zeroGradients/);
       expect(weight.grad!.pointer).toBe(pointer);
       arena.zeroGradients();
       const apart = new Tied();
@@ -119,12 +119,12 @@ describe("Arena", () => {
       expect(apart.mix.weight.grad).toBeNull();
     }));
 
-  it("says which segment's gradient is complete, once each, before backward is over", () =>
+  it("reports each segment whose gradient is complete, once, before backward has ended", () =>
     scope(async () => {
       const { model, arena } = tiedWithArena();
       const tokens = tensor([1, 2], { dtype: "i64" });
       const events: (number | "over")[] = [];
-      const stop = arena.onReady((segment) => events.push(segment));
+      const stop = arena.onGradientReady((segment) => events.push(segment));
       await model
         .forward(tokens)
         .sum()
@@ -132,22 +132,22 @@ describe("Arena", () => {
         .then(() => events.push("over"));
       expect(events.at(-1)).toBe("over");
       expect([...events.slice(0, -1)].sort()).toEqual([0, 1, 2, 3]);
-      // The tied embedding has its last use first: its gradient is complete only at the very end.
+      // The first operator uses the tied embedding, so its gradient is complete last.
       expect(events.at(-2)).toBe(0);
 
       stop();
       stop();
       const count = events.length;
       await model.forward(tokens).sum().backward();
-      await turn();
+      await nextTick();
       expect(events).toHaveLength(count);
     }));
 
-  it("tells every listener, and one that is left goes on alone", () =>
+  it("calls every callback, and goes on with those that are not removed", () =>
     scope(async () => {
       const { model, arena } = tiedWithArena();
       const counts = [0, 0];
-      const stops = counts.map((_, i) => arena.onReady(() => counts[i]!++));
+      const stops = counts.map((_, i) => arena.onGradientReady(() => counts[i]!++));
       const run = () =>
         model
           .forward(tensor([0], { dtype: "i64" }))
@@ -160,21 +160,23 @@ describe("Arena", () => {
       stops[1]!();
     }));
 
-  it("leaves frozen parameters out", () => {
+  it("has no segment for frozen parameters", () => {
     const model = new Tied();
     model.mix.requiresGrad_(false);
     expect(new Arena(model).segments.map(({ name }) => name)).toEqual(["embedding.weight", "norm.weight"]);
   });
 
-  it("refuses what cannot be one f32 buffer, naming the parameter", () => {
-    expect(() => new Arena(new Tied().requiresGrad_(false))).toThrow(/no parameter/);
-    expect(() => new Arena(new Tied().to("f64"))).toThrow(/embedding\.weight is f64 on cpu/);
+  it("refuses parameters that cannot be in one f32 buffer, by name", () => {
+    expect(() => new Arena(new Tied().requiresGrad_(false))).toThrow(/no parameter .*; call requiresGrad_\(\)/);
+    expect(() => new Arena(new Tied().to("f64"))).toThrow(
+      "embedding.weight is f64 on cpu, but an arena is f32 on one device, here cpu; move the module with to() first",
+    );
     const { model } = tiedWithArena();
-    expect(() => new Arena(model)).toThrow(/embedding\.weight is in another arena/);
-    expect(() => model.to("f64")).toThrow(/embedding\.weight is in an arena/);
+    expect(() => new Arena(model)).toThrow(/embedding\.weight is in another arena already; make one arena/);
+    expect(() => model.to("f64")).toThrow(/embedding\.weight is in an arena, .*; call to\(\) before the arena is made/);
   });
 
-  it("takes parameters of no dimension and of no element", () => {
+  it("accepts parameters without dimensions and without elements", () => {
     class Odd extends Module {
       readonly scale = new Parameter(tensor(2), { role: "vector" });
       readonly none = new Parameter(ones([0, 3]), { role: "matrix" });

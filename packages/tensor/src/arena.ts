@@ -1,17 +1,17 @@
 import { native } from "@terse/native-tensor";
 import { zeros } from "./factories.ts";
-import { GradientWatch } from "./gradient-watch.ts";
+import { GradientHooks } from "./gradient-hooks.ts";
 import { handleOf, scope } from "./lifetime.ts";
 import type { Module, Role } from "./nn/index.ts";
 import type { Parameter } from "./nn/parameter.ts";
 import { noGrad } from "./no-grad.ts";
 import type { Tensor } from "./tensor.ts";
 
-/** One parameter's place in the arena. Lengths and offsets in elements. */
+/** One parameter's place in the arena. Offset and length are in elements. */
 export interface Segment {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly offset: number; // a multiple of 64: whole 64-bit words of packed signs
+  readonly offset: number; // a multiple of 64, so that packed signs start at a whole 64-bit word
   readonly length: number;
   readonly role: Role;
 }
@@ -19,29 +19,33 @@ export interface Segment {
 const alignment = 64;
 
 /**
- * All parameters of a module as views of one flat f32 buffer, all their gradients as views of another: an exchange needs no copy,
- * and a fused kernel runs once over the whole model. Values are kept; autograd adds into the gradient buffer in place.
+ * Makes all parameters of a module views of one flat f32 buffer, and all their gradients views of another. So an exchange needs no copy,
+ * and a fused kernel runs once over the whole model. Parameters keep their values; autograd adds into the gradient buffer in place.
  *
- * Segments stand in the order of `namedParameters()`; a tied parameter has one, a frozen one (requiresGrad false) none.
- * The lanes between two segments are 0 and stay 0.
+ * Segments are in the order of `namedParameters()`. A tied parameter has one segment, a frozen one (requiresGrad false) has none.
+ * Elements between two segments are 0 and stay 0.
+ *
+ * The constructor throws an Error if a parameter is not f32, is on another device than the first, or is in another arena.
  */
 export class Arena implements Disposable {
   readonly parameters: Tensor; // (N)
   readonly gradients: Tensor; // (N)
   readonly segments: readonly Segment[];
   readonly #leaves: readonly Parameter[];
-  readonly #watch: GradientWatch;
+  readonly #hooks: GradientHooks;
 
   constructor(module: Module) {
     const named = module.namedParameters().filter(([, parameter]) => parameter.requiresGrad);
-    if (named.length === 0) throw new Error("Arena: the module has no parameter that requires a gradient");
+    if (named.length === 0)
+      throw new Error("Arena: the module has no parameter that requires a gradient; call requiresGrad_() on it first");
     const device = named[0]![1].device;
     let end = 0;
     this.segments = named.map(([name, parameter]) => {
-      if (parameter.inArena) throw new Error(`Arena: ${name} is in another arena already`);
+      if (parameter.inArena)
+        throw new Error(`Arena: ${name} is in another arena already; make one arena per module, and share it`);
       if (parameter.dtype !== "f32" || parameter.device !== device)
         throw new Error(
-          `Arena: ${name} is ${parameter.dtype} on ${parameter.device}; an arena is f32 on one device, here ${device}`,
+          `Arena: ${name} is ${parameter.dtype} on ${parameter.device}, but an arena is f32 on one device, here ${device}; move the module with to() first`,
         );
       const { shape, length, role } = parameter;
       const segment = { name, shape, offset: end, length, role };
@@ -49,7 +53,7 @@ export class Arena implements Disposable {
       return segment;
     });
     this.#leaves = named.map(([, parameter]) => parameter);
-    this.#watch = new GradientWatch(this.#leaves);
+    this.#hooks = new GradientHooks(this.#leaves);
     this.parameters = zeros([end], { device }).keep();
     this.gradients = zeros([end], { device }).keep();
 
@@ -69,21 +73,20 @@ export class Arena implements Disposable {
     );
   }
 
-  /** Before the first backward of a step. */
+  /** Sets all gradients to 0. Call it before the first backward of a step. */
   zeroGradients(): void {
     this.gradients.zero_();
   }
 
   /**
-   * Calls back with a segment's index whenever a backward has completed its gradient, in the order in which backward gets there
-   * and while it still works on the others. Returns the function that stops this. A parameter that the loss does not depend on
-   * never comes.
+   * Calls `callback` with the index of a segment as soon as backward has completed its gradient, while backward still computes others.
+   * There is no call for a parameter that the loss does not depend on. Returns a function that removes the callback.
    */
-  onReady(callback: (segment: number) => void): () => void {
-    return this.#watch.add(callback);
+  onGradientReady(callback: (segment: number) => void): () => void {
+    return this.#hooks.add(callback);
   }
 
-  /** Frees both buffers once the parameters are gone too. */
+  /** Disposes both buffers. Their memory is freed when the parameters are disposed too. */
   [Symbol.dispose](): void {
     this.parameters.dispose();
     this.gradients.dispose();

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { memory, noGrad, ones, randn, scope, type Tensor, TensorError, tensor } from "./index.ts";
 
@@ -16,14 +16,14 @@ describe("backward", () => {
       expect(await values(x.grad!)).toEqual([9, 21, 37]);
     }));
 
-  it("takes the gradient of a tensor of many elements from `gradient`", () =>
+  it("needs `gradient` for a tensor of several elements", () =>
     scope(async () => {
       const x = tensor([1, 2], { requiresGrad: true });
       await x.mul(3).backward({ gradient: tensor([1, 10]) });
       expect(await values(x.grad!)).toEqual([3, 30]);
     }));
 
-  it("leaves JavaScript free while it works", () =>
+  it("leaves the event loop free while it runs", () =>
     scope(async () => {
       const x = randn([700, 700], { requiresGrad: true });
       let y: Tensor = x;
@@ -35,16 +35,16 @@ describe("backward", () => {
         .then(() => {
           done = true;
         });
-      let turns = 0;
+      let ticks = 0;
       while (!done) {
-        await turn();
-        turns++;
+        await nextTick();
+        ticks++;
       }
       await finished;
-      expect(turns).toBeGreaterThan(20); // on this thread it would be over after one
+      expect(ticks).toBeGreaterThan(20); // on this thread it would end after one
     }));
 
-  it("runs several in the order asked for, and one's failure is its own", () =>
+  it("runs several in order; when one fails, the others are not affected", () =>
     scope(async () => {
       const x = tensor([2], { requiresGrad: true });
       const settled: string[] = [];
@@ -74,7 +74,7 @@ describe("backward", () => {
       expect(await values(x.grad!)).toEqual([12]);
     }));
 
-  it("rejects with libtorch's sentence, the tensor, and the C++ trace as cause", () =>
+  it("rejects with libtorch's message, the tensor, and the C++ trace as cause", () =>
     scope(async () => {
       const error = await ones([2, 3])
         .backward()
@@ -85,7 +85,7 @@ describe("backward", () => {
       expect(error.cause).toContain("Exception raised from");
     }));
 
-  it("frees what the graph retained: a second backward is refused, unless the first kept it", () =>
+  it("frees the graph: a second backward is refused, unless the first had retainGraph", () =>
     scope(async () => {
       const x = tensor([3], { requiresGrad: true });
       const kept = x.mul(x).sum();
@@ -95,7 +95,7 @@ describe("backward", () => {
       await expect(kept.backward()).rejects.toThrow(/second time/);
     }));
 
-  it("goes on when the scope of its tensors ends meanwhile", async () => {
+  it("continues when the scope of its tensors ends before it", async () => {
     const x = tensor([3], { requiresGrad: true });
     const before = memory().tensors;
     let pending: Promise<void> | undefined;
@@ -119,7 +119,7 @@ describe("backward", () => {
 });
 
 describe("grad", () => {
-  it("is null before, can be set to memory of one's own, and backward adds into that", () =>
+  it("is null at first, can be set to a view of another tensor, and backward adds into it", () =>
     scope(async () => {
       const x = tensor([1, 1], { requiresGrad: true });
       expect(x.grad).toBeNull();
@@ -131,7 +131,7 @@ describe("grad", () => {
       expect(x.grad).toBeNull();
     }));
 
-  it("of another shape or dtype is refused", () =>
+  it("must have the tensor's shape and dtype", () =>
     scope(() => {
       const x = tensor([1, 1], { requiresGrad: true });
       expect(() => {
@@ -144,7 +144,7 @@ describe("grad", () => {
 });
 
 describe("noGrad", () => {
-  it("does not record, gives the result, and is over afterwards, also after an error", () =>
+  it("does not record, returns the result, and records again afterwards, also after an error", () =>
     scope(() => {
       const x = tensor([1], { requiresGrad: true });
       expect(noGrad(() => x.mul(2)).requiresGrad).toBe(false);
@@ -157,7 +157,7 @@ describe("noGrad", () => {
       expect(x.mul(2).requiresGrad).toBe(true);
     }));
 
-  it("lets a leaf be written in place, which recording forbids", () =>
+  it("allows writing a leaf in place, which is an error while recording", () =>
     scope(() => {
       const x = tensor([1], { requiresGrad: true });
       expect(() => x.add_(1)).toThrow(/aten::add_\.Scalar.*leaf Variable that requires grad/);
@@ -165,7 +165,7 @@ describe("noGrad", () => {
       expect(x.item()).toBe(2);
     }));
 
-  it("refuses an async function, whose end would come too late", () => {
+  it("refuses an async function", () => {
     // @ts-expect-error: the type refuses it too
     expect(() => noGrad(async () => {})).toThrow(/async/);
   });

@@ -4,15 +4,15 @@ import { arange, call, libtorch, ones, scope, type Tensor, TensorError, tensor, 
 const values = async (x: Tensor) => [...(await x.toTypedArray())].map(Number);
 
 describe("call", () => {
-  it("runs any operator by its schema's name, with defaults for what is left out", () =>
+  it("runs any operator by its schema's name, with defaults for missing arguments", () =>
     scope(async () => {
       expect(await values(call("aten::roll", arange(4), 1, 0))).toEqual([3, 0, 1, 2]);
-      expect(await values(call("aten::roll", arange(4), 1))).toEqual([3, 0, 1, 2]); // one number stands for int[1]
+      expect(await values(call("aten::roll", arange(4), 1))).toEqual([3, 0, 1, 2]); // a single number is repeated for int[1]
       expect(await values(call("aten::hardtanh", tensor([-5, 0.5, 5])))).toEqual([-1, 0.5, 1]);
       expect(await values(call("aten::cat", [ones([1]), zeros([1])]))).toEqual([1, 0]);
     }));
 
-  it("gives every result: several tensors, lists of them, and plain values", () =>
+  it("returns all results: several tensors, lists of tensors, and plain values", () =>
     scope(async () => {
       const [q, r] = call("aten::linalg_qr", ones([3, 2])) as [Tensor, Tensor];
       expect([q.shape, r.shape]).toEqual([
@@ -30,7 +30,7 @@ describe("call", () => {
       expect([scale, zeroPoint]).toEqual([expect.closeTo(1 / 255, 9), 0]);
     }));
 
-  it("gives back the caller's own tensor where the operator wrote into it", () =>
+  it("returns the caller's own tensor if the operator wrote into it", () =>
     scope(async () => {
       const x = ones([2]);
       expect(call("aten::add_.Scalar", x, 1)).toBe(x);
@@ -43,7 +43,7 @@ describe("call", () => {
       expect(sorted[1]).toBe(indices);
     }));
 
-  it("takes null for None, and null among tensors", () =>
+  it("accepts null for None, also in a list of tensors", () =>
     scope(async () => {
       const x = arange(6).view(2, 3);
       expect(await values(call("aten::index.Tensor", x, [null, tensor([2, 0], { dtype: "i64" })]))).toEqual([
@@ -52,7 +52,7 @@ describe("call", () => {
       expect(await values(call("aten::clamp", x, null, 2))).toEqual([0, 1, 2, 2, 2, 2]);
     }));
 
-  it("takes whole numbers as integers and others as floats, and −0 as a float", () =>
+  it("passes integers as integers, other numbers and −0 as floats", () =>
     scope(async () => {
       const i = arange(3);
       expect(call("aten::mul.Scalar", i, 2).dtype).toBe("i64");
@@ -68,7 +68,7 @@ describe("call", () => {
       expect(Object.is(negative[0], -0)).toBe(true);
     }));
 
-  it("names an operator that this libtorch lacks, and the libtorch", () => {
+  it("reports an operator that this libtorch does not have, with the version of libtorch", () => {
     expect(() => call("aten::no_such_operator")).toThrow(TensorError);
     expect(() => call("aten::no_such_operator.Tensor")).toThrow(
       `aten::no_such_operator.Tensor: libtorch ${libtorch().version} has no such operator`,

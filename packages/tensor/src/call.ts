@@ -2,7 +2,7 @@ import { type Handle, native, type OperatorId, type OperatorResult } from "@ters
 import { handleOf } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
 
-/** What an operator takes, in the order of its schema. undefined takes the default, null is None. */
+/** An argument of an operator. undefined means the schema's default, null means None. */
 export type Argument =
   | Tensor
   | number
@@ -31,12 +31,12 @@ function operator(name: string): Operator {
 }
 
 /**
- * Any ATen operator by its schema's name, "aten::roll" or "aten::sum.dim_IntList", with the arguments in schema order, those after
- * the `*` too. Gives what the schema returns: a Tensor, an array of them, a number …; several results come as an array.
+ * Calls any operator of libtorch by its schema's name, such as "aten::roll" or "aten::sum.dim_IntList". Arguments are in schema order,
+ * including those after the `*`. Returns what the schema returns: a Tensor, an array of tensors, a number …; several results are an array.
  *
- * The schemas stand in PyTorch's native_functions.yaml. TensorError names an operator that the loaded libtorch lacks.
+ * The schemas are in PyTorch's native_functions.yaml. Throws TensorError, also if the loaded libtorch does not have the operator.
  */
-// biome-ignore lint/suspicious/noExplicitAny: what comes back is written in the operator's schema
+// biome-ignore lint/suspicious/noExplicitAny: the result's type depends on the operator's schema
 export function call(name: string, ...values: Argument[]): any {
   const { id, results } = operator(name);
   const raw = native.call(id, ...values.map(toNative));
@@ -51,7 +51,7 @@ function toNative(value: Argument): unknown {
 }
 
 function fromNative(result: OperatorResult, raw: unknown, values: readonly Argument[]): unknown {
-  if (typeof result === "number") return values[result]; // written in place: the caller's own tensor
+  if (typeof result === "number") return values[result]; // the operator wrote into this argument
   if (raw === null || result === "value") return raw;
   return result === "tensor" ? new Tensor(raw as Handle) : (raw as Handle[]).map((handle) => new Tensor(handle));
 }

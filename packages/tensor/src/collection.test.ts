@@ -1,10 +1,10 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { memory, ones } from "./index.ts";
 
-it("leaves a tensor that nobody refers to, born outside any scope, to the garbage collector", async () => {
+it("lets the garbage collector free an unreferenced tensor that has no scope", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const before = memory().tensors;
@@ -14,7 +14,7 @@ it("leaves a tensor that nobody refers to, born outside any scope, to the garbag
   })();
   for (let i = 0; i < 50 && memory().tensors > before + 1; i++) {
     collect();
-    await turn();
+    await nextTick();
   }
   expect(memory().tensors).toBe(before + 1);
   expect(held.sum().item()).toBe(1000);

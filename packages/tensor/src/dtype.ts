@@ -1,6 +1,6 @@
 import type { DType, TypedArray } from "@terse/native-tensor";
 
-/** A fresh array for `length` elements of a dtype. bf16 and f16 come as their 16 bits, bool as 0 and 1. */
+/** A new array for `length` elements of a dtype. bf16 and f16 are stored as their 16 bits, bool as 0 and 1. */
 export function typedArrayFor(dtype: DType, length: number): TypedArray {
   switch (dtype) {
     case "f32":
@@ -22,11 +22,11 @@ export function typedArrayFor(dtype: DType, length: number): TypedArray {
     case "bf16":
       return new Uint16Array(length);
     default:
-      throw new TypeError(`a tensor of dtype ${dtype} has no typed array; convert it first: to("f32")`);
+      throw new TypeError(`there is no typed array for a tensor of dtype ${dtype}; convert it first: to("f32")`);
   }
 }
 
-/** The dtype whose elements a typed array holds. A Uint16Array holds bits, so it must be said whether of bf16 or f16. */
+/** The dtype of a typed array's elements. A Uint16Array has the bits of bf16 or f16, so it needs `wanted`. */
 export function dtypeOf(array: TypedArray, wanted?: DType): DType {
   if (array instanceof Float32Array) return "f32";
   if (array instanceof Float64Array) return "f64";
@@ -38,7 +38,7 @@ export function dtypeOf(array: TypedArray, wanted?: DType): DType {
   if (array instanceof Uint16Array && (wanted === "bf16" || wanted === "f16")) return wanted;
   throw new TypeError(
     array instanceof Uint16Array
-      ? 'a Uint16Array holds the bits of 16-bit floats: say { dtype: "bf16" } or { dtype: "f16" }'
-      : `a tensor cannot be made from ${(array as object)?.constructor?.name ?? typeof array}; use Float32Array, Int32Array, BigInt64Array, Uint8Array or another of the dtypes`,
+      ? 'a Uint16Array has the bits of 16-bit floats; give { dtype: "bf16" } or { dtype: "f16" }'
+      : `a tensor cannot be made from ${(array as object)?.constructor?.name ?? typeof array}; use Float32Array, Float64Array, BigInt64Array, Int32Array, Int16Array, Int8Array, Uint8Array or Uint16Array`,
   );
 }

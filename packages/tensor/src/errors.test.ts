@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { arange, call, embedding, full, ones, randn, scope, TensorError, tensor, zeros } from "./index.ts";
 
 describe("an error of libtorch", () => {
-  it("names the operator, the dtypes and shapes of its tensors, and says libtorch's sentence without its trace", () =>
+  it("has the operator, the dtypes and shapes of its tensors, and libtorch's message without the C++ trace", () =>
     scope(() => {
       let error: Error | undefined;
       try {
@@ -17,7 +17,7 @@ describe("an error of libtorch", () => {
       expect(error!.cause).toMatch(/Exception raised from/);
     }));
 
-  it("names tensors in lists and leaves out those not given", () =>
+  it("has the tensors in lists, and not the optional tensors that are null", () =>
     scope(() => {
       expect(() => call("aten::cat", [ones([2, 3]), ones([4])], 0)).toThrow(
         /^aten::cat\(tensors: \[f32\[2, 3\], f32\[4\]\]\): /,
@@ -27,7 +27,7 @@ describe("an error of libtorch", () => {
       );
     }));
 
-  it("comes from inside parallel work too: an index past the table", () =>
+  it("is also thrown for an error on a worker thread: an index outside the table", () =>
     scope(() => {
       expect(() => embedding(full([5000], 99, { dtype: "i64" }), randn([10, 64]))).toThrow(
         /aten::embedding.*index out of range/,
@@ -47,15 +47,15 @@ describe("a wrong argument", () => {
     ["a string for a tensor", () => call("aten::neg", "x"), /aten::neg: argument "self": expected a tensor, got "x"/],
     ["null for a tensor", () => call("aten::neg", null), /expected a tensor, got null/],
     ["nothing for a tensor", () => call("aten::neg"), /argument "self" is missing: expected a tensor/],
-    ["a fraction for an int", () => x.unsqueeze(0.5), /"dim": expected a whole number, got 0.5/],
-    ["infinity for an int", () => x.unsqueeze(Number.POSITIVE_INFINITY), /expected a whole number, got Infinity/],
-    ["2^64 for an int", () => x.unsqueeze(2 ** 64), /expected a whole number/],
-    ["a bigint beyond 64 bits", () => call("aten::unsqueeze", x, 2n ** 70n), /expected a whole number, got a bigint/],
-    ["a number for a list", () => call("aten::view", x, 2), /"size": expected an array of whole numbers, got 2/],
+    ["a fraction for an int", () => x.unsqueeze(0.5), /"dim": expected an integer, got 0.5/],
+    ["infinity for an int", () => x.unsqueeze(Number.POSITIVE_INFINITY), /expected an integer, got Infinity/],
+    ["2^64 for an int", () => x.unsqueeze(2 ** 64), /expected an integer/],
+    ["a bigint beyond 64 bits", () => call("aten::unsqueeze", x, 2n ** 70n), /expected an integer, got a bigint/],
+    ["a number for a list", () => call("aten::view", x, 2), /"size": expected an array of integers, got 2/],
     [
       "a string in a list",
       () => call("aten::view", x, ["2"] as never),
-      /"size": expected an array of whole numbers, got "2"/,
+      /"size": expected an array of integers, got "2"/,
     ],
     ["a number for a bool", () => call("aten::sum.dim_IntList", x, [0], 1), /"keepdim": expected true or false, got 1/],
     ["an unknown dtype", () => zeros([1], { dtype: "f23" as never }), /unknown dtype "f23"; known: u8, i8/],
@@ -66,14 +66,18 @@ describe("a wrong argument", () => {
       /device "xla" is not supported: use "cpu" or "cuda:0"/,
     ],
     ["an unknown memory format", () => call("aten::contiguous", x, "rows"), /unknown memory format "rows"/],
-    ["a generator", () => call("aten::randn.generator", [1], 5), /default generator is the only one/],
+    [
+      "a generator",
+      () => call("aten::randn.generator", [1], 5),
+      /expected null: only the default generator is supported/,
+    ],
     ["too many arguments", () => call("aten::neg", x, 1), /aten::neg.*takes 1 arguments, got 2/],
-    ["an array-like that is none", () => call("aten::view", x, { length: 1, 0: 2 } as never), /got an object/],
-  ])("%s is an error that says so", (_, wrong, message) => {
+    ["an array-like object for a list", () => call("aten::view", x, { length: 1, 0: 2 } as never), /got an object/],
+  ])("%s: the error names the argument and the expected type", (_, wrong, message) => {
     expect(wrong).toThrow(message);
   });
 
-  it("that throws while it is read throws its own error, and the next call is sound", () => {
+  it("that throws when it is read passes its error on, and the next call works", () => {
     const trap = new Proxy([2], {
       get(target, key) {
         if (key === "0") throw new Error("trap");
@@ -84,7 +88,7 @@ describe("a wrong argument", () => {
     expect(x.view(2, 1).shape).toEqual([2, 1]);
   });
 
-  it("that calls another operator while it is read does not disturb the first", () =>
+  it("that calls another operator when it is read does not disturb the first", () =>
     scope(() => {
       const nested = new Proxy([1, 2], {
         get(target, key) {
@@ -102,7 +106,7 @@ describe("a wrong argument", () => {
     }));
 });
 
-describe("sizes at the edge", () => {
+describe("extreme sizes and values", () => {
   it.each([[[2 ** 45]], [[2 ** 31, 2 ** 31]], [[2 ** 52, 2 ** 52]], [[-1]]])(
     "zeros(%j) is an error, not a crash",
     (shape) => {
@@ -110,7 +114,7 @@ describe("sizes at the edge", () => {
     },
   );
 
-  it("empty tensors go through every kind of operator", () =>
+  it("empty tensors work with every kind of operator", () =>
     scope(async () => {
       const x = zeros([0, 3]);
       expect(x.add(1).mul(x).shape).toEqual([0, 3]);
@@ -131,18 +135,18 @@ describe("sizes at the edge", () => {
       expect(leaf.grad!.shape).toEqual([0, 3]);
     }));
 
-  it("whole-number division by zero is an error or infinity, never a signal", () =>
+  it("division by zero is an error for integers and infinity for floats, never a signal", () =>
     scope(() => {
       expect(() => arange(3).div(0, { rounding: "floor" })).toThrow(/ZeroDivisionError/);
       expect(tensor([1]).div(0).item()).toBe(Number.POSITIVE_INFINITY);
     }));
 
-  it("a CUDA device that cannot be had is one sentence", () => {
+  it("an unavailable CUDA device is a TensorError that says why", () => {
     try {
       zeros([1], { device: "cuda" }).dispose();
     } catch (error) {
       expect(error).toBeInstanceOf(TensorError);
-      // No libtorch_cuda.so or its libraries; or they open, and there is no driver; or backward has run before.
+      // There is no libtorch_cuda.so, or one of its libraries is missing, or there is no driver, or backward has run before.
       expect((error as Error).message).toMatch(
         /^aten::zeros: (no CUDA device can be used: .*libtorch_cuda\.so|.*CUDA|.*NVIDIA)/s,
       );

@@ -31,7 +31,7 @@ const values = async (x: Tensor) => [...(await x.toTypedArray())].map(Number);
 const kind = (x: Tensor) => `${x.dtype}[${x.shape}]`;
 
 describe("factories", () => {
-  it("fill as they say, f32 on the CPU unless told otherwise", () =>
+  it("have the values of their names, and are f32 on the CPU by default", () =>
     scope(async () => {
       expect(await values(zeros([2, 2]))).toEqual([0, 0, 0, 0]);
       expect(await values(ones([3], { dtype: "i32" }))).toEqual([1, 1, 1]);
@@ -44,7 +44,7 @@ describe("factories", () => {
       expect(ones([1], { requiresGrad: true }).requiresGrad).toBe(true);
     }));
 
-  it("arange counts in i64 when its numbers are whole, else in f32", () =>
+  it("arange gives i64 if its numbers are integers, else f32", () =>
     scope(async () => {
       expect(await values(arange(3))).toEqual([0, 1, 2]);
       expect(kind(arange(3))).toBe("i64[3]");
@@ -54,7 +54,7 @@ describe("factories", () => {
       expect(kind(arange(3, { dtype: "f64" }))).toBe("f64[3]");
     }));
 
-  it("…Like follow shape, dtype and device of another tensor", () =>
+  it("zerosLike, onesLike and emptyLike take the shape, dtype and device of another tensor", () =>
     scope(() => {
       const x = ones([2, 3], { dtype: "f64" });
       expect([zerosLike(x), onesLike(x), emptyLike(x), zerosLike(x, { dtype: "i8" })].map(kind)).toEqual([
@@ -65,7 +65,7 @@ describe("factories", () => {
       ]);
     }));
 
-  it("tensor() reads nested arrays, and refuses ragged ones", () =>
+  it("tensor() accepts nested arrays, and refuses ragged ones", () =>
     scope(async () => {
       const x = tensor([
         [1, 2, 3],
@@ -77,8 +77,8 @@ describe("factories", () => {
       expect(kind(tensor([[], []]))).toBe("f32[2,0]");
       expect(await values(tensor([true, false], { dtype: "bool" }))).toEqual([1, 0]);
       expect(await values(tensor([2 ** 40, -1], { dtype: "i64" }))).toEqual([2 ** 40, -1]);
-      expect(() => tensor([[1, 2], [3]])).toThrow(/different length/);
-      expect(() => tensor([[1, 2], 3])).toThrow(/different depth/);
+      expect(() => tensor([[1, 2], [3]])).toThrow(/different lengths; the first row gives shape \[2, 2\]/);
+      expect(() => tensor([[1, 2], 3])).toThrow(/different depths; the first row gives shape \[2, 2\]/);
     }));
 });
 
@@ -94,7 +94,7 @@ describe("typed arrays", () => {
     ["bool", Uint8Array.of(0, 1, 1)],
     ["bf16", Uint16Array.of(0x3f80, 0xc000)],
     ["f16", Uint16Array.of(0x3c00, 0xc000)],
-  ])("%s goes in and comes out the same", (dtype, array) =>
+  ])("a tensor of %s keeps the bits of its typed array", (dtype, array) =>
     scope(async () => {
       const x = fromTypedArray(array, undefined, { dtype });
       expect(x.dtype).toBe(dtype);
@@ -104,7 +104,7 @@ describe("typed arrays", () => {
     }),
   );
 
-  it("reads 16-bit floats as what their bits mean", () =>
+  it("reads a Uint16Array as the bits of bf16 or f16", () =>
     scope(async () => {
       expect(
         await values(fromTypedArray(Uint16Array.of(0x3f80, 0xc000), undefined, { dtype: "bf16" }).to("f32")),
@@ -115,7 +115,7 @@ describe("typed arrays", () => {
       expect(() => fromTypedArray(Uint16Array.of(1))).toThrow(/bf16/);
     }));
 
-  it("copies: later writes to the array do not show, and part of a buffer is enough", () =>
+  it("copies the array, which may be part of a larger buffer", () =>
     scope(async () => {
       const array = Float32Array.of(1, 2, 3, 4);
       const x = fromTypedArray(array.subarray(1, 3));
@@ -123,14 +123,14 @@ describe("typed arrays", () => {
       expect(await values(x)).toEqual([2, 3]);
     }));
 
-  it("takes a shape and another dtype", () =>
+  it("converts to a shape and a dtype", () =>
     scope(() => {
       expect(kind(fromTypedArray(new Float32Array(6), [2, 3], { dtype: "f64" }))).toBe("f64[2,3]");
       expect(() => fromTypedArray(new Float32Array(6), [4])).toThrow(/aten::view\(self: f32\[6\]\).*\[4\]/);
       expect(kind(fromTypedArray(new Float32Array(0), [0, 3]))).toBe("f32[0,3]");
     }));
 
-  it("come out in row-major order from a transposed view, as they are at the call", () =>
+  it("of a transposed view are in row-major order, with the values at the time of the call", () =>
     scope(async () => {
       const x = tensor([
         [1, 2],
@@ -143,7 +143,7 @@ describe("typed arrays", () => {
 });
 
 describe("item and pointer", () => {
-  it("item is a number, and says what is wrong when there is not exactly one or it is not safe", () =>
+  it("item gives a number, and an error if there is not exactly one element or it is not a safe integer", () =>
     scope(() => {
       expect(tensor([[2.5]]).item()).toBe(2.5);
       expect(fromTypedArray(BigInt64Array.of(-(2n ** 53n) + 1n)).item()).toBe(-(2 ** 53) + 1);
@@ -152,7 +152,7 @@ describe("item and pointer", () => {
       expect(() => fromTypedArray(BigInt64Array.of(2n ** 60n)).item()).toThrow(/1152921504606846976/);
     }));
 
-  it("pointer moves with a view's offset and is refused where elements have gaps", () =>
+  it("pointer includes a view's offset, and is an error if the tensor is not contiguous", () =>
     scope(() => {
       const x = zeros([4, 4]);
       expect(x.select(0, 1).pointer - x.pointer).toBe(16n);
@@ -165,8 +165,8 @@ describe("item and pointer", () => {
 describe("random numbers", () => {
   const { version } = libtorch();
   const needsSame =
-    pythonTorchVersion === version ? "" : ` (skipped: no Python with torch ${version}, the one loaded here)`;
-  it.skipIf(needsSame !== "")(`are PyTorch's own for a seed, bit for bit${needsSame}`, () =>
+    pythonTorchVersion === version ? "" : ` (skipped: no Python with torch ${version}, the version loaded here)`;
+  it.skipIf(needsSame !== "")(`have the bits of PyTorch's for the same seed${needsSame}`, () =>
     scope(async () => {
       const expected = await runPython(`
 torch.manual_seed(1234)
@@ -201,17 +201,17 @@ outputs["large"] = torch.rand(3)
     }),
   );
 
-  it("go on from a saved state as if nothing had happened", () =>
+  it("continue from a saved state with the same numbers", () =>
     scope(() => {
       manualSeed(5);
-      randn([3]); // an odd number: half of a pair of normals is in the state
+      randn([3]); // an odd number, so that the state contains the second of a pair of normals
       const state = randomState();
       const first = randn([10]);
       setRandomState(state);
       expect(randn([10]).equal(first)).toBe(true);
     }));
 
-  it("take whole seeds only", () => {
-    expect(() => manualSeed(0.5)).toThrow(/whole number/);
+  it("need an integer seed", () => {
+    expect(() => manualSeed(0.5)).toThrow(/a seed must be an integer/);
   });
 });

@@ -1,4 +1,4 @@
-/** Where tensors come from. Without `dtype` they are f32 (arange and randint: i64), without `device` on the CPU. */
+/** Functions that create tensors. The defaults are f32 (arange, randint and randperm: i64) on the CPU. */
 import { type DType, type Handle, native, type TypedArray } from "@terse/native-tensor";
 import { dtypeOf } from "./dtype.ts";
 import { handleOf } from "./lifetime.ts";
@@ -57,19 +57,19 @@ export const empty = (shape: Shape, options: TensorOptions = {}): Tensor => make
 export const randn = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.randn, [shape], options);
 /** Uniform in [0, 1). */
 export const rand = (shape: Shape, options: TensorOptions = {}): Tensor => make(id.rand, [shape], options);
-/** Whole numbers in [low, high), i64 unless said otherwise. */
+/** Integers in [low, high), i64 by default. */
 export const randint = (low: number, high: number, shape: Shape, options: TensorOptions = {}): Tensor =>
   make(id.randint, [low, high, shape], { dtype: "i64", ...options });
-/** A permutation of 0 … n − 1, i64 unless said otherwise. */
+/** A permutation of 0 … n − 1, i64 by default. */
 export const randperm = (n: number, options: TensorOptions = {}): Tensor =>
   make(id.randperm, [n], { dtype: "i64", ...options });
-/** n values from start to end, both included. */
+/** n values from start to end, inclusive. */
 export const linspace = (start: number, end: number, n: number, options: TensorOptions = {}): Tensor =>
   make(id.linspace, [start, end, n], options);
-/** The identity (n, n). */
+/** The identity matrix (n, n). */
 export const eye = (n: number, options: TensorOptions = {}): Tensor => make(id.eye, [n], options);
 
-/** 0 … end − 1, or start, start + step, … below end. i64 when all three are whole, else f32. */
+/** 0 … end − 1, or start, start + step, … below end. i64 if all three are integers, else f32. */
 export function arange(end: number, options?: TensorOptions): Tensor;
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor;
 export function arange(a: number, b?: number | TensorOptions, step = 1, more: TensorOptions = {}): Tensor {
@@ -85,8 +85,8 @@ export const emptyLike = (tensor: Tensor, options: TensorOptions = {}): Tensor =
   makeLike(id.emptyLike, tensor, options);
 
 /**
- * A copy of the array's elements, in this shape (default: one dimension), converted when `dtype` is another one.
- * A Uint16Array holds the bits of bf16 or f16 and needs `dtype`; a Uint8Array may hold bool.
+ * A tensor with a copy of the array's elements, in this shape (default: one dimension), converted if `dtype` is not the array's own.
+ * A Uint16Array has the bits of bf16 or f16 and needs `dtype`. A Uint8Array may have bools.
  */
 export function fromTypedArray(
   array: TypedArray,
@@ -114,7 +114,7 @@ export function fromTypedArray(
 
 export type Nested = number | boolean | readonly Nested[];
 
-/** From a number, or from arrays of arrays of them: `tensor([[1, 2], [3, 4]])`. f32 unless `dtype` says otherwise. */
+/** A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Throws RangeError for ragged arrays. */
 export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
   const shape: number[] = [];
   for (let level: Nested = values; typeof level === "object"; level = level[0]!) {
@@ -125,12 +125,12 @@ export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOpti
   const collect = (level: Nested, depth: number): void => {
     if (typeof level !== "object") {
       if (depth !== shape.length)
-        throw new RangeError(`tensor: rows of different depth; expected shape [${shape.join(", ")}]`);
+        throw new RangeError(`tensor: rows have different depths; the first row gives shape [${shape.join(", ")}]`);
       flat.push(Number(level));
       return;
     }
     if (level.length !== shape[depth])
-      throw new RangeError(`tensor: rows of different length; expected shape [${shape.join(", ")}]`);
+      throw new RangeError(`tensor: rows have different lengths; the first row gives shape [${shape.join(", ")}]`);
     for (const element of level) collect(element, depth + 1);
   };
   collect(values, 0);

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { keep, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "./index.ts";
@@ -20,7 +20,7 @@ const isAlive = (tensor: Tensor): boolean => {
 };
 
 describe("scope", () => {
-  it("frees what was born in it", () => {
+  it("frees the tensors that were created in it", () => {
     scope(() => {
       const x = ones([10]);
       x.add(x).mul(2);
@@ -29,7 +29,7 @@ describe("scope", () => {
     });
   });
 
-  it("frees what was born before an error, and passes the error on", () => {
+  it("frees its tensors after an error, and passes the error on", () => {
     expect(() =>
       scope(() => {
         ones([3]);
@@ -38,11 +38,11 @@ describe("scope", () => {
     ).toThrow("mine");
   });
 
-  it("frees after an async function has settled, by a value or by an error", async () => {
+  it("frees its tensors when an async function has settled, with a value or an error", async () => {
     let inside: Tensor | undefined;
     const waiting = scope(async () => {
       inside = ones([3]);
-      await turn();
+      await nextTick();
       return inside.sum().item();
     });
     expect(isAlive(inside!)).toBe(true);
@@ -51,14 +51,14 @@ describe("scope", () => {
 
     const failing = scope(async () => {
       ones([3]);
-      await turn();
+      await nextTick();
       ones([4]);
       throw new Error("later");
     });
     await expect(failing).rejects.toThrow("later");
   });
 
-  it("gives what it returns to the scope around, at any depth", () => {
+  it("moves the tensors that it returns to the enclosing scope, at any depth", () => {
     scope(() => {
       const result = scope(() => {
         const lost = ones([1]);
@@ -83,7 +83,7 @@ describe("scope", () => {
     });
   });
 
-  it("follows a result that contains itself", () => {
+  it("accepts a result that contains itself", () => {
     scope(() => {
       const knot = scope(() => {
         const made: { x: Tensor; self?: unknown } = { x: ones([1]) };
@@ -94,7 +94,7 @@ describe("scope", () => {
     });
   });
 
-  it("gives the same tensor once, also when it is returned twice", () => {
+  it("accepts a tensor that is returned twice", () => {
     scope(() => {
       const [a, b] = scope(() => {
         const x = ones([1]);
@@ -104,14 +104,14 @@ describe("scope", () => {
     });
   });
 
-  it("lets what it returns outside any scope live until dispose", () => {
+  it("without an enclosing scope, returns tensors that live until dispose", () => {
     const x = scope(() => ones([2]));
     expect(isAlive(x)).toBe(true);
     x.dispose();
     expect(isAlive(x)).toBe(false);
   });
 
-  it("does not free what the scope around owns", () => {
+  it("does not free tensors of the enclosing scope", () => {
     scope(() => {
       const outer = ones([1]);
       scope(() => outer.add(1));
@@ -119,7 +119,7 @@ describe("scope", () => {
     });
   });
 
-  it("keeps two interleaving async scopes apart", async () => {
+  it("keeps the tensors of two interleaved async scopes apart", async () => {
     const order: string[] = [];
     const born: Record<string, Tensor[]> = { a: [], b: [] };
     const make = (name: string) => born[name]!.push(ones([1]));
@@ -130,7 +130,7 @@ describe("scope", () => {
 
     const a = scope(async () => {
       make("a");
-      await turn();
+      await nextTick();
       make("a"); // while b is open
       await gate;
       order.push("a goes on");
@@ -140,8 +140,8 @@ describe("scope", () => {
     });
     const b = scope(async () => {
       make("b");
-      await turn();
-      await turn();
+      await nextTick();
+      await nextTick();
       make("b");
     });
     await b;
@@ -152,7 +152,7 @@ describe("scope", () => {
     expect([...born["a"]!, ...born["b"]!].some(isAlive)).toBe(false);
   });
 
-  it("gives what is born after its end, in work that it started, to the scope around", async () => {
+  it("does not own tensors that its work creates after its end; the enclosing scope does", async () => {
     await scope(async () => {
       let late: (() => Tensor) | undefined;
       scope(() => {
@@ -160,12 +160,12 @@ describe("scope", () => {
         late = () => context.runInAsyncScope(() => ones([1]));
       });
       const x = late!();
-      await turn();
+      await nextTick();
       expect(isAlive(x)).toBe(true);
     });
   });
 
-  it("counts a view's memory once", () => {
+  it("counts the memory of views once", () => {
     scope(() => {
       const x = zeros([100]);
       x.view(10, 10).narrow(0, 0, 5);
@@ -184,8 +184,8 @@ describe("scope", () => {
 });
 
 describe("keep", () => {
-  it("takes a tensor out of its scope until dispose", () => {
-    // A function hides its tensor from the scope that it is returned from.
+  it("takes a tensor out of its scope, so that it lives until dispose", () => {
+    // A scope does not see the tensors in a returned function.
     const find = scope(() => {
       const x = keep(ones([2]));
       expect(x.keep()).toBe(x);
@@ -197,7 +197,7 @@ describe("keep", () => {
     expect(isAlive(find())).toBe(false);
   });
 
-  it("of a disposed tensor is an error", () => {
+  it("throws for a disposed tensor", () => {
     const x = ones([1]);
     x.dispose();
     expect(() => keep(x)).toThrow(TensorDisposedError);
@@ -210,14 +210,14 @@ describe("keep", () => {
 });
 
 describe("dispose", () => {
-  it("frees at once, and a second time does nothing", () => {
+  it("frees at once; a second call does nothing", () => {
     const x = ones([5]);
     x.dispose();
     x.dispose();
     x[Symbol.dispose]();
   });
 
-  it("comes with `using`", () => {
+  it("is called by `using`", () => {
     let seen: Tensor;
     {
       using x = ones([5]);
@@ -227,14 +227,14 @@ describe("dispose", () => {
     expect(isAlive(seen)).toBe(false);
   });
 
-  it("shows in a log, where looking is no error", () => {
+  it("shows in a log, and printing a disposed tensor is not an error", () => {
     const x = ones([2, 3]);
     expect(inspect({ x })).toBe("{ x: Tensor(f32[2, 3], cpu) }");
     x.dispose();
     expect(inspect({ x })).toBe("{ x: Tensor(disposed) }");
   });
 
-  it("inside a scope leaves nothing for the scope to free", () => {
+  it("can be called inside a scope", () => {
     scope(() => {
       using x = ones([5]);
       x.add(1).dispose();
@@ -245,7 +245,7 @@ describe("dispose", () => {
     scope(() => {
       const x = ones([2]);
       x.dispose();
-      const y = zeros([2]); // takes over the slot in the native table
+      const y = zeros([2]); // reuses the slot in the native table
       expect(() => x.add(y)).toThrow(TensorDisposedError);
       expect(() => x.add(y)).toThrow(/aten::add\.Tensor.*"self" has been disposed/);
       expect(() => y.add(x)).toThrow(/aten::add\.Tensor.*"other" has been disposed/);

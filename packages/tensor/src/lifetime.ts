@@ -1,16 +1,16 @@
 /**
- * Who frees a tensor. The garbage collector sees a handle of a few bytes and lets gigabytes wait, so a tensor belongs to the
- * scope it was born in, and goes with it. One born outside any scope, or kept, goes by dispose(), or at last by the collector.
+ * When tensors are freed. The garbage collector sees only a handle of a few bytes, so it would free gigabytes too late. Therefore the scope
+ * in which a tensor was created frees it. A tensor that has no scope, or that is kept, is freed by dispose(), or by the garbage collector.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Handle, native } from "@terse/native-tensor";
 
-// An owner per asynchronous context, not one global stack: two scopes that wait for each other must not swap their tensors.
+// Each asynchronous context has its own current scope. With one global stack, two async scopes that interleave would mix their tensors.
 const owner = new AsyncLocalStorage<Scope>();
 
 class Scope {
   readonly parent: Scope | undefined;
-  members: Resource[] = [];
+  owned: Resource[] = [];
   open = true;
 
   constructor(parent: Scope | undefined) {
@@ -18,7 +18,7 @@ class Scope {
   }
 }
 
-/** The scope that owns what is born now: a closed one (work that outlived it) passes on to the next one out. */
+/** The scope for tensors that are created now. For work that outlives its scope it is the next enclosing scope that is open. */
 function currentScope(): Scope | undefined {
   let scope = owner.getStore();
   while (scope !== undefined && !scope.open) scope = scope.parent;
@@ -32,7 +32,7 @@ let close: (scope: Scope, survivors: Set<Resource> | undefined) => void;
 let free: (resource: Resource) => void;
 let moveOut: (resource: Resource) => void;
 
-/** A handle and its owner. Tensor is the one that people see. */
+/** A handle and the scope that owns it: the base of Tensor. */
 export class Resource {
   #handle: Handle;
   #scope: Scope | undefined;
@@ -41,11 +41,12 @@ export class Resource {
     this.#handle = handle;
     const scope = currentScope();
     this.#scope = scope;
-    if (scope === undefined) this.#watch();
-    else scope.members.push(this);
+    if (scope === undefined) this.#collectGarbage();
+    else scope.owned.push(this);
   }
 
-  #watch(): void {
+  /** Lets the garbage collector free it. */
+  #collectGarbage(): void {
     native.keep(this.#handle);
     forgotten.register(this, this.#handle, this);
   }
@@ -55,19 +56,19 @@ export class Resource {
 
     close = (scope, survivors) => {
       scope.open = false;
-      const { members } = scope;
-      scope.members = []; // a timer started in the scope keeps the scope, and must not keep its tensors
+      const { owned } = scope;
+      scope.owned = []; // a timer that was started in the scope keeps the scope alive, and must not keep its tensors alive
       const outer = currentScope();
-      const handles = new Float64Array(members.length);
+      const handles = new Float64Array(owned.length);
       let count = 0;
-      for (const member of members) {
-        if (member.#scope !== scope) continue; // kept, disposed or moved
-        if (survivors?.has(member)) {
-          member.#scope = outer;
-          if (outer === undefined) member.#watch();
-          else outer.members.push(member);
+      for (const resource of owned) {
+        if (resource.#scope !== scope) continue; // kept, disposed or moved
+        if (survivors?.has(resource)) {
+          resource.#scope = outer;
+          if (outer === undefined) resource.#collectGarbage();
+          else outer.owned.push(resource);
         } else {
-          handles[count++] = member.#handle;
+          handles[count++] = resource.#handle;
         }
       }
       if (count > 0) native.disposeAll(handles, count);
@@ -81,8 +82,8 @@ export class Resource {
 
     moveOut = (resource) => {
       if (resource.#scope === undefined)
-        native.keep(resource.#handle); // kept already, or disposed, which it says
-      else resource.#watch();
+        native.keep(resource.#handle); // it is kept already; if it was disposed, this throws
+      else resource.#collectGarbage();
       resource.#scope = undefined;
     };
   }
@@ -90,18 +91,18 @@ export class Resource {
 
 export const handleOf = handleIn!;
 
-/** Frees at once; a second time does nothing. */
+/** Frees a tensor now. A second call does nothing. */
 export const dispose = free!;
 
-/** Takes the tensor out of its scope: it lives until `dispose()`, or until nothing refers to it any more. Returns it. */
+/** Takes a tensor out of its scope, so that it lives until `dispose()` or until it is garbage-collected. Returns the tensor. */
 export function keep<T extends Resource>(tensor: T): T {
   moveOut(tensor);
   return tensor;
 }
 
 /**
- * Runs `body`, then frees every tensor that was born in it, except those that are kept and those that it returns, at any depth
- * of arrays, plain objects, maps and sets; these belong to the scope around. An async `body` is waited for.
+ * Runs `body`, then frees every tensor that was created in it, except those that were kept or are returned. Returned tensors, at any depth
+ * of arrays, plain objects, maps and sets, move to the enclosing scope. For an async `body` the tensors are freed when its promise settles.
  */
 export function scope<T>(body: () => T): T {
   const inner = new Scope(currentScope());
@@ -128,7 +129,7 @@ export function scope<T>(body: () => T): T {
   ) as T;
 }
 
-/** Live tensors of this thread, and the bytes of the memory under them; views of one memory count it once. */
+/** Number of live tensors of this thread, and bytes of their memory. Memory that several views share counts once. */
 export const memory = (): { tensors: number; bytes: number } => native.memory();
 
 function isPromise(value: unknown): value is Promise<unknown> {

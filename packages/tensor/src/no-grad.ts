@@ -1,8 +1,8 @@
 import { native } from "@terse/native-tensor";
 
 /**
- * Runs `body` without recording for autograd. Synchronous only: whether autograd records belongs to the thread, so that after an
- * `await` it would be someone else's. `backward` does not care.
+ * Runs `body` without recording for autograd. `body` must be synchronous: recording is a setting of the thread, so after an `await` it
+ * would affect other code. Throws TypeError if `body` is async. `backward` ignores the setting.
  */
 export function noGrad<T>(body: () => T extends Promise<unknown> ? never : T): T {
   const before = native.setGradEnabled(false);
@@ -14,7 +14,7 @@ export function noGrad<T>(body: () => T extends Promise<unknown> ? never : T): T
   }
   if (typeof (result as { then?: unknown } | undefined)?.then === "function")
     throw new TypeError(
-      "noGrad: the function is async, and would record after its first await; call noGrad around the synchronous parts",
+      "noGrad: the function is async, so it would record again after its first await; call noGrad around its synchronous parts",
     );
   return result;
 }

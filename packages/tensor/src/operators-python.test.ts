@@ -30,7 +30,7 @@ const given = {
 };
 type Given = typeof given;
 
-/** What we write, and what one writes in Python for it. */
+/** The Python expression, and ours. */
 const cases: [python: string, ours: (given: Given) => Tensor | Tensor[] | boolean][] = [
   ["x + y", ({ x, y }) => x.add(y)],
   ["x + 3 * y", ({ x, y }) => x.add(y, { alpha: 3 })],
@@ -183,7 +183,7 @@ const cases: [python: string, ours: (given: Given) => Tensor | Tensor[] | boolea
   ["x.clone().masked_fill_(mask, 2)", ({ x, mask }) => x.clone().maskedFill_(mask, 2)],
 ];
 
-describe.skipIf(python === undefined)(`every operator does what its name does in PyTorch${needsPython}`, () => {
+describe.skipIf(python === undefined)(`every operator gives the result of PyTorch's${needsPython}`, () => {
   let expected: Record<string, Tensor>;
 
   beforeAll(async () => {

@@ -1,12 +1,15 @@
 import { native } from "@terse/native-tensor";
 
-/** Threads inside one operator, of forward and of backward. OMP_NUM_THREADS, else the number of cores, is the default. */
+/** Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the number of cores. */
 export const numThreads = (): number => native.numThreads();
 export const setNumThreads = (threads: number): void => native.setNumThreads(threads);
 
-/** Which libtorch is loaded, from where, and how it was built. */
+/** The version, folder and build configuration of the loaded libtorch, and whether its CUDA library is open. */
 export const libtorch = (): { version: string; folder: string; configuration: string; cuda: boolean } =>
   native.library();
 
-/** Opens a device before its first tensor; CUDA must be opened before the first backward. Returns its full name. */
+/**
+ * Opens a device, as its first tensor would, and returns its full name. CUDA must be opened before the first backward. Throws TensorError
+ * where the device cannot be used.
+ */
 export const openDevice = (device: string): string => native.openDevice(device);

@@ -1,8 +1,8 @@
 /**
- * Tensors of libtorch, with PyTorch's names in camelCase; a trailing `_` writes in place. Every method is one ATen operator,
- * and an operator that is not here is one `call("aten::name.overload", …)` away.
+ * Tensors of libtorch, with PyTorch's names in camelCase. A trailing `_` writes in place. Every method is one ATen operator; use
+ * `call("aten::name.overload", …)` for any other operator.
  *
- * A whole JavaScript number given for a scalar is an integer to libtorch: an i64 tensor plus 1 stays i64, an f32 tensor stays f32.
+ * As a scalar, a JavaScript integer is an integer for libtorch: an i64 tensor plus 1 stays i64, an f32 tensor stays f32.
  */
 import { inspect } from "node:util";
 import { type DType, type Handle, type NativeBuffer, native, type TypedArray } from "@terse/native-tensor";
@@ -168,7 +168,7 @@ const id = {
   bernoulli_: op("bernoulli_.float"),
 };
 
-/** One operator, one new tensor. */
+/** Calls an operator that returns one new tensor. */
 function run(operator: number, ...values: unknown[]): Tensor {
   return new Tensor(native.call(operator, ...values) as Handle);
 }
@@ -182,7 +182,7 @@ const sizes = (shape: readonly (number | readonly number[])[]): readonly number[
   (shape.length === 1 && typeof shape[0] === "object" ? shape[0] : shape) as readonly number[];
 
 export class Tensor extends Resource implements Disposable, NativeBuffer {
-  // ---- what it is ----
+  // ---- properties ----
 
   get shape(): readonly number[] {
     return native.shape(handleOf(this));
@@ -220,7 +220,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   set requiresGrad(wanted: boolean) {
     native.setRequiresGrad(handleOf(this), wanted);
   }
-  /** The accumulated gradient, a new Tensor object on the same memory at every reading. */
+  /** The accumulated gradient. Each read gives a new Tensor object with the same memory. */
   get grad(): Tensor | null {
     const handle = native.grad(handleOf(this));
     return handle === null ? null : new Tensor(handle);
@@ -230,31 +230,34 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   }
 
   /**
-   * Adds the gradients of this tensor (one element, or `gradient` of its shape) to the `.grad` of every leaf, on a thread of its
-   * own: several run in the order asked for. Until the promise settles, leave the leaves and their gradients alone.
+   * Adds the gradient of this tensor to the `.grad` of every leaf. The tensor has one element, or `gradient` has its shape. Runs on another
+   * thread; several calls run in order. Do not use the leaves and their gradients until the promise settles. Rejects with TensorError.
    */
   backward({ gradient, retainGraph = false }: { gradient?: Tensor; retainGraph?: boolean } = {}): Promise<void> {
     return native.backward(handleOf(this), gradient === undefined ? undefined : handleOf(gradient), retainGraph);
   }
 
-  // ---- in and out ----
+  // ---- reading, freeing, converting ----
 
-  /** The only element. Waits for the device. An i64 beyond ±(2^53 − 1) is a RangeError: `toTypedArray()` reads those. */
+  /** The value of a tensor with one element. Waits for the device. An i64 beyond ±(2^53 − 1) is a RangeError; read it by `toTypedArray()`. */
   item(): number {
     const value = native.item(handleOf(this));
     if (typeof value === "bigint")
-      throw new RangeError(`item: ${value} is no safe JavaScript number; toTypedArray() gives it as a bigint`);
+      throw new RangeError(`item: ${value} is not a safe JavaScript integer; use toTypedArray(), which gives a bigint`);
     return value;
   }
 
-  /** The elements in row-major order, as they are at the call. i64 gives BigInt64Array, bool Uint8Array, bf16 and f16 their bits as Uint16Array. */
+  /**
+   * A copy of the elements in row-major order, with their values at the time of the call. i64 gives a BigInt64Array, bool a Uint8Array, bf16
+   * and f16 a Uint16Array of their bits.
+   */
   async toTypedArray(): Promise<TypedArray> {
     const array = typedArrayFor(this.dtype, this.length);
     native.toBytes(handleOf(this), array);
     return array;
   }
 
-  /** Frees the memory, unless a view or autograd still uses it. A second time does nothing. */
+  /** Frees the memory, unless a view or autograd still uses it. A second call does nothing. */
   dispose(): void {
     dispose(this);
   }
@@ -271,14 +274,14 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
     try {
       return this.toString();
     } catch {
-      return "Tensor(disposed)"; // looking at it in a log is no use of it
+      return "Tensor(disposed)"; // printing a disposed tensor is not an error
     }
   }
   override toString(): string {
     return `Tensor(${this.dtype}[${this.shape.join(", ")}], ${this.device})`;
   }
 
-  /** Another dtype, another device, or both. The same memory when nothing changes. */
+  /** Converts to another dtype, another device, or both. Shares the memory if nothing changes. */
   to(target: { dtype?: DType; device?: string } | DType): Tensor {
     const { dtype, device } = typeof target === "string" ? { dtype: target, device: undefined } : target;
     return new Tensor(native.call(id.to, handleOf(this), dtype, undefined, device) as Handle);
@@ -455,7 +458,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   logicalNot(): Tensor {
     return run(id.logicalNot, handleOf(this));
   }
-  /** Same shape and the same value everywhere; NaN equals nothing. */
+  /** Whether both have the same shape and equal elements. NaN is equal to nothing. */
   equal(other: Tensor): boolean {
     return native.call(id.equal, handleOf(this), handleOf(other));
   }
@@ -463,7 +466,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
     return native.call(id.allclose, handleOf(this), handleOf(other), rtol, atol);
   }
 
-  // ---- reductions: over everything, or over `dim` ----
+  // ---- reductions: over all elements, or over `dim` ----
 
   sum(dim?: Dim, { keepDim = false }: { keepDim?: boolean } = {}): Tensor {
     return dim === undefined ? run(id.sum, handleOf(this)) : run(id.sumDim, handleOf(this), dims(dim), keepDim);
@@ -528,7 +531,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
 
   // ---- products ----
 
-  /** (…, m, k) (…, k, n) → (…, m, n), as PyTorch broadcasts */
+  /** (…, m, k) (…, k, n) → (…, m, n), with PyTorch's broadcasting */
   matmul(other: Tensor): Tensor {
     return run(id.matmul, handleOf(this), handleOf(other));
   }
@@ -565,11 +568,11 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   transpose(a: number, b: number): Tensor {
     return run(id.transpose, handleOf(this), a, b);
   }
-  /** Transposed; at most two dimensions. */
+  /** The transpose of a tensor with at most two dimensions. */
   get T(): Tensor {
     return run(id.t, handleOf(this));
   }
-  /** The last two dimensions transposed. */
+  /** The last two dimensions swapped. */
   get mT(): Tensor {
     return run(id.transpose, handleOf(this), -2, -1);
   }
@@ -623,7 +626,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
     return run(id.diagonal, handleOf(this), offset);
   }
 
-  // ---- choosing elements ----
+  // ---- indexing ----
 
   indexSelect(dim: number, index: Tensor): Tensor {
     return run(id.indexSelect, handleOf(this), dim, handleOf(index));
@@ -631,7 +634,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   gather(dim: number, index: Tensor): Tensor {
     return run(id.gather, handleOf(this), dim, handleOf(index));
   }
-  /** x[i, :, j] is `x.index([i, null, j])`. */
+  /** `x.index([i, null, j])` is PyTorch's x[i, :, j]. */
   index(indices: readonly (Tensor | null)[]): Tensor {
     return run(
       id.index,
@@ -655,7 +658,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   sort(dim = -1, { descending = false }: { descending?: boolean } = {}): { values: Tensor; indices: Tensor } {
     return valuesAndIndices(runMany(id.sort, handleOf(this), dim, descending));
   }
-  /** Indices drawn with these weights, which need not sum to one: (n) → (samples), (rows, n) → (rows, samples). */
+  /** Random indices, with the elements as weights (any positive sum): (n) → (samples), (rows, n) → (rows, samples). */
   multinomial(samples: number, { replacement = false }: { replacement?: boolean } = {}): Tensor {
     return run(id.multinomial, handleOf(this), samples, replacement);
   }
@@ -704,7 +707,7 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
     native.call(id.lerp_, handleOf(this), handleOf(end), weight);
     return this;
   }
-  /** The values of `source`, broadcast and converted. */
+  /** this ← source, broadcast and converted */
   copy_(source: Tensor): this {
     native.call(id.copy_, handleOf(this), handleOf(source));
     return this;
@@ -752,17 +755,17 @@ function valuesAndIndices(pair: Tensor[]): { values: Tensor; indices: Tensor } {
   return { values: pair[0]!, indices: pair[1]! };
 }
 
-/** Along an existing dimension. */
+/** Concatenates tensors along an existing dimension. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   return run(id.cat, tensors.map(handleOf), dim);
 }
 
-/** Along a new dimension. */
+/** Concatenates tensors along a new dimension. */
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   return run(id.stack, tensors.map(handleOf), dim);
 }
 
-/** a where the condition holds, b elsewhere. */
+/** The elements of a where the condition is true, else those of b. */
 export function where(condition: Tensor, a: Tensor, b: Tensor): Tensor {
   return run(id.where, handleOf(condition), handleOf(a), handleOf(b));
 }

@@ -26,7 +26,7 @@ class Model extends Module {
   }
 }
 
-it("trains 1,000 steps without growing: no tensor, no byte, and the process stays as large as it was", async () => {
+it("trains 1,000 steps without a leak: the same tensors, the same bytes, and no larger process", async () => {
   manualSeed(3);
   const model = new Model();
   const arena = new Arena(model);
@@ -39,7 +39,7 @@ it("trains 1,000 steps without growing: no tensor, no byte, and the process stay
       return loss.item();
     });
 
-  for (let i = 0; i < 100; i++) await step(); // allocators and the JIT have settled
+  for (let i = 0; i < 100; i++) await step(); // until allocators and the JIT have settled
   const before = memory();
   const rss = process.memoryUsage.rss();
   for (let i = 0; i < 1000; i++) {
@@ -47,6 +47,6 @@ it("trains 1,000 steps without growing: no tensor, no byte, and the process stay
     if (i % 100 === 0) expect(memory()).toEqual(before);
   }
   expect(memory()).toEqual(before);
-  // One leaked (16, 64, 64) tensor a step would be 260 MB.
+  // One leaked (16, 64, 64) tensor per step would be 260 MB.
   expect(process.memoryUsage.rss() - rss).toBeLessThan(64e6);
 });

@@ -8,7 +8,7 @@ import { scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
  * x (B, T, d) → (B, T, d);   per head d/h
  */
 export class CausalSelfAttention extends Module {
-  readonly qkv: Linear; // q, k and v one under the other: (3d, d)
+  readonly qkv: Linear; // the rows of q, then k, then v: (3d, d)
   readonly out: Linear;
   readonly heads: number;
   readonly dropout: number;
@@ -16,7 +16,9 @@ export class CausalSelfAttention extends Module {
   constructor(width: number, heads: number, { bias = false, dropout = 0 }: { bias?: boolean; dropout?: number } = {}) {
     super();
     if (!(Number.isInteger(heads) && heads > 0 && width % heads === 0))
-      throw new RangeError(`CausalSelfAttention: width ${width} does not divide into ${heads} heads`);
+      throw new RangeError(
+        `CausalSelfAttention: width ${width} does not divide into ${heads} heads; make width a multiple of heads`,
+      );
     this.qkv = new Linear(width, 3 * width, { bias });
     this.out = new Linear(width, width, { bias });
     this.heads = heads;

@@ -13,7 +13,7 @@ export interface CrossEntropyOptions {
 
 /**
  * −log softmax(logits)[target], in nats:  logits (…, classes)   target (…) i64   → ()
- * The classes are the last dimension, whatever stands before; PyTorch wants them second. "none" gives one loss a row, flat.
+ * The classes are the last dimension; PyTorch has them second. reduction "none" gives one loss per target, in one dimension.
  */
 export function crossEntropy(
   logits: Tensor,

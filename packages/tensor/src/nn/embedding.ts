@@ -1,7 +1,7 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
-import { parameter } from "./init.ts";
+import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
@@ -12,13 +12,13 @@ export function embedding(indices: Tensor, weight: Tensor): Tensor {
   return new Tensor(native.call(id, handleOf(weight), handleOf(indices)) as Handle);
 }
 
-/** Rows of a learned table (rows, width), standard normal at the start, as in PyTorch. */
+/** Rows of a learned table (rows, width). Initialised from the standard normal distribution, as in PyTorch. */
 export class Embedding extends Module {
   readonly weight: Parameter;
 
   constructor(rows: number, width: number, { role = "embedding" }: { role?: Role } = {}) {
     super();
-    this.weight = parameter([rows, width], role, (w) => w.normal_());
+    this.weight = createParameter([rows, width], role, (w) => w.normal_());
   }
 
   /** indices (…) → (…, width) */

@@ -13,8 +13,8 @@ import {
 } from "../index.ts";
 import { relativeError } from "../testing/python.ts";
 
-/** A result and its gradients, for an upstream gradient that treats no element like another. */
-async function seen(inputs: readonly Tensor[], forward: (...inputs: Tensor[]) => Tensor): Promise<Tensor[]> {
+/** The result and the gradients of all inputs, for an upstream gradient that differs in every element. */
+async function withGradients(inputs: readonly Tensor[], forward: (...inputs: Tensor[]) => Tensor): Promise<Tensor[]> {
   const own = inputs.map((x) => {
     const leaf = x.detach().clone();
     leaf.requiresGrad = true;
@@ -26,15 +26,15 @@ async function seen(inputs: readonly Tensor[], forward: (...inputs: Tensor[]) =>
   return [y, ...own.map(({ grad }) => grad!)];
 }
 
-/** Beside ATen's operators in f64. */
+/** Compares a fused operator in f32 with ATen's operators in f64. */
 async function compare(
   inputs: readonly Tensor[],
   fused: (...inputs: Tensor[]) => Tensor,
   aten: (...inputs: Tensor[]) => Tensor,
 ): Promise<void> {
   const [got, expected] = [
-    await seen(inputs, fused),
-    await seen(
+    await withGradients(inputs, fused),
+    await withGradients(
       inputs.map((x) => x.to("f64")),
       aten,
     ),
@@ -53,7 +53,7 @@ const floats = async (x: Tensor) => (await x.contiguous().toTypedArray()) as Flo
 const bits = async (x: Tensor) => new Uint32Array((await floats(x)).buffer);
 
 describe("rmsNorm", () => {
-  it("is ATen's with its gradients, for widths to 40 and a few more, and for less, as many and more rows than a block has", () =>
+  it("gives ATen's result and gradients, for many widths, and for fewer and more rows than one block", () =>
     scope(async () => {
       manualSeed(1);
       for (const width of [...Array.from({ length: 39 }, (_, i) => i + 2), 63, 64, 65, 256])
@@ -62,13 +62,13 @@ describe("rmsNorm", () => {
       await compare([randn([2, 3, 5, 16]), randn([16])], norm, atenNorm);
     }));
 
-  it("is the same where memory is not in order", () =>
+  it("gives the same for tensors that are not contiguous", () =>
     scope(async () => {
       const across = (f: typeof norm) => (x: Tensor, γ: Tensor) => f(x.transpose(0, 1), γ).transpose(0, 1);
       await compare([randn([6, 70, 24]), randn([24])], across(norm), across(atenNorm));
     }));
 
-  it("takes what has no weight, no eps or another type, as ATen does", () =>
+  it("works without a weight, without eps and with another dtype, as ATen's does", () =>
     scope(async () => {
       const x = randn([4, 6]);
       await compare(
@@ -85,14 +85,14 @@ describe("rmsNorm", () => {
       expect(rmsNorm(randn([0, 6]), randn([6])).shape).toEqual([0, 6]);
     }));
 
-  it("says what is wrong with a weight of another width", () =>
+  it("reports a weight of another width", () =>
     scope(() => {
       expect(() => rmsNorm(randn([4, 6]), randn([5]))).toThrow(/rms_norm\(x: f32\[4, 6\], weight: f32\[5\]\)/);
     }));
 });
 
 describe("swiglu", () => {
-  it("is silu(gate) ⊙ up with its gradients, for every length to 40 and a few more", () =>
+  it("gives silu(gate) ⊙ up and its gradients, for many lengths", () =>
     scope(async () => {
       manualSeed(2);
       for (const n of [...Array.from({ length: 40 }, (_, i) => i + 1), 63, 64, 65, 1000, 100_003])
@@ -100,14 +100,14 @@ describe("swiglu", () => {
       expect(swiglu(randn([0]), randn([0])).shape).toEqual([0]);
     }));
 
-  it("is the same where memory is not in order, and in another type", () =>
+  it("gives the same for tensors that are not contiguous, and for another dtype", () =>
     scope(async () => {
       const across = (f: typeof swiglu) => (g: Tensor, u: Tensor) => f(g.transpose(0, 1), u);
       await compare([randn([30, 7]), randn([7, 30])], across(swiglu), across(atenSwiglu));
       await compare([randn([30]).to("f64"), randn([30]).to("f64")], swiglu, atenSwiglu);
     }));
 
-  it("saturates, and passes on what is not finite", () =>
+  it("saturates, and propagates infinity and NaN", () =>
     scope(async () => {
       const gate = tensor([-200, -100, -80, -0, 0, 80, 100, 200, Number.POSITIVE_INFINITY, Number.NaN]);
       const y = [...(await floats(swiglu(gate, tensor(Array.from({ length: 10 }, () => 1)))))];
@@ -126,7 +126,9 @@ describe("fused operators", () => {
       const [x, γ, gate, up] = [randn([1000, 130]), randn([130]), randn([200_003]), randn([200_003])];
       const all = async (n: number) => {
         setNumThreads(n);
-        return Promise.all([...(await seen([x, γ], norm)), ...(await seen([gate, up], swiglu))].map(bits));
+        return Promise.all(
+          [...(await withGradients([x, γ], norm)), ...(await withGradients([gate, up], swiglu))].map(bits),
+        );
       };
       const alone = await all(1);
       for (const n of [2, 3]) expect(await all(n)).toEqual(alone);

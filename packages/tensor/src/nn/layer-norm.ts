@@ -1,7 +1,7 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
-import { parameter } from "./init.ts";
+import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 
@@ -27,7 +27,7 @@ export function layerNorm(
   );
 }
 
-/** Layer normalisation, Ba, Kiros, Hinton 2016:  x (…, width)   γ, β (width), ones and zeros at the start */
+/** Layer normalisation, Ba, Kiros, Hinton 2016:  x (…, width)   γ, β (width), initialised to ones and zeros */
 export class LayerNorm extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
@@ -35,8 +35,8 @@ export class LayerNorm extends Module {
 
   constructor(width: number, { bias = true, eps = 1e-5 }: { bias?: boolean; eps?: number } = {}) {
     super();
-    this.weight = parameter([width], "norm", (γ) => γ.fill_(1));
-    this.bias = bias ? parameter([width], "norm", (β) => β.zero_()) : null;
+    this.weight = createParameter([width], "norm", (γ) => γ.fill_(1));
+    this.bias = bias ? createParameter([width], "norm", (β) => β.zero_()) : null;
     this.eps = eps;
   }
 

@@ -1,7 +1,7 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
-import { parameter } from "./init.ts";
+import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
@@ -14,7 +14,7 @@ export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor 
 
 /**
  * y = x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   y (…, out)
- * Starts as PyTorch does: W and b uniform in ±1/√in.
+ * W and b are initialised as in PyTorch, uniform in ±1/√in.
  */
 export class Linear extends Module {
   readonly weight: Parameter;
@@ -23,8 +23,8 @@ export class Linear extends Module {
   constructor(inputs: number, outputs: number, { bias = true, role = "matrix" }: { bias?: boolean; role?: Role } = {}) {
     super();
     const bound = inputs > 0 ? 1 / Math.sqrt(inputs) : 0;
-    this.weight = parameter([outputs, inputs], role, (w) => w.uniform_(-bound, bound));
-    this.bias = bias ? parameter([outputs], "vector", (b) => b.uniform_(-bound, bound)) : null;
+    this.weight = createParameter([outputs, inputs], role, (w) => w.uniform_(-bound, bound));
+    this.bias = bias ? createParameter([outputs], "vector", (b) => b.uniform_(-bound, bound)) : null;
   }
 
   forward(x: Tensor): Tensor {

@@ -1,6 +1,6 @@
 import { Module } from "./module.ts";
 
-/** Modules in a row, named by their index: "blocks.0", "blocks.1", … */
+/** A list of modules, named by their index: "blocks.0", "blocks.1", … */
 export class ModuleList<M extends Module> extends Module implements Iterable<M> {
   readonly modules: readonly M[];
 

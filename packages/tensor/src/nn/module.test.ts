@@ -16,7 +16,7 @@ class Model extends Module {
 }
 
 describe("Module", () => {
-  it("names parameters as PyTorch does: its own first, then its children's, in definition order, tied ones once", () => {
+  it("names parameters as PyTorch does: its own first, then its children's, in definition order; tied ones once", () => {
     expect(new Model().namedParameters().map(([name]) => name)).toEqual([
       "output_scale",
       "tied", // an own parameter comes before the child that holds it too, as in torch.nn.Module.named_parameters
@@ -27,11 +27,11 @@ describe("Module", () => {
     ]);
   });
 
-  it("counts scalars, tied ones once", () => {
+  it("counts the elements of its parameters, those of tied ones once", () => {
     expect(new Model().parameterCount()).toBe(4 + 40 + 2 * (4 + 32));
   });
 
-  it("train and eval reach every module", () => {
+  it("train and eval set the mode of every module", () => {
     const model = new Model();
     model.eval();
     expect([model.training, [...model.blocks][1]!.fc1.training]).toEqual([false, false]);
@@ -44,7 +44,7 @@ describe("Module", () => {
     expect(model.parameters().every((p) => p.dtype === "f64" && p.requiresGrad && p.isLeaf)).toBe(true);
   });
 
-  it("freezes and thaws", () => {
+  it("freezes its parameters and unfreezes them", () => {
     const model = new Model();
     expect(
       model
@@ -60,7 +60,7 @@ describe("Module", () => {
     ).toBe(true);
   });
 
-  it("is made within a scope and outlives it", () => {
+  it("outlives the scope in which it was created", () => {
     const model = scope(() => new Model());
     expect(model.outputScale.sum().item()).toBe(4);
   });

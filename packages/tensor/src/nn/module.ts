@@ -3,11 +3,11 @@ import { handleOf, scope } from "../lifetime.ts";
 import { Parameter } from "./parameter.ts";
 
 /**
- * A part of a model: its fields that are parameters or modules are found by walking it, in the order of their definition.
- * A subclass has a `forward`; call it directly.
+ * The base class of models and layers, as torch.nn.Module. Its parameters and child modules are its fields, in the order of definition.
+ * A subclass has a method `forward`, which is called directly.
  */
 export abstract class Module {
-  /** Whether dropout drops. */
+  /** Whether the module is in training mode, in which dropout is active. */
   training = true;
 
   train(training = true): this {
@@ -21,8 +21,8 @@ export abstract class Module {
   }
 
   /**
-   * Names as PyTorch has them on disk: "blocks.0.attention_norm.weight" for the field `blocks[0].attentionNorm.weight`.
-   * A module's own parameters come before those of its children. One that is used twice (tied) comes once, by its first name.
+   * All parameters with PyTorch's names: "blocks.0.attention_norm.weight" for the field `blocks[0].attentionNorm.weight`.
+   * A module's own parameters come before those of its children. A tied parameter is listed once, under its first name.
    */
   namedParameters(): [name: string, parameter: Parameter][] {
     const seen = new Set<Parameter>();
@@ -43,25 +43,23 @@ export abstract class Module {
     return this.namedParameters().map(([, parameter]) => parameter);
   }
 
-  /** Number of scalars in all parameters, tied ones once. */
+  /** Number of elements in all parameters; a tied parameter counts once. */
   parameterCount(): number {
     return this.parameters().reduce((sum, parameter) => sum + parameter.length, 0);
   }
 
-  /** Modules in its fields, by their names on disk. */
+  /** The modules in its fields, with their names on disk. */
   children(): [name: string, module: Module][] {
     return Object.entries(this)
       .filter((entry): entry is [string, Module] => entry[1] instanceof Module)
       .map(([field, module]) => [snakeCase(field), module]);
   }
 
-  /** Moves every parameter to another device or dtype, before an arena holds them. Gradients are dropped. */
+  /** Moves every parameter to another device or dtype, and drops gradients. Throws if a parameter is in an arena. */
   to(target: { dtype?: DType; device?: string } | DType): this {
     for (const [name, parameter] of this.namedParameters()) {
       if (parameter.inArena)
-        throw new Error(
-          `to: ${name} is in an arena, which would be left behind; move the module first, then make its arena`,
-        );
+        throw new Error(`to: ${name} is in an arena, which to() cannot move; call to() before the arena is made`);
       scope(() => {
         parameter.grad = null;
         native.setData(handleOf(parameter), handleOf(parameter.to(target)));
@@ -70,7 +68,7 @@ export abstract class Module {
     return this;
   }
 
-  /** Frozen parameters get no gradient. */
+  /** requiresGrad_(false) freezes all parameters: they get no gradient. */
   requiresGrad_(wanted = true): this {
     for (const parameter of this.parameters()) parameter.requiresGrad = wanted;
     return this;

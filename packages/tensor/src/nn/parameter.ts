@@ -2,15 +2,15 @@ import { type Handle, native } from "@terse/native-tensor";
 import { handleOf, keep } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
-/** What a parameter is to an optimizer: Muon and Dion take matrices, weight decay may spare norms, the head learns on its own. */
+/** The role of a parameter, by which optimizers treat it: Muon and Dion update matrices, weight decay may exclude norms. */
 export type Role = "matrix" | "vector" | "embedding" | "head" | "norm";
 
 const detach = native.find("aten::detach");
 
-/** A leaf that autograd fills with gradients, and that no scope frees. Shares the memory of `data`. */
+/** A leaf that requires a gradient and is kept, so no scope frees it. Shares the memory of `data`. */
 export class Parameter extends Tensor {
   readonly role: Role;
-  /** An arena holds this parameter's memory, which must not move any more. */
+  /** Whether an arena holds this parameter's memory, which must then not move. */
   inArena = false;
 
   constructor(data: Tensor, { role }: { role: Role }) {
@@ -23,11 +23,11 @@ export class Parameter extends Tensor {
   override get grad(): Tensor | null {
     return super.grad;
   }
-  /** What an arena holds is filled with zeros instead of being dropped: optimizers read the arena's buffer and nothing else. */
+  /** Throws if the parameter is in an arena: optimizers read only the arena's gradient buffer. */
   override set grad(gradient: Tensor | null) {
     if (this.inArena)
       throw new Error(
-        "grad: the gradient is a part of an arena, which would not see another one; use arena.zeroGradients()",
+        "grad: the gradient is part of an arena and cannot be replaced; call arena.zeroGradients() to clear it",
       );
     super.grad = gradient;
   }

@@ -26,12 +26,12 @@ import { needsPython, python, pythonTorchVersion, relativeError, runPython } fro
 
 const tolerance = 1e-5;
 
-/** Forward, and the gradients of the input and of every parameter, beside PyTorch's module with the same weights. */
+/** Compares the output and the gradients of the input and of every parameter with PyTorch's module with the same weights. */
 async function compare(module: Module, forward: (x: Tensor) => Tensor, x: Tensor, pytorch: string): Promise<void> {
   const differentiable = x.dtype === "f32";
   if (differentiable) x.requiresGrad = true;
   const y = forward(x);
-  const weight = randn(y.shape); // an upstream gradient that treats no element like another
+  const weight = randn(y.shape); // an upstream gradient that differs in every element
   await y.mul(weight).sum().backward();
 
   const named = module.namedParameters();
@@ -59,14 +59,14 @@ for name, p in m.named_parameters(): outputs["gradient of " + name] = p.grad
     expect(relativeError(tensor, expected[name]!), name).toBeLessThan(tolerance);
 }
 
-/** Norms are ones and biases zeros at first, which would hide a wrong use of them. */
+/** Changes all parameters: an initial weight of ones or bias of zeros would hide an error. */
 function perturb<M extends Module>(module: M): M {
   for (const parameter of module.parameters()) parameter.detach().add_(randn(parameter.shape), { alpha: 0.3 });
   return module;
 }
 
 describe.skipIf(python === undefined)(
-  `nn has PyTorch's forward and gradients on the same weights${needsPython}`,
+  `nn gives PyTorch's results and gradients for the same weights${needsPython}`,
   () => {
     it.each([true, false])("Linear, bias %s", (bias) =>
       scope(async () => {
@@ -177,39 +177,37 @@ outputs["rms"] = q / (q.square().mean(-1, keepdim=True) + 1e-3).sqrt()
     const needsSame =
       pythonTorchVersion === version
         ? ""
-        : ` (skipped: that torch is ${pythonTorchVersion}, the one loaded here ${version})`;
-    it.skipIf(needsSame !== "")(
-      `starts with PyTorch's weights and draws PyTorch's dropout for the same seed${needsSame}`,
-      () =>
-        scope(async () => {
-          const expected = await runPython(`
+        : ` (skipped: Python has torch ${pythonTorchVersion}, and ${version} is loaded here)`;
+    it.skipIf(needsSame !== "")(`has PyTorch's initial weights and dropout for the same seed${needsSame}`, () =>
+      scope(async () => {
+        const expected = await runPython(`
 torch.manual_seed(99)
 l = nn.Linear(13, 8); e = nn.Embedding(5, 3); a = nn.Linear(4, 4, bias=False)
 outputs.update({"0.weight": l.weight, "0.bias": l.bias, "1.weight": e.weight, "2.weight": a.weight})
 outputs["dropout"] = F.dropout(torch.arange(40.0), 0.25)
 `);
-          manualSeed(99);
-          const list = new ModuleList<Module>([
-            new Linear(13, 8),
-            new Embedding(5, 3),
-            new Linear(4, 4, { bias: false }),
-          ]);
-          const drawn = dropout(arange(40, { dtype: "f32" }), 0.25, true);
-          for (const [name, parameter] of list.namedParameters())
-            expect(parameter.equal(expected[name]!), name).toBe(true);
-          expect(drawn.equal(expected["dropout"]!)).toBe(true);
-        }),
+        manualSeed(99);
+        const list = new ModuleList<Module>([
+          new Linear(13, 8),
+          new Embedding(5, 3),
+          new Linear(4, 4, { bias: false }),
+        ]);
+        const drawn = dropout(arange(40, { dtype: "f32" }), 0.25, true);
+        for (const [name, parameter] of list.namedParameters())
+          expect(parameter.equal(expected[name]!), name).toBe(true);
+        expect(drawn.equal(expected["dropout"]!)).toBe(true);
+      }),
     );
   },
 );
 
 describe("nn", () => {
-  it("CausalSelfAttention sees nothing later, and refuses heads that do not fit", () =>
+  it("CausalSelfAttention does not attend to later positions, and refuses a width that heads do not divide", () =>
     scope(() => {
       const m = new CausalSelfAttention(8, 2);
       const x = randn([1, 6, 8]);
       const y = m.forward(x);
-      const later = x.clone();
+      const later = x.clone(); // with other values at positions 4 and 5
       later.narrow(1, 4, 2).zero_();
       const z = m.forward(later);
       expect(z.narrow(1, 0, 4).allclose(y.narrow(1, 0, 4))).toBe(true);
@@ -233,7 +231,7 @@ describe("nn", () => {
     expect(roles(new RMSNorm(2))).toEqual(["weight: norm"]);
   });
 
-  it("Linear without inputs is 0, as PyTorch's", () =>
+  it("Linear without inputs gives 0, as PyTorch's does", () =>
     scope(() => {
       const y = new Linear(0, 3).forward(zeros([2, 0]));
       expect(y.shape).toEqual([2, 3]);

@@ -1,7 +1,7 @@
 import { type Handle, native } from "@terse/native-tensor";
 import { handleOf } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
-import { parameter } from "./init.ts";
+import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 
@@ -12,14 +12,14 @@ export function rmsNorm(x: Tensor, weight?: Tensor | null, { eps }: { eps?: numb
   return new Tensor(native.call(id, handleOf(x), weight ? handleOf(weight) : null, eps ?? null) as Handle);
 }
 
-/** Root mean square normalisation, Zhang & Sennrich 2019:  x (…, width)   γ (width), ones at the start */
+/** Root mean square normalisation, Zhang & Sennrich 2019:  x (…, width)   γ (width), initialised to ones */
 export class RMSNorm extends Module {
   readonly weight: Parameter;
   readonly eps: number | undefined;
 
   constructor(width: number, { eps }: { eps?: number } = {}) {
     super();
-    this.weight = parameter([width], "norm", (γ) => γ.fill_(1));
+    this.weight = createParameter([width], "norm", (γ) => γ.fill_(1));
     this.eps = eps;
   }
 

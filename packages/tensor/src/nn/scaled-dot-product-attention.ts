@@ -5,10 +5,10 @@ import { Tensor } from "../tensor.ts";
 const id = native.find("aten::scaled_dot_product_attention");
 
 export interface AttentionOptions {
-  causal?: boolean; // no position sees a later one
-  mask?: Tensor; // bool: false is not seen; or added to the scores
+  causal?: boolean; // a position does not attend to later ones
+  mask?: Tensor; // bool: false is masked out; float: added to the scores
   dropout?: number;
-  scale?: number; // 1/√e
+  scale?: number; // 1/√e by default
 }
 
 /** softmax(q kᵀ · scale) v:  q (…, T, e)   k (…, S, e)   v (…, S, f)   → (…, T, f) */

@@ -1,4 +1,4 @@
-/** Runs PyTorch beside us: what it computes is the reference that tests compare with. */
+/** Runs scripts in PyTorch, whose results are the reference of tests. */
 import { type ChildProcessByStdio, execFileSync, spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -12,10 +12,10 @@ import { typedArrayFor } from "../dtype.ts";
 import { fromTypedArray } from "../factories.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** TERSE_PYTHON, else the newest python-… of the toolchain folder: the first that has PyTorch. */
+/** A Python with PyTorch: TERSE_PYTHON, else the newest python-… of the toolchain folder that has it. */
 export const python: string | undefined = findPython();
 
-/** Ends the name of a test that needs it, so that a skip says why. */
+/** The end of a test's name that says why the test is skipped. */
 export const needsPython =
   python === undefined ? " (skipped: neither TERSE_PYTHON nor the toolchain folder has a Python with torch)" : "";
 
@@ -34,7 +34,7 @@ function findPython(): string | undefined {
   return candidates.find((file) => existsSync(file) && hasTorch(file));
 }
 
-/** The version of that PyTorch, "2.13.0": numbers drawn from one seed are the same only within a version. */
+/** The version of that PyTorch, "2.13.0". A seed gives the same random numbers only in the same version. */
 export const pythonTorchVersion: string | undefined =
   python &&
   execFileSync(python, ["-c", "import importlib.metadata as m; print(m.version('torch').split('+')[0])"], {
@@ -89,7 +89,7 @@ for line in sys.stdin:
 
 let child: { process: ChildProcessByStdio<Writable, Readable, null>; answers: AsyncIterator<string> } | undefined;
 
-/** Asks for one folder and waits for the answer; between questions the process keeps nobody from ending. */
+/** Sends one folder to the Python process and waits for its answer. Between requests the process does not keep Node alive. */
 async function ask(file: string, folder: string): Promise<void> {
   if (child === undefined) {
     const process = spawn(file, ["-u", "-c", server], { stdio: ["pipe", "pipe", "inherit"] });
@@ -101,22 +101,22 @@ async function ask(file: string, folder: string): Promise<void> {
   process.stdin.write(`${folder}\n`);
   const { value, done } = await answers.next();
   for (const handle of handles) handle.unref();
-  if (done) throw new Error("runPython: Python ended without an answer");
+  if (done) throw new Error("runPython: Python ended without an answer; its standard error says why");
   const problem = JSON.parse(value) as string;
   if (problem !== "") throw new Error(`runPython: ${problem}`);
 }
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** Runs a script that reads the dictionary `inputs` of torch tensors and fills `outputs`. Imported: torch, nn, F, numpy. */
+/** Runs a Python script that reads torch tensors from the dictionary `inputs` and writes to `outputs`. torch, nn, F, numpy are imported. */
 export function runPython(script: string, inputs: Record<string, Tensor> = {}): Promise<Record<string, Tensor>> {
-  const mine = last.then(() => runOne(script, inputs)); // one question at a time
+  const mine = last.then(() => runOne(script, inputs)); // one request at a time
   last = mine.catch(() => {});
   return mine;
 }
 
 async function runOne(script: string, inputs: Record<string, Tensor>): Promise<Record<string, Tensor>> {
-  if (python === undefined) throw new Error("runPython: there is no Python with torch; set TERSE_PYTHON");
+  if (python === undefined) throw new Error("runPython: no Python with torch was found; set TERSE_PYTHON to one");
   const folder = await mkdtemp(join(tmpdir(), "terse-python-"));
   try {
     const manifest: Record<string, [DType, readonly number[]]> = {};

@@ -3,7 +3,7 @@ import { scope } from "../lifetime.ts";
 import type { Tensor } from "../tensor.ts";
 import { Parameter, type Role } from "./parameter.ts";
 
-/** A parameter of this shape with the values that `fill` writes; nothing else of it stays. */
-export function parameter(shape: Shape, role: Role, fill: (data: Tensor) => Tensor): Parameter {
+/** A parameter of this shape, with the values that `fill` writes. Frees the temporary tensors. */
+export function createParameter(shape: Shape, role: Role, fill: (data: Tensor) => Tensor): Parameter {
   return scope(() => new Parameter(fill(empty(shape)), { role }));
 }

@@ -1,11 +1,11 @@
-// Operators of our own beside ATen's: formulas of transformers that libtorch has only as several operators on the CPU.
+// Fused operators for transformers. On the CPU, libtorch computes these formulas with several operators.
 #pragma once
 
 namespace terse {
 
 //   terse::rms_norm(Tensor x, Tensor? weight, float? eps) -> Tensor      x / √(mean(x²) + ε) ⊙ γ over the last dimension
 //   terse::swiglu(Tensor gate, Tensor up) -> Tensor                      gate σ(gate) ⊙ up
-// One pass over memory for f32 on the CPU, with gradients; anything else goes to ATen's operators. Once for the process.
+// For f32 on the CPU each is one pass over memory forward and one backward. Other tensors use ATen's operators. Registers once per process.
 void register_fused_operators();
 
 }  // namespace terse

@@ -1,4 +1,4 @@
-#include "library.h"
+#include "libtorch.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -13,7 +13,7 @@
 #include <stdexcept>
 
 namespace caffe2 {
-const std::map<std::string, std::string>& GetBuildOptions();  // exported by every libtorch_cpu.so; its header comes with some only
+const std::map<std::string, std::string>& GetBuildOptions();  // every libtorch_cpu.so exports it, but not every libtorch has its header
 }
 
 namespace terse {
@@ -23,7 +23,7 @@ std::atomic<bool> cuda_open{false}, engine_started{false};
 std::mutex opening;
 
 std::string real_path(const std::string& path) {
-    char resolved[PATH_MAX];  // not on the heap: under RTLD_DEEPBIND and another malloc, its owner and ours may differ
+    char resolved[PATH_MAX];  // not a heap buffer from realpath(): with RTLD_DEEPBIND, its malloc and our free may be of different libraries
     return realpath(path.c_str(), resolved) ? resolved : path;
 }
 
@@ -51,24 +51,24 @@ std::set<std::string> mapped(const char* name) {
 void open_cuda() {
     std::lock_guard lock(opening);
     if (cuda_open) return;
-    if (engine_started) throw std::runtime_error("CUDA must be opened before the first backward(), because libtorch counts its devices there: make one tensor on \"cuda\" at the start");
+    if (engine_started) throw std::runtime_error("CUDA must be opened before the first backward(), because libtorch counts its devices then; make a tensor on \"cuda\" at the start of the program");
     const std::string file = libtorch_folder() + "/libtorch_cuda.so";
-    // Global neither here: what libtorch_cuda needs it names itself, and it registers its kernels when it is mapped.
+    // RTLD_LOCAL is enough: libtorch_cuda.so lists its own dependencies, and registers its kernels when it is loaded.
     if (!dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
         const char* why = dlerror();
         throw std::runtime_error("no CUDA device can be used: " + file + " does not open (" + (why ? why : "no reason given") +
-                                 "). It needs a CUDA build of libtorch with its CUDA libraries and a driver; `python3 -m pip install torch` brings the libraries");
+                                 "). It needs a CUDA build of libtorch, its CUDA libraries and a driver; `python3 -m pip install torch` installs the libraries");
     }
     if (c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount() == 0)
-        throw std::runtime_error("no CUDA device can be used: " + file + " is open, but the driver shows no device; `nvidia-smi` says what the driver sees");
+        throw std::runtime_error("no CUDA device can be used: " + file + " is open, but the driver has no device; `nvidia-smi` lists the devices of the driver");
     if (!at::globalContext().hasCUDA())
-        throw std::runtime_error("CUDA must be opened before libtorch was first asked whether it is there: make one tensor on \"cuda\" at the start");
+        throw std::runtime_error("CUDA must be opened before libtorch is first asked for it; make a tensor on \"cuda\" at the start of the program");
     cuda_open = true;
 }
 
 }  // namespace
 
-// Not at::show_config(): it asks for CUDA, and the answer "none" would stay although libtorch_cuda.so is opened later.
+// at::show_config() asks for CUDA, and libtorch remembers the answer. Before libtorch_cuda.so is open the answer would be "none".
 std::string loaded_version() {
     const auto& options = caffe2::GetBuildOptions();
     const auto version = options.find("TORCH_VERSION");
@@ -85,7 +85,7 @@ std::string libtorch_folder() { return folder_of(file_of(reinterpret_cast<const 
 
 void check_libraries() {
     const std::string built_root = real_path(TERSE_LIBTORCH_ROOT);
-    const std::string rebuild = "; set LIBTORCH to the one you mean and rebuild with `npx cmake-js rebuild` in native/tensor";
+    const std::string rebuild = "; set LIBTORCH to the one to use and rebuild with `npx cmake-js rebuild` in native/tensor";
     for (const char* name : {"libc10.so", "libtorch_cpu.so"}) {
         const std::string expected = built_root + "/lib/" + name;
         const std::set<std::string> files = mapped(name);
@@ -100,7 +100,7 @@ void check_libraries() {
 }
 
 c10::Device open_device(const std::string& name) {
-    const c10::Device device(name);  // says itself what is wrong with the name
+    const c10::Device device(name);  // throws for an unknown name
     if (device.is_cuda()) {
         if (!cuda_open) open_cuda();
     } else if (!device.is_cpu() && !device.is_meta()) {

@@ -1,8 +1,7 @@
-// One native thread per environment on which backward runs, in the order asked for, so that JavaScript stays free meanwhile.
+// One native thread per environment that runs backward passes in order, while the JavaScript thread is free.
 #pragma once
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -11,7 +10,7 @@
 
 namespace terse {
 
-// The way back to the JavaScript thread. Shared with gradient hooks, which may outlive the environment.
+// Sends messages to the JavaScript thread. Gradient hooks share it, because they may outlive the environment.
 class Channel {
  public:
     struct Message {
@@ -30,18 +29,18 @@ class Channel {
     napi_threadsafe_function function_ = nullptr;
 };
 
-class Compute {
+class BackwardThread {
  public:
-    explicit Compute(Context& context);
-    ~Compute();
-    void stop();  // waits for the running job; the others are dropped
+    explicit BackwardThread(Context& context);
+    ~BackwardThread();
+    void stop();  // waits for the running job and drops the others
 
-    // A promise; rejects with what libtorch said.
+    // Returns a promise, which rejects with libtorch's error.
     napi_value backward(at::Tensor root, at::Tensor gradient, bool retain_graph);
-    // The gradient of `leaf` is complete: JavaScript's ready callback gets `token`. null stops that.
-    void watch(const at::Tensor& leaf, double token);
-    void unwatch(const at::Tensor& leaf);
-    void on_ready(napi_value callback);
+    // When the gradient of `leaf` is complete, JavaScript's callback gets `token`. A leaf has at most one hook.
+    void add_gradient_hook(const at::Tensor& leaf, double token);
+    void remove_gradient_hook(const at::Tensor& leaf);
+    void on_gradient_ready(napi_value callback);
 
  private:
     struct Job {
@@ -57,7 +56,7 @@ class Compute {
     std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
     napi_threadsafe_function function_ = nullptr;
     napi_ref ready_ = nullptr;
-    size_t pending_ = 0;  // JavaScript thread only: keeps the event loop alive
+    size_t pending_ = 0;  // unsettled promises; while there are any, the event loop stays alive. JavaScript thread only
 
     std::mutex mutex_;
     std::condition_variable wake_;
@@ -65,10 +64,5 @@ class Compute {
     bool stopping_ = false;
     std::thread thread_;
 };
-
-// Intra-op threads, here and on every compute thread.
-void set_threads(int threads);
-// body(begin, end) over [0, n), on the caller's intra-op threads where each gets `grain` and more. The body does not throw.
-void in_ranges(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace terse

@@ -1,4 +1,4 @@
-// Node-API, with failures as C++ exceptions that `guard` turns into JavaScript ones at the boundary. None passes it.
+// Node-API calls that throw C++ exceptions on failure; `guard` (context.h) turns these into JavaScript exceptions.
 #pragma once
 #include <node_api.h>
 
@@ -16,7 +16,7 @@ struct RangeError : std::runtime_error {
 struct DisposedError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
-struct Pending {};  // a JavaScript exception is already under way
+struct Pending {};  // a JavaScript exception is already pending
 
 inline void check(napi_env env, napi_status status) {
     if (status == napi_ok) return;

@@ -1,0 +1,136 @@
+#include "backward_thread.h"
+
+#include "libtorch.h"
+#include "openmp.h"
+
+namespace terse {
+namespace {
+
+struct GradientHook : torch::autograd::PostAccumulateGradHook {
+    GradientHook(std::shared_ptr<Channel> channel, double token) : channel(std::move(channel)), token(token) {}
+    void operator()(const torch::autograd::Variable&) override { channel->send({.kind = Channel::Message::Kind::ready, .token = token}); }
+    std::shared_ptr<Channel> channel;
+    double token;
+};
+
+}  // namespace
+
+void Channel::open(napi_threadsafe_function function) {
+    std::lock_guard lock(mutex_);
+    function_ = function;
+}
+
+void Channel::close() {
+    std::lock_guard lock(mutex_);
+    if (function_) napi_release_threadsafe_function(function_, napi_tsfn_abort);
+    function_ = nullptr;
+}
+
+void Channel::send(Message message) {
+    std::lock_guard lock(mutex_);
+    if (!function_) return;
+    auto* heap = new Message(std::move(message));
+    if (napi_call_threadsafe_function(function_, heap, napi_tsfn_nonblocking) != napi_ok) delete heap;
+}
+
+BackwardThread::BackwardThread(Context& context) : context_(context) {
+    const napi_env env = context.env;
+    check(env, napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "terse tensor"), 0, 1, nullptr, nullptr, this, receive, &function_));
+    check(env, napi_unref_threadsafe_function(env, function_));
+    channel_->open(function_);
+}
+
+BackwardThread::~BackwardThread() {
+    stop();
+    channel_->close();
+}
+
+void BackwardThread::stop() {
+    {
+        std::lock_guard lock(mutex_);
+        stopping_ = true;
+        jobs_.clear();
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool retain_graph) {
+    const napi_env env = context_.env;
+    end_team();
+    Job job{std::move(root), std::move(gradient), retain_graph, nullptr};
+    napi_value promise;
+    check(env, napi_create_promise(env, &job.deferred, &promise));
+    if (pending_++ == 0) check(env, napi_ref_threadsafe_function(env, function_));
+    {
+        std::lock_guard lock(mutex_);
+        jobs_.push_back(std::move(job));
+        if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+    }
+    wake_.notify_one();
+    return promise;
+}
+
+void BackwardThread::work() {
+    pthread_setname_np(pthread_self(), "terse-backward");
+    for (;;) {
+        Job job;
+        {
+            std::unique_lock lock(mutex_);
+            wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+            if (stopping_) return;
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+        }
+        Channel::Message message{.kind = Channel::Message::Kind::done, .deferred = job.deferred};
+        try {
+            apply_thread_count();
+            backward_has_begun();
+            begin_team();
+            torch::autograd::variable_list gradients;
+            if (job.gradient.defined()) gradients.push_back(job.gradient);
+            torch::autograd::backward({job.root}, gradients, job.retain_graph);
+        } catch (...) {
+            message.kind = Channel::Message::Kind::failed;
+            message.failure = current_failure("backward(self: " + describe(job.root) + ")");
+        }
+        end_team();
+        job = {};  // free the graph before the promise settles
+        channel_->send(std::move(message));
+    }
+}
+
+void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
+    const std::unique_ptr<Channel::Message> message(static_cast<Channel::Message*>(data));
+    if (!env) return;  // the environment is being destroyed
+    auto& thread = *static_cast<BackwardThread*>(self);
+    if (message->kind == Channel::Message::Kind::ready) {
+        napi_value callback, receiver, token;
+        if (thread.ready_ && napi_get_reference_value(env, thread.ready_, &callback) == napi_ok && napi_get_undefined(env, &receiver) == napi_ok &&
+            napi_create_double(env, message->token, &token) == napi_ok)
+            napi_call_function(env, receiver, callback, 1, &token, nullptr);  // if it throws, Node reports an uncaught exception
+        return;
+    }
+    begin_team();  // the backward thread has ended its team
+    if (--thread.pending_ == 0) napi_unref_threadsafe_function(env, thread.function_);
+    try {
+        if (message->kind == Channel::Message::Kind::done) napi_resolve_deferred(env, message->deferred, undefined(env));
+        else napi_reject_deferred(env, message->deferred, error_of(thread.context_, message->failure));
+    } catch (...) {
+    }
+}
+
+void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {
+    if (!leaf.is_leaf() || !leaf.requires_grad()) throw std::invalid_argument("only a leaf that requires a gradient can have a gradient hook");
+    torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<GradientHook>(channel_, token));
+}
+
+void BackwardThread::remove_gradient_hook(const at::Tensor& leaf) { torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr); }
+
+void BackwardThread::on_gradient_ready(napi_value callback) {
+    if (ready_) napi_delete_reference(context_.env, ready_);
+    ready_ = nullptr;
+    check(context_.env, napi_create_reference(context_.env, callback, 1, &ready_));
+}
+
+}  // namespace terse
