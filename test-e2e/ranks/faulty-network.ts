@@ -1,38 +1,39 @@
 /**
- * A network between ranks that can fail: the ranks' data connections go through this process, which counts what it carries and can
- * reset a connection, hold it back without a word, or add bytes to it. Ranks listen on 127.0.0.2 and are led here by a relay in
- * front of the rendezvous, which changes the addresses that they report each other.
+ * A network with faults: the ranks' data connections go through proxies in this process, which count bytes and can reset a connection,
+ * swallow its data, or add bytes to it. Ranks listen on 127.0.0.2. A relay in front of the rendezvous replaces the addresses that they
+ * exchange by those of the proxies.
  */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 
-/** One data connection: of the rank that calls and the one that listens. */
-export interface Carried {
+/** One data connection. */
+export interface ProxiedConnection {
+  /** The rank that connects, and the one that listens. */
   readonly ranks: readonly [number, number];
-  /** Bytes carried both ways. */
+  /** Bytes in both directions. */
   readonly bytes: number;
   /** Ends both sides with a reset. */
   reset(): void;
-  /** Ends both sides as a process does that closes its end. */
+  /** Closes both sides, as a process does that closes its socket. */
   finish(): void;
-  /** From now on takes everything and passes nothing on: from within the next piece that either side says. */
+  /** From the middle of the next data on, it reads from both sides and passes nothing on. */
   swallow(): void;
-  /** Puts bytes between what the caller says. */
+  /** Inserts bytes into what the connecting rank sends. */
   add(bytes: Uint8Array): void;
 }
 
-export interface Network extends AsyncDisposable {
+export interface FaultyNetwork extends AsyncDisposable {
   /** For TERSE_RENDEZVOUS; TERSE_ADDRESS must be `address`. */
   readonly rendezvous: string;
   readonly address: string;
-  readonly carried: readonly Carried[];
-  /** Resolves when a connection has carried so many bytes more than now. */
-  moved(bytes: number): Promise<Carried>;
+  readonly connections: readonly ProxiedConnection[];
+  /** Resolves with the first connection that carries so many more bytes. */
+  carried(bytes: number): Promise<ProxiedConnection>;
 }
 
 export type Engine = "tcp" | "gloo";
 /** Connections between two ranks. */
-export const connectionsOf = { tcp: 3, gloo: 1 };
+export const connectionsPerPair = { tcp: 3, gloo: 1 };
 
 interface Contact {
   blob: string;
@@ -40,7 +41,7 @@ interface Contact {
 
 /** Addresses of gloo and of tcp begin with a sockaddr_in: family, port in network order, address. */
 const portOf = (blob: Buffer) => blob.readUInt16BE(2);
-function withPlace(blob: Buffer, host: string, port: number): string {
+function withAddress(blob: Buffer, host: string, port: number): string {
   const changed = Buffer.from(blob);
   changed.writeUInt16BE(port, 2);
   host.split(".").forEach((byte, i) => {
@@ -49,26 +50,30 @@ function withPlace(blob: Buffer, host: string, port: number): string {
   return changed.toString("base64");
 }
 
-/** Over tcp the higher rank calls. Over gloo, of two at one address, the one with the greater port, as ports lie in memory. */
-const calls = (engine: Engine, rank: number, other: number, mine: Buffer, theirs: Buffer) =>
+/** Whether a rank connects, and does not listen. Over tcp the higher rank connects; over gloo, of two at one address, the one with the greater port in memory order. */
+const connects = (engine: Engine, rank: number, other: number, mine: Buffer, theirs: Buffer) =>
   engine === "tcp" ? rank > other : mine.readUInt16LE(2) > theirs.readUInt16LE(2);
 
 function linesOf(input: Socket, each: (line: string) => void): void {
   createInterface({ input })
     .on("line", each)
-    .on("error", () => {}); // the socket's, once more
+    .on("error", () => {}); // the same error as the socket's
 }
 
-export async function openNetwork(server: { host: string; port: number }, engine: Engine): Promise<Network> {
-  const address = "127.0.0.2"; // above 127.0.0.1, so that a rank that calls still calls when it is led there
+export async function openNetwork(server: { host: string; port: number }, engine: Engine): Promise<FaultyNetwork> {
+  const address = "127.0.0.2"; // above 127.0.0.1, so that the same rank connects when it gets a proxy's address
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
-  const carried: Carried[] = [];
-  const waiting: { connection: (each: Carried) => number; want: number; resolve: (each: Carried) => void }[] = [];
+  const connections: ProxiedConnection[] = [];
+  const waiting: {
+    connection: (each: ProxiedConnection) => number;
+    want: number;
+    resolve: (each: ProxiedConnection) => void;
+  }[] = [];
 
   const keep = (socket: Socket) => {
     sockets.add(socket);
-    socket.on("error", () => {}); // the other side hears of it by its close
+    socket.on("error", () => {}); // its close ends the other side
     socket.on("close", () => sockets.delete(socket));
     return socket;
   };
@@ -79,36 +84,36 @@ export async function openNetwork(server: { host: string; port: number }, engine
     return (server.address() as AddressInfo).port;
   };
 
-  /** Leads to a rank's port. */
-  const lead = (ranks: readonly [number, number], port: number): Promise<number> =>
-    listen((near) => {
-      const far = keep(connect({ port, host: address, noDelay: true, allowHalfOpen: true }));
+  /** Opens a proxy for a rank's port. */
+  const openProxy = (ranks: readonly [number, number], port: number): Promise<number> =>
+    listen((source) => {
+      const target = keep(connect({ port, host: address, noDelay: true, allowHalfOpen: true }));
       let bytes = 0;
       let swallows = false;
-      const connection: Carried = {
+      const connection: ProxiedConnection = {
         ranks,
         get bytes() {
           return bytes;
         },
         reset() {
-          near.resetAndDestroy();
-          far.resetAndDestroy();
+          source.resetAndDestroy();
+          target.resetAndDestroy();
         },
         finish() {
-          near.end();
-          far.end();
+          source.end();
+          target.end();
         },
         swallow() {
           swallows = true;
         },
         add(data) {
-          far.write(data);
+          target.write(data);
         },
       };
-      carried.push(connection);
+      connections.push(connection);
       for (const [from, to] of [
-        [near, far],
-        [far, near],
+        [source, target],
+        [target, source],
       ] as const) {
         let open = true;
         from.on("data", (data) => {
@@ -127,37 +132,37 @@ export async function openNetwork(server: { host: string; port: number }, engine
       }
     });
 
-  /** Between a rank and the rendezvous: passes lines on, and changes the addresses in the answers to their exchange. */
-  const relay = async (near: Socket) => {
-    const far = keep(connect({ port: server.port, host: server.host, noDelay: true, allowHalfOpen: true }));
+  /** Relays lines between a rank and the rendezvous, and replaces the addresses in the answers to their exchange. */
+  const relay = async (client: Socket) => {
+    const upstream = keep(connect({ port: server.port, host: server.host, noDelay: true, allowHalfOpen: true }));
     let rank = -1;
     const exchanges = new Map<number, { members: number[]; mine: Contact[] }>();
-    linesOf(near, (line) => {
+    linesOf(client, (line) => {
       if (line !== "") {
-        const said = JSON.parse(line);
-        rank = said.rank ?? rank;
-        if (said.do === "allToAll" && said.key.endsWith("/addresses"))
-          exchanges.set(said.id, { members: said.members, mine: said.values });
+        const request = JSON.parse(line);
+        rank = request.rank ?? rank;
+        if (request.do === "allToAll" && request.key.endsWith("/addresses"))
+          exchanges.set(request.id, { members: request.members, mine: request.values });
       }
-      if (far.writable) far.write(`${line}\n`);
+      if (upstream.writable) upstream.write(`${line}\n`);
     });
-    near.on("end", () => far.end());
-    near.on("close", () => far.destroySoon());
-    far.on("end", () => near.end());
-    far.on("close", () => near.destroySoon());
+    client.on("end", () => upstream.end());
+    client.on("close", () => upstream.destroySoon());
+    upstream.on("end", () => client.end());
+    upstream.on("close", () => client.destroySoon());
     let order = Promise.resolve();
-    linesOf(far, (line) => {
+    linesOf(upstream, (line) => {
       order = order.then(async () => {
-        const heard = JSON.parse(line);
-        const exchange = exchanges.get(heard.id);
-        if (exchange && Array.isArray(heard.value))
-          for (const [i, theirs] of (heard.value as Contact[]).entries()) {
+        const answer = JSON.parse(line);
+        const exchange = exchanges.get(answer.id);
+        if (exchange && Array.isArray(answer.value))
+          for (const [i, theirs] of (answer.value as Contact[]).entries()) {
             const [mine, other] = [exchange.mine[i]!.blob, theirs.blob].map((blob) => Buffer.from(blob, "base64"));
-            if (exchange.members[i] === rank || !calls(engine, rank, exchange.members[i]!, mine!, other!)) continue;
-            const port = await lead([rank, exchange.members[i]!], portOf(other!));
-            theirs.blob = withPlace(other!, "127.0.0.1", port);
+            if (exchange.members[i] === rank || !connects(engine, rank, exchange.members[i]!, mine!, other!)) continue;
+            const port = await openProxy([rank, exchange.members[i]!], portOf(other!));
+            theirs.blob = withAddress(other!, "127.0.0.1", port);
           }
-        if (near.writable) near.write(`${JSON.stringify(heard)}\n`);
+        if (client.writable) client.write(`${JSON.stringify(answer)}\n`);
       });
     });
   };
@@ -165,9 +170,9 @@ export async function openNetwork(server: { host: string; port: number }, engine
   return {
     rendezvous: `127.0.0.1:${await listen((socket) => void relay(socket))}`,
     address,
-    carried,
-    moved(bytes) {
-      const before = new Map(carried.map((each) => [each, each.bytes]));
+    connections,
+    carried(bytes) {
+      const before = new Map(connections.map((each) => [each, each.bytes]));
       return new Promise((resolve) =>
         waiting.push({ connection: (each) => each.bytes - (before.get(each) ?? 0), want: bytes, resolve }),
       );

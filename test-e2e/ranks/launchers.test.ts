@@ -1,4 +1,4 @@
-/** Ranks started by others than us: their launchers for real where they are here, else by the names that they leave. */
+/** Ranks that other launchers start: by the launcher itself where it is installed, else with the variables that it sets. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -18,73 +18,73 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill("SIGKILL");
 });
 
-/** Nothing of a launcher that started the tests themselves. */
+/** Without the variables of a launcher that started the tests. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const names = /^(RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|MPI_|SLURM_|TORCHELASTIC_|TERSE_(TOKEN|RENDEZVOUS|EPOCH))/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !names.test(name)));
 }
 
-async function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; said: string }> {
+async function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
   const [file, ...args] = command;
   const child = spawn(file!, args, { env: { ...cleanEnvironment(), ...env }, stdio: ["ignore", "pipe", "pipe"] });
   started.push(child);
-  let said = "";
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => {
-      said += text;
+      output += text;
     });
   const code = await new Promise<number>((resolve) => child.on("close", (status) => resolve(status ?? -1)));
-  return { code, said };
+  return { code, output };
 }
 
-const joined = (said: string) =>
-  [...said.matchAll(/\{"joined":(\d+),"of":(\d+)\}/g)].map(([, rank, size]) => `${rank} of ${size}`).sort();
+const joined = (output: string) =>
+  [...output.matchAll(/\{"joined":(\d+),"of":(\d+)\}/g)].map(([, rank, size]) => `${rank} of ${size}`).sort();
 
 describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => {
   const torchrun = (...options: string[]) => [python, "-m", "torch.distributed.run", "--no-python", ...options];
 
-  it("starts ranks that find each other by the store of its agent", async () => {
-    const { code, said } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...node]);
-    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+  it("starts ranks that find each other by the agent's store", async () => {
+    const { code, output } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...node]);
+    expect(joined(output), output).toEqual(["0 of 2", "1 of 2"]);
     expect(code).toBe(0);
   });
 
-  it("starts programs one after the other, which do not meet each other's ranks", async () => {
+  it("starts two programs one after the other, whose worlds stay apart", async () => {
     const twice = ["sh", "-c", `"$@" && "$@"`, "sh", ...node];
-    const { code, said } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...twice]);
-    expect(joined(said), said).toEqual(["0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
+    const { code, output } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...twice]);
+    expect(joined(output), output).toEqual(["0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
     expect(code).toBe(0);
   });
 
-  it("starts all ranks again when one fails, and they meet anew", async () => {
+  it("restarts all ranks when one fails, and they join again", async () => {
     const program = fileURLToPath(new URL("programs/fail-once.ts", import.meta.url));
-    const { code, said } = await run([
+    const { code, output } = await run([
       ...torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
       ...node.slice(0, 2),
       program,
     ]);
-    expect(said).not.toContain('"attempt":"0"');
-    for (const rank of [0, 1]) expect(said).toContain(JSON.stringify({ attempt: "1", rank, sum: 2 }));
+    expect(output).not.toContain('"attempt":"0"');
+    for (const rank of [0, 1]) expect(output).toContain(JSON.stringify({ attempt: "1", rank, sum: 2 }));
     expect(code).toBe(0);
   });
 
-  it("has one agent a machine, whose ranks meet at the address that the agent was given", async (context) => {
+  it("starts one agent per machine, whose ranks join at the agent's address", async (context) => {
     const outside = Object.values(networkInterfaces())
       .flat()
       .find((each) => each?.family === "IPv4" && !each.internal)?.address;
-    if (!outside) return context.skip("this machine has no address but that of its loopback interface");
+    if (!outside) return context.skip("this machine has only loopback addresses");
     const endpoint = `--rdzv-endpoint=localhost:${await freePort()}`;
-    const place = ["--nnodes=2", "--rdzv-backend=c10d", endpoint, `--local-addr=${outside}`, "--nproc-per-node=1"];
-    const agent = () => run([...torchrun(...place), ...node], { TERSE_TOKEN: "a secret" });
-    const said = (await Promise.all([agent(), agent()])).map((each) => each.said).join("");
-    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+    const options = ["--nnodes=2", "--rdzv-backend=c10d", endpoint, `--local-addr=${outside}`, "--nproc-per-node=1"];
+    const agent = () => run([...torchrun(...options), ...node], { TERSE_TOKEN: "a secret" });
+    const output = (await Promise.all([agent(), agent()])).map((each) => each.output).join("");
+    expect(joined(output), output).toEqual(["0 of 2", "1 of 2"]);
   });
 });
 
 const noSlurm = slurmObstacle();
 describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})` : ""}`, () => {
   let slurm: Slurm | undefined;
-  let refusal = ""; // Slurm's: a machine may have what it does not start on
+  let refusal = ""; // why Slurm does not start on this machine
   beforeAll(async () => {
     slurm = await startSlurm().catch((error: Error) => {
       refusal = error.message;
@@ -96,25 +96,25 @@ describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})`
   it.for(["none", "pmi2", "pmix"])("starts ranks that find each other, with --mpi=%s", async (mpi, context) => {
     if (!slurm) return context.skip(refusal);
     if (!slurm.interfaces.includes(mpi)) return context.skip(`this Slurm has no ${mpi}`);
-    const { code, said } = await run([...slurm.command("srun", "-n", "2", `--mpi=${mpi}`), ...node], slurm.env);
-    if (said.includes("Unable to load any plugin")) return context.skip(`this Slurm's ${mpi} does not load`);
-    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+    const { code, output } = await run([...slurm.command("srun", "-n", "2", `--mpi=${mpi}`), ...node], slurm.env);
+    if (output.includes("Unable to load any plugin")) return context.skip(`this Slurm's ${mpi} does not load`);
+    expect(joined(output), output).toEqual(["0 of 2", "1 of 2"]);
     expect(code).toBe(0);
   });
 
-  it("starts the ranks of one step beside those of another, which do not meet", async (context) => {
+  it("starts two steps at the same time, whose worlds stay apart", async (context) => {
     if (!slurm) return context.skip(refusal);
     const [srun, ...words] = slurm.command("srun", "-n", "2", "--overlap");
     const steps = ["sh", "-c", `${srun} ${words.join(" ")} "$@" & "$@"; ${srun} ${words.join(" ")} "$@"; wait`, "sh"];
-    const { code, said } = await run([...slurm.command("salloc", "-n", "2"), ...steps, ...node], slurm.env);
-    // What runs in the allocation itself is no rank of a step.
-    expect(joined(said), said).toEqual(["0 of 1", "0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
+    const { code, output } = await run([...slurm.command("salloc", "-n", "2"), ...steps, ...node], slurm.env);
+    // A process in the allocation itself is no rank of a step.
+    expect(joined(output), output).toEqual(["0 of 1", "0 of 2", "0 of 2", "1 of 2", "1 of 2"]);
     expect(code).toBe(0);
   });
 });
 
-describe("srun's names", () => {
-  // What srun(1) sets in a task of step 0 of job 4711, on one node.
+describe("srun's variables", () => {
+  // The variables of srun(1) in a task of step 0 of a job, on one node.
   const task = (rank: number, job: number): NodeJS.ProcessEnv => ({
     SLURM_JOB_ID: `${job}`,
     SLURM_JOBID: `${job}`,
@@ -134,16 +134,16 @@ describe("srun's names", () => {
     SLURM_LAUNCH_NODE_IPADDR: "127.0.0.1",
   });
 
-  it("let ranks find each other, without any other variable", async () => {
+  it("suffice for ranks to find each other", async () => {
     const outcomes = await Promise.all([0, 1].map((rank) => run(node, task(rank, process.pid))));
-    const said = outcomes.map((each) => each.said).join("");
-    expect(joined(said), said).toEqual(["0 of 2", "1 of 2"]);
+    const output = outcomes.map((each) => each.output).join("");
+    expect(joined(output), output).toEqual(["0 of 2", "1 of 2"]);
   });
 
-  it("make rank 0 ask for a token where the step has several nodes", async () => {
+  it("make rank 0 require a token where the step has several nodes", async () => {
     const two = { SLURM_STEP_TASKS_PER_NODE: "1(x2)", SLURM_STEP_NODELIST: `${hostname()},elsewhere` };
-    const { code, said } = await run(node, { ...task(0, process.pid), ...two });
-    expect(said).toMatch(/would listen on \S+ without a token; set TERSE_TOKEN to the same secret for all ranks/);
+    const { code, output } = await run(node, { ...task(0, process.pid), ...two });
+    expect(output).toMatch(/would listen on \S+ without a token; set TERSE_TOKEN to the same secret for all ranks/);
     expect(code).toBe(1);
   });
 });

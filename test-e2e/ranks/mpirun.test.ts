@@ -1,4 +1,4 @@
-/** Ranks that mpirun starts: the engine mpi between processes, and what becomes of the others when one dies. */
+/** Ranks that mpirun starts: the engine mpi between processes, and the end of the job when a rank dies. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const why = !collectives().hasMpi
     ? "there is no mpirun"
     : undefined;
 
-// Open MPI leaves the others alone when it is asked to, so that one sees what they say; Hydra ends them.
+// With this option Open MPI does not end the other ranks, so that their errors can be checked. Hydra always ends them.
 const recovery = isOpenMpi ? ["--enable-recovery"] : [];
 
 const started: ChildProcess[] = [];
@@ -32,14 +32,14 @@ afterAll(() => {
 });
 
 interface Job {
-  readonly ended: Promise<{ code: number; said: string }>;
-  said(): string;
+  readonly ended: Promise<{ code: number; output: string }>;
+  output(): string;
 }
 
-/** More ranks than cores, none bound to one; and where the tests run as root, mpirun must be told that this is meant. */
+/** Starts more ranks than cores, none of them bound to a core. mpirun needs a confirmation where the tests run as root. */
 function start(size: number, command: readonly string[], env: NodeJS.ProcessEnv = {}, options: string[] = []): Job {
-  const open = ["--oversubscribe", "--bind-to", "none"];
-  const child = spawn(mpirun, [...(isOpenMpi ? open : []), ...options, "-n", `${size}`, ...command], {
+  const openMpiOptions = ["--oversubscribe", "--bind-to", "none"];
+  const child = spawn(mpirun, [...(isOpenMpi ? openMpiOptions : []), ...options, "-n", `${size}`, ...command], {
     env: {
       ...process.env,
       OMPI_ALLOW_RUN_AS_ROOT: "1",
@@ -51,15 +51,15 @@ function start(size: number, command: readonly string[], env: NodeJS.ProcessEnv 
     stdio: ["ignore", "pipe", "pipe"],
   });
   started.push(child);
-  let said = "";
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => {
-      said += text;
+      output += text;
     });
-  const ended = new Promise<{ code: number; said: string }>((resolve, reject) => {
-    child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, said }));
+  const ended = new Promise<{ code: number; output: string }>((resolve, reject) => {
+    child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output }));
   });
-  return { ended, said: () => said };
+  return { ended, output: () => output };
 }
 
 const program = (name: string, ...args: string[]) => [
@@ -68,20 +68,23 @@ const program = (name: string, ...args: string[]) => [
   fileURLToPath(new URL(`programs/${name}`, import.meta.url)),
   ...args,
 ];
-const all = (said: string, pattern: RegExp) => [...said.matchAll(pattern)].map((match) => match[1]!);
+const all = (output: string, pattern: RegExp) => [...output.matchAll(pattern)].map((match) => match[1]!);
 
 describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped: ${why})`}`, () => {
-  it.each([2, 4])("starts %i ranks that get over mpi what loopback gets, to the last bit and byte", async (size) => {
-    const job = start(size, program("every-collective.ts"));
-    const groups: Group[] = loopback(size);
-    const want = await Promise.all(groups.map(everyCollective));
-    await Promise.all(groups.map((group) => group.close()));
-    const { code, said } = await job.ended;
-    expect(all(said, /\{"digest":"([^"]+)"\}/g).sort(), said).toEqual([...want].sort());
-    expect(code).toBe(0);
-  });
+  it.each([2, 4])(
+    "starts %i ranks that get the same results and send the same bytes over mpi as over loopback",
+    async (size) => {
+      const job = start(size, program("every-collective.ts"));
+      const groups: Group[] = loopback(size);
+      const want = await Promise.all(groups.map(everyCollective));
+      await Promise.all(groups.map((group) => group.close()));
+      const { code, output } = await job.ended;
+      expect(all(output, /\{"digest":"([^"]+)"\}/g).sort(), output).toEqual([...want].sort());
+      expect(code).toBe(0);
+    },
+  );
 
-  describe.each([2, 4])("starts %i ranks that keep the contract of every engine:", (size) => {
+  describe.each([2, 4])("starts %i ranks, on which the engine contract runs:", (size) => {
     let ranks: RemoteRanks;
     let join: (engine: string) => Promise<Group[]>;
     let job: Job;
@@ -97,40 +100,40 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     engineContract("mpi", () => join("mpi"), { sizes: [size] });
   });
 
-  it("starts ranks that meet by MPI itself and need no token, and says nothing of its own", async () => {
-    const { code, said } = await start(3, program("join.ts")).ended;
-    expect(said.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
+  it("starts ranks that find each other by MPI and need no token, without any other output", async () => {
+    const { code, output } = await start(3, program("join.ts")).ended;
+    expect(output.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
     expect(code).toBe(0);
   });
 
-  it("starts ranks of one machine that meet by its names alone, for engines that are not MPI's", async () => {
+  it("starts ranks on one machine that find each other by the launcher's variables, for the engine tcp", async () => {
     const port = isOpenMpi ? {} : { MASTER_PORT: `${await freePort()}` };
-    const { code, said } = await start(3, program("join.ts"), { TERSE_ENGINE: "tcp", ...port }).ended;
-    expect(said.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
+    const { code, output } = await start(3, program("join.ts"), { TERSE_ENGINE: "tcp", ...port }).ended;
+    expect(output.trim().split("\n").sort()).toEqual([0, 1, 2].map((rank) => `{"joined":${rank},"of":3}`));
     expect(code).toBe(0);
   });
 
-  it("starts ranks that find the first one's machine by any of its addresses, where they may be on several", async () => {
+  it("starts ranks that may be on several machines, which use an address that other machines can reach", async () => {
     const apart = ["sh", "-c", `OMPI_COMM_WORLD_LOCAL_SIZE=1 MPI_LOCALNRANKS=1 exec "$@"`, "sh"];
-    const { code, said } = await start(2, [...apart, ...program("join.ts")]).ended;
-    expect(said.trim().split("\n").sort()).toEqual([0, 1].map((rank) => `{"joined":${rank},"of":2}`));
+    const { code, output } = await start(2, [...apart, ...program("join.ts")]).ended;
+    expect(output.trim().split("\n").sort()).toEqual([0, 1].map((rank) => `{"joined":${rank},"of":2}`));
     expect(code).toBe(0);
   });
 
   it("refuses ranks of several jobs", async () => {
-    const { MASTER_PORT } = { MASTER_PORT: `${20000 + (process.pid % 10000)}` };
+    const MASTER_PORT = `${20000 + (process.pid % 10000)}`;
     const one = (rank: number) =>
       start(1, program("join.ts"), { RANK: `${rank}`, WORLD_SIZE: "2", MASTER_ADDR: "127.0.0.1", MASTER_PORT }).ended;
     const outcomes = await Promise.all([one(0), one(1)]);
-    const said = outcomes.map((each) => each.said).join("");
-    expect(said).toMatch(/rank [01] belongs to another MPI job; start all ranks with one mpirun/);
+    const output = outcomes.map((each) => each.output).join("");
+    expect(output).toMatch(/rank [01] belongs to another MPI job; start all ranks with one mpirun/);
     expect(outcomes.every(({ code }) => code !== 0)).toBe(true);
   });
 
-  it("names a rank that does not join, and waits no longer than its deadline", async () => {
+  it("fails at the deadline when a rank does not join", async () => {
     const absent = ["sh", "-c", `[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && exec sleep 8; exec "$@"`, "sh"];
-    const { code, said } = await start(2, [...absent, ...program("join.ts", "2")]).ended;
-    expect(said).toContain("MPI did not start in time: every process of the job must join, and one has not");
+    const { code, output } = await start(2, [...absent, ...program("join.ts", "2")]).ended;
+    expect(output).toContain("MPI did not start in time: every process of the job must join, and one has not");
     expect(code).not.toBe(0);
   });
 
@@ -138,10 +141,10 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     ["allReduce f32 10", "allReduce f32 11", /rank \d has 1[01] f32 where rank \d has 1[01] f32/],
     ["allReduce f32 3000000", "allReduce i32 3000000", /rank \d has 3000000 [fi]32 where rank \d has 3000000 [fi]32/],
     ["allReduce f32 3000000", "allGather f32 3000000", /is in all-(gather|reduce) number 1 while rank \d is in all-/],
-  ])("ends all ranks with one error when they do not agree: %s, and %s", async (usual, odd, sentence) => {
-    const { said } = await start(3, program("mismatched-calls.ts", usual, odd), {}, recovery).ended;
-    const errors = all(said, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
-    if (isOpenMpi) expect(errors, said).toHaveLength(3);
+  ])("ends all ranks with one error when their calls differ: %s, and %s", async (others, rank1, sentence) => {
+    const { output } = await start(3, program("mismatched-calls.ts", others, rank1), {}, recovery).ended;
+    const errors = all(output, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
+    if (isOpenMpi) expect(errors, output).toHaveLength(3);
     for (const error of errors) expect(error).toEqual(errors[0]);
     expect(errors[0]).toMatchObject({ name: "CollectiveError", reason: "mismatch" });
     expect(errors[0].message).toMatch(sentence);
@@ -151,23 +154,23 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     ["busy", "SIGKILL"],
     ["idle", "SIGKILL"],
     ["busy", "SIGSTOP"],
-  ] as const)("ends all ranks when one gets, while they are %s, a %s", async (mode, signal) => {
+  ] as const)("ends all ranks when, while they are %s, one gets a %s", async (mode, signal) => {
     const pids = mkdtempSync(join(tmpdir(), "terse-mpirun-pids-"));
     const write = ["sh", "-c", `echo $$ >${pids}/"$OMPI_COMM_WORLD_RANK$PMI_RANK"; exec "$@"`, "sh"];
     const job = start(3, [...write, ...program("run-until-failure.ts", mode)], {}, recovery);
     const pid = (rank: number) => Number(readFileSync(join(pids, `${rank}`), "utf8"));
-    while (all(job.said(), /("ready")/g).length < 3) await sleep(20);
+    while (all(job.output(), /("ready")/g).length < 3) await sleep(20);
     process.kill(pid(1), signal);
     if (signal === "SIGSTOP") {
-      while (all(job.said(), /("closed":true)/g).length < 2) await sleep(20);
+      while (all(job.output(), /("closed":true)/g).length < 2) await sleep(20);
       process.kill(pid(1), "SIGKILL");
     }
-    const { code, said } = await job.ended;
+    const { code, output } = await job.ended;
     if (isOpenMpi || signal === "SIGSTOP") {
-      const errors = all(said, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
-      expect(errors, said).toHaveLength(2);
+      const errors = all(output, /"error":(\{[^}]*\})/g).map((text) => JSON.parse(text));
+      expect(errors, output).toHaveLength(2);
       for (const error of errors) expect(error).toMatchObject({ name: "RankLostError", rank: 1 });
-      expect(all(said, /("closed":true)/g)).toHaveLength(2);
+      expect(all(output, /("closed":true)/g)).toHaveLength(2);
     } else {
       expect(code).not.toBe(0);
     }
@@ -175,7 +178,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     rmSync(pids, { recursive: true });
   });
 
-  it("ends with an error, as mpirun itself sees to, when one is killed and nothing is recovered", async () => {
+  it("ends the job with an error when a rank is killed, by default", async () => {
     const kill = [
       "sh",
       "-c",

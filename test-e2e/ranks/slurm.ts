@@ -1,4 +1,4 @@
-/** A Slurm of one node on this machine, for as long as a test runs; nobody else's jobs go there. */
+/** A private Slurm of one node on this machine, for the duration of a test. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir, userInfo } from "node:os";
@@ -6,10 +6,10 @@ import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./start-ranks.ts";
 
-const unpacked = process.env["TERSE_SLURM"]; // where its packages were unpacked; otherwise it is the system's
+const unpacked = process.env["TERSE_SLURM"]; // the folder with its unpacked packages; otherwise the system's
 const root = join(unpacked ?? "/", "usr");
 const folders = [join(root, "sbin"), join(root, "bin")];
-/** Debian's daemons have a surname. */
+/** Debian appends -wlm to the names of the daemons. */
 const find = (name: string) =>
   folders.flatMap((folder) => [join(folder, name), join(folder, `${name}-wlm`)]).find((file) => existsSync(file));
 const needed = ["slurmctld", "slurmd", "slurmstepd", "srun", "salloc", "sinfo"];
@@ -17,20 +17,20 @@ const plugins = (existsSync(join(root, "lib")) ? readdirSync(join(root, "lib")) 
   .flatMap((name) => [join(root, "lib", name), join(root, "lib", name, "slurm-wlm"), join(root, "lib", name, "slurm")])
   .find((folder) => existsSync(join(folder, "auth_none.so")));
 
-/** Why there can be none here; undefined where there can. */
+/** Why it cannot run here; undefined where it can. */
 export function slurmObstacle(): string | undefined {
   const lacks = needed.filter((name) => find(name) === undefined);
   if (lacks.length === needed.length)
     return process.env["TERSE_SLURM_MISSING"] ?? "there is no Slurm here: `./terse setup` brings one";
-  if (lacks.length > 0) return `this Slurm has no ${lacks.join(", no ")}`;
-  return plugins ? undefined : "this Slurm does not go without munge (auth_none.so)";
+  if (lacks.length > 0) return `this Slurm lacks ${lacks.join(", ")}`;
+  return plugins ? undefined : "this Slurm needs munge, because it has no auth_none.so";
 }
 
 export interface Slurm extends AsyncDisposable {
   readonly env: NodeJS.ProcessEnv;
-  /** The first word is a program of Slurm's. */
+  /** The command line of a Slurm program, which is the first word. */
   command(...words: string[]): string[];
-  /** What `srun --mpi` may be. */
+  /** The values of `srun --mpi`. */
   readonly interfaces: readonly string[];
 }
 
@@ -74,13 +74,13 @@ export async function startSlurm(): Promise<Slurm> {
   const env = { SLURM_CONF: file, ...(unpacked && { LD_LIBRARY_PATH: `${below}:${plugins}` }) };
   const view = viewWithPmix(folder);
   const command = (name: string, ...words: string[]) => [...view, find(name)!, ...words];
-  let said = "";
+  let output = "";
   const daemons = [command("slurmctld", "-D", "-c"), command("slurmd", "-D", "-d", find("slurmstepd")!)].map(
     ([program, ...words]) => {
       const child = spawn(program!, words, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
       for (const stream of [child.stdout, child.stderr])
         stream.setEncoding("utf8").on("data", (text: string) => {
-          said += text;
+          output += text;
         });
       return child;
     },
@@ -89,7 +89,7 @@ export async function startSlurm(): Promise<Slurm> {
     await Promise.all(daemons.map(end));
     rmSync(folder, { recursive: true });
   };
-  const until = Date.now() + 30_000;
+  const until = Date.now() + 120_000;
   const run = (...named: [string, ...string[]]) => {
     const [program, ...words] = command(...named);
     return spawnSync(program!, words, { env: { ...process.env, ...env }, encoding: "utf8" });
@@ -97,8 +97,8 @@ export async function startSlurm(): Promise<Slurm> {
   while (run("sinfo", "--noheader", "--format=%t").stdout.trim() !== "idle") {
     if (Date.now() > until || daemons.some(({ exitCode }) => exitCode !== null)) {
       await stop();
-      const [, why] = /^slurmd\S*: (?:fatal|error): (.*)$/m.exec(said) ?? [];
-      throw new Error(`Slurm does not start here: ${why ?? said}`);
+      const [, why] = /^slurmd\S*: (?:fatal|error): (.*)$/m.exec(output) ?? [];
+      throw new Error(`Slurm does not start here: ${why ?? output}`);
     }
     await sleep(100);
   }
@@ -107,8 +107,8 @@ export async function startSlurm(): Promise<Slurm> {
 }
 
 /**
- * Slurm opens PMIx at the one place where its distribution has it. Where that was unpacked elsewhere, root can let what it starts see it
- * there: the words before such a command, none where this cannot be.
+ * Slurm opens PMIx at a fixed path. Where its packages were unpacked elsewhere, root can mount PMIx at that path for one command. The
+ * result goes in front of such a command; it is empty where this is not needed or not possible.
  */
 function viewWithPmix(folder: string): string[] {
   const below = unpacked ? join(plugins!, "..") : "";
@@ -123,7 +123,7 @@ async function end(daemon: ChildProcess): Promise<void> {
   if (daemon.exitCode !== null || daemon.signalCode !== null) return;
   const ended = new Promise((resolve) => daemon.on("close", resolve));
   daemon.kill("SIGTERM");
-  const patience = setTimeout(() => daemon.kill("SIGKILL"), 10_000);
+  const killTimer = setTimeout(() => daemon.kill("SIGKILL"), 10_000);
   await ended;
-  clearTimeout(patience);
+  clearTimeout(killTimer);
 }

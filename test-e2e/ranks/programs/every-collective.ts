@@ -1,4 +1,4 @@
-/** Every collective once or more, with numbers that every world of the same size shares; tells the digest of all results. */
+/** Runs every collective, with the same numbers in every world of one size. Reports the digest of all results. */
 import { createHash } from "node:crypto";
 import { type Group, joinWorld } from "@terse/collectives";
 import { report } from "./report.ts";

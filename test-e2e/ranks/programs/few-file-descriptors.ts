@@ -1,4 +1,4 @@
-/** Joins when `left` file descriptors are left to it, or tells why it could not. */
+/** Joins. The rank of the second argument has only `left` file descriptors for it. Reports the error, if there is one. */
 import { closeSync, openSync } from "node:fs";
 import { joinWorld } from "@terse/collectives";
 import { collectives } from "@terse/native-collectives";

@@ -1,4 +1,4 @@
-/** Joins, meets the others once, and leaves; tells what went wrong otherwise, and `first` before all that. */
+/** Reports `first`, if given. Then it joins, runs a barrier and leaves, and reports that, or the error. */
 import { joinWorld } from "@terse/collectives";
 import { report, reportError } from "./report.ts";
 
