@@ -4,19 +4,19 @@ import { describe, expect, it } from "vitest";
 import { asShell, variables } from "./environment.ts";
 
 describe("environment", () => {
-  it("reaches a shell unharmed, whatever is in a path", () => {
+  it("quotes every path for a shell", () => {
     const values = { LIBTORCH: "/home/o'brien/my torch", TERSE_GLOO: '/a "b" $HOME `id` \\n' };
     const script = `${asShell(values)}\nprintf '%s|%s' "$LIBTORCH" "$TERSE_GLOO"`;
     expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${values.LIBTORCH}|${values.TERSE_GLOO}`);
   });
 
-  it("puts our tools first on the PATH, once", () => {
+  it("puts our tools first on the PATH, and only once", () => {
     const path = variables({ pnpm: "/tools/pnpm/bin" })["PATH"]!.split(delimiter);
     expect(path[0] === "/tools/pnpm/bin" || path[1] === "/tools/pnpm/bin").toBe(true);
     expect(new Set(path).size).toBe(path.length);
   });
 
-  it("says where the tests' browser and ARM tools are, or why there are none", () => {
+  it("names the tests' browser and ARM tools, or says why they are missing", () => {
     const here = variables({ browser: "/b/chromium", arm: { compiler: "/a/gcc", emulator: "/a/qemu" } });
     expect(here).toMatchObject({
       TERSE_BROWSER: "/b/chromium",
@@ -27,25 +27,25 @@ describe("environment", () => {
     expect(not).toMatchObject({ TERSE_BROWSER_MISSING: "no network", TERSE_ARM_MISSING: "no apt" });
   });
 
-  it("names the MPI that lies under a prefix, and leaves the system's to its compiler wrapper", () => {
-    const brought = variables({
+  it("names an MPI that has a prefix; the system's is left to its compiler wrapper", () => {
+    const installed = variables({
       mpi: { prefix: "/t/openmpi", path: "/t/openmpi/lib/libmpi.so.40", source: "toolchain" },
     });
-    expect(brought).toHaveProperty("TERSE_MPI", "/t/openmpi");
+    expect(installed).toHaveProperty("TERSE_MPI", "/t/openmpi");
     const system = variables({ mpi: { prefix: undefined, path: "/usr/bin/mpicxx", source: "system" } });
     expect(Object.keys(system)).not.toContain("TERSE_MPI");
     expect(variables({ mpiMissing: "no network" })).toHaveProperty("TERSE_MPI_MISSING", "no network");
   });
 
-  it("names the Slurm whose packages were unpacked, and leaves an installed one to its place", () => {
-    const brought = variables({ slurm: { prefix: "/t/slurm", controller: "/t/slurm/usr/sbin/slurmctld" } });
-    expect(brought).toHaveProperty("TERSE_SLURM", "/t/slurm");
+  it("names an unpacked Slurm; an installed one needs no variable", () => {
+    const installed = variables({ slurm: { prefix: "/t/slurm", controller: "/t/slurm/usr/sbin/slurmctld" } });
+    expect(installed).toHaveProperty("TERSE_SLURM", "/t/slurm");
     const system = variables({ slurm: { prefix: undefined, controller: "/usr/sbin/slurmctld" } });
     expect(Object.keys(system)).not.toContain("TERSE_SLURM");
     expect(variables({ slurmMissing: "no network" })).toHaveProperty("TERSE_SLURM_MISSING", "no network");
   });
 
-  it("says why there is no Python to compare with and no CUDA compiler, and names no library that was not found", () => {
+  it("says why Python and the CUDA compiler are missing, and names no library that was not found", () => {
     const values = variables({ pythonMissing: "the disk is full", nvccMissing: "no network" });
     expect(values).toHaveProperty("TERSE_PYTHON_MISSING", "the disk is full");
     expect(values).toHaveProperty("TERSE_NVCC_MISSING", "no network");

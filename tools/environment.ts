@@ -7,25 +7,25 @@ import type { Slurm } from "./dependencies/slurm.ts";
 import { toolchain } from "./toolchain.ts";
 import { which } from "./which.ts";
 
-/** What has been found or brought. */
+/** The dependencies that were found or installed. */
 export interface Environment {
   pnpm?: string; // the folder with its command
   libtorch?: Libtorch;
   gloo?: Gloo;
   mpi?: Mpi;
-  mpiMissing?: string; // why not
+  mpiMissing?: string; // the reason
   python?: string;
-  pythonMissing?: string; // why not
+  pythonMissing?: string;
   browser?: string;
   browserMissing?: string;
   arm?: Arm;
   armMissing?: string;
-  nvccMissing?: string; // why not
+  nvccMissing?: string;
   slurm?: Slurm;
   slurmMissing?: string;
 }
 
-/** The variables that builds, tests and runs read: computed here and nowhere else. */
+/** The environment variables that builds, tests and runs read. */
 export function variables(environment: Environment): Record<string, string> {
   const {
     pnpm,
@@ -62,7 +62,7 @@ export function variables(environment: Environment): Record<string, string> {
   };
 }
 
-/** The same as a shell reads them: `eval "$(./terse env)"`. */
+/** The variables as shell commands: `eval "$(./terse env)"`. */
 export function asShell(values: Record<string, string>): string {
   return Object.entries(values)
     .map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`)

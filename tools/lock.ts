@@ -5,8 +5,8 @@ import { dirname } from "node:path";
 import { which } from "./which.ts";
 
 /**
- * Runs `work` while this process alone holds `file`. The lock is the kernel's (flock), held by a child whose input we
- * hold open: it ends with us, however we end. Where there is no `flock` command, work runs unlocked.
+ * Runs `work` while this process alone holds the lock `file`; calls `onWait` if another process holds it. A child process holds the
+ * kernel's lock (flock) and ends when this process ends, even by SIGKILL. Without a `flock` command, work runs unlocked.
  */
 export async function withLock<T>(file: string, onWait: () => void, work: () => Promise<T>): Promise<T> {
   const flock = which("flock");
@@ -14,15 +14,15 @@ export async function withLock<T>(file: string, onWait: () => void, work: () => 
   mkdirSync(dirname(file), { recursive: true });
   const holder = spawn(flock, ["-x", file, "sh", "-c", "echo held && exec cat >/dev/null"], {
     stdio: ["pipe", "pipe", "ignore"],
-    detached: true, // Ctrl-C is for us; the holder goes when we are gone
+    detached: true, // Ctrl-C does not reach the holder; it ends when its input closes
   });
-  const patience = setTimeout(onWait, 500);
+  const waiting = setTimeout(onWait, 500);
   try {
     await Promise.race([once(holder.stdout, "data"), once(holder, "exit")]);
-    clearTimeout(patience);
+    clearTimeout(waiting);
     return await work();
   } finally {
-    clearTimeout(patience);
+    clearTimeout(waiting);
     holder.stdin.on("error", () => {});
     holder.stdin.end();
     if (holder.exitCode === null && holder.signalCode === null) await once(holder, "exit");

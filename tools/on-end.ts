@@ -4,7 +4,7 @@ type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 const pending = new Set<() => void>();
 let listening = false;
 
-/** Runs `cleanUp` (synchronously) when the process ends before the returned function has withdrawn it. */
+/** Runs `cleanUp` (synchronously) when the process ends, unless the returned function was called before. */
 export function onEnd(cleanUp: () => void): () => void {
   if (!listening) {
     listening = true;
@@ -18,13 +18,13 @@ export function onEnd(cleanUp: () => void): () => void {
 }
 
 function runAll(): void {
-  // Latest first: a running tool ends before the folder that it fills goes.
+  // Latest first: a running tool is ended before the folder that it fills is removed.
   for (const cleanUp of [...pending].reverse()) {
     pending.delete(cleanUp);
     try {
       cleanUp();
     } catch {
-      // the others still have their turn
+      // the other clean-ups run all the same
     }
   }
 }

@@ -34,7 +34,7 @@ const seen: [cause: string, output: string, remedy: RegExp][] = [
     "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate'))",
     /PIP_CERT/,
   ],
-  ["a folder that is not ours", "Error: EACCES: permission denied, mkdir '/tools/pnpm'", /^\/tools cannot be written/],
+  ["a folder that is not ours", "Error: EACCES: permission denied, mkdir '/tools/pnpm'", /^\/tools is not writable/],
   [
     "an index without the wheel",
     "ERROR: No matching distribution found for torch==2.13.0",
@@ -57,13 +57,13 @@ describe("remedyFor", () => {
     expect(sentence).not.toContain("\n");
   });
 
-  it("does not guess at an error in our own code", () => {
+  it("knows no remedy for an error in our own code", () => {
     expect(remedyFor("src/tensor.cc:12:3: error: 'foo' was not declared in this scope", "/tools")).toBeUndefined();
   });
 });
 
 describe("requireSpace", () => {
-  it("refuses before the work where the disk is too small, and says both sizes", () => {
+  it("refuses a disk that is too small, and says both sizes", () => {
     expect(() => requireSpace("/", Number.MAX_SAFE_INTEGER)).toThrow(/has [\d.]+ GB free and 9007199\.3 GB are needed/);
     expect(() => requireSpace("/", 0)).not.toThrow();
   });

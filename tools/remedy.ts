@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import { libtorchRange } from "./dependencies/versions.ts";
 
-/** A step that failed for a reason that we know: the message is one sentence with the remedy. */
+/** A step failed for a known reason; the message is one sentence that also says what to do. */
 export class StepFailed extends Error {
   override name = "StepFailed";
 }
@@ -11,7 +11,7 @@ interface Cause {
   remedy: (output: string, folder: string) => string;
 }
 
-// The first that matches is told: a full disk or a missing network explains whatever else was printed.
+// The first match counts: a full disk or a missing network explains all other output.
 const causes: Cause[] = [
   {
     signs: /ENOSPC|No space left on device|Disk quota exceeded|EDQUOT/i,
@@ -38,7 +38,7 @@ const causes: Cause[] = [
   {
     signs: /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
     remedy: (_, folder) =>
-      `${folder} cannot be written: make it yours, or choose another folder with TERSE_TOOLCHAIN=/path.`,
+      `${folder} is not writable: change its owner, or choose another folder with TERSE_TOOLCHAIN=/path.`,
   },
   {
     signs: /no such option: (\S+)/i,
@@ -71,16 +71,16 @@ const causes: Cause[] = [
   },
   {
     signs: /CMake \d\S* or higher is required/i,
-    remedy: () => "This CMake is too old: `python3 -m pip install --user cmake` brings a current one.",
+    remedy: () => "This CMake is too old: `python3 -m pip install --user cmake` installs a current one.",
   },
 ];
 
-/** The sentence that says what to do about a failed command, read from its output; undefined when nothing known is in it. */
+/** One sentence that says what to do about a failed command, from its output; undefined for an unknown cause. */
 export function remedyFor(output: string, folder: string): string | undefined {
   return causes.find(({ signs }) => signs.test(output))?.remedy(output, folder);
 }
 
-/** Throws when `folder` lies on a disk with less than `bytes` free: told before the work, not after minutes of it. */
+/** Throws `StepFailed` if the disk of `folder` has less than `bytes` free. */
 export function requireSpace(folder: string, bytes: number): void {
   const free = freeBytes(folder);
   if (free === undefined || free >= bytes) return;

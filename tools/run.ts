@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { onEnd } from "./on-end.ts";
 
-/** A command that did not do what it was asked. */
+/** A command failed. */
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly output: string;
-  hint: string | undefined; // another way, said by who knows what the command was for
+  hint: string | undefined; // what else the user can do, added by the caller
 
   constructor(message: string, output: string) {
     super(message);
@@ -15,19 +15,19 @@ export class CommandFailed extends Error {
 
 export interface RunOptions {
   cwd?: string;
-  env?: Record<string, string | undefined>; // over this process's own; undefined takes a variable away
+  env?: Record<string, string | undefined>; // added to this process's own; undefined removes a variable
   onOutput?: (text: string) => void;
 }
 
-/** Runs a command to its end and gives its standard output; throws `CommandFailed` with all its output otherwise. */
+/** Runs a command and resolves to its standard output; throws `CommandFailed`, with all its output, if it fails. */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const child = spawn(command, args, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
-    detached: true, // a group of its own, so that whatever it started ends with it
+    detached: true, // its own process group, so that its children are ended with it
   });
-  const withdraw = onEnd(() => endGroup(child));
+  const cancel = onEnd(() => endGroup(child));
   let [stdout, output] = ["", ""];
   const take = (text: string) => {
     output += text;
@@ -50,12 +50,12 @@ export async function run(command: string, args: readonly string[], options: Run
       });
     });
   } finally {
-    withdraw();
+    cancel();
   }
   return stdout;
 }
 
-/** The output of a command, or undefined when it is missing or fails: for questions, not for work. */
+/** The output of a command, or undefined if it is missing or fails. */
 export async function ask(
   command: string,
   args: readonly string[],
@@ -73,6 +73,6 @@ function endGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGTERM");
   } catch {
-    // already gone
+    // the process has ended already
   }
 }

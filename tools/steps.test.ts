@@ -14,14 +14,14 @@ function stage(isTTY: boolean): { folder: string; steps: Steps; shown: () => str
 }
 
 describe("Steps", () => {
-  it("prints plain lines where no person looks, and keeps no log of what went well", async () => {
+  it("prints plain lines without a terminal, and keeps no log of success", async () => {
     const { folder, steps, shown } = stage(false);
     expect(await steps.run("thing", "1 MB to fetch", (progress) => progress.run("echo", ["hello"]))).toBe("hello\n");
     expect(shown()).toMatch(/^… thing: 1 MB to fetch\n✓ thing · \d\.\d s\n$/);
     expect(readdirSync(join(folder, "logs"))).toEqual([]);
   });
 
-  it("shows a tool's last words on a terminal, within its width", async () => {
+  it("shows a tool's last line of output on a terminal, within its width", async () => {
     const { steps, shown } = stage(true);
     await steps.run("thing", "", (progress) =>
       progress.run("sh", ["-c", `printf '${"long ".repeat(40)}\\n'; sleep 0.3`]),
@@ -31,7 +31,7 @@ describe("Steps", () => {
     for (const frame of frames) expect(stripVTControlCharacters(frame).trimEnd().length).toBeLessThan(60);
   });
 
-  it("shows the end of a failed tool's output, the remedy, and where the rest is", async () => {
+  it("shows the end of a failed tool's output, the remedy, and the log", async () => {
     const { steps, shown } = stage(false);
     const script =
       "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done; echo 'getaddrinfo ENOTFOUND registry' >&2; exit 7";
@@ -44,7 +44,7 @@ describe("Steps", () => {
     expect(readFileSync(log, "utf8")).toContain("line 1\n");
   });
 
-  it("shows one line, and no log, for a failure that it knows", async () => {
+  it("shows one line, and no log, for a known failure", async () => {
     const { folder, steps, shown } = stage(false);
     const outcome = await steps.try("thing", "", () =>
       Promise.reject(new StepFailed("no compiler: `sudo apt-get install g++`.")),
@@ -61,7 +61,7 @@ describe("Steps", () => {
     expect(shown()).toContain("no-such-command: command not found");
   });
 
-  it("still tells what is wrong where no log can be written", async () => {
+  it("shows the error even if no log can be written", async () => {
     const folder = scratchFolder();
     writeFileSync(join(folder, "logs"), "a file in the way");
     let shown = "";
@@ -73,7 +73,7 @@ describe("Steps", () => {
     expect(shown).not.toContain("The whole output");
   });
 
-  it("writes times as people read them", () => {
+  it("writes times with units", () => {
     expect([40, 850, 9949, 9950, 59_400, 75_000].map(seconds)).toEqual([
       "0.0 s",
       "0.8 s",

@@ -5,7 +5,7 @@ import { onEnd } from "./on-end.ts";
 import { remedyFor, StepFailed } from "./remedy.ts";
 import { CommandFailed, type RunOptions, run } from "./run.ts";
 
-/** What a step has to work with: commands whose output goes to its log, and one changing line on a terminal. */
+/** What a step can do: run commands whose output goes to its log, and change its line on the terminal. */
 export interface Progress {
   run(command: string, args: readonly string[], options?: RunOptions): Promise<string>;
   say(text: string): void;
@@ -13,19 +13,19 @@ export interface Progress {
 
 export interface StepsOptions {
   stream?: NodeJS.WriteStream | { isTTY?: boolean; columns?: number; write(text: string): unknown };
-  folder: string; // what the remedies speak of: where the step writes
+  folder: string; // where the steps write; error messages name it
 }
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/** A step has failed, and what went wrong has been shown: nothing is left to print. */
+/** A step has failed, and its error has been printed. */
 export class SetUpFailed extends Error {
   override name = "SetUpFailed";
 }
 
 /**
- * Shows a set-up on standard error: one line a step with its time. On a terminal a spinner with the tool's last words
- * stands there meanwhile; elsewhere plain lines. A tool's output goes to a log file, kept (and its end shown) on failure.
+ * Shows the steps of a set-up on standard error: one line for each, with its time. A terminal also shows a spinner and the tool's
+ * last line of output while the step runs. A tool's output goes to a log file, which is kept if the step fails; its end is printed.
  */
 export class Steps {
   readonly #stream: NonNullable<StepsOptions["stream"]>;
@@ -36,14 +36,14 @@ export class Steps {
     this.#folder = options.folder;
   }
 
-  /** Does one step; `about` says what it costs ("540 MB to fetch"). On failure shows why, and throws `SetUpFailed`. */
+  /** Runs one step; `about` is its cost ("540 MB to fetch"). Prints the reason and throws `SetUpFailed` if it fails. */
   async run<T>(name: string, about: string, work: (progress: Progress) => Promise<T>): Promise<T> {
     const outcome = await this.#attempt(name, about, work, false);
     if ("value" in outcome) return outcome.value;
     throw new SetUpFailed(outcome.reason);
   }
 
-  /** The same for a step that may fail: gives the reason instead of throwing. */
+  /** The same for an optional step: resolves to the reason if it fails. */
   async try<T>(
     name: string,
     about: string,
@@ -52,7 +52,7 @@ export class Steps {
     return this.#attempt(name, about, work, true);
   }
 
-  /** Looks without a line of its own; what is wrong with what the user named is shown as a failed step. */
+  /** Runs `look` without a line of its own; prints a `StepFailed` as a failed step and throws `SetUpFailed`. */
   async check<T>(name: string, look: () => T | Promise<T>): Promise<T> {
     try {
       return await look();
@@ -120,7 +120,7 @@ export class Steps {
   }
 }
 
-/** One line of the set-up: rewritten in place on a terminal, printed at the start and the end elsewhere. */
+/** The line of one step: rewritten in place on a terminal, otherwise printed at the start and at the end. */
 class Line {
   readonly #stream: NonNullable<StepsOptions["stream"]>;
   readonly #name: string;
@@ -128,7 +128,7 @@ class Line {
   #words: string;
   #frame = 0;
   #timer: NodeJS.Timeout | undefined;
-  #withdraw = () => {};
+  #cancel = () => {};
 
   constructor(stream: NonNullable<StepsOptions["stream"]>, name: string, about: string) {
     this.#stream = stream;
@@ -136,7 +136,7 @@ class Line {
     this.#words = about;
     if (stream.isTTY) {
       stream.write("\x1b[?25l");
-      this.#withdraw = onEnd(() => stream.write("\r\x1b[K\x1b[?25h"));
+      this.#cancel = onEnd(() => stream.write("\r\x1b[K\x1b[?25h"));
       this.#draw();
       this.#timer = setInterval(() => this.#draw(), 100);
     } else {
@@ -151,7 +151,7 @@ class Line {
   end(mark: string): void {
     clearInterval(this.#timer);
     if (this.#stream.isTTY) this.#stream.write("\r\x1b[K\x1b[?25h");
-    this.#withdraw();
+    this.#cancel();
     this.#stream.write(
       `${mark} ${this.#name} ${paint(this.#stream, "dim", `· ${seconds(Date.now() - this.#start)}`)}\n`,
     );
@@ -168,23 +168,23 @@ class Line {
   }
 }
 
-/** A step's log: made with its first words, removed when all went well. */
+/** The log of one step: created by the first write, removed if the step succeeds. */
 class Log {
   readonly path: string;
   #file: number | undefined;
-  #withdraw = () => {};
+  #cancel = () => {};
 
   constructor(folder: string, step: string) {
     this.path = join(folder, "logs", `${step.replaceAll(/[^\w.-]+/g, "-")}-${process.pid}.log`);
   }
 
-  /** False where the log cannot be written (a full disk, a folder that is not ours): the step itself will tell. */
+  /** False if the log cannot be written (full disk, no permission): the step itself will fail with the reason. */
   write(text: string): boolean {
     try {
       if (this.#file === undefined) {
         mkdirSync(dirname(this.path), { recursive: true });
         this.#file = openSync(this.path, "w");
-        this.#withdraw = onEnd(() => this.remove()); // nobody asks why an interrupted step ended
+        this.#cancel = onEnd(() => this.remove()); // an interrupted step needs no log
       }
       writeSync(this.#file, text);
       return true;
@@ -202,11 +202,11 @@ class Log {
     if (this.#file === undefined) return;
     closeSync(this.#file);
     this.#file = undefined;
-    this.#withdraw();
+    this.#cancel();
   }
 }
 
-/** Colours only where a person looks: a terminal, unless NO_COLOR is set. */
+/** Colours on a terminal, unless NO_COLOR is set. */
 export function paint(
   stream: NonNullable<StepsOptions["stream"]>,
   style: Parameters<typeof styleText>[0],

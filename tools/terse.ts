@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { nearest } from "../packages/options/src/nearest.ts"; // a file without imports: it runs before any package is there
+import { nearest } from "../packages/options/src/nearest.ts"; // imports nothing, so it runs before any package is installed
 import { build, check } from "./commands/check.ts";
 import { doctor } from "./commands/doctor.ts";
 import { type Part, setUp } from "./commands/set-up.ts";
@@ -28,7 +28,7 @@ const commands: Record<string, () => Promise<void>> = {
   },
   netlab: async () => {
     await setUp(steps, runs);
-    // The environment as it came: a ./terse on a host finds what this one found, and builds nothing anew.
+    // With the environment unchanged: a ./terse on a host finds the same dependencies, and rebuilds nothing.
     const argv = [process.execPath, join(root, "tools/netlab/main.ts"), ...args];
     process.execve!(process.execPath, argv, process.env as Record<string, string>);
   },
@@ -47,23 +47,23 @@ const commands: Record<string, () => Promise<void>> = {
       everything,
     );
     const without = [
-      pythonMissing && "the Python that tests compare with",
-      browserMissing && "the Chromium that they open a page with",
-      armMissing && "the ARM compiler and QEMU that they run the ARM kernels with",
-      nvccMissing && "the CUDA compiler that they compile kernels with",
-      mpiMissing && "the Open MPI that they start ranks with",
-      slurmMissing && "the Slurm that they start ranks with",
+      pythonMissing && "the Python that tests compare results with",
+      browserMissing && "Chromium, which tests open pages with",
+      armMissing && "the ARM compiler and QEMU, which run the ARM kernels in tests",
+      nvccMissing && "the CUDA compiler, which compiles the kernels",
+      mpiMissing && "Open MPI, which starts ranks in tests",
+      slurmMissing && "Slurm, which starts ranks in tests",
     ].filter(Boolean);
-    const all = `everything is here${without.length > 0 ? ` but ${without.join(", ")}` : ""}`;
+    const all = `everything is installed${without.length > 0 ? `, except ${without.join(", ")}` : ""}`;
     process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);
   },
   env: async () => void process.stdout.write(`${asShell(variables(await setUp(steps, ["libraries"])))}\n`),
 };
 
-/** Packages of the workspace are read from their TypeScript, without a build. */
+/** Node loads the workspace's packages from their TypeScript sources, without a build. */
 const fromSource = ["--conditions=@terse/source"];
 
-/** Hands over for good: signals, terminal and exit code are those of the program. */
+/** Replaces this process by the program, which then owns signals, terminal and exit code. */
 function becomeNode(
   environment: Environment,
   [...nodeArguments]: readonly string[],

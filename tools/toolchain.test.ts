@@ -4,16 +4,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFile
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scratchFolder } from "./testing/scratch-folder.ts";
-import { bring } from "./toolchain.ts";
+import { installFolder } from "./toolchain.ts";
 
 const tools = (home: string) => readdirSync(home).filter((name) => name !== "locks");
 const quietly = () => {};
 
-describe("bring", () => {
-  it("gives the folder its name only when it is whole", async () => {
+describe("installFolder", () => {
+  it("gives the folder its name only when it is complete", async () => {
     const home = scratchFolder();
     const folder = join(home, "tool-1.0");
-    await bring(
+    await installFolder(
       folder,
       async (partial) => {
         expect(existsSync(folder)).toBe(false);
@@ -25,9 +25,9 @@ describe("bring", () => {
     expect(tools(home)).toEqual(["tool-1.0"]);
   });
 
-  it("leaves nothing of a step that failed", async () => {
+  it("removes what a failed step wrote", async () => {
     const home = scratchFolder();
-    const failing = bring(
+    const failing = installFolder(
       join(home, "tool-1.0"),
       async (partial) => {
         writeFileSync(join(partial, "half"), "");
@@ -39,13 +39,13 @@ describe("bring", () => {
     expect(tools(home)).toEqual([]);
   });
 
-  it("does not fill a folder that is there", async () => {
+  it("does not fill a folder that exists", async () => {
     const folder = join(scratchFolder(), "tool-1.0");
     mkdirSync(folder);
-    await bring(folder, () => Promise.reject(new Error("filled again")), quietly);
+    await installFolder(folder, () => Promise.reject(new Error("filled again")), quietly);
   });
 
-  it("fills once where two set-ups start at the same time", async () => {
+  it("fills once when two processes start at the same time", async () => {
     const folder = join(scratchFolder(), "tool-1.0");
     let fills = 0;
     const fill = async (partial: string) => {
@@ -53,25 +53,25 @@ describe("bring", () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       writeFileSync(join(partial, "file"), "");
     };
-    await Promise.all([bring(folder, fill, quietly), bring(folder, fill, quietly)]);
+    await Promise.all([installFolder(folder, fill, quietly), installFolder(folder, fill, quietly)]);
     expect(fills).toBe(1);
     expect(readdirSync(folder)).toEqual(["file"]);
   });
 
-  it("removes what killed set-ups left: its own at once, others' after a day", async () => {
+  it("removes temporary folders of killed processes: this tool's at once, others after a day", async () => {
     const home = scratchFolder();
     for (const name of ["tool-1.0.partial-a", "other-2.0.partial-b", "other-2.0.partial-c"])
       mkdirSync(join(home, name));
     utimesSync(join(home, "other-2.0.partial-b"), 1e9, 1e9);
-    await bring(join(home, "tool-1.0"), async () => {}, quietly);
+    await installFolder(join(home, "tool-1.0"), async () => {}, quietly);
     expect(tools(home).sort()).toEqual(["other-2.0.partial-c", "tool-1.0"]);
   });
 
   const program = (folder: string) => `
-    import { bring } from ${JSON.stringify(join(import.meta.dirname, "toolchain.ts"))};
-    await bring(${JSON.stringify(folder)}, async () => { console.log("filling"); await new Promise((r) => setTimeout(r, 60_000)); }, () => {});`;
+    import { installFolder } from ${JSON.stringify(join(import.meta.dirname, "toolchain.ts"))};
+    await installFolder(${JSON.stringify(folder)}, async () => { console.log("filling"); await new Promise((r) => setTimeout(r, 60_000)); }, () => {});`;
 
-  it("cleans up when it is interrupted, and says so by its exit code", async () => {
+  it("cleans up when it is interrupted, and exits with the signal's code", async () => {
     const home = scratchFolder();
     const child = spawn(process.execPath, ["--input-type=module-typescript", "-e", program(join(home, "tool-1.0"))]);
     await once(child.stdout, "data");
@@ -80,7 +80,7 @@ describe("bring", () => {
     expect(tools(home)).toEqual([]);
   });
 
-  it("gives the lock back when it is killed, and the next set-up does the work", async () => {
+  it("releases the lock when it is killed, and the next process does the work", async () => {
     const home = scratchFolder();
     const folder = join(home, "tool-1.0");
     const child = spawn(process.execPath, ["--input-type=module-typescript", "-e", program(folder)]);
@@ -88,7 +88,7 @@ describe("bring", () => {
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(existsSync(folder)).toBe(false);
-    await bring(folder, async (partial) => writeFileSync(join(partial, "file"), ""), quietly);
+    await installFolder(folder, async (partial) => writeFileSync(join(partial, "file"), ""), quietly);
     expect(tools(home)).toEqual(["tool-1.0"]);
   });
 });

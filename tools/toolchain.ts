@@ -5,19 +5,19 @@ import { withLock } from "./lock.ts";
 import { onEnd } from "./on-end.ts";
 import { StepFailed } from "./remedy.ts";
 
-/** The repository. */
+/** The root folder of the repository. */
 export const root = dirname(import.meta.dirname);
 
-/** Where tools are kept, one folder per tool and version; clones share it. */
+/** The toolchain folder: a folder for each tool and version. All clones of the repository share it. */
 export const toolchain = resolve(
   process.env["TERSE_TOOLCHAIN"] || join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "terse"),
 );
 
 /**
- * Makes sure that `folder` is there: `fill` writes into a temporary folder beside it, which is then renamed, so what has
- * the final name is whole. Of two set-ups at once the second waits, and finds the work done.
+ * Makes `folder`, unless it exists: `fill` writes into a temporary folder beside it, which is then renamed, so that a folder with
+ * the final name is complete. When two processes install the same folder, the second waits (and calls `onWait`), then uses it.
  */
-export async function bring(
+export async function installFolder(
   folder: string,
   fill: (partial: string) => Promise<void>,
   onWait: () => void,
@@ -29,28 +29,26 @@ export async function bring(
     removeLeftovers(home, name);
     const partial = mkdtempSync(`${folder}.partial-`);
     const discard = () => rmSync(partial, { recursive: true, force: true, maxRetries: 3 });
-    const withdraw = onEnd(discard);
+    const cancel = onEnd(discard);
     try {
       await fill(partial);
-      chmodSync(partial, 0o777 & ~process.umask()); // mkdtemp made it for us alone; a toolchain folder can be shared
+      chmodSync(partial, 0o777 & ~process.umask()); // mkdtemp allows only this user; others may share the toolchain folder
       if (!existsSync(folder)) renameSync(partial, folder);
     } finally {
       discard();
-      withdraw();
+      cancel();
     }
   });
 }
 
-/** What a folder that has its final name holds; where it does not, somebody changed it, and only its removal helps. */
-export function whole<T>(found: T | undefined, folder: string): T {
+/** `found` in an installed folder; throws where it is missing, which means that somebody has changed the folder. */
+export function requireComplete<T>(found: T | undefined, folder: string): T {
   if (found === undefined)
-    throw new StepFailed(
-      `${folder} is there but not whole, or not readable: remove it, then run the same command again.`,
-    );
+    throw new StepFailed(`${folder} is incomplete or not readable: remove it, then run the same command again.`);
   return found;
 }
 
-/** Removes what ended set-ups left: of this tool (its lock is ours), and of any tool when a day old. */
+/** Removes temporary folders of processes that were killed: this tool's, whose lock we hold, and any that are a day old. */
 function removeLeftovers(home: string, name: string): void {
   const yesterday = Date.now() - 86_400_000;
   for (const entry of readdirSync(home)) {

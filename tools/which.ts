@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 
-/** The file that a command name means on the PATH, or undefined. */
+/** The file of a command on the PATH, or undefined. */
 export function which(command: string, path = process.env["PATH"] ?? ""): string | undefined {
   for (const folder of path.split(delimiter)) {
     if (folder === "") continue;

@@ -6,24 +6,24 @@ import { root } from "../toolchain.ts";
 type Task = [title: string, command: string, args: string[]];
 const turbo = ["--continue=dependencies-successful", "--output-logs=errors-only", "--ui=stream"];
 
-/** Style, types, and the packages as they would be published. True when all is well. */
+/** Checks style, types, and the packages as they would be published. Resolves to true if nothing is wrong. */
 export function check(variables: Record<string, string>): Promise<boolean> {
-  return work(variables, [
+  return runTasks(variables, [
     ["style", "biome", ["check", "."]],
     ["types of the tools", "tsc", ["-p", "tools"]],
     ["types and package lint", "turbo", ["run", "typecheck", "lint:package", ...turbo]],
   ]);
 }
 
-/** What would be published: each package's dist. */
+/** Builds what would be published: the dist of each package. */
 export function build(variables: Record<string, string>): Promise<boolean> {
-  return work(variables, [["dist of the packages", "turbo", ["run", "build", ...turbo]]]);
+  return runTasks(variables, [["dist of the packages", "turbo", ["run", "build", ...turbo]]]);
 }
 
-/** Runs all tasks, whatever becomes of one; shows everything that a failed one said. */
-async function work(variables: Record<string, string>, tasks: readonly Task[]): Promise<boolean> {
+/** Runs all tasks, even after one has failed; prints the whole output of failed tasks. */
+async function runTasks(variables: Record<string, string>, tasks: readonly Task[]): Promise<boolean> {
   const env = { ...variables, TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
-  let well = true;
+  let succeeded = true;
   for (const [title, command, args] of tasks) {
     const start = Date.now();
     const show = (mark: string) =>
@@ -33,10 +33,10 @@ async function work(variables: Record<string, string>, tasks: readonly Task[]): 
       show(paint(process.stderr, "green", "✓"));
     } catch (error) {
       if (!(error instanceof CommandFailed)) throw error;
-      well = false;
+      succeeded = false;
       show(paint(process.stderr, "red", "✗"));
       process.stderr.write(`${error.output}${error.message}\n`);
     }
   }
-  return well;
+  return succeeded;
 }

@@ -11,19 +11,19 @@ describe("doctor", () => {
   const later: Finding = { name: "libtorch", state: "later", note: "540 MB to fetch", remedy: "./terse setup" };
   const missing: Finding = { name: "compiler", state: "missing", remedy: "sudo apt-get install g++" };
 
-  it("names what a person must bring, and the command", () => {
+  it("names what the user must install, and the command", () => {
     const text = report([here, later, missing]);
     expect(text).toContain("✓ Node      24.21.0  /tools/node");
     expect(text).toMatch(/✗ compiler {2}missing\n\s+→ sudo apt-get install g\+\+/);
-    expect(text).toMatch(/Missing here: compiler\. .*\n$/);
+    expect(text).toMatch(/Missing: compiler\. .*\n$/);
   });
 
-  it("says so when the set-up brings the rest, and when nothing is left to bring", () => {
-    expect(report([here, later])).toMatch(/Nothing is missing that \.\/terse setup does not bring: libtorch\.\n$/);
-    expect(report([here])).toMatch(/Everything is here\.\n$/);
+  it("says what ./terse setup installs, and when nothing is missing", () => {
+    expect(report([here, later])).toMatch(/\.\/terse setup installs what is missing: libtorch\.\n$/);
+    expect(report([here])).toMatch(/Everything is installed\.\n$/);
   });
 
-  it("looks at a machine where nothing is set up, and leaves it so", () => {
+  it("examines a machine where nothing is set up, and changes nothing", () => {
     const toolchain = join(scratchFolder(), "toolchain");
     const env = {
       ...process.env,

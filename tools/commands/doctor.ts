@@ -2,8 +2,8 @@ import { homedir, release } from "node:os";
 import { dirname, join } from "node:path";
 import { addons, buildState } from "../dependencies/addons.ts";
 import { aptRelease } from "../dependencies/apt.ts";
-import { armComes, armIsHere, armRemedy, findArm } from "../dependencies/arm.ts";
-import { browserComes, browserRemedy, findBrowser } from "../dependencies/browser.ts";
+import { armIsHere, armRemedy, canInstallArm, findArm } from "../dependencies/arm.ts";
+import { browserRemedy, canInstallBrowser, findBrowser } from "../dependencies/browser.ts";
 import { compilerVersion, findBuildTools } from "../dependencies/build-tools.ts";
 import { findCuda } from "../dependencies/cuda.ts";
 import { findGloo } from "../dependencies/gloo.ts";
@@ -15,7 +15,7 @@ import { findPnpm, pnpmVersion } from "../dependencies/pnpm.ts";
 import { findProcessor } from "../dependencies/processor.ts";
 import { findPython } from "../dependencies/python.ts";
 import { findPython3 } from "../dependencies/python3.ts";
-import { findSlurm, slurmComes, slurmRemedy } from "../dependencies/slurm.ts";
+import { canInstallSlurm, findSlurm, slurmRemedy } from "../dependencies/slurm.ts";
 import { pythonRange, withinReleases } from "../dependencies/versions.ts";
 import type { Environment } from "../environment.ts";
 import { StepFailed } from "../remedy.ts";
@@ -24,7 +24,7 @@ import { paint } from "../steps.ts";
 import { toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
 
-/** `ok` is here; `later` comes with ./terse setup; `without` is not needed; `missing` must be brought by a person. */
+/** `ok`: installed; `later`: ./terse setup installs it; `without`: optional; `missing`: the user must install it. */
 export type State = "ok" | "later" | "without" | "missing";
 
 export interface Finding {
@@ -33,10 +33,10 @@ export interface Finding {
   version?: string;
   path?: string;
   note?: string;
-  remedy?: string; // the command that brings it
+  remedy?: string; // the command that installs it
 }
 
-/** Shows what is here, what is missing and the command that brings it; changes nothing. Exit code 1 when a person must act. */
+/** Prints what is installed, what is missing and the command that installs it; changes nothing. Exit code 1 if the user must act. */
 export async function doctor(asJson: boolean): Promise<void> {
   const findings = await examine();
   const ready = findings.every((finding) => finding.state !== "missing");
@@ -49,7 +49,7 @@ export async function examine(): Promise<Finding[]> {
   const environment: Environment = {};
   const libraries = [await libtorch(environment), await gloo(environment), mpi(environment)];
   const python = await findPython3();
-  // Where pip's NVIDIA wheels can lie: beside a torch.
+  // pip's NVIDIA wheels are beside a torch.
   const wheels = [environment.libtorch?.root, python?.torch]
     .filter((path) => path !== undefined)
     .map((path) => dirname(path));
@@ -87,17 +87,17 @@ function machine(): Finding {
 }
 
 function node(): Finding {
-  const visiting = !process.execPath.startsWith(toolchain) && which("node") !== process.execPath;
+  const temporary = !process.execPath.startsWith(toolchain) && which("node") !== process.execPath;
   const pinned = process.env["TERSE_NODE_VERSION"] ?? process.versions.node;
-  if (visiting)
-    return { name: "Node", state: "later", note: `24 or newer is needed; ${pinned} will be brought`, remedy: setUp };
+  if (temporary)
+    return { name: "Node", state: "later", note: `24 or newer is needed; ${pinned} will be fetched`, remedy: setUp };
   return { name: "Node", state: "ok", version: process.versions.node, path: process.execPath };
 }
 
 async function npm(): Promise<Finding> {
   const path = which("npm");
   if (path !== undefined) return { name: "npm", state: "ok", version: (await ask("npm", ["--version"])) ?? "", path };
-  // It only brings pnpm, and Node.
+  // npm only fetches pnpm and Node.
   return { name: "npm", state: findPnpm() ? "without" : "missing", remedy: "sudo apt-get install npm" };
 }
 
@@ -116,9 +116,9 @@ function packages(): Finding {
 
 async function libtorch(environment: Environment): Promise<Finding> {
   try {
-    const { found, passedOver } = await findLibtorch();
+    const { found, skipped } = await findLibtorch();
     environment.libtorch = found;
-    const note = passedOver.map((reason) => `passed over: ${reason}`).join("; ");
+    const note = skipped.map((reason) => `skipped: ${reason}`).join("; ");
     if (found === undefined)
       return { name: "libtorch", state: "later", note: note || "540 MB to fetch", remedy: setUp };
     return {
@@ -129,7 +129,7 @@ async function libtorch(environment: Environment): Promise<Finding> {
       note: note || `from ${found.source}`,
     };
   } catch (error) {
-    return wrong("libtorch", error);
+    return invalid("libtorch", error);
   }
 }
 
@@ -142,12 +142,12 @@ async function gloo(environment: Environment): Promise<Finding> {
       return {
         name: "Gloo",
         state: "without",
-        note: "not here; only the engine gloo needs it",
+        note: "not installed; only the engine gloo needs it",
         remedy: "install Gloo's development package, or set TERSE_GLOO",
       };
     return { name: "Gloo", state: "later", note: "or: sudo apt-get install libgloo-dev", remedy: setUp };
   } catch (error) {
-    return wrong("Gloo", error);
+    return invalid("Gloo", error);
   }
 }
 
@@ -156,10 +156,10 @@ function mpi(environment: Environment): Finding {
     const found = findMpi();
     if (found !== undefined) environment.mpi = found;
     if (found !== undefined) return { name: "MPI", state: "ok", path: found.path, note: `from ${found.source}` };
-    const note = `not here; only the engine mpi needs it; ${setUp} brings Open MPI, for tests`;
+    const note = `not installed; only the engine mpi needs it; ${setUp} installs Open MPI, for tests`;
     return { name: "MPI", state: "without", note, remedy: `${mpiRemedy}, or set TERSE_MPI` };
   } catch (error) {
-    return wrong("MPI", error);
+    return invalid("MPI", error);
   }
 }
 
@@ -228,7 +228,7 @@ async function testPython(): Promise<Finding> {
     if (path !== undefined) return { name, state: "ok", path };
     return { name, state: "later", note: "torch, numpy, safetensors; 4.7 GB on disk, for tests only", remedy: setUp };
   } catch (error) {
-    return wrong(name, error);
+    return invalid(name, error);
   }
 }
 
@@ -237,10 +237,11 @@ function testBrowser(): Finding {
   try {
     const path = findBrowser();
     if (path !== undefined) return { name, state: "ok", path };
-    if (!browserComes) return { name, state: "without", note: "not here; only tests use it", remedy: browserRemedy };
+    if (!canInstallBrowser)
+      return { name, state: "without", note: "not installed; only tests use it", remedy: browserRemedy };
     return { name, state: "later", note: "a headless Chromium; 210 MB on disk, for tests only", remedy: setUp };
   } catch (error) {
-    return wrong(name, error);
+    return invalid(name, error);
   }
 }
 
@@ -250,10 +251,11 @@ function testArm(): Finding {
   try {
     const found = findArm();
     if (found !== undefined) return { name, state: "ok", path: found.emulator, note: found.compiler };
-    if (!armComes()) return { name, state: "without", note: "not here; only tests use it", remedy: armRemedy };
+    if (!canInstallArm())
+      return { name, state: "without", note: "not installed; only tests use it", remedy: armRemedy };
     return { name, state: "later", note: "a cross compiler and QEMU; 200 MB on disk, for tests only", remedy: setUp };
   } catch (error) {
-    return wrong(name, error);
+    return invalid(name, error);
   }
 }
 
@@ -262,23 +264,24 @@ function testSlurm(): Finding {
   try {
     const found = findSlurm();
     if (found !== undefined) return { name, state: "ok", path: found.controller };
-    if (!slurmComes()) return { name, state: "without", note: "not here; only tests use it", remedy: slurmRemedy };
+    if (!canInstallSlurm())
+      return { name, state: "without", note: "not installed; only tests use it", remedy: slurmRemedy };
     return { name, state: "later", note: "a Slurm of one node; 20 MB on disk, for tests only", remedy: setUp };
   } catch (error) {
-    return wrong(name, error);
+    return invalid(name, error);
   }
 }
 
 async function nccl(wheels: readonly string[], libtorch: string | undefined): Promise<Finding> {
   const engine = await askNcclEngine(libtorch);
   const found = engine?.path ? { path: engine.path, version: engine.version } : await findNccl(wheels);
-  // What the engine itself says, where it is built: there may be a library that it cannot use, or no GPU for it.
+  // The built engine knows best: it may find a library that it cannot use, or no GPU.
   const note = engine && !engine.available ? `not usable: ${engine.reason}` : undefined;
   if (found === undefined)
     return {
       name: "NCCL",
       state: "without",
-      note: process.env["TERSE_NCCL"] && note ? note : "not here; only GPUs need it",
+      note: process.env["TERSE_NCCL"] && note ? note : "not installed; only GPUs need it",
       remedy: "pip install nvidia-nccl-cu13, or sudo apt-get install libnccl2",
     };
   return {
@@ -292,7 +295,7 @@ async function nccl(wheels: readonly string[], libtorch: string | undefined): Pr
 
 async function cuda(wheels: readonly string[]): Promise<Finding> {
   const { driver, devices, compiler } = await findCuda(wheels);
-  const nvcc = compiler ? `nvcc ${shortened(compiler)}` : `no nvcc: ${setUp} brings one`;
+  const nvcc = compiler ? `nvcc ${shortened(compiler)}` : `no nvcc: ${setUp} installs one`;
   if (driver === undefined)
     return {
       name: "CUDA",
@@ -303,29 +306,29 @@ async function cuda(wheels: readonly string[]): Promise<Finding> {
   return { name: "CUDA", state: "ok", version: `driver ${driver}`, note: [...devices, nvcc].join("; ") };
 }
 
-function wrong(name: string, error: unknown): Finding {
+function invalid(name: string, error: unknown): Finding {
   if (!(error instanceof StepFailed)) throw error;
   return { name, state: "missing", remedy: error.message };
 }
 
 const marks = { ok: ["green", "✓"], later: ["yellow", "○"], without: ["dim", "–"], missing: ["red", "✗"] } as const;
 
-/** One line a finding, the remedy under it; then what it comes to. */
+/** One line for each finding, with the command that installs it below; then a summary. */
 export function report(findings: readonly Finding[]): string {
   const out = process.stdout;
   const width = Math.max(...findings.map((finding) => finding.name.length)) + 2;
   const lines = findings.flatMap(({ name, state, version, path, note, remedy }) => {
     const [colour, mark] = marks[state];
-    const comes = remedy === setUp ? `comes with ${setUp}` : undefined;
+    const installs = remedy === setUp ? `${setUp} installs it` : undefined;
     const absent = state === "missing" && version === undefined ? "missing" : undefined;
     const words = [
       absent,
       version,
       path && shortened(path),
-      ...[note, comes].map((text) => text && paint(out, "dim", text)),
+      ...[note, installs].map((text) => text && paint(out, "dim", text)),
     ];
     const line = `  ${paint(out, colour, mark)} ${name.padEnd(width)}${words.filter(Boolean).join("  ")}`;
-    return remedy && !comes ? [line, `    ${" ".repeat(width)}${paint(out, "dim", "→")} ${remedy}`] : [line];
+    return remedy && !installs ? [line, `    ${" ".repeat(width)}${paint(out, "dim", "→")} ${remedy}`] : [line];
   });
   return `${lines.join("\n")}\n\n${verdict(findings)}\n`;
 }
@@ -333,9 +336,9 @@ export function report(findings: readonly Finding[]): string {
 function verdict(findings: readonly Finding[]): string {
   const named = (state: State) => findings.filter((finding) => finding.state === state).map((finding) => finding.name);
   const [missing, later] = [named("missing"), named("later")];
-  if (missing.length > 0) return `Missing here: ${missing.join(", ")}. The lines with → say what brings them.`;
-  if (later.length > 0) return `Nothing is missing that ${setUp} does not bring: ${later.join(", ")}.`;
-  return "Everything is here.";
+  if (missing.length > 0) return `Missing: ${missing.join(", ")}. The lines with → say how to install them.`;
+  if (later.length > 0) return `${setUp} installs what is missing: ${later.join(", ")}.`;
+  return "Everything is installed.";
 }
 
 function shortened(path: string): string {

@@ -1,38 +1,39 @@
 import { addons, buildAddon, buildState, isBuilt } from "../dependencies/addons.ts";
-import { armIsHere, bringArm, findArm } from "../dependencies/arm.ts";
-import { bringBrowser, findBrowser } from "../dependencies/browser.ts";
+import { armIsHere, findArm, installArm } from "../dependencies/arm.ts";
+import { findBrowser, installBrowser } from "../dependencies/browser.ts";
 import { requireBuildTools } from "../dependencies/build-tools.ts";
-import { bringNvcc, findNvcc } from "../dependencies/cuda.ts";
-import { bringGloo, findGloo } from "../dependencies/gloo.ts";
-import { bringLibtorch, findLibtorch } from "../dependencies/libtorch.ts";
-import { bringMpi, findMpi } from "../dependencies/mpi.ts";
+import { findNvcc, installNvcc } from "../dependencies/cuda.ts";
+import { findGloo, installGloo } from "../dependencies/gloo.ts";
+import { findLibtorch, installLibtorch } from "../dependencies/libtorch.ts";
+import { findMpi, installMpi } from "../dependencies/mpi.ts";
 import { installPackages, packagesAreInstalled } from "../dependencies/packages.ts";
-import { bringPnpm, findPnpm, pnpmVersion } from "../dependencies/pnpm.ts";
-import { bringPython, findPython } from "../dependencies/python.ts";
-import { bringSlurm, findSlurm } from "../dependencies/slurm.ts";
+import { findPnpm, installPnpm, pnpmVersion } from "../dependencies/pnpm.ts";
+import { findPython, installPython } from "../dependencies/python.ts";
+import { findSlurm, installSlurm } from "../dependencies/slurm.ts";
 import { pins } from "../dependencies/versions.ts";
 import type { Environment } from "../environment.ts";
 import type { Steps } from "../steps.ts";
 
 export type Part = "packages" | "libraries" | "native" | "python" | "browser" | "arm" | "nvcc" | "mpi" | "slurm";
 
-/** Brings what is missing of the wanted parts, in the order in which they need each other. */
+/** Installs what is missing of the wanted parts, dependencies first. */
 export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Environment> {
   const environment: Environment = {};
   const wants = (part: Part) => parts.includes(part);
 
-  // Told before anything large is fetched.
+  // Checked first, before anything large is fetched.
   if (wants("native") && addons.some((addon) => !isBuilt(addon))) await steps.check("build tools", requireBuildTools);
-  environment.pnpm = findPnpm() ?? (await steps.run(`pnpm ${pnpmVersion}`, "about 25 MB to fetch", bringPnpm));
+  environment.pnpm = findPnpm() ?? (await steps.run(`pnpm ${pnpmVersion}`, "about 25 MB to fetch", installPnpm));
   if (wants("packages") && !packagesAreInstalled()) {
     await steps.run("packages", "pnpm install", (progress) => installPackages(progress, environment.pnpm!));
   }
   if (wants("libraries")) {
     const { found } = await steps.check("libtorch", findLibtorch);
-    environment.libtorch = found ?? (await steps.run(`libtorch ${pins.torch}`, "about 540 MB to fetch", bringLibtorch));
+    environment.libtorch =
+      found ?? (await steps.run(`libtorch ${pins.torch}`, "about 540 MB to fetch", installLibtorch));
     await gloo(steps, environment);
   }
-  // Built in where it is found, and brought for the tests only.
+  // The engine mpi is built if MPI is found; MPI is installed for the tests only.
   if (wants("libraries")) await mpi(steps, environment, wants("mpi"));
   if (wants("native")) {
     for (const addon of addons) {
@@ -48,66 +49,70 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   return environment;
 }
 
-/** Only the engine gloo needs it: without it that engine is not built, and its tests are skipped. */
+/** Without Gloo the engine gloo is not built, and its tests are skipped. */
 async function gloo(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Gloo", findGloo);
   const about = "under 1 MB to fetch, more where package lists are missing";
-  const outcome = found ? { value: found } : await steps.try("Gloo", about, bringGloo);
+  const outcome = found ? { value: found } : await steps.try("Gloo", about, installGloo);
   if ("value" in outcome) environment.gloo = outcome.value;
 }
 
-async function mpi(steps: Steps, environment: Environment, comes: boolean): Promise<void> {
+async function mpi(steps: Steps, environment: Environment, mayInstall: boolean): Promise<void> {
   const found = await steps.check("MPI", findMpi);
   if (found !== undefined) environment.mpi = found;
-  if (found !== undefined || !comes) return;
-  const outcome = await steps.try("Open MPI, for tests", "about 7 MB to fetch, 18 MB on disk", bringMpi);
+  if (found !== undefined || !mayInstall) return;
+  const outcome = await steps.try("Open MPI, for tests", "about 7 MB to fetch, 18 MB on disk", installMpi);
   if ("value" in outcome) environment.mpi = outcome.value;
   else environment.mpiMissing = outcome.reason;
 }
 
-/** Nothing but the comparison with PyTorch needs it: without it those tests are skipped, with the reason. */
+/** Without it the tests that compare results with PyTorch are skipped, and say why. */
 async function python(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Python with torch", findPython);
   if (found !== undefined) {
     environment.python = found;
     return;
   }
-  const outcome = await steps.try("Python with torch, for tests", "about 2.5 GB to fetch, 4.7 GB on disk", bringPython);
+  const outcome = await steps.try(
+    "Python with torch, for tests",
+    "about 2.5 GB to fetch, 4.7 GB on disk",
+    installPython,
+  );
   if ("value" in outcome) environment.python = outcome.value;
   else environment.pythonMissing = outcome.reason;
 }
 
-/** The kernels are compiled by the tests, and by whoever has a GPU: without it those tests are skipped, with the reason. */
+/** Tests compile the kernels even where there is no GPU; without it they are skipped, and say why. */
 async function nvcc(steps: Steps, environment: Environment): Promise<void> {
   if (findNvcc([]) !== undefined) return;
-  const outcome = await steps.try("CUDA compiler, for tests", "about 105 MB to fetch, 270 MB on disk", bringNvcc);
+  const outcome = await steps.try("CUDA compiler, for tests", "about 105 MB to fetch, 270 MB on disk", installNvcc);
   if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
 }
 
-/** Only the test of the codecs on a page needs it. */
+/** Only the test that runs the codecs in a web page needs it. */
 async function browser(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Chromium", findBrowser);
   const about = "about 70 MB to fetch, 210 MB on disk";
-  const outcome = found ? { value: found } : await steps.try("Chromium, for tests", about, bringBrowser);
+  const outcome = found ? { value: found } : await steps.try("Chromium, for tests", about, installBrowser);
   if ("value" in outcome) environment.browser = outcome.value;
   else environment.browserMissing = outcome.reason;
 }
 
-/** Only the tests of the ARM kernels on another machine need it. */
+/** Only the tests that run the ARM kernels on another processor need them. */
 async function arm(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("ARM compiler and QEMU", findArm);
   const about = "about 60 MB to fetch, 200 MB on disk";
-  const outcome = found ? { value: found } : await steps.try("ARM compiler and QEMU, for tests", about, bringArm);
+  const outcome = found ? { value: found } : await steps.try("ARM compiler and QEMU, for tests", about, installArm);
   if ("value" in outcome) environment.arm = outcome.value;
   else environment.armMissing = outcome.reason;
 }
 
-/** Only the tests of ranks that srun starts need it. */
+/** Only the tests that start ranks with srun need it. */
 async function slurm(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Slurm", findSlurm);
   const outcome = found
     ? { value: found }
-    : await steps.try("Slurm, for tests", "about 4 MB to fetch, 20 MB on disk", bringSlurm);
+    : await steps.try("Slurm, for tests", "about 4 MB to fetch, 20 MB on disk", installSlurm);
   if ("value" in outcome) environment.slurm = outcome.value;
   else environment.slurmMissing = outcome.reason;
 }

@@ -12,7 +12,7 @@ import { checkoutLock } from "./packages.ts";
 export const addons = ["codecs", "collectives", "optimizers", "tensor"] as const;
 export type AddonName = (typeof addons)[number];
 
-/** What an addon was built from: `tools` asks for a fresh build when it differs, `sources` for a build of what changed. */
+/** What an addon was built from. Other `tools` need a clean build; other `sources` a build of the changed files. */
 export interface Stamp {
   tools: string;
   sources: string;
@@ -33,7 +33,7 @@ export async function buildAddon(addon: AddonName, environment: Environment, pro
   requireBuildTools();
   await withLock(
     checkoutLock(),
-    () => progress.say("another set-up of this checkout is at work"),
+    () => progress.say("another process is setting up this checkout"),
     async () => {
       if (buildState(addon, environment) === "current") return;
       const folder = join(root, "native", addon);
@@ -79,7 +79,7 @@ function wantedStamp(addon: AddonName, environment: Environment): Stamp {
   };
 }
 
-/** Everything that a build reads from the repository: the codecs' C files lie beside their TypeScript. */
+/** All files of the repository that a build reads; the codecs' C files are beside their TypeScript. */
 function sourcesOf(addon: AddonName): string[] {
   const languages = "**/*.{c,cc,cpp,h,hpp,cu,cuh,cmake,txt}";
   const patterns = [
@@ -94,7 +94,7 @@ function sourcesOf(addon: AddonName): string[] {
   return [...globSync(patterns, { cwd: root, exclude: outside }), `native/${addon}/package.json`].sort();
 }
 
-/** One number for the names and contents of files: a checkout that only touches them changes nothing. */
+/** A hash of the names and contents of files, but not of their times. */
 export function hashFiles(folder: string, files: readonly string[]): string {
   const hash = createHash("sha256");
   for (const file of files)
@@ -106,14 +106,14 @@ export function hashFiles(folder: string, files: readonly string[]): string {
   return hash.digest("hex");
 }
 
-/** A tool is another one when its file is: cheaper than asking for its version. */
+/** Identifies a tool by its file, which is faster than to run it for its version. */
 function fileIdentity(path: string): string {
   const file = realpathSync(path);
   const { size, mtimeMs } = statSync(file);
   return `${file} ${size} ${mtimeMs}`;
 }
 
-/** A compiler with torch's headers takes up to 2 GB. */
+/** Compiling torch's headers takes up to 2 GB for each job. */
 function parallelJobs(): number {
   return Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / 2e9)));
 }

@@ -11,7 +11,7 @@ describe("apt", () => {
     expect(aptRelease("ID=debian\nVERSION_CODENAME=sid\n")).toBe("debian-sid");
   });
 
-  it("finds a -dev package's own library, whatever this release calls it", () => {
+  it("finds a -dev package's own library, whatever its name in this release", () => {
     const debian12 = "libgloo-dev\n  Depends: libgloo0\n  Depends: libhiredis-dev\n  Depends: libibverbs-dev\n";
     const later =
       "libgloo-dev\n  Depends: libgloo0t64\n  Depends: libgloo-dev-common-dev\n |Depends: libhiredis-dev\n  Depends: <libgloo-virtual>\n";
@@ -20,7 +20,7 @@ describe("apt", () => {
     expect(runtimeLibraries("python3-pip", "python3-pip\n  Depends: python3\n")).toEqual([]);
   });
 
-  it("reads which packages this machine lacks", () => {
+  it("lists the packages that this machine lacks", () => {
     const answer = [
       "'http://deb.debian.org/debian/pool/main/libn/libnl3/libnl-3-200_3.7.0-0.2%2bb1_amd64.deb' libnl-3-200_3.7.0-0.2+b1_amd64.deb 63124 MD5Sum:928f",
       "'http://archive.ubuntu.com/ubuntu/pool/universe/h/hiredis/libhiredis1.1.0_1.2.0-6ubuntu3_amd64.deb' libhiredis1.1.0_1.2.0-6ubuntu3_amd64.deb 41400 SHA512:1c",

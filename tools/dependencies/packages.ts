@@ -11,7 +11,7 @@ import { pnpmVersion } from "./pnpm.ts";
 
 const stamp = join(root, "node_modules", ".terse-packages");
 
-/** Whether node_modules is what the lockfile and the package.json files ask for. */
+/** Whether node_modules fits the lockfile and the package.json files. */
 export function packagesAreInstalled(): boolean {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === wanted();
 }
@@ -19,40 +19,38 @@ export function packagesAreInstalled(): boolean {
 export async function installPackages(progress: Progress, pnpmFolder: string): Promise<void> {
   await withLock(
     checkoutLock(),
-    () => progress.say("another set-up of this checkout is at work"),
+    () => progress.say("another process is setting up this checkout"),
     async () => {
       if (packagesAreInstalled()) return;
-      // pnpm leaves out binaries whose `engines` do not fit the first node on the PATH: that must be ours.
+      // pnpm skips binaries whose `engines` do not fit the first node on the PATH, so that must be ours.
       const pnpm = (...args: string[]) =>
         progress.run(join(pnpmFolder, "pnpm"), args, { cwd: root, env: variables({ pnpm: pnpmFolder }) });
       await requireRegistry(pnpm);
       const install = ["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
       await pnpm(...install);
-      if (leftOut().length > 0) {
-        // pnpm takes its own word for it that all is there: only without node_modules does it look again.
+      if (skippedBinaries().length > 0) {
+        // pnpm believes that everything is installed; it checks again only without node_modules.
         rmSync(join(root, "node_modules"), { recursive: true, force: true });
         await pnpm(...install);
       }
-      const missing = leftOut();
+      const missing = skippedBinaries();
       if (missing.length > 0) {
-        throw new StepFailed(
-          `pnpm left out ${missing.join(", ")}: check the network, then run the same command again.`,
-        );
+        throw new StepFailed(`pnpm skipped ${missing.join(", ")}: check the network, then run the same command again.`);
       }
       writeFileSync(stamp, wanted());
     },
   );
 }
 
-/** Asks for one small thing first: with its own settings pnpm waits ten minutes for a network that is not there. */
+/** Asks the registry for one small thing first: by default pnpm waits ten minutes for a missing network. */
 async function requireRegistry(pnpm: (...args: string[]) => Promise<string>): Promise<void> {
-  const patience = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
-  const config = Object.entries(patience).map(([name, value]) => `--config.${name}=${value}`);
+  const retries = { "fetch-retries": 1, "fetch-retry-mintimeout": 1000, "fetch-retry-maxtimeout": 4000 };
+  const config = Object.entries(retries).map(([name, value]) => `--config.${name}=${value}`);
   await pnpm("view", `pnpm@${pnpmVersion}`, "version", ...config);
 }
 
-/** Binaries for this platform that the lockfile names and node_modules lacks. */
-function leftOut(): string[] {
+/** Binaries for this platform that are in the lockfile and not in node_modules. */
+function skippedBinaries(): string[] {
   const lockfile = readFileSync(join(root, "pnpm-lock.yaml"), "utf8");
   const store = join(root, "node_modules", ".pnpm");
   return platformPackages(lockfile, thisPlatform()).filter(
@@ -60,7 +58,7 @@ function leftOut(): string[] {
   );
 }
 
-/** One set-up at a time works in this checkout. */
+/** The lock that allows one set-up at a time in this checkout. */
 export function checkoutLock(): string {
   return join(toolchain, "locks", `checkout-${createHash("sha256").update(root).digest("hex").slice(0, 12)}`);
 }

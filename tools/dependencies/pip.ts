@@ -3,17 +3,17 @@ import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain } from "../toolchain.ts";
+import { installFolder, toolchain } from "../toolchain.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
 
-/** How pip is called here. */
+/** How to call pip. */
 export interface Pip {
   python: string;
   env: Record<string, string>;
 }
 
-/** python3's own pip; where Python came without one, the distribution's, unpacked into the toolchain folder. */
-export async function findOrBringPip(progress: Progress): Promise<Pip> {
+/** python3's own pip, or else the distribution's, unpacked into the toolchain folder. */
+export async function findOrInstallPip(progress: Progress): Promise<Pip> {
   const python = "python3";
   if ((await ask(python, ["--version"])) === undefined)
     throw new StepFailed("python3 is not on the PATH: `sudo apt-get install python3`.");
@@ -25,7 +25,7 @@ export async function findOrBringPip(progress: Progress): Promise<Pip> {
   const modules = join(folder, "usr", "lib", "python3", "dist-packages");
   try {
     const fill = (partial: string) => unpackFromApt(progress, ["python3-pip"], partial);
-    await bring(folder, fill, () => progress.say("another set-up is bringing pip"));
+    await installFolder(folder, fill, () => progress.say("another process is installing pip"));
   } catch (error) {
     throw new StepFailed(missing, { cause: error });
   }
@@ -34,8 +34,8 @@ export async function findOrBringPip(progress: Progress): Promise<Pip> {
 }
 
 /**
- * Installs into a folder of its own (`--target`), which is allowed where the system's Python is externally managed.
- * Unpacks beside the folder, not in /tmp, which may be small and in memory.
+ * Installs packages into the folder `target`, which is allowed where the system's Python is externally managed. Unpacks in
+ * `scratch`, because /tmp may be small and in memory.
  */
 export async function pipInstall(
   progress: Progress,

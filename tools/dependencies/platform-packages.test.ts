@@ -55,7 +55,7 @@ snapshots:
 `;
 
 describe("platformPackages", () => {
-  it("finds those that are for this platform, and no others", () => {
+  it("finds the packages for this platform, and no others", () => {
     const here = { os: "linux", cpu: "x64", libc: "glibc" };
     expect(platformPackages(lockfile, here)).toEqual(["@tool/linux-x64-gnu@1.0.0", "tool-linux-64@1.0.0"]);
     expect(platformPackages(lockfile, { ...here, libc: "musl" })).toEqual([

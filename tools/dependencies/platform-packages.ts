@@ -4,16 +4,16 @@ export interface Platform {
   libc: string;
 }
 
-/** What this process runs on, in the words of package.json's os, cpu and libc. */
+/** The platform of this process, in the words of package.json's os, cpu and libc. */
 export function thisPlatform(): Platform {
-  Object.assign(process.report, { excludeNetwork: true }); // otherwise the report looks up names
+  Object.assign(process.report, { excludeNetwork: true }); // otherwise the report queries DNS
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
   return { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? "glibc" : "musl" };
 }
 
 /**
  * The packages of a pnpm lockfile that are for this platform and no other: "@rolldown/binding-linux-x64-gnu@1.2.19".
- * They are optional dependencies, which pnpm leaves out without a word when something is in the way of one.
+ * They are optional dependencies, which pnpm skips silently when it cannot install them.
  */
 export function platformPackages(lockfile: string, platform: Platform): string[] {
   const section = /^packages:\n([\s\S]*?)(?=^\S|$(?![\s\S]))/m.exec(lockfile)?.[1] ?? "";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
-import { bring, root, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, root, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
 
 /** The version that package.json names: "pnpm@12.21.0" → "12.21.0". */
@@ -12,26 +12,26 @@ export const pnpmVersion = (
 
 const folder = join(toolchain, `pnpm-${pnpmVersion}`);
 
-/** The folder with the `pnpm` command, or undefined when it is not there yet. */
+/** The folder with the `pnpm` command; undefined when pnpm is not installed yet. */
 export function findPnpm(): string | undefined {
   const bin = join(folder, "node_modules", ".bin");
   return existsSync(join(bin, "pnpm")) ? bin : undefined;
 }
 
-export async function bringPnpm(progress: Progress): Promise<string> {
+export async function installPnpm(progress: Progress): Promise<string> {
   const npm = which("npm");
   if (npm === undefined)
-    throw new StepFailed("npm, which brings pnpm, is not on the PATH: `sudo apt-get install npm`.");
+    throw new StepFailed("npm, which fetches pnpm, is not on the PATH: `sudo apt-get install npm`.");
   const fill = async (partial: string) => {
     const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-save", "--no-package-lock"];
-    // npm waits minutes for a network that is not there.
-    const patience = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
-    await progress.run(npm, ["install", ...patience, "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], {
+    // By default npm waits minutes for a missing network.
+    const retries = ["--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+    await progress.run(npm, ["install", ...retries, "--prefix", partial, ...quiet, `pnpm@${pnpmVersion}`], {
       cwd: partial,
     });
-    // The program is an optional dependency, which npm leaves out without a word when it could not fetch it.
+    // The program is an optional dependency, which npm skips silently when it cannot fetch it.
     await progress.run(join(partial, "node_modules", ".bin", "pnpm"), ["--version"], { cwd: partial });
   };
-  await bring(folder, fill, () => progress.say("another set-up is bringing it"));
-  return whole(findPnpm(), folder);
+  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  return requireComplete(findPnpm(), folder);
 }

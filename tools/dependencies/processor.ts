@@ -5,7 +5,7 @@ export interface Processor {
   model: string;
   cores: number;
   memoryBytes: number;
-  simd: string; // what the kernels can use: "avx512", "avx2", "neon" or "scalar"
+  simd: string; // the instructions that kernels can use: "avx512", "avx2", "neon" or "scalar"
 }
 
 export function findProcessor(): Processor {
@@ -18,7 +18,7 @@ export function findProcessor(): Processor {
   };
 }
 
-/** The widest instructions that /proc/cpuinfo names, of those that there can be kernels for. */
+/** The widest instruction set in /proc/cpuinfo that kernels are written for. */
 export function simdLevel(cpuInfo: string): string {
   const flags = new Set(/^(?:flags|Features)\s*:(.*)$/m.exec(cpuInfo)?.[1]?.trim().split(/\s+/));
   const has = (...names: string[]) => names.every((name) => flags.has(name));

@@ -4,20 +4,20 @@ import { join } from "node:path";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import { ask } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain } from "../toolchain.ts";
-import { findOrBringPip, pipInstall } from "./pip.ts";
+import { installFolder, toolchain } from "../toolchain.ts";
+import { findOrInstallPip, pipInstall } from "./pip.ts";
 import { findPython3, type Python3, requirePython3 } from "./python3.ts";
 
 const requirements = join(import.meta.dirname, "python-requirements.txt");
 
-/** The Python with torch, numpy and safetensors, which only tests and benchmarks use; undefined when it is not there yet. */
+/** The Python with torch, numpy and safetensors, for tests and benchmarks; undefined when it is not installed yet. */
 export async function findPython(): Promise<string | undefined> {
   const named = process.env["TERSE_PYTHON"];
   if (named) {
     const question = "import importlib.util as u; print(all(map(u.find_spec, ['torch', 'numpy', 'safetensors'])))";
     if ((await ask(named, ["-c", question])) !== "True")
       throw new StepFailed(
-        `TERSE_PYTHON=${named} is no Python with torch, numpy and safetensors: unset it, or install them there.`,
+        `TERSE_PYTHON=${named} is not a Python with torch, numpy and safetensors: unset it, or install them there.`,
       );
     return named;
   }
@@ -27,13 +27,13 @@ export async function findPython(): Promise<string | undefined> {
   return existsSync(python) ? python : undefined;
 }
 
-export async function bringPython(progress: Progress): Promise<string> {
+export async function installPython(progress: Progress): Promise<string> {
   const target = folder(await requirePython3());
   mkdirSync(toolchain, { recursive: true });
   requireSpace(toolchain, 8e9);
-  const pip = await findOrBringPip(progress);
+  const pip = await findOrInstallPip(progress);
   const fill = async (partial: string) => {
-    // Without pip inside, so that the distribution's python3-venv package is not needed: pip installs from outside.
+    // Without pip inside, because that needs the distribution's python3-venv package; pip installs from outside.
     await progress.run("python3", ["-m", "venv", "--without-pip", partial]);
     const [packages] = globSync("lib/python*/site-packages", { cwd: partial });
     const scratch = join(partial, ".scratch");
@@ -41,11 +41,11 @@ export async function bringPython(progress: Progress): Promise<string> {
     await pipInstall(progress, pip, join(partial, packages!), scratch, ["--requirement", requirements]);
     rmSync(scratch, { recursive: true });
   };
-  await bring(target, fill, () => progress.say("another set-up is bringing it"));
+  await installFolder(target, fill, () => progress.say("another process is installing it"));
   return join(target, "bin", "python3");
 }
 
-/** One folder for each Python and set of pins: python-3.11-8f14e45f. */
+/** A folder for each Python version and each set of requirements: python-3.11-8f14e45f. */
 function folder(python: Python3): string {
   const pins = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 8);
   return join(toolchain, `python-${python.version.split(".").slice(0, 2).join(".")}-${pins}`);

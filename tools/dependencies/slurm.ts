@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
 import type { Progress } from "../steps.ts";
-import { bring, toolchain, whole } from "../toolchain.ts";
+import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { aptRelease, unpackFromApt } from "./apt.ts";
 
-/** What the tests of srun start a Slurm of one node from; nothing else needs one. */
+/** Tests of srun start a Slurm of one node from it; nothing else needs it. */
 export interface Slurm {
-  /** Where its packages were unpacked; undefined where they are installed. */
+  /** The folder that its packages were unpacked into; undefined for an installed Slurm. */
   prefix: string | undefined;
   controller: string;
 }
@@ -16,10 +16,10 @@ export interface Slurm {
 const packages = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins"];
 export const slurmRemedy = `sudo apt-get install ${packages.join(" ")}`;
 
-/** Whether apt can bring it. */
-export const slurmComes = (): boolean => aptRelease() !== undefined;
+/** Whether apt can install it here. */
+export const canInstallSlurm = (): boolean => aptRelease() !== undefined;
 
-/** Slurm where TERSE_SLURM says, else the system's, else the toolchain folder's. */
+/** Slurm from TERSE_SLURM, else the system, else the toolchain folder. */
 export function findSlurm(): Slurm | undefined {
   const named = process.env["TERSE_SLURM"];
   if (named) {
@@ -34,25 +34,28 @@ export function findSlurm(): Slurm | undefined {
   return system ? { ...system, prefix: undefined } : slurmBelow(folder());
 }
 
-export async function bringSlurm(progress: Progress): Promise<Slurm> {
-  if (!slurmComes()) throw new StepFailed("There is no apt to bring Slurm: install it, or name it in TERSE_SLURM.");
+export async function installSlurm(progress: Progress): Promise<Slurm> {
+  if (!canInstallSlurm())
+    throw new StepFailed(
+      "Slurm can be installed here with apt only, which is missing: install Slurm, or name it in TERSE_SLURM.",
+    );
   mkdirSync(toolchain, { recursive: true });
   const fill = async (partial: string) => {
     await unpackFromApt(progress, packages, partial, { complete: true });
-    await unpackFromApt(progress, ["libpmix-dev"], partial); // Slurm opens PMIx by the name that this one has
+    await unpackFromApt(progress, ["libpmix-dev"], partial); // has the file name by which Slurm opens PMIx
   };
   try {
-    await bring(folder(), fill, () => progress.say("another set-up is bringing it"));
+    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
   } catch (error) {
     if (error instanceof CommandFailed)
       error.hint = `Without it the tests of srun are skipped; with root, \`${slurmRemedy}\`.`;
     throw error;
   }
-  return whole(slurmBelow(folder()), folder());
+  return requireComplete(slurmBelow(folder()), folder());
 }
 
 function slurmBelow(prefix: string): Slurm | undefined {
-  // Debian's daemons have a surname.
+  // Debian adds -wlm to the daemons' names.
   const names = ["slurmctld", "slurmctld-wlm"].map((name) => join(prefix, "usr", "sbin", name));
   const controller = names.find((file) => existsSync(file));
   return controller === undefined ? undefined : { prefix, controller };

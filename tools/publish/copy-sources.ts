@@ -1,10 +1,10 @@
-// Before a native package is packed, in its folder: what `npx cmake-js build` needs lies in part outside of it, and travels as
-// dist/repository, in the places that it has here.
+// Runs in the folder of a native package before it is packed. `npx cmake-js build` needs files from outside of that folder: they are
+// copied to dist/repository, with their paths in the repository.
 //
-//     node ../../tools/publish/copy-sources.ts [--prebuilt] [GLOB…]    GLOBs: what it needs beyond its own sources and what all addons share
+//     node ../../tools/publish/copy-sources.ts [--prebuilt] [GLOB…]    GLOBs: files besides its own sources and those that all addons share
 //
-// --prebuilt: an addon that is built here travels too, as dist/prebuilt/<platform>-<architecture>. For addons that need nothing
-// that another machine may have elsewhere.
+// --prebuilt also copies the built addon to dist/prebuilt/<platform>-<architecture>. It is for addons that need no library that
+// another machine may keep elsewhere.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 

@@ -1,4 +1,4 @@
-// Imports every package as a user gets it: dist, by the oldest Node that package.json allows (so: no TypeScript here).
+// Imports every package as users get it, from dist, in the oldest Node that package.json allows; so this file is JavaScript.
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";

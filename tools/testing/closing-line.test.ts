@@ -56,7 +56,7 @@ describe("the closing line", () => {
     expect(status).toBe(1);
   });
 
-  it("counts an error that nobody caught, and a worker that died", () => {
+  it("counts an uncaught error, and a worker that died", () => {
     const caught = runTests({
       "a.test.ts": `it("one", async () => { setTimeout(() => { throw new Error("late"); }, 0); await new Promise((r) => setTimeout(r, 50)); });`,
     });

@@ -1,16 +1,15 @@
 import type { Reporter, TestModule, TestSuite } from "vitest/node";
 
-/** What a run came to. Only what passed counts as passed: a file that does not load, or a test that never ended, failed. */
+/** The results of a test run. A file that does not load, and a test that never ends, count as failed. */
 export interface Tally {
   passed: number;
   failed: number;
   skipped: number;
-  reasons: Map<string, number>; // why tests were skipped (where none was given, the test's name), and how many
+  reasons: Map<string, number>; // number of skipped tests by reason, or by name where no reason is given
 }
 
 /**
- * Ends the run's output with `N passed, N failed, N skipped` alone on a line, after everything else that is printed,
- * and before it why tests were skipped.
+ * Ends the output of a test run with the reasons why tests were skipped, and with the line `N passed, N failed, N skipped`.
  */
 export default class ClosingLine implements Reporter {
   #tally: Tally = { passed: 0, failed: 0, skipped: 0, reasons: new Map() };
@@ -37,7 +36,7 @@ export function tally(modules: readonly TestModule[], unhandledErrors: number): 
         total.reasons.set(reason, (total.reasons.get(reason) ?? 0) + 1);
       } else failedHere++;
     }
-    // A hook or the file itself can fail where no test did.
+    // A hook or the file itself can fail although no test failed.
     const broken = brokenSuites(module);
     total.failed += failedHere + (module.state() === "failed" && failedHere === 0 ? Math.max(1, broken) : broken);
   }
@@ -49,7 +48,7 @@ export function closing({ passed, failed, skipped, reasons }: Tally): string {
   return `${why}${passed} passed, ${failed} failed, ${skipped} skipped\n`;
 }
 
-/** Suites whose own hooks failed, the file's included. */
+/** The number of suites, including the file itself, whose own hooks failed. */
 function brokenSuites(suite: TestModule | TestSuite): number {
   let broken = suite.errors().length > 0 ? 1 : 0;
   for (const child of suite.children.suites()) broken += brokenSuites(child);

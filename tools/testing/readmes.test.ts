@@ -16,7 +16,7 @@ it.each(readmes)("runs the example of %s and prints what it says", (path) => {
   const printed = /```text\n([\s\S]*?)```/.exec(readme)?.[1];
   expect(example, "a block of TypeScript").toBeDefined();
   expect(printed, "a block of what it prints").toBeDefined();
-  // Beside the package's own sources, so that its imports are found as a user's would be.
+  // Inside the package's folder, so that imports resolve as a user's do.
   const folder = mkdtempSync(join(root, dirname(path), "example-"));
   try {
     const file = join(folder, "example.ts");

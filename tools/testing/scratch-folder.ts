@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** An empty folder that goes when the test is over. */
+/** An empty folder that is removed when the test ends. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "terse-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
