@@ -9,6 +9,7 @@ import { CollectiveError, type Group, RankLostError, type Sent, serveRendezvous 
 import { messageChannel } from "./message-channel.ts";
 
 const token = "the secret of this test";
+const deadlineSeconds = 300; // that a busy machine meets
 
 /** A remote rank's message that a call has ended. */
 export interface Answer {
@@ -207,11 +208,11 @@ export class RemoteRanks implements AsyncDisposable {
     while (this.#sockets.length < size) await once(this.#server, "connection");
     const ranks = this.#sockets.map((socket) => new RemoteRank(socket));
     return async (engine) => {
-      const server = await serveRendezvous({ size, token });
+      const server = await serveRendezvous({ size, token, deadlineSeconds });
       this.#rendezvous.push(server);
       const shared = { WORLD_SIZE: `${size}`, TERSE_TOKEN: token, TERSE_RENDEZVOUS: `${server.host}:${server.port}` };
       const join = (remote: RemoteRank, rank: number) =>
-        remote.call(-1, "join", [{ engine, env: { ...shared, RANK: `${rank}` } }], () => {});
+        remote.call(-1, "join", [{ engine, deadlineSeconds, env: { ...shared, RANK: `${rank}` } }], () => {});
       return (await Promise.all(ranks.map(join))) as Group[];
     };
   }

@@ -2,8 +2,8 @@ import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { describe, expect, it } from "vitest";
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "./address.ts";
 
-describe("the address that a rank tells the others", () => {
-  it("is the one that reaches the rendezvous, unless another is wanted", async () => {
+describe("the address that a rank announces", () => {
+  it("is the one that reaches the rendezvous, unless an option names another", async () => {
     expect(await chooseAddress(undefined, "10.0.0.5")).toBe("10.0.0.5");
     expect(await chooseAddress("", "fd00::2")).toBe("fd00::2");
     expect(await chooseAddress("10.1.2.3", "10.0.0.5")).toBe("10.1.2.3");
@@ -17,30 +17,30 @@ describe("the address that a rank tells the others", () => {
     expect(isLoopbackAddress(await chooseAddress("localhost", "127.0.0.1"))).toBe(true);
   });
 
-  it("is refused when it is neither", async () => {
+  it("is refused when it is neither an address nor a known name", async () => {
     await expect(chooseAddress("no such thing.invalid", "127.0.0.1")).rejects.toThrow(
       /the address no such thing\.invalid \(option address, or TERSE_ADDRESS\) is no IP address, no interface of /,
     );
   });
 });
 
-describe("the address that others see a machine by", () => {
+describe("the address by which other machines reach this one", () => {
   const at = (address: string, internal = false) =>
     [{ address, internal, family: address.includes(":") ? "IPv6" : "IPv4" }] as NetworkInterfaceInfo[];
   const lo = [...at("127.0.0.1", true), ...at("::1", true)];
   const of = (interfaces: Record<string, NetworkInterfaceInfo[]>, routed?: string) =>
     outwardAddress({ lo, ...interfaces }, async () => routed);
 
-  it("is its only one, of IPv4 if there is one", async () => {
+  it("is its only address, IPv4 if there is one", async () => {
     expect(await of({ eth0: [...at("fd00::5"), ...at("10.0.0.5"), ...at("fe80::1")] })).toBe("10.0.0.5");
     expect(await of({ eth0: [...at("fd00::5"), ...at("fe80::1")] })).toBe("fd00::5");
   });
 
-  it("is none on a machine that is alone", async () => {
+  it("is undefined on a machine without a network", async () => {
     expect(await of({})).toBeUndefined();
   });
 
-  it("is the one that routes to elsewhere start at, where there are several", async () => {
+  it("is the source address of the route to other networks, where there are several", async () => {
     const two = { eth0: at("10.0.0.5"), ib0: at("10.1.0.5") };
     expect(await of(two, "10.1.0.5")).toBe("10.1.0.5");
     await expect(of(two)).rejects.toThrow(
@@ -48,11 +48,11 @@ describe("the address that others see a machine by", () => {
     );
   });
 
-  it("is one of this machine's own", async () => {
+  it("is one of this machine's addresses", async () => {
     const own = Object.values(networkInterfaces()).flatMap((each) => each!.map(({ address }) => address));
     const address = await outwardAddress();
     if (address) expect(own).toContain(address);
-    // The kernel is asked, too.
+    // With two candidates the kernel's route decides.
     const wanted = address ? [...at(address), ...at("192.0.2.200")] : [];
     expect(await outwardAddress({ both: wanted }).catch(() => address)).toBe(address);
   });

@@ -5,9 +5,9 @@ import { hostname, networkInterfaces } from "node:os";
 import { RendezvousError } from "./errors.ts";
 
 /**
- * The numeric address that this rank tells the others. `wanted` is an address, a host name, or the name of an interface;
- * without it, the address by which this machine reached the rendezvous. Never the host's own name: on many machines that
- * resolves to 127.0.1.1.
+ * The numeric address that this rank announces to the others. `wanted` is an address, a host name, or the name of an interface; without
+ * it, the result is the address by which this machine reached the rendezvous. The host's own name is never used, because on many machines
+ * it resolves to 127.0.1.1.
  */
 export async function chooseAddress(wanted: string | undefined, towardsRendezvous: string): Promise<string> {
   if (wanted === undefined || wanted === "") return towardsRendezvous;
@@ -30,8 +30,8 @@ export async function chooseAddress(wanted: string | undefined, towardsRendezvou
 }
 
 /**
- * The address that other machines see this one by: its only one, or the one from which its routes lead to other networks. Undefined where
- * it has none. Two processes of a machine get the same answer.
+ * The address by which other machines reach this one: its only address, or the source address of its route to other networks. Undefined
+ * where it has none. All processes of a machine get the same result.
  */
 export async function outwardAddress(
   interfaces = networkInterfaces(),
@@ -46,16 +46,16 @@ export async function outwardAddress(
   if (candidates.some((each) => each.address === address)) return address;
   const known = candidates.map((each) => `${each.address} of ${each.name}`).join(", ");
   throw new RendezvousError(
-    `${hostname()} has several addresses (${known}), and no route to elsewhere that would tell by which one the other machines see it; name one, or its interface, with TERSE_ADDRESS or the option address`,
+    `${hostname()} has several addresses (${known}), and no route to other networks that would select one; name one, or its interface, with TERSE_ADDRESS or the option address`,
   );
 }
 
-/** The source that the kernel would take towards other networks; nothing is sent. Undefined where no route leads there. */
+/** The source address that the kernel would use towards other networks. Nothing is sent. Undefined where there is no route. */
 async function routedAddress(family: number): Promise<string | undefined> {
   const socket = createSocket(family === 6 ? "udp6" : "udp4");
   try {
-    const elsewhere = family === 6 ? "2001:db8::1" : "192.0.2.1"; // for documentation: nobody's (RFC 3849, RFC 5737)
-    await new Promise<void>((done, failed) => socket.once("error", failed).connect(9, elsewhere, done));
+    const remote = family === 6 ? "2001:db8::1" : "192.0.2.1"; // reserved for documentation (RFC 3849, RFC 5737)
+    await new Promise<void>((done, failed) => socket.once("error", failed).connect(9, remote, done));
     return socket.address().address;
   } catch {
     return undefined;

@@ -14,7 +14,7 @@ const ranks = [1, 2, 3, 4, 5, 8, 9, 64];
 const over = (n: number, f: (rank: number) => number) =>
   Array.from({ length: n }, (_, rank) => f(rank)).reduce((a, b) => a + b, 0);
 
-// The engines' contract compares these forms with what is really counted; here they meet the textbook.
+// The engine contract compares these forms with the engines' counters. Here they are compared with the textbook.
 describe("bytes sent", () => {
   it.each(ranks)("by all %i ranks in a ring all-reduce are 2 (n − 1) S", (n) => {
     for (const length of [100_000, 100_001, 7_777_777])

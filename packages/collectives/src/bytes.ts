@@ -1,5 +1,5 @@
 /**
- * How many payload bytes a rank sends, in closed form; every engine's counters agree with this, byte for byte.
+ * The payload bytes and messages that a rank sends, in closed form. The counters of every engine but nccl equal these, byte for byte.
  * S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r. A message is one 32-byte header.
  *
  *   all-reduce        2 S − c(r) − c(r + 1)   the ring, one message; (n − 1) S when small, n − 1 messages
@@ -9,23 +9,23 @@
  *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
  *   gather            c(r); the root 0        1 message; the root none
  *   scatter           0; the root S − c(r)    no message; the root n − 1
- *     and in these three 1 more, a bare header by which neighbours agree on the root, of all but the one who sends the next
- *     rank payload at once: the root, in a gather the rank before it
+ *     These three need one more message per rank, a header without payload by which neighbours agree on the root. It is saved by the
+ *     rank that sends payload to the next rank anyway: the root, and in a gather the rank before it.
  *   barrier           0                       ⌈log₂ n⌉ messages
  */
 
-/** What a rank sends in one operation. */
+/** The payload bytes and messages that a rank sends in one operation. */
 export interface Volume {
   readonly bytes: number;
   readonly messages: number;
-  /** Where messages have no header of 32 bytes each. */
+  /** Where it is not 32 bytes per message. */
   readonly headerBytes?: number;
 }
 
 const inlineBytes = 8192; // payload that travels with its header
 const segmentBytes = 1 << 20;
 
-/** A sum so small that everybody sends it to everybody, which is one round instead of the ring's 2 n − 2. */
+/** Small sums: every rank sends to every other rank, which is one step instead of the ring's 2 n − 2. */
 const isSmall = (bytes: number, ranks: number) => bytes <= inlineBytes && bytes * (ranks - 1) <= 65536;
 
 /** `length` elements of `elementBytes` each. */

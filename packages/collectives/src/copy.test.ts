@@ -3,17 +3,17 @@ import { describe, expect, it } from "vitest";
 import { copy } from "./index.ts";
 
 describe("a copy", () => {
-  it("writes through a pointer, there and back, and nothing beside it", () => {
-    const there = new Float32Array(5).fill(7);
-    const inner = { pointer: collectives().addressOf(there) + 4n, length: 3, dtype: "f32" as const, device: "cpu" };
+  it("writes to and reads from a pointer, and touches nothing beside it", () => {
+    const array = new Float32Array(5).fill(7);
+    const inner = { pointer: collectives().addressOf(array) + 4n, length: 3, dtype: "f32" as const, device: "cpu" };
     copy(inner, Float32Array.of(1, 2, 3));
-    expect([...there]).toEqual([7, 1, 2, 3, 7]);
+    expect([...array]).toEqual([7, 1, 2, 3, 7]);
     const back = new Float32Array(3);
     copy(back, inner);
     expect([...back]).toEqual([1, 2, 3]);
   });
 
-  it("takes memory that overlaps, and none", () => {
+  it("takes memory that overlaps, and empty memory", () => {
     const x = Float32Array.of(1, 2, 3, 4);
     copy(x.subarray(1), x.subarray(0, 3));
     expect([...x]).toEqual([1, 1, 2, 3]);

@@ -1,7 +1,7 @@
 import { type BufferLike, collectives } from "@terse/native-collectives";
 import { checkParts } from "./arguments.ts";
 
-/** into ← from: as many elements of the same type, of a typed array or of anything with a pointer. They may overlap. */
+/** into ← from. Both have the same length and type; they may overlap. Throws RangeError or TypeError otherwise. */
 export function copy(into: BufferLike, from: BufferLike): void {
   checkParts([into, from], 2, "copy", "memory");
   if (into.length !== from.length)

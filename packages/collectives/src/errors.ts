@@ -1,7 +1,7 @@
-/** `device`: a rank's own GPU, or the library that drives it. */
+/** `device`: an error of a rank's GPU, or of its library. */
 export type FailureReason = "transport" | "mismatch" | "timeout" | "aborted" | "device" | "closed";
 
-/** An operation that cannot finish, and the end of its group. `cause` is what this rank's own transport saw, where that is more. */
+/** An operation cannot finish, which ends its group. `cause` is the error of this rank's own transport, where that differs. */
 export class CollectiveError extends Error {
   override name = "CollectiveError";
   readonly reason: FailureReason;
@@ -12,7 +12,7 @@ export class CollectiveError extends Error {
   }
 }
 
-/** A rank is gone: its process ended, its host is not reachable, or it has stopped. */
+/** A rank is lost: its process ended or is stopped, or its machine is not reachable. */
 export class RankLostError extends Error {
   override name = "RankLostError";
   /** The lost rank, in the world that `joinWorld` made. */
@@ -24,10 +24,10 @@ export class RankLostError extends Error {
   }
 }
 
-/** Ranks did not come together: one is missing, or was refused. */
+/** A world cannot be joined: a rank is missing or was refused, or something that it needs is missing. */
 export class RendezvousError extends Error {
   override name = "RendezvousError";
-  /** The ranks that did not arrive, when that is the reason. */
+  /** The ranks that did not connect, where that is the reason. */
   readonly missing: readonly number[];
 
   constructor(message: string, missing: readonly number[] = [], options?: ErrorOptions) {

@@ -172,7 +172,7 @@ describe("joining a world", () => {
   });
 
   it("fails a split that a rank does not call in time, on all ranks", async () => {
-    await using server = await serveRendezvous({ size: 2, token: "t", deadlineSeconds: 3 });
+    await using server = await serveRendezvous({ size: 2, token: "t", deadlineSeconds: 10 });
     const groups = await Promise.all([0, 1].map((rank) => joinWorld({ env: env(server, rank) })));
     const error = await groups[0]!.split(0).catch((each: unknown) => each);
     const other = await groups[1]!.barrier().catch((each: unknown) => each);
@@ -180,7 +180,7 @@ describe("joining a world", () => {
       expect(each).toBeInstanceOf(CollectiveError);
       expect([(each as CollectiveError).reason, (each as Error).message]).toEqual([
         "timeout",
-        "rank 1 did not reach world/split-0 within 3 s; check what it does, or raise deadlineSeconds",
+        "rank 1 did not reach world/split-0 within 10 s; check what it does, or raise deadlineSeconds",
       ]);
     }
     await Promise.all(groups.map((group) => group.close()));
@@ -218,7 +218,7 @@ describe("joining a world", () => {
       const listening = () =>
         socketsOfThisProcess().filter((each) => !before.has(each) && each.endsWith("→ 0.0.0.0:0"));
       const first = joinWorld({ engine: "gloo", env: env(server, 0) });
-      await expect.poll(() => socketsOfThisProcess().length, { timeout: 30_000 }).toBeGreaterThan(before.size + 3); // it waits, and sends heartbeats
+      await expect.poll(() => socketsOfThisProcess().length, { timeout: 500_000 }).toBeGreaterThan(before.size + 3); // it waits, and sends heartbeats
       expect(listening()).toEqual([]);
       const groups = await Promise.all([first, joinWorld({ engine: "gloo", env: env(server, 1) })]);
       expect(listening()).toEqual([]);
@@ -238,7 +238,7 @@ describe("joining a world", () => {
         .map((line) => line.trim().split(/\s+/))
         .filter(([, local, remote]) => data.includes(`${readable(local ?? ":")} → ${readable(remote ?? ":")}`))
         .map((words) => words[5]!.slice(0, 2));
-    await expect.poll(timers, { timeout: 30_000 }).toEqual(Array(6).fill("02")); // 01 is a retransmission
+    await expect.poll(timers, { timeout: 500_000 }).toEqual(Array(6).fill("02")); // 01 is a retransmission
     await Promise.all(groups.map((group) => group.close()));
   });
 

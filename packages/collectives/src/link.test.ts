@@ -25,7 +25,7 @@ describe("a link", () => {
     },
   );
 
-  it("is known to the groups that it slows down, and to those within them", async () => {
+  it("is a property of the groups that it slows down, and of groups split from them", async () => {
     const groups = loopback(2, { emulateLink: "100mbit,1ms" });
     const inner = await Promise.all(groups.map((group) => group.split(0)));
     for (const group of [...groups, ...inner])
@@ -43,14 +43,14 @@ describe("a link", () => {
     },
   );
 
-  it("carries something, and not after an hour", () => {
-    expect(() => parseLink("0gbit")).toThrow("a link carries 1 bit per second or more, and not 0");
-    expect(() => parseLink("1gbit,3601s")).toThrow("a latency of 0 to 3600 seconds");
+  it("has a rate of at least 1 bit per second, and a latency of at most an hour", () => {
+    expect(() => parseLink("0gbit")).toThrow("the rate of a link must be 1 bit per second or more, and is 0");
+    expect(() => parseLink("1gbit,3601s")).toThrow("the latency of a link must be 0 to 3600 seconds");
     expect(() => loopback(2, { emulateLink: { bitsPerSecond: Number.NaN, latency: 0 } })).toThrow(RangeError);
   });
 });
 
-// Only from below: a link that is emulated is never faster than it says, and how much slower depends on the machine.
+// Only lower bounds: an emulated link is never faster than its rate, and how much slower depends on the machine.
 describe("an emulated link", () => {
   const bitsPerSecond = 100e6;
   const latency = 0.005;
@@ -66,23 +66,23 @@ describe("an emulated link", () => {
     await run(groups);
     await Promise.all(groups.map((group) => group.close()));
   }
-  /** What a rank's link takes for a volume: payload and headers. */
+  /** The seconds that a rank's link needs for a volume: payload and headers. */
   const onLink = ({ bytes, messages }: { bytes: number; messages: number }) =>
     (8 * (bytes + 32 * messages)) / bitsPerSecond;
 
-  it.each([2, 3])("carries an all-reduce among %i ranks no faster than it can", (n) =>
+  it.each([2, 3])("carries an all-reduce among %i ranks no faster than its rate", (n) =>
     withWorld(n, async (groups) => {
       const length = 200_003;
       const xs = groups.map(({ rank }) => new Float32Array(length).fill(rank + 1));
       const took = await seconds(groups, (group) => group.allReduce(xs[group.rank]!));
-      // Every chunk goes round in 2 n − 2 steps.
+      // Every chunk takes 2 n − 2 steps around the ring.
       expect(took).toBeGreaterThanOrEqual(onLink(allReduceBytes(length, 4, n, 0)));
       expect(took).toBeGreaterThanOrEqual((2 * n - 2) * latency);
       for (const x of xs) expect(x.every((each) => each === (n * (n + 1)) / 2)).toBe(true);
     }),
   );
 
-  it.each([2, 4])("carries an all-to-all among %i ranks no faster than it can", (n) =>
+  it.each([2, 4])("carries an all-to-all among %i ranks no faster than its rate", (n) =>
     withWorld(n, async (groups) => {
       const length = 300_000;
       const parts = () => groups.map(() => new Uint8Array(length));
@@ -98,7 +98,7 @@ describe("an emulated link", () => {
     }),
   );
 
-  it("is shared by all that a rank sends: to all others, in both groups, beside each other", () =>
+  it("is shared by all messages that a rank sends, to several ranks and in several groups", () =>
     withWorld(3, async (groups) => {
       const inner = await Promise.all(groups.map((group) => group.split(0)));
       const length = 200_000;
@@ -121,7 +121,7 @@ describe("an emulated link", () => {
       await Promise.all(inner.map((group) => group!.close()));
     }));
 
-  it("is shared by all that a rank receives", () =>
+  it("is shared by all messages that a rank receives", () =>
     withWorld(5, async (groups) => {
       const length = 100_000;
       const parts = groups.map(() => new Uint8Array(length));
@@ -129,7 +129,7 @@ describe("an emulated link", () => {
       expect(took).toBeGreaterThanOrEqual((8 * 4 * length) / bitsPerSecond + latency);
     }));
 
-  it("stops at once when its group is over, and gives the memory back", () =>
+  it("stops at once when its group ends, and returns the memory", () =>
     withWorld(2, async (groups) => {
       const xs = groups.map(() => new Float32Array(64 << 20)); // 20 s
       const pending = groups.map((group, rank) => group.allReduce(xs[rank]!));
@@ -138,7 +138,7 @@ describe("an emulated link", () => {
         expect((outcome as PromiseRejectedResult).reason.message).toBe("rank 0 aborted the group: enough");
     }));
 
-  it("that is too slow for the deadline is a timeout", async () => {
+  it("causes a timeout when it is too slow for the deadline", async () => {
     const groups = loopback(2, { emulateLink: "8kbit", timeoutSeconds: 0.1 });
     const outcomes = await Promise.allSettled(groups.map((group) => group.allReduce(new Float32Array(100_000))));
     for (const outcome of outcomes)

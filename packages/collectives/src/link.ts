@@ -1,9 +1,9 @@
-/** A link that is emulated: how fast it is, and how long a byte is under way. */
+/** Emulated links: a rate and a latency. */
 import { collectives, type NativeLink } from "@terse/native-collectives";
 
 /**
- * Every rank's full-duplex link to all others: what it sends, headers included, leaves at this rate and arrives `latency` later; what
- * all others send it comes in at this rate. The heartbeat and what the rendezvous says are not slowed down.
+ * A rank's full-duplex link to all other ranks. Its messages, headers included, leave at this rate and arrive `latency` later; messages
+ * from all other ranks arrive at this rate. The heartbeat and the rendezvous are not slowed down.
  */
 export interface Link {
   readonly bitsPerSecond: number;
@@ -25,7 +25,7 @@ export function parseLink(text: string): Link {
   return checkLink({ bitsPerSecond: Number(rate) * rates[unit!]!, latency: Number(delay) * times[time]! });
 }
 
-/** A link from what an option holds. */
+/** The link of an option, checked. */
 export function linkOf(link: Link | string): Link {
   return typeof link === "string" ? parseLink(link) : checkLink(link);
 }
@@ -45,8 +45,8 @@ export function openLink({ bitsPerSecond, latency }: Link): NativeLink {
 function checkLink(link: Link): Link {
   const { bitsPerSecond, latency } = link;
   if (!(bitsPerSecond >= 1 && Number.isFinite(bitsPerSecond)))
-    throw new RangeError(`a link carries 1 bit per second or more, and not ${bitsPerSecond}`);
+    throw new RangeError(`the rate of a link must be 1 bit per second or more, and is ${bitsPerSecond}`);
   if (!(latency >= 0 && latency <= 3600))
-    throw new RangeError(`a link has a latency of 0 to 3600 seconds, and not ${latency}`);
+    throw new RangeError(`the latency of a link must be 0 to 3600 seconds, and is ${latency}`);
   return link;
 }

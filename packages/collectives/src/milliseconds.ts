@@ -1,8 +1,8 @@
-/** Throws where an option is no time that one can wait for. */
+/** Throws RangeError where an option is not above 0. */
 export function checkSeconds(options: Readonly<Record<string, number>>): void {
   for (const [name, seconds] of Object.entries(options))
     if (!(seconds > 0)) throw new RangeError(`${name} must be more than 0, and is ${seconds}`);
 }
 
-/** Of a timer. Node takes one that is longer than 24.8 days for a millisecond. */
+/** The delay of a timer. Node treats one beyond 24.8 days as 1 ms, so it is limited to that. */
 export const milliseconds = (seconds: number): number => Math.min(seconds * 1000, 2 ** 31 - 1);

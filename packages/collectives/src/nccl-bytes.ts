@@ -1,6 +1,6 @@
 /**
- * What a rank sends through NCCL, in closed form: the library has no counters. Its rings and copies are counted as what they must
- * carry at least; flags, padding and what a network sends again are not. The same forms are in `nccl/volume.h`.
+ * The bytes that a rank sends by NCCL, in closed form, because the library has no counters. They are what its rings and copies must
+ * carry at least, without flags, padding and retransmissions. `native/collectives/nccl/volume.h` has the same forms.
  * S: bytes of the whole, n: ranks, r: this rank, c(r): bytes of the part of rank r, next: r + 1.
  *
  *   all-reduce      2 S − c(r) − c(next)           1 message

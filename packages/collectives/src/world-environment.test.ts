@@ -3,7 +3,7 @@ import { RendezvousError } from "./errors.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
 
 describe("the environment", () => {
-  it("is a world of one when nothing is set", () => {
+  it("is a world of one rank when nothing is set", () => {
     expect(readWorldEnvironment({})).toEqual({
       launcher: undefined,
       rank: 0,
@@ -21,7 +21,7 @@ describe("the environment", () => {
     });
   });
 
-  it("is read by torchrun's names", () => {
+  it("is read by torchrun's variables", () => {
     const env = {
       RANK: "3",
       WORLD_SIZE: "8",
@@ -66,31 +66,31 @@ describe("the environment", () => {
     ["Open MPI", openMpi],
     ["PMI", pmi],
     ["Slurm", slurm],
-  ])("is read by the names of %s", (launcher, env) => {
+  ])("is read by the variables of %s", (launcher, env) => {
     expect(readWorldEnvironment(env)).toMatchObject({ launcher, rank: 1, size: 4, localRank: 1, localSize: 2 });
   });
 
-  it("goes by the innermost launcher", () => {
+  it("uses the variables of the innermost launcher", () => {
     const torchrun = { RANK: "0", WORLD_SIZE: "2", LOCAL_RANK: "0", LOCAL_WORLD_SIZE: "1" };
     const all = { ...slurm, ...pmi, ...openMpi, ...torchrun };
     expect(readWorldEnvironment(all)).toMatchObject({ launcher: "torchrun", rank: 0, size: 2, localRank: 0 });
-    const mine = { ...slurm, SLURM_PROCID: "0", SLURM_STEP_NUM_TASKS: "1" }; // one mpirun in a step of Slurm's
+    const mine = { ...slurm, SLURM_PROCID: "0", SLURM_STEP_NUM_TASKS: "1" }; // one mpirun in a Slurm step
     expect(readWorldEnvironment({ ...mine, ...openMpi })).toMatchObject({ launcher: "Open MPI", rank: 1, size: 4 });
     expect(readWorldEnvironment({ ...mine, ...pmi })).toMatchObject({ launcher: "PMI", rank: 1, size: 4 });
   });
 
-  it("goes by Slurm's own names where srun hands out PMI's beside them", () => {
+  it("uses Slurm's own variables where srun sets PMI's too", () => {
     const pmi2 = { PMI_FD: "13", PMI_JOBID: "4711.0", PMI_RANK: "1", PMI_SIZE: "4" }; // srun --mpi=pmi2, Slurm 22.05
-    const { master, ...place } = readWorldEnvironment({ ...slurm, ...pmi2 });
-    expect(place).toMatchObject({ launcher: "Slurm", rank: 1, size: 4, localRank: 1, localSize: 2 });
+    const { master, ...rest } = readWorldEnvironment({ ...slurm, ...pmi2 });
+    expect(rest).toMatchObject({ launcher: "Slurm", rank: 1, size: 4, localRank: 1, localSize: 2 });
     expect(master?.host).toBe("node09");
     const another = { ...pmi2, PMI_JOBID: "4711.1" }; // of an mpirun in that step
     expect(readWorldEnvironment({ ...slurm, ...another }).launcher).toBe("PMI");
   });
 
-  it("takes rank and size from one launcher, and never mixes two", () => {
+  it("takes rank and size from one launcher, never from two", () => {
     expect(() => readWorldEnvironment({ ...slurm, RANK: "0" })).toThrow(
-      "RANK is 0, and WORLD_SIZE is not set (Slurm has set SLURM_PROCID and SLURM_STEP_NUM_TASKS: unset RANK to go by those)",
+      "RANK is 0, and WORLD_SIZE is not set (Slurm has set SLURM_PROCID and SLURM_STEP_NUM_TASKS: unset RANK to use those)",
     );
     expect(() => readWorldEnvironment({ OMPI_COMM_WORLD_SIZE: "2" })).toThrow(
       "OMPI_COMM_WORLD_SIZE is 2, and OMPI_COMM_WORLD_RANK is not set",
@@ -113,12 +113,12 @@ describe("the environment", () => {
     expect(readWorldEnvironment(env)).toMatchObject({ localSize });
   });
 
-  it("is no rank of Slurm's in the script of a batch job, which has a number too", () => {
+  it("is no Slurm rank in the script of a batch job, where SLURM_PROCID is set too", () => {
     const script = { SLURM_JOB_ID: "4711", SLURM_PROCID: "0", SLURM_LOCALID: "0", SLURM_NTASKS: "4" };
     expect(readWorldEnvironment(script)).toMatchObject({ launcher: undefined, rank: 0, size: 1 });
   });
 
-  // As `scontrol show hostnames` of Slurm 22.05 lists them.
+  // As `scontrol show hostnames` of Slurm 22.05 expands them.
   it.each([
     ["node[09-10]", "node09"],
     ["node[3,7-9],login", "node3"],
@@ -128,10 +128,10 @@ describe("the environment", () => {
     ["n[01-03,7],login", "n01"],
     ["login,n[01-03,7]", "login"],
     ["r[1-2]n[3-5]", "r1n3"],
-  ])("meets on the first node of a Slurm step: %s", (list, host) => {
+  ])("has rank 0 on the first node of a Slurm step: %s", (list, host) => {
     const { master } = readWorldEnvironment({ ...slurm, SLURM_STEP_NODELIST: list });
     expect(master).toMatchObject({ host });
-    // All ranks of a step, and no others, have this port.
+    // All ranks of a step have this port; other steps and jobs have others.
     const other = (more: object) => readWorldEnvironment({ ...slurm, SLURM_PROCID: "3", ...more }).master!.port;
     expect(other({})).toBe(master!.port);
     expect(other({ SLURM_STEP_ID: "1" })).not.toBe(master!.port);
@@ -140,17 +140,17 @@ describe("the environment", () => {
     expect(master!.port).toBeLessThan(30000);
   });
 
-  it("meets on this machine where all ranks are on it", () => {
+  it("has rank 0 on this machine where all ranks are on it", () => {
     const here = { ...slurm, SLURM_STEP_TASKS_PER_NODE: "4" };
     expect(readWorldEnvironment(here).master?.host).toBe("127.0.0.1");
     expect(readWorldEnvironment({ ...here, MASTER_PORT: "4000" }).master).toEqual({ host: "127.0.0.1", port: 4000 });
     const mpirun = { ...openMpi, OMPI_COMM_WORLD_LOCAL_SIZE: "4" };
     expect(readWorldEnvironment(mpirun).master?.host).toBe("127.0.0.1");
-    expect(readWorldEnvironment(openMpi).master).toBeUndefined(); // on two machines, and which is the first is not said
+    expect(readWorldEnvironment(openMpi).master).toBeUndefined(); // on two machines, of which no variable names the first
     expect(readWorldEnvironment({ ...pmi, MASTER_ADDR: "node0", MASTER_PORT: "1" }).master?.host).toBe("node0");
   });
 
-  it("knows that torchrun's agent listens at MASTER_PORT itself", () => {
+  it("uses the store where torchrun's agent listens at MASTER_PORT itself", () => {
     const env = { RANK: "0", WORLD_SIZE: "2", MASTER_ADDR: "node0", MASTER_PORT: "29500", TORCHELASTIC_RUN_ID: "7" };
     expect(readWorldEnvironment(env).storeKey).toBeUndefined();
     const agent = { ...env, TORCHELASTIC_USE_AGENT_STORE: "True", TORCHELASTIC_RESTART_COUNT: "2" };
@@ -178,7 +178,7 @@ describe("the environment", () => {
     [{ MASTER_ADDR: "node0", MASTER_PORT: "x" }, "MASTER_PORT must be a number"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "70000" }, "MASTER_PORT must be 1 to 65535, and is 70000"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "0" }, "MASTER_PORT must be 1 to 65535, and is 0"],
-  ])("is refused when it makes no sense: %j", (env, sentence) => {
+  ])("is refused when a value is impossible: %j", (env, sentence) => {
     expect(() => readWorldEnvironment(env as NodeJS.ProcessEnv)).toThrow(RendezvousError);
     expect(() => readWorldEnvironment(env as NodeJS.ProcessEnv)).toThrow(sentence);
   });

@@ -1,9 +1,9 @@
-/** Which rank this process is and where the ranks meet, from what the launcher left in the environment. */
+/** Reads this process's rank, and the address of the rendezvous, from the launcher's environment variables. */
 import { RendezvousError } from "./errors.ts";
 import { type Link, parseLink } from "./link.ts";
 
 export interface WorldEnvironment {
-  /** Who started the ranks; undefined for a world of one. */
+  /** The launcher that started the ranks; undefined for a world of one rank. */
   readonly launcher: string | undefined;
   readonly rank: number;
   readonly size: number;
@@ -11,11 +11,11 @@ export interface WorldEnvironment {
   readonly localSize: number;
   readonly token: string;
   readonly epoch: string;
-  /** The server that the launcher holds. */
+  /** The launcher's own rendezvous server. */
   readonly rendezvous: { host: string; port: number } | undefined;
-  /** Where rank 0 holds it otherwise. */
+  /** Otherwise, where rank 0 runs the server. */
   readonly master: { host: string; port: number } | undefined;
-  /** Torchrun's agent holds a store at `master`; rank 0 listens elsewhere and says where under this name. */
+  /** Set where torchrun's agent holds a store at `master`. Rank 0 then listens elsewhere, and stores its address under this key. */
   readonly storeKey: string | undefined;
   readonly engine: string | undefined;
   readonly address: string | undefined;
@@ -25,18 +25,18 @@ export interface WorldEnvironment {
 interface Launcher {
   readonly name: string;
   readonly rank: string;
-  readonly sizes: readonly string[]; // the first that is set counts
+  readonly sizes: readonly string[]; // the first one that is set is used
   readonly localRank: string;
   readonly localSize: string;
-  /** It leaves its names in other processes too: this tells that it started this one. */
-  readonly only?: string;
+  /** A variable that is set only in its ranks, where the others are set in other processes too. */
+  readonly marker?: string;
 }
 
-// The innermost first, so that what runs inside another launcher's job is asked before it: torchrun is started by srun, once per
-// node, and mpirun in a job of Slurm's. Names as in the launchers' manuals: torchrun, "Environment Variables"; Open MPI 5,
-// "Environment variables set for MPI applications"; MPICH's Hydra (and Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT
-// ENVIRONMENT VARIABLES". sbatch and salloc set SLURM_PROCID and SLURM_NTASKS as well, in a script that is no rank: only a step has a
-// SLURM_STEP_ID. `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE beside its own, which say more; its PMI_JOBID is the step's name.
+// The innermost launcher first: srun may start torchrun, once per node, and mpirun may run in a Slurm job. The names are from the
+// launchers' manuals: torchrun, "Environment Variables"; Open MPI 5, "Environment variables set for MPI applications"; MPICH's Hydra (and
+// Intel MPI, MVAPICH, `srun --mpi=pmi2`); srun(1), "OUTPUT ENVIRONMENT VARIABLES". sbatch and salloc also set SLURM_PROCID and
+// SLURM_NTASKS, in a script that is no rank; only a step has a SLURM_STEP_ID. `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE beside its own
+// variables, which contain more; its PMI_JOBID is the step's name.
 const launchers: readonly Launcher[] = [
   {
     name: "torchrun",
@@ -65,9 +65,9 @@ const launchers: readonly Launcher[] = [
     sizes: ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"],
     localRank: "SLURM_LOCALID",
     localSize: "SLURM_STEP_TASKS_PER_NODE",
-    only: "SLURM_STEP_ID",
+    marker: "SLURM_STEP_ID",
   },
-  // Of a PMIx runtime that is none of these, and that gives no size.
+  // Any other PMIx runtime, which sets no size.
   {
     name: "PMIx",
     rank: "PMIX_RANK",
@@ -77,7 +77,7 @@ const launchers: readonly Launcher[] = [
   },
 ];
 
-/** Throws RendezvousError when a variable is not a number that makes sense. Nothing set at all is a world of one rank. */
+/** Without any variable it is a world of one rank. Throws RendezvousError where a variable has an impossible value. */
 export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): WorldEnvironment {
   const isSet = (name: string) => env[name] !== undefined && env[name] !== "";
   const number = (name: string | undefined): number | undefined => {
@@ -87,17 +87,20 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     return Number(env[name]);
   };
   const sizeOf = ({ sizes }: Launcher) => sizes.find(isSet);
-  const ofSlurm = isSet("SLURM_STEP_ID") && env["PMI_JOBID"] === slurmStep(env);
-  const speaks = launchers.filter(({ name, only }) => (name === "PMI" ? !ofSlurm : only === undefined || isSet(only)));
-  const whole = speaks.find((each) => isSet(each.rank) && sizeOf(each) !== undefined);
-  const launcher = speaks.find((each) => isSet(each.rank) || sizeOf(each) !== undefined);
+  const pmiOfSlurm = isSet("SLURM_STEP_ID") && env["PMI_JOBID"] === slurmStep(env);
+  const present = launchers.filter(({ name, marker }) =>
+    name === "PMI" ? !pmiOfSlurm : marker === undefined || isSet(marker),
+  );
+  const complete = present.find((each) => isSet(each.rank) && sizeOf(each) !== undefined);
+  const launcher = present.find((each) => isSet(each.rank) || sizeOf(each) !== undefined);
   const rank = number(launcher?.rank);
   const size = number(launcher && sizeOf(launcher));
-  if (launcher && launcher !== whole) {
-    // RANK=0 or WORLD_SIZE=1 alone says nothing wrong of a world of one.
+  if (launcher && launcher !== complete) {
+    // RANK=0 or WORLD_SIZE=1 alone is right for a world of one rank.
     const [have, lack] = rank === undefined ? [sizeOf(launcher)!, launcher.rank] : [launcher.rank, launcher.sizes[0]!];
-    const others = whole && ` (${whole.name} has set ${whole.rank} and ${sizeOf(whole)}: unset ${have} to go by those)`;
-    if (whole || (rank ?? 0) > 0 || (size ?? 1) > 1)
+    const others =
+      complete && ` (${complete.name} has set ${complete.rank} and ${sizeOf(complete)}: unset ${have} to use those)`;
+    if (complete || (rank ?? 0) > 0 || (size ?? 1) > 1)
       throw new RendezvousError(`${have} is ${env[have]}, and ${lack} is not set${others ?? ""}`);
   }
   if (size !== undefined && size < 1)
@@ -121,7 +124,7 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     token: env["TERSE_TOKEN"] ?? "",
     epoch,
     rendezvous: env["TERSE_RENDEZVOUS"] ? hostAndPort(env["TERSE_RENDEZVOUS"]) : undefined,
-    master: given ?? (launcher && meetingPlace(launcher, here, env, masterHost, masterPort)),
+    master: given ?? (launcher && defaultMaster(launcher, here, env, masterHost, masterPort)),
     storeKey:
       given && env["TORCHELASTIC_USE_AGENT_STORE"] === "True"
         ? `terse/${env["TORCHELASTIC_RUN_ID"] ?? ""}/attempt ${epoch}`
@@ -133,10 +136,10 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
 }
 
 /**
- * Where ranks meet that were told no MASTER_ADDR or no MASTER_PORT: on this machine when all are here, else on the first node of the
- * Slurm step, where rank 0 is; at a port that the job's own name gives, below those that systems hand out.
+ * The host and port of rank 0 where MASTER_ADDR or MASTER_PORT is not set. The host is this machine when all ranks are on it, else the
+ * first node of the Slurm step. The port follows from the job's name, and is below the ephemeral ports.
  */
-function meetingPlace(
+function defaultMaster(
   { name }: Launcher,
   { size, localSize }: { size: number; localSize: number },
   env: NodeJS.ProcessEnv,
@@ -145,17 +148,17 @@ function meetingPlace(
 ): { host: string; port: number } | undefined {
   const nodes = env["SLURM_STEP_NODELIST"] || env["SLURM_JOB_NODELIST"] || env["SLURM_NODELIST"];
   const job = name === "Slurm" ? slurmStep(env) : name === "Open MPI" ? env["PMIX_NAMESPACE"] : undefined;
-  const place = host || (localSize === size ? "127.0.0.1" : name === "Slurm" && nodes ? firstNode(nodes) : undefined);
-  const gate = port ?? (job ? portOf(job) : undefined);
-  return place !== undefined && gate !== undefined ? { host: place, port: gate } : undefined;
+  const address = host || (localSize === size ? "127.0.0.1" : name === "Slurm" && nodes ? firstNode(nodes) : undefined);
+  const number = port ?? (job ? portOf(job) : undefined);
+  return address !== undefined && number !== undefined ? { host: address, port: number } : undefined;
 }
 
-/** Job and step, as Slurm itself writes them: 4711.0 */
+/** Job and step in Slurm's own notation: 4711.0 */
 function slurmStep(env: NodeJS.ProcessEnv): string {
   return `${env["SLURM_JOB_ID"] || env["SLURM_JOBID"]}.${env["SLURM_STEP_ID"]}`;
 }
 
-/** Tasks on one of a step's nodes. Slurm writes 4(x2),3 for 4, 4 and 3; other launchers give one number. */
+/** The number of tasks on one node of a step. Slurm writes 4(x2),3 for 4, 4 and 3; other launchers write one number. */
 function tasksOn(node: number, perNode: string): number {
   const counts = perNode.split(",").map((each) => /^(\d{1,9})(?:\(x(\d{1,9})\))?$/.exec(each));
   let first = 0;
@@ -167,13 +170,13 @@ function tasksOn(node: number, perNode: string): number {
   return 1;
 }
 
-/** The first name of a list as Slurm writes it: `node[003-007,12],gpu1` → node003, `rack[1-2]node[3-5]` → rack1node3. */
+/** The first name in a node list of Slurm: `node[003-007,12],gpu1` → node003, `rack[1-2]node[3-5]` → rack1node3. */
 function firstNode(list: string): string {
   const [first] = /^(?:[^,[]|\[[^\]]*\])*/.exec(list)!;
   return first.replace(/\[([^\],-]*)[^\]]*\]/g, "$1");
 }
 
-/** 10000 to 29999, by FNV-1a of the name: two jobs on one machine rarely meet at the same. */
+/** 10000 to 29999, by FNV-1a of the name, so that two jobs on one machine rarely get the same port. */
 function portOf(job: string): number {
   let hash = 2166136261;
   for (const byte of Buffer.from(job)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;

@@ -16,7 +16,7 @@ describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none;
   afterAll(() => worlds[Symbol.asyncDispose]());
   engineContract("mpi", (size) => worlds.open("mpi", size));
 
-  it("refuses a module that an older build has left beside the addon", () => {
+  it("refuses a module of an older build beside the addon", () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-mpi-module-"));
     const addon = fileURLToPath(
       new URL("../../../../native/collectives/build/Release/collectives.node", import.meta.url),

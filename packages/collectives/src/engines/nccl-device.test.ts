@@ -35,7 +35,7 @@ async function ranks(size: number, what: string): Promise<{ code: number | null;
         TERSE_TOKEN: "t",
         TERSE_RENDEZVOUS: `${server.host}:${server.port}`,
       };
-      const child = spawn(process.execPath, ["--conditions=@terse/source", file, what], { env, timeout: 550_000 });
+      const child = spawn(process.execPath, ["--conditions=@terse/source", file, what], { env, timeout: 500_000 });
       let output = "";
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (output += text));
       const code = await new Promise<number | null>((resolve) => child.on("close", resolve));

@@ -14,23 +14,28 @@ describe("tcp", () => {
   engineContract("tcp", (size) => worlds.open("tcp", size));
 });
 
-const open = (rank: number, seconds = 20, silence = 10) =>
+/** `seconds` is long where no test waits for it. */
+const open = (rank: number, seconds = 300, silence = 10) =>
   collectives().tcp(rank, 2, "127.0.0.1", seconds, seconds, undefined, silence);
-/** Where a rank listens, as its address says it to one other: a sockaddr_in of 128 bytes, then a secret of 16. */
+/** The port in a rank's address: a sockaddr_in in 128 bytes, then a secret of 16 bytes. */
 const portOf = (address: Uint8Array) => Buffer.from(address).readUInt16BE(2);
-function hello(address: Uint8Array, { magic = 0x48535254, rank = 1, lane = 0, secret = address.subarray(128) } = {}) {
-  return Buffer.concat([Buffer.from(new Uint32Array([magic, rank, lane]).buffer), secret]);
+/** The first message on a connection; two ranks have three, numbered 0 to 2. */
+function hello(
+  address: Uint8Array,
+  { magic = 0x48535254, rank = 1, connection = 0, secret = address.subarray(128) } = {},
+) {
+  return Buffer.concat([Buffer.from(new Uint32Array([magic, rank, connection]).buffer), secret]);
 }
-function call(port: number, said?: Uint8Array): { socket: Socket; ended: Promise<Buffer> } {
+function connectTo(port: number, bytes?: Uint8Array): { socket: Socket; ended: Promise<Buffer> } {
   const socket = connect(port, "127.0.0.1");
-  const heard: Buffer[] = [];
-  const ended = new Promise<Buffer>((resolve) => socket.on("close", () => resolve(Buffer.concat(heard))));
-  socket.on("data", (data) => heard.push(data)).on("error", () => {}); // a reset is an end too
-  if (said) socket.write(said);
+  const received: Buffer[] = [];
+  const ended = new Promise<Buffer>((resolve) => socket.on("close", () => resolve(Buffer.concat(received))));
+  socket.on("data", (data) => received.push(data)).on("error", () => {}); // a reset: the close event follows
+  if (bytes) socket.write(bytes);
   return { socket, ended };
 }
-/** Rank 1 comes, and both add. */
-async function goesOn(zero: ReturnType<typeof open>, waiting: Promise<void>): Promise<void> {
+/** Connects rank 1, and runs an all-reduce. */
+async function expectWorks(zero: ReturnType<typeof open>, waiting: Promise<void>): Promise<void> {
   const one = open(1);
   await Promise.all([waiting, one[0].connect([zero[1][1]!, new Uint8Array()])]);
   const xs = [Float32Array.of(1, 2), Float32Array.of(3, 4)];
@@ -38,15 +43,15 @@ async function goesOn(zero: ReturnType<typeof open>, waiting: Promise<void>): Pr
   expect(xs).toEqual([Float32Array.of(4, 6), Float32Array.of(4, 6)]);
   await Promise.all([zero[0].close(), one[0].close()]);
 }
-/** Rank 0 listens; rank 1 listens to nobody, so any address will do for it. */
+/** Rank 0 listens for rank 1, whose own address is not used. */
 function listening(seconds?: number) {
   const zero = open(0, seconds);
   const address = zero[1][1]!;
   return { zero, address, waiting: zero[0].connect([new Uint8Array(), address]) };
 }
 
-describe("strangers at a port of tcp", () => {
-  it("are sent away without a word unless they know the secret, and keep nobody out", async () => {
+describe("a connection to a port of tcp that is not a rank's", () => {
+  it("is closed without an answer unless it knows the secret, and keeps no rank out", async () => {
     const { zero, address, waiting } = listening();
     const wrong = [
       Buffer.alloc(5000, "GET / HTTP/1.1\r\n"),
@@ -55,27 +60,27 @@ describe("strangers at a port of tcp", () => {
       hello(address, { rank: 0 }),
       hello(address, { rank: 2 }),
       hello(address, { rank: 0xffffffff }),
-      hello(address, { lane: 3 }),
+      hello(address, { connection: 3 }),
     ];
-    for (const said of wrong) expect(await call(portOf(address), said).ended).toEqual(Buffer.alloc(0));
-    const half = call(portOf(address), hello(address).subarray(0, 27));
-    const silent = call(portOf(address));
-    await goesOn(zero, waiting);
+    for (const bytes of wrong) expect(await connectTo(portOf(address), bytes).ended).toEqual(Buffer.alloc(0));
+    const half = connectTo(portOf(address), hello(address).subarray(0, 27));
+    const silent = connectTo(portOf(address));
+    await expectWorks(zero, waiting);
     half.socket.destroy();
     silent.socket.destroy();
   });
 
-  it("keep nobody out though hundreds of them are silent: the oldest make room", async () => {
+  it("keeps no rank out when there are hundreds of them: the oldest are closed", async () => {
     const { zero, address, waiting } = listening();
-    const crowd = Array.from({ length: 600 }, () => call(portOf(address)));
+    const others = Array.from({ length: 600 }, () => connectTo(portOf(address)));
     let gone = 0;
-    for (const { ended } of crowd) void ended.then(() => gone++);
-    await expect.poll(() => gone, { timeout: 60_000 }).toBe(600 - 256);
-    await goesOn(zero, waiting);
-    for (const { socket } of crowd) socket.destroy();
+    for (const { ended } of others) void ended.then(() => gone++);
+    await expect.poll(() => gone, { timeout: 500_000 }).toBe(600 - 256);
+    await expectWorks(zero, waiting);
+    for (const { socket } of others) socket.destroy();
   });
 
-  it("do not put off the deadline, however many come", async () => {
+  it("does not extend the deadline, however many there are", async () => {
     const { zero, address, waiting } = listening(1);
     let over = false;
     const failed = waiting
@@ -83,21 +88,21 @@ describe("strangers at a port of tcp", () => {
       .finally(() => {
         over = true;
       });
-    // Who calls when nobody answers any more is not sent away.
-    while (!over) await Promise.race([failed, call(portOf(address), Buffer.alloc(28)).ended]);
+    // After the deadline nothing accepts or closes a new connection.
+    while (!over) await Promise.race([failed, connectTo(portOf(address), Buffer.alloc(28)).ended]);
     expect(await failed).toMatchObject({ reason: "transport", peer: 1 });
     expect(((await failed) as Error).message).toMatch(/no connection to rank 1 \(it did not come in time\)$/);
     await zero[0].close();
   });
 });
 
-describe("a call of tcp that breaks before its answer is heard", () => {
-  it("may be made again, and takes the place of the first", async () => {
+describe("a connection of tcp that breaks before its answer arrives", () => {
+  it("can be made again, and replaces the first", async () => {
     const { zero, address, waiting } = listening();
-    const first = call(portOf(address), hello(address));
+    const first = connectTo(portOf(address), hello(address));
     await new Promise((resolve) => first.socket.once("data", resolve));
     first.socket.resetAndDestroy();
-    const second = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    const second = [0, 1, 2].map((connection) => connectTo(portOf(address), hello(address, { connection })));
     await waiting;
     const barrier = zero[0].operate(kinds.barrier, 0, -1, [], [], 0);
     const failed = expect(barrier).rejects.toThrow("the connection to rank 1 ended");
@@ -110,14 +115,14 @@ describe("a call of tcp that breaks before its answer is heard", () => {
   });
 });
 
-describe("a peer of tcp that sends what no rank sends", () => {
+describe("a peer of tcp that sends invalid bytes", () => {
   it.each([
     ["noise", Buffer.alloc(100_000, 0xa5), /ended \(what it sends does not begin like a message\)/],
     ["a message without a header", Buffer.alloc(4), /what rank 1 sends does not begin like a message of this version/],
     ["half a length, and the end", Buffer.alloc(2), /the connection to rank 1 ended/],
   ])("ends the group with an error that names it: %s", async (_, bytes, sentence) => {
     const { zero, address, waiting } = listening();
-    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    const peer = [0, 1, 2].map((connection) => connectTo(portOf(address), hello(address, { connection })));
     await waiting;
     const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
     peer[0]!.socket.end(bytes);
@@ -130,11 +135,11 @@ describe("a peer of tcp that sends what no rank sends", () => {
   it.each([
     ["length", Buffer.alloc(2)],
     ["header", Buffer.concat([Buffer.from(new Uint32Array([32]).buffer), Buffer.from("TRS2")])],
-  ])("ends it long before its deadline when it stops in the middle of a %s", async (_, bytes) => {
-    const zero = open(0, 60, 1);
+  ])("ends the group before its deadline when it stops in the middle of a %s", async (_, bytes) => {
+    const zero = open(0, 300, 1);
     const address = zero[1][1]!;
     const waiting = zero[0].connect([new Uint8Array(), address]);
-    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    const peer = [0, 1, 2].map((connection) => connectTo(portOf(address), hello(address, { connection })));
     await waiting;
     const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
     peer[0]!.socket.write(bytes);
@@ -146,11 +151,11 @@ describe("a peer of tcp that sends what no rank sends", () => {
   });
 });
 
-describe("a rank of tcp of whose machine nothing is heard", () => {
-  // The kernel says so on the connection that carries nothing: by a reset, as here, or by its keepalive.
-  it("is waited for no longer, whatever becomes of the other connections", async () => {
+describe("a rank of tcp whose machine is lost", () => {
+  // The kernel reports it on the idle connection: by a reset, as here, or by keepalive.
+  it("ends the group, even if the other connections stay open", async () => {
     const { zero, address, waiting } = listening();
-    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    const peer = [0, 1, 2].map((connection) => connectTo(portOf(address), hello(address, { connection })));
     await waiting;
     const sum = zero[0].operate(kinds.allReduce, 0, -1, [new Float32Array(10)], [], 0);
     peer[2]!.socket.resetAndDestroy();
@@ -164,16 +169,16 @@ describe("a rank of tcp of whose machine nothing is heard", () => {
 
 describe("a payload of tcp that stops", () => {
   const megabyte = 1 << 20; // a segment
-  /** Rank 1 is this test, and has said that it sends two segments. */
+  /** This test is rank 1, and has announced two segments. */
   async function receiving(silence: number) {
-    const zero = open(0, 60, silence);
+    const zero = open(0, 300, silence);
     const address = zero[1][1]!;
     const waiting = zero[0].connect([new Uint8Array(), address]);
-    const peer = [0, 1, 2].map((lane) => call(portOf(address), hello(address, { lane })));
+    const peer = [0, 1, 2].map((connection) => connectTo(portOf(address), hello(address, { connection })));
     await waiting;
     const got = new Uint8Array(2 * megabyte);
     const received = zero[0].operate(kinds.recv, 0, 1, [got], [], 0);
-    const header = Buffer.alloc(36); // its length, and then as message.h has it
+    const header = Buffer.alloc(36); // its length, then the header of message.h
     header.writeUInt32LE(32);
     header.write("TRS2", 4);
     header[8] = kinds.send;
@@ -189,7 +194,7 @@ describe("a payload of tcp that stops", () => {
     return { socket, received, got, [Symbol.asyncDispose]: close };
   }
 
-  it("in the middle of a segment ends the group long before the operation's timeout", async () => {
+  it("in the middle of a segment ends the group before the operation's timeout", async () => {
     await using world = await receiving(1);
     world.socket.write(Buffer.alloc(megabyte + 1000, 7));
     const error = await world.received.catch((each: NativeFailure) => each);
@@ -197,10 +202,10 @@ describe("a payload of tcp that stops", () => {
     expect((error as Error).message).toMatch(/rank 1 ended \(what it sends has stopped in the middle of a message\)$/);
   });
 
-  it("between segments is waited for, and so is one that is slow", async () => {
+  it("between segments is no failure, and neither is a slow one", async () => {
     await using world = await receiving(1);
     world.socket.write(Buffer.alloc(megabyte, 7));
-    await sleep(11_000); // longer than the 9 s that half a segment is waited for
+    await sleep(11_000); // longer than the 9 s after which half a segment is a failure
     for (let i = 0; i < 4; i++) {
       world.socket.write(Buffer.alloc(megabyte / 4, 8));
       await sleep(2500);
@@ -211,15 +216,15 @@ describe("a payload of tcp that stops", () => {
 });
 
 const own = readFileSync("/proc/sys/net/ipv4/tcp_congestion_control", "utf8").trim();
-const unlessItPaces = (control: string) => (control.startsWith("bbr") ? "reno" : control);
+const withoutPacing = (control: string) => (control.startsWith("bbr") ? "reno" : control);
 
-describe("what the kernel does against congestion", () => {
+describe("the congestion control of tcp", () => {
   it.for([
-    ["nothing that paces, between ranks of one machine", "127.0.0.1", "reno"],
-    ["what the machine is set to beyond it, or nothing that paces, nearby", "127.0.0.2", unlessItPaces(own)],
+    ["one without pacing, between ranks of one machine", "127.0.0.1", "reno"],
+    ["the machine's own, or one without pacing, to a nearby machine", "127.0.0.2", withoutPacing(own)],
   ] as const)("is %s", async ([, address, control], context) => {
     const zero = open(0);
-    const one = collectives().tcp(1, 2, address, 20, 20, undefined, 10);
+    const one = collectives().tcp(1, 2, address, 300, 300, undefined, 10);
     const port = portOf(zero[1][1]!);
     await Promise.all([
       zero[0].connect([new Uint8Array(), one[1][0]!]),
@@ -229,17 +234,17 @@ describe("what the kernel does against congestion", () => {
       encoding: "utf8",
     });
     await Promise.all([zero[0].close(), one[0].close()]);
-    if (error) return context.skip("it takes ss to see it");
+    if (error) return context.skip("the program ss is not installed");
     const ends = stdout.split(/\n(?=\S)/).filter(Boolean);
-    expect(ends.length).toBe(6); // of three connections
+    expect(ends.length).toBe(6); // both ends of three connections
     for (const end of ends) expect(end).toMatch(new RegExp(`\\s${control} `));
   });
 });
 
-describe("a rank of tcp that comes late", () => {
-  it("is waited for longer than silence is allowed, though the other's buffers are full", async () => {
-    const zero = open(0, 20, 1);
-    const one = open(1, 20, 1);
+describe("a rank of tcp that calls an operation late", () => {
+  it("is no failure beyond the time that silence is allowed, even when the peer's buffers are full", async () => {
+    const zero = open(0, 300, 1);
+    const one = open(1, 300, 1);
     await Promise.all([
       zero[0].connect([new Uint8Array(), one[1][0]!]),
       one[0].connect([zero[1][1]!, new Uint8Array()]),
@@ -247,7 +252,7 @@ describe("a rank of tcp that comes late", () => {
     const xs = [1, 2].map((value) => new Float32Array(8 << 20).fill(value));
     const add = (each: typeof zero, rank: number) => each[0].operate(kinds.allReduce, 0, -1, [xs[rank]!], [], 0);
     const early = add(zero, 0).catch((error: Error) => error);
-    await sleep(6000); // the least that counts as silence is 4 s
+    await sleep(6000); // silence counts from 4 s on
     await add(one, 1);
     expect(await early).toBeUndefined();
     expect(xs.every((x) => x.every((each) => each === 3))).toBe(true);

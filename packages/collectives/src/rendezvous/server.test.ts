@@ -85,15 +85,15 @@ describe("the rendezvous", () => {
   });
 
   it("names the ranks that do not make a call, and the key that no rank has set", async () => {
-    await using server = await serve({ deadlineSeconds: 2 });
+    await using server = await serve({ deadlineSeconds: 5 });
     const [a, b] = await Promise.all([join(server, 0), join(server, 1)]);
     const error = await a.allGather("world/lunch", [0, 1], null).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(RendezvousError);
     expect((error as RendezvousError).missing).toEqual([1]);
     expect((error as RendezvousError).message).toBe(
-      "rank 1 did not reach world/lunch within 2 s; check what it does, or raise deadlineSeconds",
+      "rank 1 did not reach world/lunch within 5 s; check what it does, or raise deadlineSeconds",
     );
-    await expect(b.get("nothing")).rejects.toThrow("no rank has set nothing within 2 s");
+    await expect(b.get("nothing")).rejects.toThrow("no rank has set nothing within 5 s");
     await Promise.all([a.close(), b.close()]);
   });
 
@@ -110,11 +110,11 @@ describe("the rendezvous", () => {
   });
 
   it("names the ranks that never connect, to those that have and to those that connect later", async () => {
-    await using server = await serve({ size: 4, deadlineSeconds: 2 });
+    await using server = await serve({ size: 4, deadlineSeconds: 5 });
     const failures: GroupFailure[] = [];
     const client = await join(server, 2, { size: 4 }, failures);
     await expect(client.allGather("world/addresses", [0, 1, 2, 3], null)).rejects.toThrow(
-      /^ranks 0, 1, 3 of 4 did not connect to the rendezvous within 2 s; check that the process started/,
+      /^ranks 0, 1, 3 of 4 did not connect to the rendezvous within 5 s; check that the process started/,
     );
     expect(failures).toMatchObject([{ kind: "missing", ranks: [0, 1, 3] }]);
     await expect(join(server, 1, { size: 4 })).rejects.toThrow("ranks 0, 1, 3 of 4 did not connect");

@@ -30,7 +30,7 @@ describe("torchrun's store", () => {
   it("gets exactly these bytes as requests", async () => {
     const value = Buffer.from("0200000000000000" + "6869", "hex");
     const { port, received } = await fakeStore(Buffer.of(0), value, Buffer.from("0100000000000000", "hex"));
-    await using store = await TorchStore.connect("127.0.0.1", port, 5);
+    await using store = await TorchStore.connect("127.0.0.1", port, 300);
     expect(await store.get("ab")).toBe("hi");
     await store.delete("ab");
     const key = "0200000000000000" + "6162";
@@ -39,7 +39,7 @@ describe("torchrun's store", () => {
 
   it("names rank 0 where it has set nothing before the deadline", async () => {
     const { port } = await fakeStore();
-    await using store = await TorchStore.connect("127.0.0.1", port, 0.2);
+    await using store = await TorchStore.connect("127.0.0.1", port, 2);
     const error = await store.get("where").catch((each: unknown) => each as RendezvousError);
     expect(error).toBeInstanceOf(RendezvousError);
     expect(error).toMatchObject({ missing: [0] });
@@ -48,10 +48,10 @@ describe("torchrun's store", () => {
 
   it("refuses a server that answers in another protocol", async () => {
     const web = await fakeStore(Buffer.from("HTTP/1.1 400 Bad Request"));
-    await using one = await TorchStore.connect("127.0.0.1", web.port, 5);
+    await using one = await TorchStore.connect("127.0.0.1", web.port, 300);
     await expect(one.get("where")).rejects.toThrow(/answers 72 to a wait: it is not torchrun's store/);
     const endless = await fakeStore(Buffer.of(0), Buffer.alloc(8, 255));
-    await using two = await TorchStore.connect("127.0.0.1", endless.port, 5);
+    await using two = await TorchStore.connect("127.0.0.1", endless.port, 300);
     await expect(two.get("where")).rejects.toThrow(/announces 18446744073709551615 bytes/);
   });
 

@@ -5,17 +5,18 @@ import { type JoinOptions, joinWorld } from "../join-world.ts";
 import { type RendezvousServer, serveRendezvous } from "../rendezvous/server.ts";
 
 const token = "the secret of this test";
+const deadlineSeconds = 300; // that a busy machine meets
 
 export class InProcessWorlds implements AsyncDisposable {
   readonly #servers: RendezvousServer[] = [];
 
   /** Rejects with the error of the first rank that could not join. */
   async open(engine: EngineName, size: number, options: (rank: number) => JoinOptions = () => ({})): Promise<Group[]> {
-    const server = await serveRendezvous({ size, token });
+    const server = await serveRendezvous({ size, token, deadlineSeconds });
     this.#servers.push(server);
     const env = { WORLD_SIZE: `${size}`, TERSE_TOKEN: token, TERSE_RENDEZVOUS: `${server.host}:${server.port}` };
     const joining = Array.from({ length: size }, (_, rank) =>
-      joinWorld({ engine, env: { ...env, RANK: `${rank}`, LOCAL_RANK: `${rank}` }, ...options(rank) }),
+      joinWorld({ engine, deadlineSeconds, env: { ...env, RANK: `${rank}`, LOCAL_RANK: `${rank}` }, ...options(rank) }),
     );
     await Promise.allSettled(joining);
     return Promise.all(joining);
