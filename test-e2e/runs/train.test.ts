@@ -319,7 +319,7 @@ describe("./terse train, given something it cannot use, ends with one line that 
     truncateSync(join(out, "step-2", "model.safetensors"), 10_000);
     const { code, err } = await terse(["sample", out]);
     expect(code).toBeGreaterThan(0);
-    expect(err).toMatch(/^error: .*model\.safetensors.*cut short/m);
+    expect(err).toMatch(/^error: .*model\.safetensors.*is incomplete/m);
     const path = join(out, "state.json");
     writeFileSync(path, readFileSync(path, "utf8").replace("step-2", "../elsewhere"));
     const { err: outside } = await terse(["sample", out]);

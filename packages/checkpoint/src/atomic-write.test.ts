@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Saves 1 MiB over the file `path` in a process of its own and prints the error's class and message. */
+/** A program that writes 1 MiB to the file `path` and prints the error's class and message. */
 const saveOneMebibyte = (path: string) => `
   import { atomicWrite, writeAll } from ${JSON.stringify(join(import.meta.dirname, "atomic-write.ts"))};
   try {
@@ -23,7 +23,7 @@ const saveOneMebibyte = (path: string) => `
 const node = [process.execPath, "--conditions=@terse/source", "--no-warnings", "--input-type=module", "-e"];
 
 describe("atomicWrite", () => {
-  it("makes a file, and replaces one, leaving nothing beside it", async () => {
+  it("creates a file, and replaces one, and leaves no other file", async () => {
     const path = join(folder, "config.json");
     await atomicWriteText(path, "first");
     await atomicWriteText(path, "zweiter ☃");
@@ -31,7 +31,7 @@ describe("atomicWrite", () => {
     expect(readdirSync(folder)).toEqual(["config.json"]);
   });
 
-  it("shows the old content until the new one is whole", async () => {
+  it("keeps the old content until the new one is complete", async () => {
     const path = join(folder, "a");
     writeFileSync(path, "old");
     await atomicWrite(path, async (file) => {
@@ -43,7 +43,7 @@ describe("atomicWrite", () => {
     expect(readFileSync(path, "utf8")).toBe("new");
   });
 
-  it("leaves everything as it was when the writer fails, and passes its error on", async () => {
+  it("changes nothing when the writer fails, and passes its error on", async () => {
     const path = join(folder, "a");
     writeFileSync(path, "old");
     const failure = new TypeError("the tensor was disposed");
@@ -61,7 +61,7 @@ describe("atomicWrite", () => {
     ["ENOSPC", "no space is left on its disk; free some and save again"],
     ["EDQUOT", "your disk quota is used up; free some and save again"],
     ["EROFS", "its disk is read-only; choose another folder"],
-  ])("puts %s into words and removes what it had written", async (code, words) => {
+  ])("describes %s and removes the temporary file", async (code, words) => {
     const path = join(folder, "a");
     const failing = atomicWrite(path, async (file) => {
       await writeAll(file, Buffer.from("half"));
@@ -73,24 +73,24 @@ describe("atomicWrite", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("removes what it had written when the name is taken by a folder", async () => {
+  it("removes the temporary file when the path is a folder", async () => {
     const path = join(folder, "a");
     mkdirSync(join(path, "inside"), { recursive: true });
     await expect(atomicWriteText(path, "x")).rejects.toThrow(/^Cannot write .*a: it is a folder; name a file\./);
     expect(readdirSync(folder)).toEqual(["a"]);
   });
 
-  it("says when the folder is not there", async () => {
+  it("reports a folder that does not exist", async () => {
     await expect(atomicWriteText(join(folder, "no/a"), "x")).rejects.toThrow(/: it does not exist; check the path\./);
   });
 
-  it("takes a name as long as the file system does", async () => {
+  it("accepts the longest name that the file system accepts", async () => {
     const name = "x".repeat(255);
     await atomicWriteText(join(folder, name), "long");
     expect(readdirSync(folder)).toEqual([name]);
   });
 
-  it("lets writers of one file race: the content is always one of theirs, whole", async () => {
+  it("leaves the complete content of one writer when several write the same file", async () => {
     const path = join(folder, "a");
     const texts = Array.from({ length: 20 }, (_, i) => String(i).repeat(10_000));
     await Promise.all(texts.map((text) => atomicWriteText(path, text)));
@@ -98,21 +98,21 @@ describe("atomicWrite", () => {
     expect(readdirSync(folder)).toEqual(["a"]);
   });
 
-  it.skipIf(process.platform === "win32")("survives a limit on file size", () => {
+  it.skipIf(process.platform === "win32")("reports the limit on file size and keeps the old file", () => {
     const path = join(folder, "a");
     writeFileSync(path, "old");
     const limited = ["-c", 'ulimit -f 100; exec "$@"', "sh", ...node, saveOneMebibyte(path)];
     expect(execFileSync("sh", limited, { encoding: "utf8" })).toBe(
-      `CheckpointError: Cannot write ${path}: the file may not become that large there; raise the limit (ulimit -f) or choose another folder. The file is as it was before.\n`,
+      `CheckpointError: Cannot write ${path}: it would be larger than the limit on file size; raise the limit (ulimit -f) or choose another folder. The file is as it was before.\n`,
     );
     expect(readFileSync(path, "utf8")).toBe("old");
     expect(readdirSync(folder)).toEqual(["a"]);
   });
 
-  // A disk of 64 KiB in a mount namespace of its own: root, or a kernel that lets users have namespaces.
+  // A disk of 64 KiB in a mount namespace. Needs root, or a kernel that gives users namespaces.
   const namespaced = (script: string) => ["-rm", "sh", "-ec", `mount -t tmpfs -o size=64k none ${folder}; ${script}`];
   const canMount = spawnSync("unshare", ["-rm", "mount", "-t", "tmpfs", "none", tmpdir()]).status === 0;
-  it.skipIf(!canMount)("survives a full disk (needs the right to mount one)", () => {
+  it.skipIf(!canMount)("reports a full disk and keeps the old file (skipped without the right to mount)", () => {
     const path = join(folder, "a");
     const [command, ...rest] = node;
     const quoted = [command!, ...rest, saveOneMebibyte(path)]
@@ -126,7 +126,7 @@ describe("atomicWrite", () => {
 });
 
 describe("writeAll", () => {
-  it("writes every byte of any view, piece by piece", async () => {
+  it("writes every byte of a view, in several system calls", async () => {
     const numbers = Float64Array.of(1, 2, 3, 4).subarray(1, 3);
     for (const largest of [1, 7, 16, 1 << 30]) {
       const path = join(folder, `view-${largest}`);

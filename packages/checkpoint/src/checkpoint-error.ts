@@ -1,9 +1,9 @@
-/** A checkpoint cannot be read or written; the message is one sentence with the file, what is wrong, and the remedy. */
+/** A checkpoint cannot be read or written. The message names the file, what is wrong, and what to do. */
 export class CheckpointError extends Error {
   override readonly name = "CheckpointError";
 }
 
-/** An error of the file system in words that fit after "Cannot write x: "; undefined for any other error. */
+/** The words for a file system error, to follow "Cannot write x: "; undefined for any other error. */
 export function reasonOf(error: unknown): string | undefined {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   switch (code) {
@@ -12,7 +12,7 @@ export function reasonOf(error: unknown): string | undefined {
     case "EDQUOT":
       return "your disk quota is used up; free some and save again";
     case "EFBIG":
-      return "the file may not become that large there; raise the limit (ulimit -f) or choose another folder";
+      return "it would be larger than the limit on file size; raise the limit (ulimit -f) or choose another folder";
     case "EACCES":
     case "EPERM":
       return "permission denied; choose another folder, or make this one accessible";

@@ -18,8 +18,8 @@ interface Element {
 }
 
 /**
- * In the order in which safetensors lays tensors out (its writer sorts by this, largest first, so that every tensor
- * starts at a multiple of its element). Halves come as their bits, since not every Node has a typed array for them.
+ * In the order of tensors in a safetensors file. Its writer puts large elements first, so that every tensor starts at a multiple of its
+ * element size. bf16 and f16 are read as bits, because not every Node has typed arrays for them.
  */
 export const elements: Readonly<Record<DType, Element>> = {
   i64: { onDisk: "I64", bytes: 8, array: (buffer) => new BigInt64Array(buffer) },
@@ -36,12 +36,12 @@ export const elements: Readonly<Record<DType, Element>> = {
 
 export const dtypes = Object.keys(elements) as readonly DType[];
 
-/** The dtype with this name on disk, such as "F32". */
-export const dtypeOnDisk = (name: unknown): DType | undefined =>
+/** The dtype whose name on disk is `name`, such as "F32". */
+export const dtypeFromDisk = (name: unknown): DType | undefined =>
   dtypes.find((dtype) => elements[dtype].onDisk === name);
 
-/** Elements of a shape; NaN where a dimension is no count or the product is beyond 2⁵³. */
-export function countOf(shape: readonly unknown[]): number {
+/** Number of elements of a shape. NaN if a dimension is not a non-negative integer, or if the product is above 2⁵³ − 1. */
+export function elementCount(shape: readonly unknown[]): number {
   if (!shape.every((n): n is number => Number.isSafeInteger(n) && (n as number) >= 0)) return Number.NaN;
   if (shape.includes(0)) return 0;
   let count = 1;
@@ -52,5 +52,5 @@ export function countOf(shape: readonly unknown[]): number {
   return count;
 }
 
-/** (3, 4) */
+/** "(3, 4)" */
 export const showShape = (shape: readonly number[]) => `(${shape.join(", ")})`;

@@ -1,4 +1,4 @@
-/** Checkpoints that every framework reads and that are never half-written. */
+/** Checkpoints that other frameworks can read, written completely or not at all. */
 export { atomicWrite, atomicWriteText, writeAll } from "./atomic-write.ts";
 export { CheckpointError } from "./checkpoint-error.ts";
 export type { DType, TypedArray } from "./dtypes.ts";
@@ -13,4 +13,4 @@ export {
   type Tensors,
   writeSafetensors,
 } from "./safetensors.ts";
-export type { Header, TensorPlace } from "./safetensors-header.ts";
+export type { Header, TensorInfo } from "./safetensors-header.ts";

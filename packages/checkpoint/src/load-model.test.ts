@@ -29,7 +29,7 @@ const valuesOf = (model: Module) =>
   );
 
 describe("loadModel", () => {
-  it("gives another model the same parameters, in place, and frees what it read", async () => {
+  it("loads the parameters into another model, in place, and frees the tensors that it read", async () => {
     manualSeed(1);
     const [saved, other] = [new Small(), new Small()];
     expect(await valuesOf(other)).not.toEqual(await valuesOf(saved));
@@ -42,7 +42,7 @@ describe("loadModel", () => {
       expect([parameter.requiresGrad, parameter.dtype]).toEqual([true, "f32"]);
   });
 
-  it("saves under the names that PyTorch would use", async () => {
+  it("reads files that saveModel writes with PyTorch's names", async () => {
     await saveModel(folder, new Small().namedParameters(), {});
     await using file = await openSafetensors(join(folder, "model.safetensors"));
     expect([...file.tensors].map(([name, { shape }]) => [name, shape])).toEqual([
@@ -77,7 +77,7 @@ describe("loadModel", () => {
   });
 });
 
-it("reads files without loading libtorch", () => {
+it("@terse/checkpoint can be imported without loading libtorch", () => {
   const script = `await import("@terse/checkpoint");
     const loaded = process.report.getReport().sharedObjects.filter((file) => file.includes("torch") || file.endsWith("tensor.node"));
     console.log(JSON.stringify(loaded));`;

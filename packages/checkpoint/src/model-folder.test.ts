@@ -29,7 +29,7 @@ const saved: [string, StoredTensor][] = [
 const config = { model_type: "gpt", width: 2, layers: 1 };
 
 describe("a model's folder", () => {
-  it("holds config.json, and model.safetensors marked as PyTorch's", async () => {
+  it("has config.json, and model.safetensors with PyTorch's format", async () => {
     await saveModel(folder, saved, config);
     expect(readdirSync(folder).sort()).toEqual(["config.json", "model.safetensors"]);
     expect(readFileSync(join(folder, "config.json"), "utf8")).toBe(`${JSON.stringify(config, null, 2)}\n`);
@@ -38,7 +38,7 @@ describe("a model's folder", () => {
     expect(file.metadata["format"]).toBe("pt");
   });
 
-  it("loads what was saved", async () => {
+  it("loads the saved weights and config", async () => {
     await saveModel(folder, saved, config);
     expect(await loadConfig(folder)).toEqual(config);
     const model = new Map([
@@ -71,7 +71,7 @@ describe("a model's folder", () => {
     for (const { values } of model.values()) expect(values).toBeUndefined();
   });
 
-  it("lets floating-point types differ", async () => {
+  it("accepts another floating-point dtype", async () => {
     await saveModel(folder, [["w", { dtype: "bf16", shape: [1], data: Uint16Array.of(0x3f80) }]], config);
     const seen: DType[] = [];
     await loadWeights(folder, [["w", zeros(1)]], (_, stored) => void seen.push(stored.dtype));
@@ -91,7 +91,7 @@ describe("a model's folder", () => {
     expect(readdirSync(folder).sort()).toEqual(["config.json", "model.safetensors"]);
   });
 
-  it("says in one sentence what is wrong with a folder", async () => {
+  it("reports in one sentence what is wrong with a folder", async () => {
     await expect(loadConfig(folder)).rejects.toThrow(
       `Cannot read ${folder}/config.json: it does not exist; check the path.`,
     );
@@ -102,11 +102,11 @@ describe("a model's folder", () => {
     for (const text of ["", "{", "[]", "null"]) {
       writeFileSync(join(folder, "config.json"), text);
       await expect(loadConfig(folder)).rejects.toThrow(
-        `${folder}/config.json is no JSON object; copy it again, or use an earlier checkpoint.`,
+        `${folder}/config.json is not a JSON object; copy it again, or use an earlier checkpoint.`,
       );
     }
     await expect(saveModel(join(folder, "config.json", "x"), saved, config)).rejects.toThrow(
-      /^Cannot make the folder .*: a part of the path is a file, not a folder; check the path\.$/,
+      /^Cannot create the folder .*: a part of the path is a file, not a folder; check the path\.$/,
     );
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A model in the layout of Hugging Face: model.safetensors with PyTorch's names, config.json beside it. What is saved here
- * opens in PyTorch with `safetensors.torch.load_file`, and the other way round.
+ * A model in the layout of Hugging Face: a folder with config.json and with model.safetensors, which has PyTorch's names. PyTorch opens it
+ * with `safetensors.torch.load_file`, and files that PyTorch saved can be opened here.
  */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,8 +21,8 @@ const weightsFile = "model.safetensors";
 const configFile = "config.json";
 
 /**
- * Writes `folder`/config.json and then `folder`/model.safetensors, each whole or not at all; makes the folder.
- * `parameters` is what `model.namedParameters()` gives, names as PyTorch has them. Throws `CheckpointError`.
+ * Writes `folder`/config.json and then `folder`/model.safetensors, each completely or not at all. Creates the folder. `parameters` is
+ * `model.namedParameters()`, with PyTorch's names. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,
@@ -32,14 +32,14 @@ export async function saveModel(
   try {
     await mkdir(folder, { recursive: true });
   } catch (error) {
-    throw new CheckpointError(`Cannot make the folder ${folder}: ${reasonOf(error) ?? error}.`, { cause: error });
+    throw new CheckpointError(`Cannot create the folder ${folder}: ${reasonOf(error) ?? error}.`, { cause: error });
   }
   await atomicWriteText(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`);
-  // "pt" tells other libraries whose names and layouts these are; some refuse a file without it.
+  // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
   await writeSafetensors(join(folder, weightsFile), parameters, { format: "pt" });
 }
 
-/** The config.json of a model's folder. Throws `CheckpointError`. */
+/** Reads the config.json of a model's folder. Throws `CheckpointError`. */
 export async function loadConfig(folder: string): Promise<Config> {
   const path = join(folder, configFile);
   let text: string;
@@ -52,21 +52,21 @@ export async function loadConfig(folder: string): Promise<Config> {
     const config: unknown = JSON.parse(text);
     if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as Config;
   } catch {
-    // said below
+    // not JSON: reported below
   }
-  throw new CheckpointError(`${path} is no JSON object; copy it again, or use an earlier checkpoint.`);
+  throw new CheckpointError(`${path} is not a JSON object; copy it again, or use an earlier checkpoint.`);
 }
 
-/** What a parameter must be, to be loaded from a file. */
+/** The shape and dtype of a parameter, which a stored tensor must fit. */
 export interface ParameterShape {
   readonly shape: readonly number[];
   readonly dtype: DType;
 }
 
 /**
- * Reads `folder`/model.safetensors into a model's parameters: `assign(parameter, stored)` once for each, one tensor in
- * memory at a time. Strict: unless the file has exactly these names, in these shapes, nothing is assigned and the error
- * lists all that differ. Floating-point types may differ (`assign` converts); others may not. Throws `CheckpointError`.
+ * Reads `folder`/model.safetensors into a model's parameters: calls `assign(parameter, stored)` for each, with one tensor in memory at a
+ * time. Strict: if the file does not have exactly these names and shapes, it assigns nothing and throws a `CheckpointError` that lists all
+ * differences. Floating-point dtypes may differ (`assign` converts them); other dtypes may not.
  */
 export async function loadWeights<P extends ParameterShape>(
   folder: string,

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CheckpointError } from "./checkpoint-error.ts";
-import { countOf, type DType, elements } from "./dtypes.ts";
+import { type DType, elementCount, elements } from "./dtypes.ts";
 import { openSafetensors, readSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
 import { repeatedKey } from "./safetensors-header.ts";
 
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A file with this header and so much data, each piece as it is given. */
+/** Writes a file with this header and data (a number: so many zero bytes), valid or not. */
 function put(header: unknown, data: number | Uint8Array = 0, length?: bigint): void {
   const json = Buffer.from(typeof header === "string" ? header : JSON.stringify(header));
   const start = Buffer.alloc(8);
@@ -40,7 +40,7 @@ const f32 = (shape: number[], ...values: number[]): StoredTensor => ({
 });
 
 describe("safetensors", () => {
-  // The example of the format's documentation, written out by hand.
+  // The example of the format's documentation.
   it("writes the bytes that the format describes", async () => {
     await writeSafetensors(path, [["t", f32([1, 2], 1, -2)]], { made: "by hand" });
     const json = '{"__metadata__":{"made":"by hand"},"t":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}';
@@ -55,7 +55,7 @@ describe("safetensors", () => {
     expect(readdirSync(folder)).toEqual(["a.safetensors"]);
   });
 
-  it("reads what it wrote: every dtype, shapes of no and of many dimensions, empty tensors, any name", async () => {
+  it("reads what it wrote: every dtype, shapes of zero to five dimensions, empty tensors, unusual names", async () => {
     const tensors = new Map<string, StoredTensor>();
     let seed = 1;
     const random = () => (seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0);
@@ -63,7 +63,7 @@ describe("safetensors", () => {
     const names = ["weight", "", "a.b.0", "日本🦁", 'quote " \\ \n \u0001', "__proto__", "constructor", "__metadata"];
     for (const [d, dtype] of (Object.keys(elements) as DType[]).entries())
       for (const [s, shape] of shapes.entries()) {
-        const bytes = Uint8Array.from({ length: countOf(shape) * elements[dtype].bytes }, () => random() >>> 24);
+        const bytes = Uint8Array.from({ length: elementCount(shape) * elements[dtype].bytes }, () => random() >>> 24);
         const data = elements[dtype].array((dtype === "bool" ? bytes.map((byte) => byte & 1) : bytes).buffer);
         tensors.set(`${names[(d + s) % names.length]}${d === 0 ? "" : `/${dtype}`}`, { dtype, shape, data });
       }
@@ -75,7 +75,7 @@ describe("safetensors", () => {
     for (const { begin, dtype } of file.tensors.values()) expect(begin % elements[dtype].bytes).toBe(0);
   });
 
-  it("writes the same bytes in whatever order the tensors come", async () => {
+  it("writes the same bytes for any order of the tensors", async () => {
     const tensors: [string, StoredTensor][] = [
       ["b", f32([1], 1)],
       ["a", f32([1], 2)],
@@ -87,7 +87,7 @@ describe("safetensors", () => {
     expect(readFileSync(path)).toEqual(bytes);
   });
 
-  it("asks a tensor for its elements when their turn has come, and writes part of a larger array", async () => {
+  it("reads a tensor's elements when it writes them, and accepts views of a larger array", async () => {
     const asked: string[] = [];
     const source = (name: string, data: ArrayBufferView) => ({
       dtype: "f32" as const,
@@ -107,7 +107,7 @@ describe("safetensors", () => {
     expect((await readSafetensors(path)).get("y")).toEqual(f32([2], 2, 3));
   });
 
-  it("reads only the tensors that are wanted", async () => {
+  it("reads only the named tensors", async () => {
     put(
       { a: { dtype: "BOOL", shape: [1], data_offsets: [0, 1] }, b: { dtype: "U8", shape: [1], data_offsets: [1, 2] } },
       Uint8Array.of(9, 5),
@@ -119,7 +119,7 @@ describe("safetensors", () => {
     expect(await errorOf(["c"])).toBe('DIR/a.safetensors has no tensor "c"; it has a, b.');
   });
 
-  it("reads a file with no tensors, with null metadata, with unpadded and with unordered headers", async () => {
+  it("reads a file without tensors, with null metadata, and with an unpadded or unordered header", async () => {
     put({});
     expect((await readSafetensors(path)).size).toBe(0);
     put(
@@ -144,8 +144,8 @@ describe("safetensors", () => {
   });
 });
 
-describe("a safetensors file that is cut short", () => {
-  it("is refused at every length, with how much is there and what to do", async () => {
+describe("an incomplete safetensors file", () => {
+  it("is refused at every length; the error says how many bytes there are and what to do", async () => {
     await writeSafetensors(path, [
       ["a", f32([3], 1, 2, 3)],
       ["b", { dtype: "u8", shape: [5], data: new Uint8Array(5) }],
@@ -156,7 +156,7 @@ describe("a safetensors file that is cut short", () => {
       const header = 8 + Number(whole.readBigUInt64LE());
       const needed = length < 8 ? "at least 8" : length < header ? `at least ${header}` : whole.length;
       expect(await errorOf()).toBe(
-        `DIR/a.safetensors is cut short: ${length} of ${needed} bytes. The run or copy that wrote it did not finish; copy it again, or use an earlier checkpoint.`,
+        `DIR/a.safetensors is incomplete: it has ${length} of ${needed} bytes. The run or copy that wrote it did not finish; copy it again, or use an earlier checkpoint.`,
       );
     }
     writeFileSync(path, whole);
@@ -164,7 +164,7 @@ describe("a safetensors file that is cut short", () => {
   });
 });
 
-describe("a hostile safetensors file", () => {
+describe("an invalid safetensors file", () => {
   const u8 = (begin: unknown, end: unknown, shape: unknown = [1]) => ({
     dtype: "U8",
     shape,
@@ -175,116 +175,116 @@ describe("a hostile safetensors file", () => {
     [
       "a header beyond 100 MB",
       () => put("{}", 0, 100_000_001n),
-      "its header would have 100000001 bytes, and 100000000 are the most that the format allows",
+      "its header would have 100000001 bytes, but the format allows at most 100000000",
     ],
     [
       "a header of 2⁶⁴ − 1 bytes",
       () => put("{}", 0, 2n ** 64n - 1n),
-      "its header would have 18446744073709551615 bytes, and 100000000 are the most that the format allows",
+      "its header would have 18446744073709551615 bytes, but the format allows at most 100000000",
     ],
     ["no header", () => put(""), "its header does not start with {"],
     ["a header that starts with a space", () => put(" {}"), "its header does not start with {"],
-    ["bad JSON", () => put("{]"), "its header is not valid JSON, or nested too deep"],
-    ["a string that stays open", () => put('{"a'), "its header is not valid JSON, or nested too deep"],
-    ["an escape at the end", () => put('{"a\\'), "its header is not valid JSON, or nested too deep"],
+    ["bad JSON", () => put("{]"), "its header is not valid JSON, or is nested too deep"],
+    ["a string that stays open", () => put('{"a'), "its header is not valid JSON, or is nested too deep"],
+    ["an escape at the end", () => put('{"a\\'), "its header is not valid JSON, or is nested too deep"],
     [
       "brackets without end",
       () => put(`{"a":${"[".repeat(1_000_000)}`),
-      "its header is not valid JSON, or nested too deep",
+      "its header is not valid JSON, or is nested too deep",
     ],
     [
       "brackets without end that close",
       () => put(`{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`),
-      "its header is not valid JSON, or nested too deep",
+      "its header is not valid JSON, or is nested too deep",
     ],
-    ["zeros after the JSON", () => put("{}\0\0"), "its header is not valid JSON, or nested too deep"],
+    ["zeros after the JSON", () => put("{}\0\0"), "its header is not valid JSON, or is nested too deep"],
     [
       "a name twice",
       () => put(`{"a":${JSON.stringify(u8(0, 1))},"\\u0061":${JSON.stringify(u8(0, 1))}}`, 1),
-      'its header names "a" twice',
+      'its header has the key "a" twice',
     ],
     [
       "a field twice",
       () => put('{"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}}', 1),
-      'its header names "shape" twice',
+      'its header has the key "shape" twice',
     ],
-    ["metadata that is no object", () => put({ __metadata__: [] }), "its __metadata__ is no object"],
-    ["metadata that is no text", () => put({ __metadata__: { a: 1 } }), 'its metadata "a" is no text'],
-    ["a tensor that is no object", () => put({ a: 5 }), 'tensor "a" has no description'],
+    ["metadata that is not an object", () => put({ __metadata__: [] }), "its __metadata__ is not an object"],
+    ["metadata that is not a string", () => put({ __metadata__: { a: 1 } }), 'its metadata "a" is not a string'],
+    ["a tensor that is not an object", () => put({ a: 5 }), 'tensor "a" is not described by an object'],
     [
       "an unknown dtype",
       () => put({ a: { dtype: "F8_E4M3", shape: [1], data_offsets: [0, 1] } }, 1),
-      'tensor "a" has the dtype "F8_E4M3", and only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL can be read',
+      'tensor "a" has the dtype "F8_E4M3", but only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL are supported',
     ],
     [
       "no dtype",
       () => put({ a: { shape: [1], data_offsets: [0, 1] } }, 1),
-      'tensor "a" has the dtype undefined, and only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL can be read',
+      'tensor "a" has the dtype undefined, but only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL are supported',
     ],
     [
       "a dtype named like something inherited",
       () => put({ a: { dtype: "toString", shape: [], data_offsets: [0, 1] } }, 1),
-      'tensor "a" has the dtype "toString", and only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL can be read',
+      'tensor "a" has the dtype "toString", but only I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL are supported',
     ],
     [
       "no shape",
       () => put({ a: { dtype: "U8", data_offsets: [0, 1] } }, 1),
-      'tensor "a" has the shape nothing, which is no list of counts',
+      'tensor "a" has the shape nothing, which is not a list of sizes',
     ],
     [
       "a negative dimension",
       () => put({ a: u8(0, 1, [-1]) }, 1),
-      'tensor "a" has the shape [-1], which is no list of counts',
+      'tensor "a" has the shape [-1], which is not a list of sizes',
     ],
     [
       "a fractional dimension",
       () => put({ a: u8(0, 1, [0.5, 2]) }, 1),
-      'tensor "a" has the shape [0.5,2], which is no list of counts',
+      'tensor "a" has the shape [0.5,2], which is not a list of sizes',
     ],
     [
       "a product beyond 2⁵³",
       () => put({ a: u8(0, 1, [2 ** 30, 2 ** 30]) }, 1),
-      'tensor "a" has the shape [1073741824,1073741824], which is no list of counts',
+      'tensor "a" has the shape [1073741824,1073741824], which is not a list of sizes',
     ],
     [
       "a product that wraps to 1 in 64 bits",
       () => put('{"a":{"dtype":"U8","shape":[4294967297,4294967295,1],"data_offsets":[0,1]}}', 1),
-      'tensor "a" has the shape [4294967297,4294967295,1], which is no list of counts',
+      'tensor "a" has the shape [4294967297,4294967295,1], which is not a list of sizes',
     ],
     [
       "no offsets",
       () => put({ a: { dtype: "U8", shape: [1] } }, 1),
-      'tensor "a" has the offsets nothing, which are no begin and end',
+      'tensor "a" has the offsets nothing, which are not a begin and an end',
     ],
     [
       "three offsets",
       () => put({ a: { dtype: "U8", shape: [1], data_offsets: [0, 1, 1] } }, 1),
-      'tensor "a" has the offsets [0,1,1], which are no begin and end',
+      'tensor "a" has the offsets [0,1,1], which are not a begin and an end',
     ],
     [
       "offsets the wrong way round",
       () => put({ a: u8(1, 0) }, 1),
-      'tensor "a" has the offsets [1,0], which are no begin and end',
+      'tensor "a" has the offsets [1,0], which are not a begin and an end',
     ],
     [
       "a negative offset",
       () => put({ a: u8(-1, 0) }, 1),
-      'tensor "a" has the offsets [-1,0], which are no begin and end',
+      'tensor "a" has the offsets [-1,0], which are not a begin and an end',
     ],
     [
-      "offsets that are text",
+      "offsets that are strings",
       () => put({ a: u8("0", "1") }, 1),
-      'tensor "a" has the offsets ["0","1"], which are no begin and end',
+      'tensor "a" has the offsets ["0","1"], which are not a begin and an end',
     ],
     [
       "a shape larger than its bytes",
       () => put({ a: u8(0, 1, [2]) }, 1),
-      'tensor "a" has 1 bytes, but shape (2) in U8 has 2',
+      'tensor "a" has 1 bytes, but shape (2) in U8 needs 2',
     ],
     [
       "a shape smaller than its bytes",
       () => put({ a: u8(0, 4, [1]) }, 4),
-      'tensor "a" has 4 bytes, but shape (1) in U8 has 1',
+      'tensor "a" has 4 bytes, but shape (1) in U8 needs 1',
     ],
     [
       "tensors that overlap",
@@ -297,17 +297,17 @@ describe("a hostile safetensors file", () => {
       () => put({ a: u8(0, 2, [2]), b: u8(1, 1, [0]) }, 2),
       'tensor "b" overlaps the one before it',
     ],
-    ["a hole at the start", () => put({ a: u8(2, 3) }, 3), '2 bytes before tensor "a" belong to nothing'],
+    ["a gap at the start", () => put({ a: u8(2, 3) }, 3), '2 bytes before tensor "a" belong to no tensor'],
     [
-      "a hole between tensors",
+      "a gap between tensors",
       () => put({ a: u8(0, 1), b: u8(2, 3) }, 3),
-      '1 bytes before tensor "b" belong to nothing',
+      '1 bytes before tensor "b" belong to no tensor',
     ],
-    ["bytes after the last tensor", () => put({ a: u8(0, 1) }, 4), "3 bytes at its end belong to nothing"],
+    ["bytes after the last tensor", () => put({ a: u8(0, 1) }, 4), "3 bytes at its end belong to no tensor"],
   ])("is refused for %s", async (_, make, what) => {
     make();
     expect(await errorOf()).toBe(
-      `DIR/a.safetensors is no whole safetensors file: ${what}; copy it again, or use an earlier checkpoint.`,
+      `DIR/a.safetensors is not a valid safetensors file: ${what}; copy it again, or use an earlier checkpoint.`,
     );
   });
 
@@ -316,12 +316,12 @@ describe("a hostile safetensors file", () => {
     expect(await errorOf()).toMatch(/its header is not valid JSON/);
   });
 
-  it("is refused for offsets far outside, before anything is reserved for them", async () => {
+  it("is refused for offsets far beyond its end, before memory is allocated", async () => {
     put({ a: u8(0, 2 ** 52, [2 ** 52]) }, 4);
-    expect(await errorOf()).toMatch(/^DIR\/a\.safetensors is cut short: \d+ of 45035996\d+ bytes\./);
+    expect(await errorOf()).toMatch(/^DIR\/a\.safetensors is incomplete: it has \d+ of 45035996\d+ bytes\./);
   });
 
-  it("gives one sentence or the right tensors, whichever byte of a good file is changed", async () => {
+  it("gives an error of one line or tensors of the right size, whichever byte of a valid file is changed", async () => {
     await writeSafetensors(
       path,
       [
@@ -339,18 +339,18 @@ describe("a hostile safetensors file", () => {
         writeFileSync(path, bad);
         try {
           for (const { dtype, shape, data } of (await readSafetensors(path)).values())
-            expect(data.byteLength).toBe(countOf(shape) * elements[dtype].bytes);
+            expect(data.byteLength).toBe(elementCount(shape) * elements[dtype].bytes);
         } catch (error) {
           expect(error).toBeInstanceOf(CheckpointError);
           refused++;
         }
       }
-    expect(refused).toBeGreaterThan(good.length); // the names, the metadata and the floats may change unseen
+    expect(refused).toBeGreaterThan(good.length); // changes of names, metadata and floats are not detected
   });
 });
 
 describe("openSafetensors", () => {
-  it("says in one sentence why a file cannot be opened", async () => {
+  it("reports in one sentence why a file cannot be opened", async () => {
     expect(await errorOf()).toBe("Cannot read DIR/a.safetensors: it does not exist; check the path.");
     path = folder;
     expect(await errorOf()).toBe("Cannot read DIR: it is a folder; name a file.");
@@ -370,29 +370,39 @@ describe("writeSafetensors", () => {
         ["a", f32([])],
       ],
       {},
-      'tensor "a" is there twice; give each its own name.',
+      'tensor "a" is given twice; give each tensor its own name.',
     ],
     [
       "the reserved name",
       [["__metadata__", f32([0])]],
       {},
-      'tensor "__metadata__" has the name that the format keeps for itself; name it otherwise.',
+      'tensor "__metadata__" has a name that the format reserves; choose another name.',
     ],
     [
       "elements that do not fill the shape",
       [["a", f32([3], 1, 2)]],
       {},
-      'tensor "a" has 8 bytes, but shape (3) in f32 has 12. The file is as it was before.',
+      'tensor "a" has 8 bytes, but shape (3) in f32 needs 12; give as many elements as the shape has. The file is as it was before.',
     ],
-    ["a shape that is none", [["a", f32([-1])]], {}, 'tensor "a" has the shape (-1), which is no list of counts.'],
     [
-      "a dtype that is none",
+      "an invalid shape",
+      [["a", f32([-1])]],
+      {},
+      'tensor "a" has the shape (-1), but sizes are integers ≥ 0; correct the shape.',
+    ],
+    [
+      "an unsupported dtype",
       [["a", { ...f32([0]), dtype: "u32" as DType }]],
       {},
       'tensor "a" has the dtype u32; convert it to one of i64, f64, f32, i32, bf16, f16, i16, i8, u8, bool.',
     ],
-    ["metadata that is no text", [], { a: 1 as unknown as string }, 'its metadata "a" is no text.'],
-  ])("refuses %s and leaves the old file", async (_, tensors, metadata, message) => {
+    [
+      "metadata that is not a string",
+      [],
+      { a: 1 as unknown as string },
+      'its metadata "a" is not a string; convert it to one.',
+    ],
+  ])("refuses %s and keeps the old file", async (_, tensors, metadata, message) => {
     writeFileSync(path, "old");
     await expect(writeSafetensors(path, tensors, metadata)).rejects.toThrow(
       new CheckpointError(`Cannot write ${path}: ${message}`),
@@ -401,7 +411,7 @@ describe("writeSafetensors", () => {
     expect(readdirSync(folder)).toEqual(["a.safetensors"]);
   });
 
-  it("refuses a header that no reader would take", async () => {
+  it("refuses a header that is longer than the format allows", async () => {
     const metadata = { text: "x".repeat(100_000_000) };
     await expect(writeSafetensors(path, [], metadata)).rejects.toThrow(/its header would have 1000000\d\d bytes/);
     expect(readdirSync(folder)).toEqual([]);

@@ -1,37 +1,37 @@
-/** Tensors in a file that every framework reads; the bytes are those that the format's own library would write. */
+/** Reads and writes safetensors files. The bytes are those that the format's own library would write. */
 import { type FileHandle, open } from "node:fs/promises";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
-import { countOf, type DType, dtypes, elements, showShape, type TypedArray } from "./dtypes.ts";
+import { type DType, dtypes, elementCount, elements, showShape, type TypedArray } from "./dtypes.ts";
 import {
   cutShort,
   type Header,
   headerLength,
-  largestHeader,
+  maxHeaderBytes,
   parseHeader,
-  type TensorPlace,
+  type TensorInfo,
 } from "./safetensors-header.ts";
 
-/** A tensor in memory. f16 and bf16 are their bits in a Uint16Array, bool is 0 or 1 in a Uint8Array. */
+/** A tensor in memory. f16 and bf16 are bits in a Uint16Array, bool is 0 or 1 in a Uint8Array. */
 export interface StoredTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly data: TypedArray;
 }
 
-/** Any tensor that can say what it holds. */
+/** A tensor whose elements are read when they are written to the file, such as a Tensor of @terse/tensor. */
 export interface TensorSource {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Its elements in order; asked for one tensor at a time, so that a large model is not held twice. */
+  /** The elements in row-major order. Called for one tensor at a time, so that memory never holds a second copy of a large model. */
   toTypedArray(): ArrayBufferView | Promise<ArrayBufferView>;
 }
 
 export type Tensors = Iterable<readonly [name: string, tensor: StoredTensor | TensorSource]>;
 
 /**
- * Writes a safetensors file; it appears by rename, whole or not at all. Tensors are laid out as the format's own library
- * does: larger elements first, then by name. Throws `CheckpointError`.
+ * Writes a safetensors file, completely or not at all. Tensors are in the order of the format's own library: larger elements first, then by
+ * name. Throws `CheckpointError`.
  */
 export async function writeSafetensors(
   path: string,
@@ -46,44 +46,51 @@ export async function writeSafetensors(
       const data = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
       if (data.byteLength !== bytes)
         throw new CheckpointError(
-          `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${data.byteLength} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} has ${bytes}. The file is as it was before.`,
+          `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${data.byteLength} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} needs ${bytes}; give as many elements as the shape has. The file is as it was before.`,
         );
       await writeAll(file, data);
     }
   });
 }
 
-interface Placed {
+interface OrderedTensor {
   readonly name: string;
   readonly tensor: StoredTensor | TensorSource;
   readonly bytes: number;
 }
 
-function layOut(path: string, tensors: Tensors): Placed[] {
-  const byName = new Map<string, Placed>();
+function layOut(path: string, tensors: Tensors): OrderedTensor[] {
+  const byName = new Map<string, OrderedTensor>();
   for (const [name, tensor] of tensors) {
     const wrong = (what: string) =>
       new CheckpointError(`Cannot write ${path}: tensor ${JSON.stringify(name)} ${what}.`);
-    if (name === "__metadata__") throw wrong("has the name that the format keeps for itself; name it otherwise");
-    if (byName.has(name)) throw wrong("is there twice; give each its own name");
+    if (name === "__metadata__") throw wrong("has a name that the format reserves; choose another name");
+    if (byName.has(name)) throw wrong("is given twice; give each tensor its own name");
     if (!dtypes.includes(tensor.dtype))
       throw wrong(`has the dtype ${tensor.dtype}; convert it to one of ${dtypes.join(", ")}`);
-    const count = countOf(tensor.shape);
-    if (Number.isNaN(count)) throw wrong(`has the shape ${showShape(tensor.shape)}, which is no list of counts`);
+    const count = elementCount(tensor.shape);
+    if (Number.isNaN(count))
+      throw wrong(`has the shape ${showShape(tensor.shape)}, but sizes are integers ≥ 0; correct the shape`);
     byName.set(name, { name, tensor, bytes: count * elements[tensor.dtype].bytes });
   }
-  const rank = ({ tensor }: Placed) => dtypes.indexOf(tensor.dtype);
+  const rank = ({ tensor }: OrderedTensor) => dtypes.indexOf(tensor.dtype);
   return [...byName.values()].sort(
     (a, b) => rank(a) - rank(b) || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)),
   );
 }
 
-function headerOf(path: string, ordered: readonly Placed[], metadata: Readonly<Record<string, string>>): Uint8Array {
+function headerOf(
+  path: string,
+  ordered: readonly OrderedTensor[],
+  metadata: Readonly<Record<string, string>>,
+): Uint8Array {
   const entries: string[] = [];
   const add = (key: string, value: unknown) => entries.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
   const notText = Object.entries(metadata).find(([, value]) => typeof value !== "string");
   if (notText)
-    throw new CheckpointError(`Cannot write ${path}: its metadata ${JSON.stringify(notText[0])} is no text.`);
+    throw new CheckpointError(
+      `Cannot write ${path}: its metadata ${JSON.stringify(notText[0])} is not a string; convert it to one.`,
+    );
   if (Object.keys(metadata).length > 0) add("__metadata__", metadata);
   let end = 0;
   for (const { name, tensor, bytes } of ordered) {
@@ -93,9 +100,9 @@ function headerOf(path: string, ordered: readonly Placed[], metadata: Readonly<R
   }
   const json = new TextEncoder().encode(`{${entries.join(",")}}`);
   const padded = Math.ceil(json.length / 8) * 8; // the data starts at a multiple of 8
-  if (padded > largestHeader)
+  if (padded > maxHeaderBytes)
     throw new CheckpointError(
-      `Cannot write ${path}: its header would have ${padded} bytes, and ${largestHeader} are the most that the format allows; shorten names or metadata.`,
+      `Cannot write ${path}: its header would have ${padded} bytes, but the format allows at most ${maxHeaderBytes}; shorten names or metadata.`,
     );
   const header = new Uint8Array(8 + padded).fill(0x20);
   new DataView(header.buffer).setBigUint64(0, BigInt(padded), true);
@@ -103,7 +110,7 @@ function headerOf(path: string, ordered: readonly Placed[], metadata: Readonly<R
   return header;
 }
 
-/** An open safetensors file: the header has been read and checked, tensors are read when they are asked for. */
+/** An open safetensors file. Its header has been read and checked; `read` reads a tensor. */
 export class SafetensorsFile implements AsyncDisposable {
   readonly path: string;
   readonly metadata: Header["metadata"];
@@ -117,7 +124,7 @@ export class SafetensorsFile implements AsyncDisposable {
     this.tensors = header.tensors;
   }
 
-  /** One tensor's elements. Throws `CheckpointError`. */
+  /** Reads one tensor. Throws `CheckpointError`. */
   async read(name: string): Promise<StoredTensor> {
     const place = this.tensors.get(name);
     if (!place) throw new CheckpointError(`${this.path} has no tensor ${JSON.stringify(name)}; ${this.#listed()}.`);
@@ -130,7 +137,7 @@ export class SafetensorsFile implements AsyncDisposable {
     return { dtype: place.dtype, shape: place.shape, data };
   }
 
-  async #bytesOf({ begin, bytes }: TensorPlace): Promise<ArrayBuffer> {
+  async #bytesOf({ begin, bytes }: TensorInfo): Promise<ArrayBuffer> {
     const target = new Uint8Array(bytes);
     await readAll(this.#file, target, begin, this.path);
     return target.buffer;
@@ -152,7 +159,7 @@ export class SafetensorsFile implements AsyncDisposable {
   }
 }
 
-/** Opens a file and checks its whole header; tensors stay on the disk. Throws `CheckpointError`. */
+/** Opens a file, and reads and checks its header but no tensor. Throws `CheckpointError`. */
 export async function openSafetensors(path: string): Promise<SafetensorsFile> {
   let file: FileHandle | undefined;
   try {
@@ -172,7 +179,7 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
   }
 }
 
-/** All tensors of a file, or only those named, by name. Throws `CheckpointError`. */
+/** Reads all tensors of a file, or only those in `names`. Throws `CheckpointError`. */
 export async function readSafetensors(path: string, names?: Iterable<string>): Promise<Map<string, StoredTensor>> {
   await using file = await openSafetensors(path);
   const tensors = new Map<string, StoredTensor>();
@@ -182,7 +189,7 @@ export async function readSafetensors(path: string, names?: Iterable<string>): P
 
 async function readAll(file: FileHandle, target: Uint8Array, begin: number, path: string): Promise<void> {
   for (let at = 0; at < target.length; ) {
-    const length = Math.min(target.length - at, 1 << 30); // one read call of the system ends at 2 GiB
+    const length = Math.min(target.length - at, 1 << 30); // one system call reads less than 2 GiB
     const { bytesRead } = await file.read(target, at, length, begin + at);
     if (bytesRead === 0) throw cutShort(path, begin + at, `at least ${begin + target.length}`);
     at += bytesRead;
