@@ -1,8 +1,8 @@
-"""NumPy and torch doing what our codecs do, over N floats, one thread.
+"""Operations of NumPy and torch that do the same as our codecs, over N floats, on one thread.
 
-Reads a line and answers it with the seconds of one run as JSON: packbits, unpackbits, vote, vote in bytes, bf16, f16 and their way
-back. A vote is of 8 ranks, LANES bits each: unpack, sum, compare, pack; in fp32 as DeepSpeed's compressed all-reduce does it, and as
-carefully as NumPy can, counting in bytes. Arguments: N LANES.
+Reads one operation a line and answers with its seconds as JSON: packbits, unpackbits, vote, vote in bytes, bf16, f16, bf16 back,
+f16 back. A vote counts ELEMENTS bits of each of 8 ranks: it unpacks, sums, compares and packs, either in fp32, as DeepSpeed's
+compressed all-reduce does, or in bytes, which is NumPy's fastest way. Arguments: N ELEMENTS.
 """
 
 import json
@@ -13,14 +13,14 @@ import numpy as np
 import torch
 
 torch.set_num_threads(1)
-n, lanes = int(sys.argv[1]), int(sys.argv[2])
+n, elements = int(sys.argv[1]), int(sys.argv[2])
 rng = np.random.default_rng(1)
 x = np.resize(rng.standard_normal(65521).astype(np.float32), n)
-tensor = torch.from_numpy(x).clone()  # NumPy's lie in huge pages, where our floats and torch's own do not
+tensor = torch.from_numpy(x).clone()  # a copy without huge pages, which NumPy uses and our floats do not
 bits = np.packbits(x >= 0, bitorder="little")
 sums = np.zeros(n, np.float32)
-halves = {kind: torch.zeros(n, dtype=kind) for kind in (torch.bfloat16, torch.float16)}  # touched before the clock starts
-votes = [np.packbits(rng.random(lanes) < 0.5, bitorder="little") for _ in range(8)]
+halves = {kind: torch.zeros(n, dtype=kind) for kind in (torch.bfloat16, torch.float16)}  # touched before the measurement
+votes = [np.packbits(rng.random(elements) < 0.5, bitorder="little") for _ in range(8)]
 
 
 def unpackbits():
@@ -31,17 +31,17 @@ def unpackbits():
 
 
 def vote():
-    total = np.zeros(lanes, np.float32)
+    total = np.zeros(elements, np.float32)
     for packed in votes:
-        signs = np.unpackbits(packed, count=lanes, bitorder="little").astype(np.float32)
+        signs = np.unpackbits(packed, count=elements, bitorder="little").astype(np.float32)
         total += 2 * signs - 1
     return np.packbits(total >= 0, bitorder="little")
 
 
 def vote_in_bytes():
-    count = np.unpackbits(votes[0], count=lanes, bitorder="little")
+    count = np.unpackbits(votes[0], count=elements, bitorder="little")
     for packed in votes[1:]:
-        count += np.unpackbits(packed, count=lanes, bitorder="little")
+        count += np.unpackbits(packed, count=elements, bitorder="little")
     return np.packbits(count >= 4, bitorder="little")
 
 

@@ -1,8 +1,9 @@
-"""PyTorch's DistributedDataParallel on Gloo beside us: the same model, weights, batches, threads and optimizer.
+"""PyTorch's DistributedDataParallel on Gloo, for comparison: the same model, weights, batches, threads and optimizer.
 
 Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a name, a
 hook (none, fp16, powersgd), bucketMegabytes (0: one bucket; absent: DDP's default) and alone (no exchange).
-Reads lines "NAME<tab>N" and answers each with N training steps as JSON. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say where.
+Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. The environment has RANK, WORLD_SIZE,
+MASTER_ADDR and MASTER_PORT.
 """
 
 import json
@@ -37,9 +38,9 @@ class Side:
         self.model.load_state_dict(safetensors.torch.load_file(f"{task['folder']}/model.safetensors"))
         self.parameters = list(self.model.parameters())
         self.momenta = [torch.zeros_like(p) for p in self.parameters]
-        self.scratch = [torch.empty_like(p) for p in self.parameters]  # kept: fresh ones would cost page faults every step
+        self.scratch = [torch.empty_like(p) for p in self.parameters]  # reused: new ones would cost page faults in every step
         self.taken = 0
-        self.ready = 0.0  # when the last gradient was there: autograd calls this before DDP's own hook sends it
+        self.ready = 0.0  # time of the last gradient: autograd calls this hook before DDP's, which sends the gradient
         for p in self.parameters:
             p.register_post_accumulate_grad_hook(self.arrived)
         self.forward = self.model
@@ -47,7 +48,7 @@ class Side:
             return
         group = dist.new_group(backend="gloo")
         megabytes = peer.get("bucketMegabytes")
-        # A model whose forward is its loss, so that DDP sees all of it.
+        # A module whose forward is the loss, so that DDP wraps the whole computation.
         whole = torch.nn.Module()
         whole.model = self.model
         whole.forward = self.model.loss
@@ -81,7 +82,7 @@ class Side:
         tokens = rows[self.taken]
         self.taken += 1
         begin = time.perf_counter()
-        # DDP's gradients are views of its buckets and stay; without it fresh ones are as fast.
+        # DDP's gradients are views of its buckets and must stay; without DDP new ones are as fast.
         self.model.zero_grad(set_to_none=not hasattr(self, "ddp"))
         loss = self.loss(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         value = loss.item()
@@ -97,4 +98,4 @@ print(json.dumps({"torch": torch.__version__}), flush=True)
 for line in sys.stdin:
     name, count = line.rstrip("\n").split("\t")
     print(json.dumps({"steps": [sides[name].step() for _ in range(int(count))]}), flush=True)
-os._exit(0)  # Gloo's threads now and then abort in an orderly end, when everything has been said
+os._exit(0)  # in an orderly exit Gloo's threads sometimes abort

@@ -1,11 +1,11 @@
-"""Exchanges of PyTorch's Gloo backend beside ours: its all-reduce, and DeepSpeed's compressed all-reduce as plain torch code.
+"""Exchanges over PyTorch's Gloo backend, for comparison: its all-reduce, and DeepSpeed's compressed all-reduce as plain torch code.
 
-Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers each with the milliseconds of every exchange of N floats.
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say where; one thread.
+Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers with the milliseconds of TIMES exchanges of N floats.
+The environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. One thread.
 
-The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps that DeepSpeed takes: add the error, one scale ‖x‖₂/√n and
-a sign a float, both kept apart from what is lost; packed signs by all-to-all and scales by all-gather; the mean of the decoded chunks with the
-server's own error; its scale and signs to everybody by all-gather.
+The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps of DeepSpeed: add the worker's error; encode as one
+scale ‖x‖₂/√n and one sign a float, and keep the new error; send packed signs by all-to-all and scales by all-gather; average the decoded
+chunks and add the server's error; encode the mean in the same way; send it to all ranks by all-gather.
 """
 
 import json
@@ -28,7 +28,7 @@ def pack(plus):
 
 
 def unpack(packed):
-    """±1 a bit."""
+    """Each bit as ±1."""
     return torch.from_numpy(numpy.unpackbits(packed.numpy())).to(torch.float32).mul_(2).sub_(1)
 
 

@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives.h"
-#include "gloo/gloo.h"
+#include "algorithms/algorithms.h"
+#include "engines/gloo/gloo.h"
 
 using namespace terse;
 using namespace terse::collectives;
@@ -43,7 +43,7 @@ struct World {
 
     const int rank, size;
     std::shared_ptr<gloo::rendezvous::Context> context;
-    std::unique_ptr<MeetingEngine> engine;
+    std::unique_ptr<RendezvousEngine> engine;
     std::unique_ptr<Wire> wire;
     Counters counters;
     uint32_t tag = 0;
@@ -75,7 +75,7 @@ std::unique_ptr<World> meet(int rank, int size, const std::string& address, cons
     world.engine->set_peers(theirs);
     world.engine->connect(Clock::time_point::max());
     world.wire = std::make_unique<Wire>(*world.engine, world.counters, 0);
-    world.wire->listen();
+    world.wire->post_header_receives();
     return met;
 }
 
@@ -96,14 +96,14 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
     const int n = world.size, rank = world.rank;
     const size_t floats = std::max<size_t>(bytes / sizeof(float), 1), each = std::max<size_t>(floats / n, 1);
     auto x = std::make_shared<std::vector<float>>(each * n, 0.f), y = std::make_shared<std::vector<float>>(each * n, 0.f);
-    const auto memory = [](float* data, size_t length) { return Memory{data, length, DType::f32, true}; };
+    const auto memory = [](float* data, size_t length) { return BufferView{data, length, DType::f32, true}; };
     const auto parts = [=](const std::shared_ptr<std::vector<float>>& whole) {
-        std::vector<Memory> all;
+        std::vector<BufferView> all;
         for (int r = 0; r < n; r++) all.push_back(memory(whole->data() + r * each, each));
         return all;
     };
     auto operation = std::make_shared<Operation>();
-    const auto ours = [&](Kind kind, std::vector<Memory> leaving, std::vector<Memory> incoming, void (*run)(Wire&, const Operation&)) {
+    const auto ours = [&](Kind kind, std::vector<BufferView> leaving, std::vector<BufferView> incoming, void (*run)(Wire&, const Operation&)) {
         operation->kind = kind;
         operation->peer = root;
         operation->parts = std::move(leaving);
@@ -175,14 +175,14 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
                     options.setRoot(root);
                 }), to_root, from_root, true};
     if (name == "gather")
-        return {ours(Kind::gather, {memory(in, each)}, rank == root ? parts(y) : std::vector<Memory>(), gather),
+        return {ours(Kind::gather, {memory(in, each)}, rank == root ? parts(y) : std::vector<BufferView>(), gather),
                 theirs.template operator()<gloo::GatherOptions>(&gloo::gather, [=](gloo::GatherOptions& options) {
                     options.setInput(in, each);
                     if (rank == root) options.setOutput(out, whole);
                     options.setRoot(root);
                 }), from_root, to_root, true};
     if (name == "scatter")
-        return {ours(Kind::scatter, rank == root ? parts(x) : std::vector<Memory>(), {memory(out, each)}, scatter),
+        return {ours(Kind::scatter, rank == root ? parts(x) : std::vector<BufferView>(), {memory(out, each)}, scatter),
                 theirs.template operator()<gloo::ScatterOptions>(&gloo::scatter, [=](gloo::ScatterOptions& options) {
                     std::vector<float*> all;
                     for (int r = 0; r < n; r++) all.push_back(in + r * each);

@@ -1,7 +1,7 @@
-"""Eager PyTorch beside us: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations.
+"""Eager PyTorch, for comparison: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations.
 
-Reads lines and answers each as JSON: "run N" with the seconds of N training steps, "add N" with the nanoseconds of one of N
-small adds. Arguments: SHAPE(json) BATCH THREADS.
+Reads lines and answers with JSON: "run N" with the seconds of N training steps, "add N" with the nanoseconds of one small add, a
+mean of N. Arguments: SHAPE(json) BATCH THREADS.
 """
 
 import json
@@ -24,7 +24,7 @@ with torch.no_grad():
         if p.dim() > 1:
             p.normal_(0, 0.02)
 momenta = [torch.zeros_like(p) for p in parameters]
-scratch = [torch.empty_like(p) for p in parameters]  # kept: fresh temporaries would cost page faults every step
+scratch = [torch.empty_like(p) for p in parameters]  # reused: new ones would cost page faults in every step
 lr, beta1, beta2, decay, clip = 1e-3, 0.9, 0.99, 0.1, 1.0
 
 

@@ -40,10 +40,10 @@ export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Reado
   });
   return `usage: ./terse bench SUITE [options]
 
-  --settings A,B   only these settings of the suite
-  --json FILE      one JSON object a line (- for standard output)
-  --record         into docs/results, with report and picture; settings that
-                   were not measured keep their lines
+  --settings A,B   measure only these settings of the suite
+  --json FILE      write one JSON object a line (- for standard output)
+  --record         write into docs/results, with report and picture; settings
+                   that are not measured now keep their lines
 
 suites, what they measure, and their settings:
 ${lines.join("\n")}

@@ -1,4 +1,4 @@
-/** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: measurements as one JSON object a line, and as text for people. */
+/** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: prints measurements as text, and writes them as JSON lines. */
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { readArguments, usageOf } from "./arguments.ts";
@@ -20,7 +20,7 @@ import { CaseWriter } from "./text.ts";
 import { trainPicture, trainReport } from "./train/report.ts";
 import { train } from "./train/train.ts";
 
-/** What a recorded run looks like. */
+/** The pictures of recorded runs, by suite. */
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
   codecs: bars,
   "cost-model": predictions,
@@ -28,7 +28,7 @@ const pictures: Record<string, (measurements: readonly Measurement[]) => string>
   train: trainPicture,
 };
 
-/** What a recorded run says beside its picture. */
+/** The reports of recorded runs, by suite. */
 const reports: Record<string, (measurements: readonly Measurement[], provenance: Provenance) => string> = {
   "cost-model": report,
   exchange: exchangeReport,
@@ -46,23 +46,23 @@ const suites: Record<string, Suite> = {
 };
 
 const subjects: Record<keyof typeof suites, string> = {
-  step: "what a training step costs, beside PyTorch",
-  codecs: "encoding and decoding, beside plain streaming through memory",
-  collectives: "how much of an emulated link they use, and how long few bytes take",
-  convergence: "losses by steps and by bytes sent, 1 bit beside 32",
-  "cost-model": "how long exchanges should take, and how long they do",
-  exchange: "until a vector is the same on all ranks, beside Gloo and PyTorch",
-  train: "the small GPT on slow links, beside PyTorch's DDP",
+  step: "what a training step costs, compared with PyTorch",
+  codecs: "encoding and decoding, compared with the speed of memory",
+  collectives: "how much of an emulated link they use, and the latency of few bytes",
+  convergence: "losses by steps and by bytes sent, 1 bit compared with 32",
+  "cost-model": "predicted and measured times of exchanges",
+  exchange: "the time of an exchange, compared with Gloo and PyTorch",
+  train: "the small GPT on slow links, compared with PyTorch's DDP",
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const asked = readArguments(argv, suites);
-  if (!asked) {
+  const args = readArguments(argv, suites);
+  if (!args) {
     process.stdout.write(usageOf(suites, subjects));
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;
     return;
   }
-  const { suite, settings, json, record } = asked;
+  const { suite, settings, json, record } = args;
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
   const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}`;
@@ -80,19 +80,19 @@ async function main(argv: readonly string[]): Promise<void> {
         cases.add(measurement);
       }
     } catch (error) {
-      // What cannot be measured here takes nothing from the others.
+      // The other settings are measured all the same.
       process.stderr.write(`error: ${suite}, ${setting}: ${(error as Error).message}\n`);
       process.exitCode = 1;
       continue;
     } finally {
       cases.end();
     }
-    if (record) keep(suite, lines); // each as soon as it is there: a long run may be interrupted
+    if (record) keep(suite, lines); // after every setting, because a long run may be interrupted
   }
   if (file !== undefined) closeSync(file);
 }
 
-/** Into docs/results, beside the settings that were recorded before. */
+/** Writes lines, picture and report to docs/results; settings that were not measured now keep their lines. */
 function keep(suite: string, now: readonly RecordedLine[]): void {
   const place = (ending: string) => new URL(`../../../docs/results/${suite}.${ending}`, import.meta.url);
   const lines = merged(readLines(place("jsonl")), now, Object.keys(suites[suite]!));

@@ -24,9 +24,9 @@ export function byCase(measurements: readonly Measurement[]): Values {
   return values;
 }
 
-/** What stands behind who took part in the names of the cases, in the order in which it was measured. */
-export function settingsOf(values: Values, who: readonly string[]): string[] {
-  const longest = [...who].sort((a, b) => b.length - a.length);
+/** The settings in the names of the cases: "lion ×2 100mbit" is side `lion`, setting "×2 100mbit". In the order of the measurements. */
+export function settingsOf(values: Values, sides: readonly string[]): string[] {
+  const longest = [...sides].sort((a, b) => b.length - a.length);
   return [
     ...new Set(
       [...values.keys()].map((name) => name.slice(longest.find((each) => name.startsWith(`${each} `))!.length + 1)),

@@ -1,4 +1,4 @@
-/** A file that an option names: opened before anything is measured, and in one line where it cannot be. */
+/** Opens an output file before anything is measured. Throws `OptionsError` if it cannot be written. */
 import { openSync } from "node:fs";
 import { OptionsError } from "@terse/options";
 
@@ -6,7 +6,7 @@ const reasons: Record<string, string> = {
   ENOENT: "its folder does not exist",
   ENOTDIR: "its folder is a file",
   EISDIR: "it is a folder",
-  EACCES: "it is not yours to write",
+  EACCES: "permission denied",
   EROFS: "the disk is read-only",
 };
 

@@ -1,15 +1,15 @@
-/** Pictures of lying bars, in panels with a scale of their own: ours in blue, peers in grey, what is waited for in a lighter shade. */
+/** Pictures with horizontal bars, in panels with a scale each: ours in blue, peers in grey, waiting times in a lighter shade. */
 import { legend, svg, swatch } from "./svg.ts";
 
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** What the bar's end says. */
+  /** At the end of the bar. */
   readonly text: string;
   readonly peer?: boolean;
-  /** How much of the value is waiting for messages. */
+  /** The part of the value that is waiting for messages. */
   readonly waiting?: number | undefined;
-  /** Of the values that it is the median of. */
+  /** The smallest and largest of the values whose median it is. */
   readonly range?: readonly [least: number, most: number] | undefined;
 }
 
@@ -20,11 +20,11 @@ export interface Panel {
 
 export interface Panels {
   readonly title: string;
-  /** What the colours are: ours, its lighter shade, peers. */
+  /** Legend: our colour, its lighter shade, the colour of peers. */
   readonly own: string;
   readonly waiting: string;
   readonly peer: string;
-  /** Of peers that tell what they wait for. */
+  /** Legend of the lighter shade of peers, which is drawn if any peer reports its waiting time. */
   readonly peerWaiting?: string;
   readonly panels: readonly Panel[];
 }
@@ -33,14 +33,14 @@ const [width, left, right, row, gap] = [860, 250, 90, 22, 36];
 
 export function panels({ title, own, waiting, peer, peerWaiting = "", panels }: Panels): string {
   let y = 62;
-  const tells = panels.some(({ bars }) => bars.some((bar) => bar.peer && bar.waiting !== undefined));
+  const peersReport = panels.some(({ bars }) => bars.some((bar) => bar.peer && bar.waiting !== undefined));
   const swatches = [
     [own, swatch("own")],
     [waiting, swatch("own-waiting")],
     [peer, swatch("peer")],
     [peerWaiting, swatch("peer-waiting")],
   ] as const;
-  const parts: string[] = [legend(tells ? swatches : swatches.slice(0, 3), 16, 46)];
+  const parts: string[] = [legend(peersReport ? swatches : swatches.slice(0, 3), 16, 46)];
   for (const { title: heading, bars } of panels) {
     const most = Math.max(...bars.map(({ value, range }) => Math.max(value, range?.[1] ?? 0)));
     const length = (value: number) => (value / most) * (width - left - right);
@@ -68,7 +68,7 @@ export function panels({ title, own, waiting, peer, peerWaiting = "", panels }: 
   return svg({ width, height: y - 10, title }, parts);
 }
 
-/** Milliseconds as people write them. */
+/** Milliseconds with a unit: "186 ms", "1.25 s". */
 export function timeText(milliseconds: number): string {
   if (milliseconds < 10) return `${milliseconds.toFixed(2)} ms`;
   return milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(2)} s`;

@@ -1,4 +1,4 @@
-/** A process that measures what we are compared with, mostly in Python: one request a line. */
+/** A process that measures the software we are compared with, mostly in Python. It reads one request a line and answers with JSON. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -7,22 +7,22 @@ import { fileURLToPath } from "node:url";
 export class Peer implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
-  #words = "";
+  #errors = "";
 
   private constructor(child: ChildProcess) {
     this.#child = child;
     const failed = (error: Error) => {
-      this.#words += error.message;
+      this.#errors += error.message;
     };
     child.on("error", failed);
-    child.stdin!.on("error", failed); // it has ended; the next answer says so
+    child.stdin!.on("error", failed); // it has ended; the next answer reports that
     this.#lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     child.stderr!.on("data", (text: Buffer) => {
-      this.#words = (this.#words + text.toString()).slice(-2000);
+      this.#errors = (this.#errors + text.toString()).slice(-2000);
     });
   }
 
-  /** Starts peers/<script> and waits until it is ready. Throws, with the remedy, where there is no Python with torch. */
+  /** Starts peers/<script> and waits until it is ready. Throws, and says what to do, if there is no Python with torch. */
   static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Peer> {
     const python = process.env["TERSE_PYTHON"];
     if (!python || !existsSync(python))
@@ -31,7 +31,7 @@ export class Peer implements AsyncDisposable {
     return Peer.startProgram([python, file, ...args], env);
   }
 
-  /** Starts any program that answers so, and waits until it is ready. */
+  /** Starts a program that speaks this protocol, and waits until it is ready. */
   static async startProgram([program, ...args]: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Peer> {
     const peer = new Peer(spawn(program!, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] }));
     await peer.#answer();
@@ -45,7 +45,7 @@ export class Peer implements AsyncDisposable {
 
   async #answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error(`the peer ended: ${this.#words.trim().split("\n").at(-1) || "without a word"}`);
+    if (done) throw new Error(`the peer ended: ${this.#errors.trim().split("\n").at(-1) || "it printed no error"}`);
     return JSON.parse(value);
   }
 

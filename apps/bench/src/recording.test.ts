@@ -17,12 +17,12 @@ const before = [
   line("2x1gbit", "2026-11-20T10:05Z", 3),
 ];
 
-it("keeps the lines of settings that were not measured, and replaces all of one that was", () => {
+it("replaces all lines of a measured setting, and keeps those of the others", () => {
   const now = [line("2x1gbit", "2026-11-21T08:00Z", 4)];
   expect(merged(before, now, ["2x100mbit", "2x1gbit"])).toEqual([before[0], now[0]]);
 });
 
-it("keeps the suite's order, whatever was measured last, and drops settings that there are no more", () => {
+it("keeps the suite's order, and drops settings that no longer exist", () => {
   const now = [line("4x1gbit", "2026-11-21T08:00Z", 5)];
   const settings = ["4x1gbit", "2x100mbit"];
   expect(merged(before, now, settings).map(({ setting }) => setting)).toEqual(settings);

@@ -1,16 +1,16 @@
-/** Recorded runs, docs/results/SUITE.jsonl: a line for each measurement, with the setting that it belongs to, when it was made and where. */
+/** Recorded runs, docs/results/SUITE.jsonl: a line for each measurement, with its setting, its time and its machine. */
 import { existsSync, readFileSync } from "node:fs";
 import type { Measurement } from "./measurement.ts";
 
 export interface RecordedLine extends Measurement {
   readonly bench: string;
   readonly setting: string;
-  /** When its setting began: 2026-11-21T22:18Z. */
+  /** When the measurement of its setting began: 2026-11-21T22:18Z. */
   readonly recorded: string;
   readonly machine: string;
 }
 
-/** The lines of settings that were measured now take the place of theirs from before; in the suite's order. */
+/** The lines of `now` replace all earlier lines of the same settings; in the suite's order. */
 export function merged(
   before: readonly RecordedLine[],
   now: readonly RecordedLine[],
@@ -35,7 +35,7 @@ export interface Provenance {
   readonly when: string;
 }
 
-/** "2x100mbit: 2026-11-21 22:18 UTC; …": when each setting was recorded, and on what. */
+/** When each setting was recorded, "2x100mbit: 2026-11-21 22:18 UTC; …", and on which machines. */
 export function provenance(lines: readonly RecordedLine[]): Provenance {
   const times = new Map(lines.map(({ setting, recorded }) => [setting, recorded]));
   const byTime = Map.groupBy([...times], ([, recorded]) => recorded);

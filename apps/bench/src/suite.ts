@@ -1,4 +1,4 @@
 import type { Measurement } from "./measurement.ts";
 
-/** What a suite measures, by settings in the order in which they are recorded: each can be measured, and recorded, alone. */
+/** The measurements of a suite, by setting, in the order of the record; each setting can be measured and recorded alone. */
 export type Suite = Readonly<Record<string, () => AsyncGenerator<Measurement>>>;

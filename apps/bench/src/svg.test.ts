@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { panels } from "./panels.ts";
 import { rateText, settingText } from "./svg.ts";
 
-it("says settings and links as one reads them", () => {
+it("writes settings and links in words", () => {
   expect(["×2 100mbit", "16 Mi ×4 1gbit emulated", "16 Mi ×2 loopback TCP"].map(settingText)).toEqual([
     "2 ranks, 100 Mbit/s",
     "4 ranks, 1 Gbit/s, emulated",
@@ -15,7 +15,7 @@ it("says settings and links as one reads them", () => {
   ]);
 });
 
-it("draws a bar as long as its value, what is waited for at its end, and the range from its least to its most", () => {
+it("draws a bar as long as its value, with the waiting time at its end and the range of values", () => {
   const svg = panels({
     title: "shorter is better",
     own: "ours",

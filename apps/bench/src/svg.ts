@@ -1,4 +1,4 @@
-/** The frame of a picture: a page that is light or dark as the reader's is, a title that says what is good, and a legend. */
+/** The frame of a picture: a page that follows the reader's light or dark mode, and a title. */
 export interface Frame {
   readonly width: number;
   readonly height: number;
@@ -6,7 +6,7 @@ export interface Frame {
   readonly style?: string;
 }
 
-/** Colours that stand for something keep their hue on a dark page, and what is grey there is lighter. */
+/** In dark mode, colours with a meaning keep their hue, and greys are lighter. */
 const style = `text{fill:#1f2328}.axis{fill:#57606a}.page{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1;fill:none}.title{font-weight:600;font-size:13px}
 .own{fill:#0969da}.own-waiting{fill:#a5d6ff}.peer{fill:#6e7781}.peer-waiting{fill:#d0d7de}.range{stroke:#1f2328;fill:none}
 @media (prefers-color-scheme: dark){text{fill:#e6edf3}.axis{fill:#9198a1}.page{fill:#0d1117}.grid{stroke:#30363d}.own{fill:#388bfd}.own-waiting{fill:#1f4a80}.peer{fill:#8b949e}.peer-waiting{fill:#3d444d}.range{stroke:#e6edf3}[stroke="#57606a"]{stroke:#c9d1d9}[fill="#57606a"]{fill:#c9d1d9}[stroke="#8c959f"]{stroke:#6e7681}}`;
@@ -21,7 +21,7 @@ ${parts.join("\n")}
 `;
 }
 
-/** Swatches side by side, each entry as wide as its text: about 6.4 units a letter. */
+/** Swatches with text side by side; a letter takes about 6.4 units. */
 export function legend(entries: readonly (readonly [text: string, swatch: string])[], x: number, y: number): string {
   return entries
     .map(([text, swatch]) => {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { CaseWriter, valueText } from "./text.ts";
 
-it("writes values as one says them", () => {
+it("writes values with short units", () => {
   const said = (value: number, unit: string) => valueText(value, unit);
   expect([said(186.23456, "ms"), said(8272.4, "ms"), said(12_345.6, "ms"), said(0.01234, "ms")]).toEqual([
     "186.2 ms",
@@ -18,7 +18,7 @@ it("writes values as one says them", () => {
   ]);
 });
 
-it("writes a case once, with what was measured of it, in lines no wider than the terminal", () => {
+it("writes a case once, with all its metrics, in lines no wider than the terminal", () => {
   let said = "";
   const writer = new CaseWriter((text) => {
     said += text;

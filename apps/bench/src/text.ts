@@ -1,7 +1,7 @@
-/** Measurements for people: a line with the case, and below it what was measured of it, as wide as the terminal. */
+/** Measurements as text: a line with the case, and its metrics below it, as wide as the terminal. */
 import type { Measurement } from "./measurement.ts";
 
-/** Four digits, in the unit that makes them short: 186.2 ms, 2.10 MB, 31.8 ×, 96.1 %. */
+/** Four digits, in a unit that keeps them short: 186.2 ms, 2.10 MB, 31.8 ×, 96.1 %. */
 export function valueText(value: number, unit: string): string {
   if (unit === "fraction") return `${(100 * value).toFixed(1)} %`;
   if (unit === "ratio") return `${short(value)} ×`;
@@ -15,7 +15,7 @@ function short(value: number): string {
   return Number.isInteger(value) || Math.abs(value) >= 1e4 ? value.toFixed(0) : String(Number(value.toPrecision(4)));
 }
 
-/** All that was measured of one case: beside its name where there is room. */
+/** All metrics of one case; on the line of its name if there is room. */
 export function caseText(name: string, measurements: readonly Measurement[], columns: number): string {
   const lines: string[] = [];
   for (const { metric, value, unit } of measurements) {
@@ -29,7 +29,7 @@ export function caseText(name: string, measurements: readonly Measurement[], col
   return `${name}\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }
 
-/** Writes each case as soon as the next one begins. */
+/** Writes each case when the next one begins. */
 export class CaseWriter {
   readonly #write: (text: string) => void;
   readonly #columns: number;

@@ -1,3 +1,4 @@
+import { engineNames } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { readArguments, type TrainArguments, usage } from "./arguments.ts";
 
@@ -60,6 +61,7 @@ describe("the command line", () => {
     for (const command of ["train", "sample"]) expect(readArguments([command, "--help"])).toBe("help");
     for (const flag of ["nproc-per-node", "recipe", "data", "out", "resume", "master-port", "deadline", "engine"])
       expect(usage).toContain(`  --${flag} `);
+    for (const engine of engineNames) expect(usage).toMatch(new RegExp(`--engine NAME .*\\b${engine}\\b`));
   });
 
   it("knows which flags belong to which command", () => {

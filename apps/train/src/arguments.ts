@@ -1,10 +1,7 @@
 import { readFileSync } from "node:fs";
-import { parseLink } from "@terse/collectives";
+import { engineNames, parseLink } from "@terse/collectives";
 import { numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
 import { recipeKeys } from "./recipe.ts";
-
-/** Carry the ranks' messages. */
-const engineNames = ["tcp", "gloo", "mpi", "nccl"] as const;
 
 const trainFlags = {
   nprocPerNode: wholeNumberFrom({ least: 1, most: 1024 }), // ranks on this machine

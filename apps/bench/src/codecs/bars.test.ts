@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { bars } from "./bars.ts";
 
-it("draws a bar for each direction of a codec, as long as its share of streaming", () => {
+it("draws a bar for each direction of a codec, as long as its share of the streaming speed", () => {
   const over = (measured: string, value: number) => ({ case: measured, metric: "over_stream", value, unit: "ratio" });
   const svg = bars([
     over("sign encode, avx2", 0.6),

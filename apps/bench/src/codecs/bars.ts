@@ -1,9 +1,9 @@
-/** The picture of a run: how much of the memory's speed each codec reaches, encoding and decoding. */
+/** The picture of a run: how much of the memory's speed each codec reaches when it encodes and decodes. */
 import type { Measurement } from "../measurement.ts";
 import { legend, svg, swatch } from "../svg.ts";
 
 const [width, left, right, top, row] = [860, 250, 40, 72, 30];
-const full = 1.2; // the scale's end
+const full = 1.2; // the end of the scale
 
 export function bars(measurements: readonly Measurement[]): string {
   const rows = new Map<string, { encode?: number; decode?: number; by: string }>();

@@ -1,17 +1,17 @@
 /**
- * What every codec costs, beside what this machine's memory can do in the same run, and beside NumPy and torch where they have the
- * same.
+ * What every codec costs, compared with the speed of this machine's memory in the same run, and with NumPy and torch where they have
+ * the same operation.
  *
- *   streaming     cache lines filled a second by the best of two plain in-place sweeps, a ← s a and a ← a + s b. Not memcpy: what an
- *                 in-place kernel writes back hides behind what it reads, and a copy cannot hide that (it counts half)
+ *   streaming     bytes read a second by the better of two plain in-place loops, a ← s a and a ← a + s b. Not memcpy: the writes of an
+ *                 in-place kernel overlap with its reads, and those of a copy do not (it reaches half)
  *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often they are read.
- *                 With error feedback 8 n + wire bytes: the error, too
- *   over_encode   error feedback over encoding alone, in seconds
- *   over_unpack   what unpacking, summing, comparing and packing again takes, in fp32 as DeepSpeed does it, over what the vote takes;
- *                 over_unpack_bytes: the same as carefully as NumPy can, counting in bytes
- *   over_numpy, over_torch   the peer's seconds over ours
+ *                 With error feedback 8 n + wire bytes, because the error counts too
+ *   over_encode   seconds with error feedback ÷ seconds of encoding alone
+ *   over_unpack   seconds to unpack, sum, compare and pack in fp32, as DeepSpeed does, ÷ seconds of the vote;
+ *                 over_unpack_bytes: the same in NumPy's fastest way, which counts in bytes
+ *   over_numpy, over_torch   the peer's seconds ÷ ours
  *
- * One thread unless the case says otherwise. Sides take turns, and ratios are taken within a round.
+ * One thread unless the case says otherwise. Both sides are measured alternately, and each ratio is of one round.
  */
 import { availableParallelism } from "node:os";
 import { codecNamed, majority, useThreads, voteImplementation } from "@terse/codecs";
@@ -23,20 +23,20 @@ import { Peer } from "../peer.ts";
 import { localWork } from "../step/local-work.ts";
 
 const n = 64 * 2 ** 20;
-const small = 2 ** 20; // for implementations that no one waits 64 Mi floats for
-const lanes = 16 * 2 ** 20; // of a vote
+const small = 2 ** 20; // for implementations that are too slow for 64 Mi floats
+const elements = 16 * 2 ** 20; // of a vote
 const rounds = 5;
 
 const call: EncodeCall = { seed: 1, step: 1, index: 0, zero: "plus" };
 
-/** What is measured of each codec, by what the case says behind its name. */
+/** A codec with its parameters; `how` follows its name in the case. */
 interface Configuration {
   readonly name: string;
   readonly how?: string;
   readonly parameters?: (n: number) => Parameters;
-  /** Decoding touches few floats: a rate of all floats would say nothing. */
+  /** Decoding touches few floats, so its rate over all floats has no meaning. */
   readonly sparse?: true;
-  /** Measured with error feedback, too. */
+  /** Measured with error feedback too. */
   readonly fedBack?: true;
 }
 
@@ -76,11 +76,11 @@ const peersOf: Readonly<Record<string, { metric: string; encode: string; decode:
 export async function* codecs(): AsyncGenerator<Measurement> {
   setNumThreads(1);
   useThreads(1);
-  await using peer = await Peer.start("codecs.py", [String(n), String(lanes)], { OMP_NUM_THREADS: "1" });
+  await using peer = await Peer.start("codecs.py", [String(n), String(elements)], { OMP_NUM_THREADS: "1" });
   const ask = async (what: string) => (await peer.ask<{ seconds: number }>(what)).seconds;
   const x = gradients(n);
   const sum = new Float32Array(n).fill(1);
-  const streaming = sweeps();
+  const streaming = streamingSpeed();
   const streams: number[] = [];
 
   for (const { name, how, parameters = () => ({}), sparse } of configurations) {
@@ -131,7 +131,7 @@ export async function* codecs(): AsyncGenerator<Measurement> {
   yield { case: "local work, 64 Mi parameters", metric: "local_over_lion", value: local_over_lion, unit: "ratio" };
 }
 
-/** Error feedback: every float of x and of the error is read, the error is written, and the wire is written and read. */
+/** Error feedback reads every float of x and of the error, writes the error, and writes and reads the wire. */
 function* feedback(x: Float32Array, streaming: () => number): Generator<Measurement> {
   const error = new Float32Array(n).fill(0);
   for (const { name, how, parameters = () => ({}) } of configurations.filter(({ fedBack }) => fedBack)) {
@@ -154,15 +154,15 @@ function* feedback(x: Float32Array, streaming: () => number): Generator<Measurem
 
 async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Measurement> {
   const wires = Array.from({ length: 8 }, (_, r) =>
-    new Uint8Array(lanes / 8).map((_, i) => (Math.imul(i + 1, 2654435761 + r) >>> 13) & 255),
+    new Uint8Array(elements / 8).map((_, i) => (Math.imul(i + 1, 2654435761 + r) >>> 13) & 255),
   );
-  const out = new Uint8Array(lanes / 8);
+  const out = new Uint8Array(elements / 8);
   for (const kernel of voteKernels()) {
     const ratios: number[] = [];
     const inBytes: number[] = [];
     const seconds: number[] = [];
     for (let round = -1; round < rounds; round++) {
-      const ours = clocked(() => kernel.majority(out, wires, lanes, { tie: "plus" }));
+      const ours = clocked(() => kernel.majority(out, wires, elements, { tie: "plus" }));
       const theirs = await ask("vote");
       const careful = await ask("vote in bytes");
       if (round < 0) continue;
@@ -171,15 +171,15 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
       inBytes.push(careful / ours);
     }
     const measured = `vote of 8, ${kernel.implementation}`;
-    yield speed(measured, (9 * lanes) / 8, median(seconds));
+    yield speed(measured, (9 * elements) / 8, median(seconds));
     yield { case: measured, metric: "over_unpack", value: median(ratios), unit: "ratio" };
     yield { case: measured, metric: "over_unpack_bytes", value: median(inBytes), unit: "ratio" };
   }
-  const checked = clocked(() => majority(out, wires, lanes, { tie: "plus" }));
-  yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * lanes) / 8, checked);
+  const checked = clocked(() => majority(out, wires, elements, { tie: "plus" }));
+  yield speed(`vote of 8 as people call it, ${voteImplementation()}`, (9 * elements) / 8, checked);
 }
 
-/** The same work on every core there is. */
+/** The same work on all cores. */
 function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
   const cores = availableParallelism();
   if (cores === 1) return;
@@ -200,16 +200,16 @@ function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
   useThreads(1);
 }
 
-/** Seconds to encode and to decode, and the bytes between. */
+/** Seconds to encode and to decode, and the bytes of the wire. */
 function run(kernel: CodecKernel, x: Float32Array, sum: Float32Array, parameters: Parameters) {
-  const wire = new Uint8Array(kernel.wireBytes(x.length, parameters)).fill(1); // touched before the clock starts
+  const wire = new Uint8Array(kernel.wireBytes(x.length, parameters)).fill(1); // touched before the measurement
   const encode = clocked(() => kernel.encode(wire, x, parameters, call));
   const decode = clocked(() => kernel.decodeAdd(sum, wire, parameters, { scale: 1e-9 }));
   return { encode, decode, wire: wire.length };
 }
 
-/** Bytes filled a second by the better of two in-place sweeps, which torch does. */
-function sweeps(): () => number {
+/** Bytes a second of the better of two in-place loops, which torch runs. */
+function streamingSpeed(): () => number {
   const [a, b] = scope(() => [ones([n]).keep(), ones([n]).keep()]);
   return () =>
     noGrad(() =>

@@ -10,15 +10,15 @@ const mebi = 1024 * kibi;
 const sizes = [kibi, 64 * kibi, mebi, 16 * mebi, 64 * mebi]; // of all parts together
 const rounds = 7;
 
-/** As Gloo has them; of its three ways to an all-reduce, each beside ours. */
+/** Gloo's collectives; each of its three all-reduce algorithms is compared with ours. */
 const names = [
   ...["all-reduce-ring", "all-reduce-bcube", "all-reduce-halving-doubling", "all-gather", "all-gatherv"],
   ...["all-to-all", "all-to-allv", "broadcast", "gather", "scatter"],
 ];
 
 /**
- * Ours, over Gloo's point-to-point layer; Gloo's own; and Gloo's own behind a header, as it would have to be called: a size that
- * differs ends the process. They take turns on this machine's loopback, each in C++ and on sockets that Gloo makes.
+ * Measures our collectives over Gloo's point-to-point layer, Gloo's own collectives, and Gloo's own after a header is compared, which
+ * Gloo needs because a size that differs ends the process. All run alternately on the loopback interface, in C++, on Gloo's sockets.
  */
 export async function* besideGloo(ranks: number): AsyncGenerator<Measurement> {
   const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));

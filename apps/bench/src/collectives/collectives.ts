@@ -1,6 +1,6 @@
 /**
- * `bench collectives`: how much of a link the collectives use, on one that is emulated, and how long small ones take; over Gloo, beside
- * its own collectives.
+ * `bench collectives`: how much of an emulated link the collectives use, and the latency of small ones; over Gloo also compared with
+ * Gloo's own collectives.
  */
 import { type Group, joinWorld, loopback, serveRendezvous } from "@terse/collectives";
 import { type Measurement, median } from "../measurement.ts";
@@ -20,7 +20,7 @@ export const engines: Record<string, (size: number, emulateLink?: string) => Pro
   gloo: (size, emulateLink) => joined("gloo", size, emulateLink),
 };
 
-/** All ranks in this process, on connections over its own loopback. */
+/** All ranks in this process, connected over the loopback interface. */
 async function joined(engine: "tcp" | "gloo", size: number, emulateLink?: string): Promise<World> {
   const server = await serveRendezvous({ size, token: "bench" });
   const env = (rank: number) => ({
@@ -45,7 +45,7 @@ function worldOf(groups: readonly Group[], after = async () => {}): World {
   };
 }
 
-/** Engines. */
+/** A setting for each engine. */
 export const collectives: Suite = Object.fromEntries(
   Object.keys(engines).map((engine) => [engine, () => ofEngine(engine)]),
 );
@@ -57,12 +57,12 @@ async function* ofEngine(engine: string): AsyncGenerator<Measurement> {
   if (engine === "gloo") for (const ranks of [2, 4]) yield* besideGloo(ranks);
 }
 
-/** Of the bytes that the busiest rank's link could have carried in the time, those that it did. */
+/** The bytes that the busiest rank sent ÷ the bytes that its link could have carried in the same time. */
 async function* linkUse(engine: string, size: number): AsyncGenerator<Measurement> {
   await using world = await engines[engine]!(size, slow.text);
   const x = world.groups.map(() => new Float32Array((16 * mebibyte) / 4));
   const whole = x.map((each) => new Uint8Array(each.buffer));
-  const into = x.map((each) => new Uint8Array(each.byteLength).fill(1)); // touched: no page faults later
+  const into = x.map((each) => new Uint8Array(each.byteLength).fill(1)); // touched, so that no page fault is measured
   const parts = (bytes: Uint8Array) => world.groups.map((_, r) => slice(bytes, r, size));
   const calls: Record<string, (group: Group) => Promise<unknown>> = {
     "all-reduce": (group) => group.allReduce(x[group.rank]!),
@@ -81,7 +81,7 @@ async function* linkUse(engine: string, size: number): AsyncGenerator<Measuremen
   }
 }
 
-/** How long until all ranks have a few bytes. */
+/** The time until all ranks have a few bytes. */
 async function* latency(engine: string, size: number): AsyncGenerator<Measurement> {
   await using world = await engines[engine]!(size);
   const x = world.groups.map(() => new Uint8Array(32));

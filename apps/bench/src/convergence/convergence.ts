@@ -1,6 +1,6 @@
 /**
- * Does one bit train as well? The small GPT on real text, four virtual workers in one process, the same tokens for every
- * method. Writes docs/results/convergence.json and the picture beside it.
+ * `bench convergence`: does one bit train as well? Trains the small GPT on real text with four workers in one process, on the same
+ * tokens for every method. Writes docs/results/convergence.json and the picture beside it.
  */
 import { type Group, loopback } from "@terse/collectives";
 import { textData } from "@terse/data";

@@ -1,6 +1,7 @@
 /**
- * `bench cost-model`: α, β and the codecs' speed measured on a group, what `predict.ts` makes of them, and what exchanges then take: over
- * tcp, each rank on a host of its own behind a link that the kernel shapes, and in one process on links that are emulated.
+ * `bench cost-model`: measures α, β and the codecs' speed on a group, predicts the times of exchanges from them (`predict.ts`), and
+ * measures these exchanges: over tcp, with each rank on its own host behind a link that the kernel limits, and in one process on
+ * emulated links.
  */
 import type { LinkCost } from "@terse/exchange";
 import { type Measurement, median } from "../measurement.ts";
@@ -8,17 +9,17 @@ import type { Suite } from "../suite.ts";
 import { exchanges } from "./exchanges.ts";
 import { inOneProcess, onHosts, type World } from "./worlds.ts";
 
-/** Elements so that the slowest exchange takes a second, and the fastest many times the latency. */
+/** Numbers of elements: the slowest exchange takes a second, the fastest many times the latency. */
 const links = [
   { rate: "20mbit", latency: "1ms", n: 2 ** 18 },
   { rate: "100mbit", latency: "1ms", n: 2 ** 20 },
   { rate: "1gbit", latency: "100us", n: 2 ** 22 },
 ];
-const small = 2 ** 14; // a vote that is all latency
+const small = 2 ** 14; // a vote that takes little more than the latency
 
 const sizes = [2, 3, 4];
 
-/** Engines and links. */
+/** A setting for each engine and link. */
 export const costModel: Suite = Object.fromEntries(
   ["tcp", "loopback", "gloo"].flatMap((engine) =>
     links.map((link) => [`${engine}-${link.rate}`, () => predictAndMeasure(engine, link)]),

@@ -1,4 +1,4 @@
-/** The exchanges whose time is predicted, and measured. */
+/** The exchanges whose times are predicted and measured. */
 import type { Group } from "@terse/collectives";
 import {
   dense,
@@ -15,9 +15,9 @@ import {
 export interface Exchange {
   readonly name: string;
   predict(n: number, ranks: number, measured: Measured): Prediction;
-  /** Makes what one exchange needs; what it returns runs it. */
+  /** Allocates the memory of one exchange; the returned function runs it. */
   prepare(group: Group, n: number): () => Promise<unknown>;
-  /** How many it is for; any unless given. */
+  /** The only number of ranks that it is for; any if absent. */
   readonly ranks?: number;
   close?(group: Group): Promise<void>;
 }
@@ -34,7 +34,7 @@ const votes = predictedVotes.map((scheme): Exchange => {
   };
 });
 
-/** Two hosts, which vote. */
+/** Two hosts that vote. */
 const hierarchical = voteSchemes.hierarchical({ hosts: 2 });
 const ofHosts: Exchange = {
   name: "vote hierarchical",
@@ -60,8 +60,8 @@ const means = (["f32", "bf16", "int8"] as const).map(
 
 export const exchanges: readonly Exchange[] = [...means, ...votes, ofHosts];
 
-/** Before each run, as a step's backward is: token buckets fill again. */
+/** A pause before each run, as long as a step's backward, so that token buckets fill again. */
 export const quiet = () => new Promise((done) => setTimeout(done, 10));
 
-/** How often an exchange runs that takes so many seconds. The first one, which touches new memory, is left out. */
+/** The number of runs of an exchange that takes `seconds`. The first run, which touches new memory, is not counted. */
 export const runsOf = (seconds: number) => Math.max(5, Math.min(20, Math.ceil(0.15 / seconds)));

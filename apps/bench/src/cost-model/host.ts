@@ -9,7 +9,7 @@ const group = await joinWorld();
 await serve({
   measure: () => measureLink(group),
 
-  /** Seconds of each. */
+  /** Seconds of each exchange. */
   async run({ name, n, times }: { name: string; n: number; times: number }): Promise<number[]> {
     const exchange = exchanges.find((each) => each.name === name)!;
     const run = exchange.prepare(group, n);

@@ -1,4 +1,4 @@
-/** The picture of a run: what each exchange took, by what the model said it would; the band is 15 % to either side. */
+/** The picture of a run: measured times of exchanges over predicted ones; the band is 15 % to either side. */
 import type { Measurement } from "../measurement.ts";
 import { legend, rateText, svg } from "../svg.ts";
 

@@ -1,4 +1,4 @@
-/** docs/results/cost-model.md: what was predicted beside what was measured. */
+/** docs/results/cost-model.md: predicted and measured times. */
 import type { Measurement } from "../measurement.ts";
 import type { Provenance } from "../recording.ts";
 

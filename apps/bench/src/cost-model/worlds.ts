@@ -1,4 +1,4 @@
-/** Where exchanges are measured: ranks in this process, or each in one of its own. */
+/** The ranks that measure exchanges: all in this process, or each in its own. */
 import { type Measured, measureLink } from "@terse/exchange";
 import { engines, type World as Groups } from "../collectives/collectives.ts";
 import { Hosts } from "../hosts/hosts.ts";
@@ -6,13 +6,13 @@ import type { Exchange } from "./exchanges.ts";
 import { quiet, runsOf } from "./exchanges.ts";
 
 export interface World extends AsyncDisposable {
-  /** What the link and the codecs cost, as the exchanges meet them. */
+  /** The measured cost of the link and the codecs. */
   measure(): Promise<Measured>;
-  /** Seconds from when a rank calls it, just after a barrier, until it has the result: the slowest rank's, of several runs. */
+  /** Seconds from the call, just after a barrier, until the result is there, on the slowest rank; of several runs. */
   run(exchange: Exchange, n: number): Promise<number[]>;
 }
 
-/** All ranks on this process's one thread. */
+/** All ranks on the one thread of this process. */
 export async function inOneProcess(engine: string, ranks: number, link: string): Promise<World> {
   const { groups, ...world }: Groups = await engines[engine]!(ranks, link);
   return {
@@ -39,7 +39,7 @@ export async function inOneProcess(engine: string, ranks: number, link: string):
   };
 }
 
-/** Each rank on a host of its own, behind a link that the kernel shapes; where that cannot be, our own emulation of it. */
+/** Each rank on its own host, behind a link that the kernel limits, or else that we emulate. */
 export async function onHosts(ranks: number, rate: string): Promise<World & { readonly emulated: boolean }> {
   const hosts = await Hosts.open({ hosts: ranks, rate, program: new URL("./host.ts", import.meta.url) });
   const times = async (name: string, n: number, times: number) => {

@@ -66,7 +66,7 @@ it("marks the fastest, and says from which size on it is the fastest", () => {
   expect(more).toMatch(/compressed: .*\*2\d\d µs\n/);
 });
 
-it("shows fewer numbers of ranks where the terminal is narrow", () => {
+it("shows fewer numbers of ranks on a narrow terminal", () => {
   const panel = project(read([]))[0]!;
   const widest = (columns: number) =>
     Math.max(
@@ -92,7 +92,7 @@ it("draws a line for each implementation in each panel, higher where it takes lo
   }
 });
 
-it("puts one number of parameters into each row of panels, however many networks there are", () => {
+it("puts one number of parameters into each row of panels, for any number of networks", () => {
   const rows = (networks: number) => {
     const links = Array.from({ length: networks }, (_, i) => ["--link", `${i + 1}gbit`]).flat();
     const svg = picture(project(read([...links, "--ranks", "2"])));
@@ -104,7 +104,7 @@ it("puts one number of parameters into each row of panels, however many networks
   expect([1, 2, 3, 4, 5, 6].map((networks) => rows(networks).size)).toEqual([2, 2, 2, 4, 10, 4]);
 });
 
-it("draws what docs/results shows", () => {
+it("draws the picture in docs/results", () => {
   const recorded = readFileSync(new URL("../../../../docs/results/vote-costs.svg", import.meta.url), "utf8");
   expect(picture(project(read([])))).toBe(recorded);
 });

@@ -13,7 +13,7 @@ const styles: Record<string, { colour: string; dashes?: string }> = {
 };
 const [panelWidth, panelHeight, left, top, between, below] = [350, 230, 62, 122, 76, 74];
 
-/** A row of panels holds one number of parameters, or an even part of its networks. */
+/** A row of panels has one number of parameters, and all its networks or an equal part of them. */
 export function picture(panels: readonly Panel[]): string {
   const networks = panels.filter(({ parameters }) => parameters === panels[0]!.parameters).length;
   const columns = [3, 2, 1].find((count) => networks % count === 0)!;

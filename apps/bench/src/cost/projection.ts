@@ -1,4 +1,4 @@
-/** The Lion Cub paper's Table 1 for numbers of ranks up to thousands: what its Figure 2 draws. */
+/** The Lion Cub paper's Table 1 for up to thousands of ranks, as its Figure 2 draws it. */
 import { crossing, type Implementation, tableOne, timeOf, uncompressed } from "@terse/exchange";
 import type { Arguments, NamedNetwork } from "./arguments.ts";
 
@@ -9,7 +9,7 @@ export interface Panel {
   readonly parameters: number;
   readonly ranks: readonly number[];
   readonly seconds: Readonly<Record<string, readonly number[]>>; // by implementation and ranks
-  /** Above so many parameters the compressed all-reduce is faster than the direct one, by ranks; null where it always is. */
+  /** By ranks: above this number of parameters the compressed all-reduce is faster than the direct one; null if it always is. */
   readonly crossing: readonly (number | null)[];
 }
 
@@ -39,7 +39,7 @@ export function project({ networks, parameters, ranks, wordBits, valueBits }: Ar
   );
 }
 
-/** 2, 4, 8 … and the last one, which need not be one. */
+/** 2, 4, 8 … and `last`, which need not be a power of two. */
 function powersOfTwo(last: number): number[] {
   const counts: number[] = [];
   for (let ranks = 2; ranks < last; ranks *= 2) counts.push(ranks);

@@ -1,10 +1,10 @@
-/** How `./terse cost` says numbers. */
+/** Numbers and tables of `./terse cost`. */
 import { implementations, type Panel } from "./projection.ts";
 
 /** 0.00123 → "1.2 ms". */
 export function secondsText(seconds: number): string {
   const units: [string, number, from?: number][] = [
-    ["ks", 1e3, 1e4], // so that a picture's axis has room for it
+    ["ks", 1e3, 1e4], // keeps the labels of a picture's axis short
     ["s", 1],
     ["ms", 1e-3],
     ["µs", 1e-6],
@@ -27,7 +27,7 @@ export function countText(count: number): string {
   return `${Number((count / size).toPrecision(3))}${unit && ` ${unit}`}`;
 }
 
-/** A panel as a table for people: at most six numbers of ranks, and no wider than so many columns. */
+/** A panel as a table, with at most six numbers of ranks, and no wider than `columns`. */
 export function tableText({ network, parameters, ranks, seconds, crossing }: Panel, columns = 120): string {
   const width = Math.max(...Object.values(implementations).map(({ title }) => title.length));
   const stride = Math.ceil(ranks.length / Math.max(1, Math.min(6, Math.floor((columns - width - 1) / 9))));

@@ -1,6 +1,6 @@
 /**
- * `bench exchange`: how long until a vector of floats is the same on all ranks, in nccl-tests' terms: algbw is the vector's bytes ÷ time,
- * busbw that × 2 (n − 1)/n, which is what a ring's links carry.
+ * `bench exchange`: the time until a vector of floats is the same on all ranks. As in nccl-tests, algbw is the vector's bytes ÷ time, and
+ * busbw is algbw × 2 (n − 1)/n, the rate on each link of a ring.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import type { Phases } from "./phases.ts";
 const mebi = 1 << 20;
 const program = new URL("./host.ts", import.meta.url);
 
-/** Ranks and what lies between them. */
+/** A number of ranks and their links. */
 export const exchange: Suite = {
   "2xloopback": () => unshaped(2),
   "4xloopback": () => unshaped(4),
@@ -23,7 +23,7 @@ export const exchange: Suite = {
   "4x100mbit": () => onSlowLinks(4, "100mbit", 1e8),
 };
 
-/** 16 Mi parameters where a link is what one waits for. */
+/** 16 Mi parameters, where links limit the speed. */
 async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number): AsyncGenerator<Measurement> {
   const n = 16 * mebi;
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
@@ -53,7 +53,7 @@ async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number):
   await hosts.ask({ do: "close" });
 }
 
-/** All-reduce over TCP on this machine's loopback, where nothing but the processor is in the way. */
+/** All-reduce over TCP on the loopback interface, where only the processor limits the speed. */
 async function* unshaped(ranks: number): AsyncGenerator<Measurement> {
   const folder = mkdtempSync(join(tmpdir(), "terse-bench-gloo-"));
   try {
@@ -98,18 +98,18 @@ async function* besideGloo(ranks: number, gloo: string | undefined, folder: stri
   await hosts.ask({ do: "close" });
 }
 
-/** What one way took in all turns: its exchanges as slow as their slowest rank. */
+/** The times of one method; an exchange takes as long as on its slowest rank. */
 interface Taken {
   readonly median: number; // milliseconds
-  readonly turns: readonly number[]; // the median of each
+  readonly turns: readonly number[]; // the median of each round
   readonly wrong: number | undefined;
   readonly bytes: number | undefined;
   readonly linkBytes: number | undefined;
-  /** Of each exchange, on its slowest rank. */
+  /** Phases of each exchange, on its slowest rank. */
   readonly phases: readonly Phases[];
 }
 
-/** All ways take turns, so that what changes on the machine meets all alike. The first turn of each is not counted. */
+/** Runs all methods alternately, so that changes of the machine affect all alike. The first round is not counted. */
 async function alternate(
   hosts: Hosts,
   ways: readonly Way[],

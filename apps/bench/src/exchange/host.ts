@@ -1,4 +1,4 @@
-/** One rank of `bench exchange`: the same floats on all ranks' sides, exchanged in one way or another. */
+/** One rank of `bench exchange`: exchanges the same floats by each method. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { sign } from "@terse/codecs";
 import { type Group, joinWorld } from "@terse/collectives";
@@ -8,18 +8,18 @@ import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
 import { PhaseClock, type Phases } from "./phases.ts";
 
-/** How a vector of floats may become the same on all ranks. */
+/** The methods that make a vector of floats the same on all ranks. */
 export type Way = "f32" | "1-bit" | "gloo f32" | "pytorch f32" | "pytorch compressed";
 
 export interface Times {
   readonly milliseconds: readonly number[];
-  /** Of a 1-bit exchange, one by one. */
+  /** Phases of each 1-bit exchange. */
   readonly phases?: readonly Phases[];
-  /** Of ours: elements of the last result that are not what the paper's formula gives for these inputs. */
+  /** Elements of our last result that differ from the paper's formula. */
   readonly wrong?: number;
-  /** That this rank has sent in one exchange: payload and headers. */
+  /** Bytes that this rank sent in one exchange, payload and headers. */
   readonly bytes?: number;
-  /** That have left by this host's own link in one exchange, all packets counted. */
+  /** Bytes that left over this host's link in one exchange, in all packets. */
   readonly linkBytes?: number | undefined;
 }
 
@@ -29,10 +29,10 @@ const scheme = allToAll();
 let gloo: Peer | undefined;
 let pytorch: Peer | undefined;
 
-/** Element i on a rank: sums of these are exact, and no vote is tied for good. */
+/** Element i on a rank: sums of these are exact, and not all votes are ties. */
 const element = (i: number, rank: number) => ((i * 7 + rank * 5) % 11) - 5;
 
-/** n floats, several pages of one pattern. */
+/** n floats that repeat one pattern. */
 function vector(n: number): Float32Array {
   const x = new Float32Array(n);
   const pattern = Float32Array.from({ length: Math.min(n, 11 * 5957) }, (_, i) => element(i, rank));
@@ -40,7 +40,7 @@ function vector(n: number): Float32Array {
   return x;
 }
 
-/** What all ranks must have: the mean, or the sign that most gave (zeros and ties are plus). */
+/** The correct result: the mean, or the sign of the majority (zeros and ties are plus). */
 function wanted(i: number, way: Way): number {
   const all = Array.from({ length: size }, (_, r) => element(i % (11 * 5957), r));
   if (way === "f32") return Math.fround(all.reduce((sum, x) => sum + x, 0) / size);
@@ -55,12 +55,12 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
   },
   "1-bit": async (x, group) => {
     const clock = new PhaseClock(group);
-    // Encoded piece by piece, as the exchange asks for it: the first signs are on their way while the others are written.
+    // Encodes each chunk when the exchange needs it: the first signs are sent while the others are encoded.
     const u = new PackedBits(x.length, undefined, (bits, from, to) => {
       const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
       clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
-    // And decoded as it comes, while the rest is on its way.
+    // Decodes each chunk when it arrives, while the others are on the wire.
     using _ = (await scheme.vote(clock.group, u, {
       outcome: "plus",
       arrived(result, from, to) {
@@ -106,12 +106,12 @@ function sent(): number {
   return bytes + headerBytes;
 }
 
-/** Most memory that an exchange takes beyond its vector, in bytes a parameter, as the kernel counts this process's pages. */
+/** Peak memory of an exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages. */
 async function extraMemory(way: "f32" | "1-bit", n: number): Promise<number> {
   const x = vector(n);
-  await ways[way](vector(1 << 20), world); // whatever is made once
+  await ways[way](vector(1 << 20), world); // allocates everything that later exchanges reuse
   await world.barrier();
-  writeFileSync("/proc/self/clear_refs", "5"); // the peak begins anew
+  writeFileSync("/proc/self/clear_refs", "5"); // resets the peak
   const before = pages("VmRSS");
   await ways[way](x, world);
   return (pages("VmHWM") - before) / n;

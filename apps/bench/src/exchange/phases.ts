@@ -1,6 +1,6 @@
 /**
- * Where the time of a 1-bit exchange goes, on one rank: encode, vote and decode are this thread's work, and the wire is at work while a
- * message is under way, mostly beside them. Seen from around the scheme, which knows nothing of it.
+ * The phases of a 1-bit exchange on one rank. This thread encodes, votes and decodes; the wire phase is the time in which a message is
+ * on the wire, which mostly overlaps with them. Measured by wrapping the group, so the scheme has no code for it.
  */
 import type { Group } from "@terse/collectives";
 
@@ -8,18 +8,18 @@ import type { Group } from "@terse/collectives";
 export interface Phases {
   /** Floats to signs. */
   readonly encode: number;
-  /** A message was under way, whatever else was done meanwhile. */
+  /** A message was on the wire, also while this thread worked. */
   readonly wire: number;
-  /** Counting the ballots of this rank's words. */
+  /** Counting the votes of this rank's chunks. */
   readonly vote: number;
   /** Signs to floats. */
   readonly decode: number;
-  /** Everything. What encode, vote and decode leave of it is waiting for the wire. */
+  /** The whole exchange; the time besides encode, vote and decode is waiting for the wire. */
   readonly total: number;
 }
 
 export class PhaseClock {
-  /** The group, for a vote that goes all-to-all and then all-gather, chunk by chunk. */
+  /** A wrapped group for a vote that calls all-to-all and then all-gather for each chunk. */
   readonly group: Group;
   readonly #began = performance.now();
   #encode = 0;
@@ -28,8 +28,8 @@ export class PhaseClock {
   #wire = 0;
   #underWay = 0;
   #wireSince = 0;
-  #lastWorked = 0; // when this thread was last done with something of its own
-  readonly #arrived: number[] = []; // when, by chunk
+  #lastWorked = 0; // when this thread last finished some work
+  readonly #arrived: number[] = []; // time of arrival by chunk
   #voted = 0; // chunks
 
   constructor(group: Group) {
@@ -66,7 +66,7 @@ export class PhaseClock {
     return this.#lastWorked - began;
   }
 
-  /** A chunk's ballots are counted from when they are there, and this thread is free, until their outcome leaves. */
+  /** The votes of a chunk are counted from their arrival, when this thread is free, until the result is sent. */
   #votedFor(chunk: number): void {
     const now = performance.now();
     this.#vote += now - Math.max(this.#arrived[chunk]!, this.#lastWorked);

@@ -1,4 +1,4 @@
-/** A recorded run of `bench exchange` in words and as a picture. */
+/** The report and the picture of a recorded run of `bench exchange`. */
 import { byCase, type Measurement, settingsOf, type Values } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
@@ -27,7 +27,7 @@ export function exchangePicture(measurements: readonly Measurement[]): string {
 
 function panel(setting: string, values: Values): Panel {
   const bars = ways.flatMap((way) => {
-    // Dense on one machine goes by its bytes: 64 MiB are as many floats.
+    // Dense exchanges on one machine are named by their bytes: 64 MiB are 16 Mi floats.
     const metrics = values.get(`${way} ${setting}`) ?? values.get(`${way} ${setting.replace("16 Mi", "64 MiB")}`);
     const value = metrics?.get("time");
     return value === undefined

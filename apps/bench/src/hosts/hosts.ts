@@ -1,7 +1,7 @@
 /**
- * Some processes, one a host, that measure together: each in a network namespace with a link of its own to a switch (./terse netlab)
- * where this machine allows it, else all on this machine, with our own links emulated. They are asked over a socket in the file system,
- * which is the same from every namespace.
+ * Processes that measure together, one for each host. Where this machine allows it, each runs in a network namespace with its own link
+ * to a switch (./terse netlab); otherwise all run on this machine with emulated links. Requests go over a Unix socket, which every
+ * namespace can reach.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,17 +14,17 @@ import { netlabObstacle } from "../../../../tools/netlab/netlab.ts";
 
 export interface HostsOptions {
   readonly hosts: number;
-  /** As tc writes it, 100mbit; without one the hosts are plain processes of this machine, on its own loopback. */
+  /** Rate of each link, in the notation of tc: 100mbit. Without one the hosts are processes on the loopback interface. */
   readonly rate?: string | undefined;
-  /** What every host runs: a module of this folder's neighbours that calls `serve`. */
+  /** The program of every host, a module that calls `serve`. */
   readonly program: URL;
   readonly env?: NodeJS.ProcessEnv;
 }
 
-const patience = 600_000; // ms that an answer may take
+const answerTimeout = 600_000; // ms
 
 export class Hosts implements AsyncDisposable {
-  /** What the links are made of. */
+  /** How the links are limited. */
   readonly links: "namespaces" | "emulated" | "unshaped";
   readonly #server: Server;
   readonly #folder: string;
@@ -47,7 +47,7 @@ export class Hosts implements AsyncDisposable {
     this.#answers = sockets.map((input) => createInterface({ input })[Symbol.asyncIterator]());
   }
 
-  /** Starts them and waits until each has said who it is. */
+  /** Starts the hosts and waits until each has connected. */
   static async open({ hosts, rate, program, env = {} }: HostsOptions): Promise<Hosts> {
     const links = rate === undefined ? "unshaped" : netlabObstacle() === undefined ? "namespaces" : "emulated";
     const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
@@ -81,7 +81,7 @@ export class Hosts implements AsyncDisposable {
         );
     }
     try {
-      return new Hosts(links, server, folder, children, await greetings(server, hosts, children));
+      return new Hosts(links, server, folder, children, await acceptHosts(server, hosts, children));
     } catch (error) {
       for (const child of children) child.kill();
       server.close();
@@ -90,13 +90,13 @@ export class Hosts implements AsyncDisposable {
     }
   }
 
-  /** Asks all at once; the answers by rank. Throws what the first rank says that cannot. */
+  /** Sends a request to all hosts; resolves to the answers by rank. Throws the error of the first rank that has one. */
   async ask<Answer>(request: object): Promise<Answer[]> {
     for (const socket of this.#sockets) socket.write(`${JSON.stringify(request)}\n`);
     const answers = await Promise.all(
       this.#answers.map(async (lines, rank) => {
         const { value, done } = await within(
-          patience,
+          answerTimeout,
           lines.next(),
           `host ${rank}: no answer to ${JSON.stringify(request)}`,
         );
@@ -117,8 +117,8 @@ export class Hosts implements AsyncDisposable {
   }
 }
 
-/** A socket of each host, by rank. */
-function greetings(server: Server, hosts: number, children: readonly ChildProcess[]): Promise<Socket[]> {
+/** The socket of each host, by rank. */
+function acceptHosts(server: Server, hosts: number, children: readonly ChildProcess[]): Promise<Socket[]> {
   return new Promise((done, failed) => {
     const sockets: Socket[] = [];
     for (const child of children) child.once("exit", (code) => failed(new Error(`a host ended with code ${code}`)));

@@ -1,4 +1,4 @@
-/** What a host's program does: it answers the requests of `Hosts`, one after the other, until there is nobody to ask. */
+/** The program of a host: it answers the requests of `Hosts`, one after the other, until the connection closes. */
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -12,7 +12,7 @@ export async function serve(handlers: Handlers): Promise<void> {
   socket.write(process.env["RANK"]!);
   let busy = false;
   socket.once("end", () => {
-    if (busy) process.exit(1); // whoever asked was ended, and nobody waits for the answer
+    if (busy) process.exit(1); // the process that sent the request has ended
   });
   for await (const line of createInterface({ input: socket })) {
     const request = JSON.parse(line) as { do: string };
@@ -28,7 +28,7 @@ export async function serve(handlers: Handlers): Promise<void> {
   socket.end();
 }
 
-/** Bytes that have left this host by its link since it was made, as the kernel counts them; undefined where it has none of its own. */
+/** Bytes that this host has sent over its link, as the kernel counts them; undefined where it has no link of its own. */
 export function bytesOnLink(): number | undefined {
   try {
     return Number(readFileSync("/sys/class/net/eth0/statistics/tx_bytes", "utf8"));

@@ -1,13 +1,13 @@
 /**
- * What 1-bit Lion Cub costs one rank beside a plain fused Lion step, communication left out: the paper's Table A.1 in one ratio.
+ * The local work of 1-bit Lion Cub on one rank, without communication, compared with a fused Lion step: Table A.1 of the paper as a ratio.
  *
  *   plain       θ ← (1 − η λ) θ − η sign(c),  m                      one pass over θ, m, g
  *   Lion Cub    momentum, sign, pack                                 one pass over m, g
- *               vote of 8 ranks, each on its own eighth of the lanes
+ *               vote of 8 ranks, each counts one eighth of the elements
  *               unpack, decay, update                                one pass over θ
  *
- * One thread. Both sides take turns on the same arrays, and the ratio is taken within a round, so what the machine does beside
- * meets both. Every page has been touched before the clock starts.
+ * One thread. Both sides run alternately on the same arrays, and each ratio is of one round, so that changes of the machine affect both.
+ * Every page is touched before the measurement.
  */
 import { majority } from "@terse/codecs";
 import { addressOf, applySigns, lionStep, lionVote } from "@terse/native-optimizers";
@@ -26,10 +26,10 @@ export interface LocalWork {
   };
 }
 
-/** n parameters (64 Mi: 768 MiB of floats), `rounds` timed rounds after two that are not. */
+/** n parameters (64 Mi: 768 MiB of floats), `rounds` measured rounds after two that are not. */
 export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; rounds?: number } = {}): LocalWork {
   const ranks = 8;
-  const share = n / ranks; // lanes that one rank counts
+  const share = n / ranks; // elements that one rank counts
   const options = { lr: 1e-4, beta1: 0.9, beta2: 0.99, weightDecay: 0.1, zero: "plus" } as const;
   const change = { keep: 1 - options.lr * options.weightDecay, scale: -options.lr };
 
@@ -50,7 +50,7 @@ export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; round
 
   const rows: { lion: number; encode: number; vote: number; apply: number; local: number }[] = [];
   for (let round = -2; round < rounds; round++) {
-    // Whoever comes second finds the end of the arrays in the cache: take turns.
+    // The second one finds the end of the arrays in the cache, so the order alternates.
     const first = round % 2 === 0 ? plain() : undefined;
     const { encode, vote, apply } = cub();
     const lion = first ?? plain();
@@ -75,7 +75,7 @@ function clocked(work: () => void): number {
   return performance.now() - began;
 }
 
-/** n floats of both signs about `size`, from a cache line's start on, every page touched. */
+/** n floats of both signs about `size`, aligned to a cache line, with every page touched. */
 function alignedFloats(n: number, size: number): Float32Array {
   const line = 64;
   const room = new Float32Array(n + line / 4);

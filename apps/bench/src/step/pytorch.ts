@@ -1,4 +1,4 @@
-/** Our training step and our operator call beside eager PyTorch's, alternating in one run, on the same threads. */
+/** Our training step and operator call, compared with eager PyTorch's: alternating in one run, with as many threads. */
 import { availableParallelism } from "node:os";
 import { loopback } from "@terse/collectives";
 import { Gpt, gptPresets } from "@terse/models";
@@ -11,7 +11,7 @@ const batch = 4;
 const rounds = 7;
 const steps = 4; // a round
 
-/** The small GPT with Lion on one rank; values above 1: we are faster. */
+/** The small GPT with Lion on one rank; a value above 1 means that we are faster. */
 export async function* throughput(): AsyncGenerator<Measurement> {
   const shape = gptPresets.small;
   for (const threads of new Set([1, availableParallelism()])) {

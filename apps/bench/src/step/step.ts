@@ -1,4 +1,4 @@
-/** What one training step costs on this machine, each part beside its peer in the same run. */
+/** The cost of one training step on this machine; each part is compared with a peer in the same run. */
 import type { Measurement } from "../measurement.ts";
 import { localWork } from "./local-work.ts";
 import { operatorOverhead, throughput } from "./pytorch.ts";

@@ -1,4 +1,4 @@
-/** One rank of `bench train`: every side has a model of its own, and takes its steps when it is asked to. */
+/** One rank of `bench train`. Every side has its own model, and takes steps on request. */
 import { rmSync, writeFileSync } from "node:fs";
 import { saveModel } from "@terse/checkpoint";
 import { type Group, joinWorld, loopback } from "@terse/collectives";
@@ -11,19 +11,19 @@ import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
 import type { OurSide, PeerSide } from "./sides.ts";
 
-/** What one step of one rank was like. */
+/** One step of one rank. */
 export interface Step {
   readonly milliseconds: number;
   readonly loss: number;
-  /** Of waiting for messages after backward had ended; of a peer from its last gradient on, with what its hook does then. */
+  /** Waiting for messages after backward; for a peer the time after its last gradient, which includes its hook. */
   readonly exposedMilliseconds: number;
-  /** What the transport has sent; a peer does not tell. */
+  /** Bytes that this rank sent; peers do not report them. */
   readonly bytes?: number;
 }
 
 export interface Steps {
   readonly steps: readonly Step[];
-  /** That have left this host meanwhile, where it has a link of its own: everything, packet headers too. */
+  /** All bytes that left this host meanwhile, with packet headers; undefined where it has no link of its own. */
   readonly linkBytes: number | undefined;
 }
 
@@ -92,12 +92,12 @@ const sides = new Map<string, Ours>();
 let peer: Peer | undefined;
 
 await serve({
-  /** Our side, on connections of its own. */
+  /** Opens one of our sides, with its own connections. */
   async open(side: OurSide) {
     sides.set(side.name, new Ours(side, (await world.split(0))!));
   },
 
-  /** PyTorch, with the same weights and the same batches. */
+  /** Starts PyTorch, with the same weights and the same batches. */
   async openPeers({ peers, steps }: { peers: readonly PeerSide[]; steps: number }) {
     await saveModel(folder, seeded().namedParameters(), {});
     const data = await batches();

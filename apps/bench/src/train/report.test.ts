@@ -11,7 +11,7 @@ const lines = [
 ];
 const swatches = (svg: string) => [...svg.matchAll(/<rect class="([\w-]+)" y="-9"/g)].map(([, name]) => name);
 
-it("says how fast one bit is beside 32 bits without overlap, with it, and beside PowerSGD", () => {
+it("compares one bit with 32 bits, without and with overlap, and with PowerSGD", () => {
   const text = trainReport(lines, { machine: "2 cores", when: "today" }).replaceAll("\n", " ");
   expect(text).toContain("Without overlap Lion Cub is **8.00 ×** as fast as 32-bit Lion.");
   // 1500 / 160
@@ -19,7 +19,7 @@ it("says how fast one bit is beside 32 bits without overlap, with it, and beside
   expect(text).toContain("| pytorch ddp fp32 | 1600 | ––– | 75 % |");
 });
 
-it("draws what PyTorch waits for where it was recorded, and explains that shade only then", () => {
+it("draws PyTorch's waiting time, and its legend, only where it was recorded", () => {
   expect(swatches(trainPicture(lines))).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
   expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 1200 / 1600
   const silent = lines.filter(({ case: name, metric }) => !(name.startsWith("pytorch") && metric === "exposed_ms"));

@@ -1,4 +1,4 @@
-/** A recorded run of `bench train` in words and as a picture. */
+/** The report and the picture of a recorded run of `bench train`. */
 import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";

@@ -1,22 +1,22 @@
-/** Who takes part in `bench train`: each way of exchanging gradients, ours and PyTorch's. */
+/** The sides that `bench train` compares: methods of exchanging gradients, ours and PyTorch's. */
 import type { algorithms } from "@terse/optimizers";
 
-/** One of ours, at work in a host's Node process. */
+/** One of our methods, in a host's Node process. */
 export interface OurSide {
   readonly name: string;
   readonly optimizer: keyof typeof algorithms;
   readonly overlap: "on" | "off";
-  /** How dense gradients travel. */
+  /** The type of averaged gradients on the wire. */
   readonly dense?: "f32" | "bf16";
-  /** No exchange at all: what the step costs by itself. */
+  /** No exchange: the cost of the step alone. */
   readonly alone?: boolean;
 }
 
-/** One of PyTorch's DistributedDataParallel on Gloo, at work in a host's Python process: peers/ddp_gpt.py. */
+/** PyTorch's DistributedDataParallel on Gloo, in a host's Python process: peers/ddp_gpt.py. */
 export interface PeerSide {
   readonly name: string;
   readonly hook: "none" | "fp16" | "powersgd";
-  /** Megabytes a bucket; 0: one for everything. Absent: DDP's own default. */
+  /** Size of a bucket in megabytes; 0: one bucket; absent: DDP's default. */
   readonly bucketMegabytes?: number;
   readonly alone?: boolean;
 }

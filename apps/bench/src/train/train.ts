@@ -1,6 +1,6 @@
 /**
- * `bench train`: steps of the small GPT on slow links, end to end. Each rank is a host of its own, with one thread; all sides take
- * turns in one run, on the same batches from the same weights.
+ * `bench train`: training steps of the small GPT on slow links. Each rank is a host of its own, with one thread. All sides run
+ * alternately, with the same initial weights and the same batches.
  */
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
@@ -11,46 +11,49 @@ import { ours, peers } from "./sides.ts";
 interface Setting {
   readonly ranks: number;
   readonly rate: string;
-  /** How often every side takes its turn, and for how many steps. */
-  readonly turns: number;
-  readonly stepsInTurn: number;
+  /** Each side takes `stepsPerRound` steps in each of `rounds`. */
+  readonly rounds: number;
+  readonly stepsPerRound: number;
 }
 
 const settings: readonly Setting[] = [
-  { ranks: 2, rate: "100mbit", turns: 4, stepsInTurn: 3 },
-  { ranks: 4, rate: "100mbit", turns: 4, stepsInTurn: 3 },
-  { ranks: 2, rate: "1gbit", turns: 6, stepsInTurn: 5 },
-  { ranks: 4, rate: "1gbit", turns: 6, stepsInTurn: 3 },
-  { ranks: 2, rate: "20mbit", turns: 5, stepsInTurn: 2 }, // nine minutes
+  { ranks: 2, rate: "100mbit", rounds: 4, stepsPerRound: 3 },
+  { ranks: 4, rate: "100mbit", rounds: 4, stepsPerRound: 3 },
+  { ranks: 2, rate: "1gbit", rounds: 6, stepsPerRound: 5 },
+  { ranks: 4, rate: "1gbit", rounds: 6, stepsPerRound: 3 },
+  { ranks: 2, rate: "20mbit", rounds: 5, stepsPerRound: 2 }, // nine minutes
 ];
 const warmUp = 4; // steps; PowerSGD sends everything in its first two
 
 const program = new URL("./host.ts", import.meta.url);
 
-/** Ranks and their links. */
+/** A setting for each number of ranks and link. */
 export const train: Suite = Object.fromEntries(
   settings.map((setting) => [`${setting.ranks}x${setting.rate}`, () => measure(setting)]),
 );
 
-async function* measure({ ranks, rate, turns, stepsInTurn }: Setting): AsyncGenerator<Measurement> {
+async function* measure({ ranks, rate, rounds, stepsPerRound }: Setting): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
   const emulated = hosts.links === "emulated";
-  if (emulated) process.stderr.write("no network namespaces here: our links are emulated, and PyTorch's cannot be\n");
+  if (emulated)
+    process.stderr.write(
+      "this machine allows no network namespaces: our links are emulated; PyTorch cannot be measured\n",
+    );
   const inCase = (name: string) => `${name} ×${ranks} ${rate}${emulated ? " emulated" : ""}`;
 
   for (const side of ours) await hosts.ask({ do: "open", ...side });
   const theirs = emulated ? [] : peers;
-  if (theirs.length > 0) await hosts.ask({ do: "openPeers", peers: theirs, steps: warmUp + turns * stepsInTurn });
+  if (theirs.length > 0) await hosts.ask({ do: "openPeers", peers: theirs, steps: warmUp + rounds * stepsPerRound });
   const sides = [...ours, ...theirs].map(({ name }) => new Side(name));
-  const turn = async (side: Side, steps: number) =>
+  const run = async (side: Side, steps: number) =>
     side.add(await hosts.ask<Steps>({ do: "run", side: side.name, steps }));
 
-  for (const side of sides) await turn(side, warmUp);
+  for (const side of sides) await run(side, warmUp);
   for (const side of sides) side.forget();
-  for (let i = 0; i < turns; i++) {
-    // From the first side to the last, and back: what changes slowly on the machine meets all alike.
-    for (const side of i % 2 === 0 ? sides : sides.toReversed()) await turn(side, stepsInTurn);
-    process.stderr.write(`${ranks} ranks, ${rate}: turn ${i + 1} of ${turns}\n`);
+  for (let i = 0; i < rounds; i++) {
+    // In alternating order, so that slow changes of the machine affect all sides alike.
+    for (const side of i % 2 === 0 ? sides : sides.toReversed()) await run(side, stepsPerRound);
+    process.stderr.write(`${ranks} ranks, ${rate}: round ${i + 1} of ${rounds}\n`);
   }
   await hosts.ask({ do: "close" });
 
@@ -72,11 +75,11 @@ function* comparisons(sides: readonly Side[], inCase: (name: string) => string):
   }
 }
 
-/** What one side has taken so far. */
+/** The measurements of one side. */
 class Side {
   readonly name: string;
   #milliseconds: number[] = [];
-  #exposed: number[] = []; // of the same steps, on the rank that waits least: the others wait for its backward, not for the network
+  #exposed: number[] = []; // on the rank that waits least, because the others also wait for its backward
   #exposedMost: number[] = [];
   #bytes: number[] = [];
   #linkBytes: number[] = [];
@@ -86,7 +89,7 @@ class Side {
     this.name = name;
   }
 
-  /** The ranks' accounts of the same steps: a step takes as long as on its slowest rank. */
+  /** Adds the same steps of all ranks; a step takes as long as on its slowest rank. */
   add(ranks: readonly Steps[]): void {
     const all = (of: (step: Steps["steps"][number]) => number, i: number) => ranks.map(({ steps }) => of(steps[i]!));
     const most = (of: (step: Steps["steps"][number]) => number, i: number) => Math.max(...all(of, i));
@@ -103,7 +106,7 @@ class Side {
     if (!Number.isNaN(onLink)) this.#linkBytes.push(onLink / ranks[0]!.steps.length);
   }
 
-  /** The warm-up is over. */
+  /** Drops the measurements of the warm-up. */
   forget(): void {
     const lists = [this.#milliseconds, this.#exposed, this.#exposedMost, this.#bytes, this.#linkBytes];
     for (const list of lists) list.length = 0;
