@@ -4,7 +4,7 @@ import { OptionsError } from "./options-error.ts";
 import { parseYaml, parseYamlValue } from "./yaml.ts";
 
 describe("applyOverrides", () => {
-  it("puts values where the dots say, keeps the rest, and leaves its input alone", () => {
+  it("sets values by their dotted names, keeps the others, and does not change its input", () => {
     const tree = { steps: 10, optimizer: { name: "lion", lr: 1, betas: [0.9, 0.99] }, model: null };
     const before = structuredClone(tree);
     const overrides = ["optimizer.lr=3e-4", "--steps=10_000", "model.size=tiny", "run.name=first", "steps=20_000"];
@@ -17,7 +17,7 @@ describe("applyOverrides", () => {
     expect(tree).toEqual(before);
   });
 
-  it("reads the value after the first equals sign", () => {
+  it("splits at the first equals sign", () => {
     expect(applyOverrides({}, ["data.path=a=b"])).toEqual({ data: { path: "a=b" } });
   });
 
@@ -37,7 +37,7 @@ describe("applyOverrides", () => {
     expect(Object.prototype).not.toHaveProperty("x");
   });
 
-  it("names a bracket that stays open", () => {
+  it("reports a bracket that is not closed", () => {
     expect(() => applyOverrides({}, ["betas=[0.9, 0.99"])).toThrow(/^betas: not valid YAML: /);
   });
 
@@ -45,13 +45,13 @@ describe("applyOverrides", () => {
     expect(() => applyOverrides({}, ["a", "b=1", "c="])).toThrow(/^a: .*\nc=: .*$/);
   });
 
-  it("makes names that every object inherits into ordinary groups", () => {
+  it("treats names that every object inherits as ordinary groups", () => {
     expect(Object.keys(applyOverrides({}, ["toString.x=1"]))).toEqual(["toString"]);
   });
 });
 
 describe("parseYamlValue", () => {
-  // Left: as typed. Right: what the YAML 1.2 core schema (chapter 10.3) makes of it, plus grouped digits.
+  // Left: the text. Right: its value by the YAML 1.2 core schema (chapter 10.3), with grouped digits.
   it.each([
     ["3e-4", 3e-4],
     ["1E6", 1e6],
@@ -93,14 +93,14 @@ describe("parseYamlValue", () => {
     ["  7 ", 7],
   ])("reads %j as %j", (text, value) => expect(parseYamlValue(text, "x")).toEqual(value));
 
-  it("refuses what follows a closed bracket or quote", () => {
+  it("refuses text after a closed bracket or quote", () => {
     expect(() => parseYamlValue("[1] 2", "betas")).toThrow(/^betas: not valid YAML/);
     expect(() => parseYamlValue('"a" b', "name")).toThrow(/^name: not valid YAML/);
   });
 });
 
 describe("parseYaml", () => {
-  it("reads a recipe by the same rules", () => {
+  it("parses a recipe by the same rules", () => {
     expect(parseYaml("steps: 10_000 # long\noptimizer: { name: lion, lr: 1e-4 }\nlist:\n  - 1_0\n", "r.yaml")).toEqual({
       steps: 10_000,
       optimizer: { name: "lion", lr: 1e-4 },
@@ -121,7 +121,7 @@ describe("parseYaml", () => {
     expect(() => parseYaml("steps: 1\nsteps: 2\n", "my.yaml")).toThrow(/line 2/);
   });
 
-  it("refuses aliases that unfold without end", () => {
+  it("refuses aliases that expand exponentially", () => {
     const levels = Array.from({ length: 12 }, (_, i) => `l${i}: &l${i} [${i ? Array(9).fill(`*l${i - 1}`) : "x"}]`);
     expect(() => parseYaml(levels.join("\n"), "bomb.yaml")).toThrow(/^bomb\.yaml: not valid YAML: /);
   });

@@ -5,11 +5,10 @@ import { parseYamlValue } from "./yaml.ts";
 type Tree = Record<string, unknown>;
 
 /**
- * A copy of `tree` with dotted overrides put on it: `applyOverrides(recipe, ["optimizer.lr=3e-4", "steps=10_000"])`.
- * A leading `--` is allowed, so command-line arguments pass as they are. Values are read as YAML (numbers, true, null,
- * [a, b]); later overrides win; groups that do not exist are made. Whether the names and types are right is the schema's
- * question, asked afterwards.
- * Throws one `OptionsError` with a line per malformed override; `tree` is never changed.
+ * A copy of `tree` with overrides applied: `applyOverrides(recipe, ["optimizer.lr=3e-4", "steps=10_000"])`. An override may start with
+ * `--`, as on a command line. Values are YAML (numbers, true, null, [a, b]). The last override of a name wins. Missing groups are created.
+ * Names and types are not checked here; `parseOptions` checks them.
+ * Throws one `OptionsError` with a line per malformed override. Does not change `tree`.
  */
 export function applyOverrides(tree: Readonly<Tree>, overrides: readonly string[]): Tree {
   const problems: string[] = [];

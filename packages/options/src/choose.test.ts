@@ -4,7 +4,7 @@ import { OptionsError } from "./options-error.ts";
 
 const entries = { adamw: 1, lion: 2, "lion-cub": 3 };
 
-it("gives the entry of that name", () => expect(choose("optimizer", "lion-cub", entries)).toBe(3));
+it("returns the entry of that name", () => expect(choose("optimizer", "lion-cub", entries)).toBe(3));
 
 it.each([
   ["lion-cup", 'optimizer: unknown name "lion-cup"; did you mean lion-cub? (known: adamw, lion, lion-cub)'],

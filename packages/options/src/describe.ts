@@ -1,9 +1,9 @@
-/** A schema and a value in words: "a number > 0", "one of plus, minus", "an integer ≥ 1". */
+/** Describes schemas and values in words: "a number > 0", "one of plus, minus", "an integer ≥ 1". */
 import type * as v from "valibot";
 
 export type Schema = v.GenericSchema;
 
-/** The parts of valibot's many schema types that we read; each is checked before use. */
+/** The properties of valibot's schema types that are read here. Each is checked before use. */
 export interface AnySchema extends Schema {
   readonly pipe?: readonly PipeItem[];
   readonly entries?: Readonly<Record<string, AnySchema>>;
@@ -35,7 +35,7 @@ export const isListSchema = (schema: AnySchema) => schema.type === "array" || /^
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-// v.pipe(v.pipe(number, finite), gtValue(0)) nests; a transformation ends what can be said of the input.
+// Flattens nested pipes such as v.pipe(v.pipe(number, finite), gtValue(0)). Steps after a transformation do not describe the input.
 function stepsOf(schema: AnySchema): readonly PipeItem[] {
   if (!schema.pipe) return [schema as unknown as PipeItem];
   const [first, ...more] = schema.pipe;
@@ -43,7 +43,7 @@ function stepsOf(schema: AnySchema): readonly PipeItem[] {
   return [...stepsOf(first as unknown as AnySchema), ...(end < 0 ? more : more.slice(0, end))];
 }
 
-/** The conditions of a pipe that `describe` puts into words; any other speaks by its own message. */
+/** The conditions of a pipe that `describe` describes. Any other condition is reported by its own message. */
 const conditions: Readonly<Record<string, (requirement: unknown) => string>> = {
   gt_value: (limit) => `> ${limit}`,
   min_value: (limit) => `≥ ${limit}`,
@@ -58,10 +58,10 @@ const conditions: Readonly<Record<string, (requirement: unknown) => string>> = {
 };
 const inTheNoun = new Set(["integer", "safe_integer", "finite"]);
 
-/** Whether the description of a schema says this condition. */
+/** Whether the description of a schema includes this condition. */
 export const isDescribed = (condition: string) => condition in conditions || inTheNoun.has(condition);
 
-/** What a schema accepts, in words that follow "expected"; with the value that failed, also what is rarely worth saying. */
+/** What a schema accepts, in words that follow "expected". With `rejected`, also mentions the rare condition that failed. */
 export function describe(schema: AnySchema, rejected?: { failed: string; input: unknown }): string {
   const [base, ...steps] = stepsOf(schema);
   const has = (type: string) => steps.some((step) => step.type === type);
@@ -110,7 +110,7 @@ function nounOf(schema: AnySchema): string {
   return schema.expects;
 }
 
-/** A value as somebody may have written it, shortened where long. */
+/** A value as it may be written in a recipe, shortened if it is long. */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}…` : value);
   if (typeof value === "bigint") return `${value}n`;

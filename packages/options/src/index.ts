@@ -1,17 +1,6 @@
-/** Options that are checked where they enter: one schema gives the types, the defaults and the sentences of the errors. */
+/** Parses and checks options: one schema gives the types, the defaults and the error messages. */
 export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
-export {
-  finite,
-  flag,
-  nonNegative,
-  nonNegativeInteger,
-  oneOf,
-  positive,
-  positiveInteger,
-  text,
-  unitInterval,
-} from "./fields.ts";
 export { editDistance, nearest } from "./nearest.ts";
 export { OptionsError } from "./options-error.ts";
 export {
@@ -24,12 +13,23 @@ export {
   wordOf,
 } from "./parse-arguments.ts";
 export { parseOptions } from "./parse-options.ts";
+export {
+  finite,
+  flag,
+  nonNegative,
+  nonNegativeInteger,
+  oneOf,
+  positive,
+  positiveInteger,
+  text,
+  unitInterval,
+} from "./schemas.ts";
 export { parseYaml, parseYamlValue } from "./yaml.ts";
 
-// The schema language itself, so that every package writes its schemas with the version that is read here.
+// valibot itself, so that every package writes its schemas with the version that is used here.
 import * as v from "valibot";
 
 export { v };
-/** The options that a schema accepts, and what `parseOptions` makes of them. */
+/** The options that a schema accepts, and the result of `parseOptions`. */
 export type InputOf<S extends v.GenericSchema> = v.InferInput<S>;
 export type OutputOf<S extends v.GenericSchema> = v.InferOutput<S>;

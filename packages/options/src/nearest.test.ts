@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { editDistance, nearest } from "./nearest.ts";
 
 describe("editDistance", () => {
-  // Values of the literature: kitten/sitting 3, Saturday/Sunday 3 (Wagner and Fischer); CA/ABC is 2 only where a
-  // transposed pair may be edited again (the restricted distance says 3).
+  // Known values: kitten/sitting 3, Saturday/Sunday 3 (Wagner and Fischer). CA/ABC is 2 because a transposed pair may be edited again; the
+  // restricted distance is 3.
   it.each([
     ["kitten", "sitting", 3],
     ["saturday", "sunday", 3],
@@ -36,24 +36,24 @@ describe("nearest", () => {
     ["step", "steps"],
     ["weight", "weightDecay"],
     ["ebta1", "beta1"],
-  ])("takes %s for %s", (word, meant) => expect(nearest(word, known)).toBe(meant));
+  ])("finds, for %s, %s", (word, meant) => expect(nearest(word, known)).toBe(meant));
 
-  it.each(["momentum", "x", "", "zz", "-"])("finds nothing near %j", (word) => {
+  it.each(["momentum", "x", "", "zz", "-"])("finds nothing similar to %j", (word) => {
     expect(nearest(word, known)).toBeUndefined();
   });
 
-  it("takes a word with half of its letters wrong for another word", () => {
+  it("does not find a word of which half of the letters differ", () => {
     expect(nearest("data", ["beta"])).toBeUndefined();
     expect(nearest("bata", ["beta"])).toBe("beta");
   });
 
-  it("says undefined when nothing is known", () => expect(nearest("lr", [])).toBeUndefined());
+  it("returns undefined if no words are known", () => expect(nearest("lr", [])).toBeUndefined());
 });
 
-describe("the nearest of a command line's words", () => {
+describe("nearest, for the commands of ./terse", () => {
   const commands = ["train", "sample", "bench", "test", "check", "doctor", "setup", "env", "help"];
 
-  it("finds the command that was meant", () => {
+  it("finds the intended command", () => {
     const meant = {
       trian: "train",
       tset: "test",
@@ -67,12 +67,12 @@ describe("the nearest of a command line's words", () => {
       expect([typed, nearest(typed, commands)]).toEqual([typed, command]);
   });
 
-  it("says nothing where nothing is near", () => {
+  it("finds nothing if no command is similar", () => {
     expect(nearest("xylophone", commands)).toBeUndefined();
     expect(nearest("", commands)).toBeUndefined();
   });
 
-  it("counts a swap of neighbours as one change", () => {
+  it("counts a transposition of neighbours as one change", () => {
     expect(editDistance("abcd", "abdc")).toBe(1);
     expect(editDistance("kitten", "sitting")).toBe(3);
     expect(editDistance("", "abc")).toBe(3);

@@ -1,22 +1,19 @@
 /**
- * The word that was probably meant.
- *
- * Distance: Damerau-Levenshtein without restrictions (one insertion, deletion, substitution, or transposition of
- * neighbours costs 1, and a transposed pair may be edited again). Lowrance and Wagner 1975, "An extension of the
- * string-to-string correction problem".
+ * The unrestricted Damerau-Levenshtein distance: an insertion, deletion, substitution or transposition of neighbours costs 1, and a
+ * transposed pair may be edited again. Lowrance and Wagner 1975, "An extension of the string-to-string correction problem".
  */
 export function editDistance(a: string, b: string): number {
   const from = [...a];
   const to = [...b];
   const never = from.length + to.length;
-  // Row and column 0 are a sentinel border, so that a transposition may reach back to "before the words".
+  // Row and column 0 are a sentinel border for transpositions that would start before the words.
   const d = Array.from({ length: from.length + 2 }, () => new Array<number>(to.length + 2).fill(never));
   for (let i = 0; i <= from.length; i++) d[i + 1]![1] = i;
   for (let j = 0; j <= to.length; j++) d[1]![j + 1] = j;
 
-  const lastRowOf = new Map<string, number>(); // of each letter, where `from` had it last
+  const lastRowOf = new Map<string, number>(); // for each letter, its last row in `from`
   for (let i = 1; i <= from.length; i++) {
-    let lastMatch = 0; // in this row, the last column whose letter agreed
+    let lastMatch = 0; // the last column of this row whose letter is the same
     for (let j = 1; j <= to.length; j++) {
       const row = lastRowOf.get(to[j - 1]!) ?? 0;
       const column = lastMatch;
@@ -34,22 +31,22 @@ export function editDistance(a: string, b: string): number {
   return d[from.length + 1]![to.length + 1]!;
 }
 
-// weight_decay, weight-decay and weightDecay are one word, spelled by three habits.
-const plain = (word: string) => word.toLowerCase().replace(/[-_ .]/g, "");
+// weight_decay, weight-decay and weightDecay are the same word in different spellings.
+const normalised = (word: string) => word.toLowerCase().replace(/[-_ .]/g, "");
 
-/** The one of `known` that `word` was probably meant to be; undefined when none is near. The first of equals wins. */
+/** The word of `known` that is most similar to `word`; the first of several, or undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  const wanted = plain(word);
+  const wanted = normalised(word);
   if (wanted === "") return undefined;
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
-    const have = plain(candidate);
+    const have = normalised(candidate);
     const distance = editDistance(wanted, have);
-    // A third of the letters may be wrong, so that short names do not match everything.
+    // At most a third of the letters may differ, so that short names do not match everything.
     const near = distance <= Math.floor(Math.max(wanted.length, have.length) / 3);
-    const begun = wanted.length >= 3 && (have.startsWith(wanted) || wanted.startsWith(have)) && have.length >= 3;
-    if ((near || begun) && distance < bestDistance) {
+    const isPrefix = wanted.length >= 3 && (have.startsWith(wanted) || wanted.startsWith(have)) && have.length >= 3;
+    if ((near || isPrefix) && distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }
@@ -57,9 +54,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best;
 }
 
-/** `; did you mean beta1? (known: beta1, beta2)`, or without the question when nothing is near. */
+/** `; did you mean beta1? (known: beta1, beta2)`, or only the list if no known word is similar. */
 export function hint(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
-  const list = known.length > 0 ? `(known: ${known.join(", ")})` : "(none is known here)";
+  const list = known.length > 0 ? `(known: ${known.join(", ")})` : "(no names are known)";
   return meant === undefined ? ` ${list}` : `; did you mean ${meant}? ${list}`;
 }

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { finite, flag, nonNegativeInteger, oneOf, positive, positiveInteger, text, unitInterval } from "./fields.ts";
 import { OptionsError } from "./options-error.ts";
 import { parseOptions } from "./parse-options.ts";
+import { finite, flag, nonNegativeInteger, oneOf, positive, positiveInteger, text, unitInterval } from "./schemas.ts";
 
 const optimizer = v.object({
   lr: positive,
@@ -32,7 +32,7 @@ function problemsOf(schema: v.GenericSchema, input: unknown, where = ""): readon
     expect((error as OptionsError).message).toBe((error as OptionsError).problems.join("\n"));
     return (error as OptionsError).problems;
   }
-  throw new Error("nothing was wrong with it");
+  throw new Error("parseOptions accepted the input");
 }
 
 describe("parseOptions", () => {
@@ -49,11 +49,11 @@ describe("parseOptions", () => {
     expectTypeOf(options.steps).toEqualTypeOf<number>();
   });
 
-  it("takes a missing input for no options, where all have defaults", () => {
+  it("accepts undefined if all options have defaults", () => {
     expect(parseOptions(v.object({ lr: v.optional(positive, 1) }), undefined, "x")).toEqual({ lr: 1 });
   });
 
-  it("names an unknown key, what was probably meant, and all that is known", () => {
+  it("reports an unknown key with the nearest name and all known names", () => {
     expect(problemsOf(optimizer, { lr: 1, beta11: 0.5 }, "optimizer")).toEqual([
       "optimizer.beta11: unknown option; did you mean beta1? (known: lr, beta1, beta2, zero)",
     ]);
@@ -62,14 +62,14 @@ describe("parseOptions", () => {
     ]);
   });
 
-  it("names an unknown key once in a strict object as well", () => {
+  it("reports an unknown key once, also in a strict object", () => {
     expect(problemsOf(v.strictObject({ a: v.optional(flag) }), { b: 1, c: 2 })).toEqual([
       "b: unknown option (known: a)",
       "c: unknown option (known: a)",
     ]);
   });
 
-  it("leaves the keys of a loose object and of one with a rest alone", () => {
+  it("accepts unknown keys in a loose object and in one with a rest", () => {
     expect(parseOptions(v.looseObject({ a: flag }), { a: true, b: 1 }, "")).toEqual({ a: true, b: 1 });
     expect(parseOptions(v.objectWithRest({ a: flag }, finite), { a: true, b: 1 }, "")).toEqual({ a: true, b: 1 });
     expect(problemsOf(v.objectWithRest({ a: flag }, finite), { a: true, b: "x" })).toEqual([
@@ -94,7 +94,7 @@ describe("parseOptions", () => {
     [{ lr: 1, zero: 1 }, "optimizer.zero: expected one of plus, minus, alternate, hold, got 1"],
     [null, "optimizer: expected a group of options (lr, beta1, beta2, zero), got null"],
     ["lion", 'optimizer: expected a group of options (lr, beta1, beta2, zero), got "lion"'],
-  ])("says in words what is wrong with %j", (input, line) => {
+  ])("describes the problem of %j", (input, line) => {
     expect(problemsOf(optimizer, input, "optimizer")).toEqual([line]);
   });
 
@@ -102,7 +102,7 @@ describe("parseOptions", () => {
     [1.5, "steps: expected an integer ≥ 1, got 1.5"],
     [-1.5, "steps: expected an integer ≥ 1, got -1.5"],
     [2 ** 60, "steps: expected an integer ≥ 1 and within ±(2^53 − 1), got 1152921504606847000"],
-  ])("counts a value that breaks several conditions as one problem: %d", (steps, line) => {
+  ])("reports a value that breaks several conditions once: %d", (steps, line) => {
     expect(problemsOf(v.object({ steps: positiveInteger }), { steps })).toEqual([line]);
   });
 
@@ -117,7 +117,7 @@ describe("parseOptions", () => {
     ]);
   });
 
-  it("knows the keys of the variant that was chosen", () => {
+  it("knows the keys of the chosen branch of a variant", () => {
     const given = (exchange: unknown) => problemsOf(recipe, { optimizer: { lr: 1 }, exchange }, "recipe");
     expect(given({ name: "dense", bucketBytes: 5 })).toEqual([
       "recipe.exchange.bucketBytes: unknown option (known: name, dtype)",
@@ -132,7 +132,7 @@ describe("parseOptions", () => {
     expect(given(3)).toEqual(["recipe.exchange: expected a group of options with name, got 3"]);
   });
 
-  it("finds its way through lists, records, unions, nullables and schemas that refer to themselves", () => {
+  it("checks inside lists, records, unions, nullables and recursive schemas", () => {
     type Tree = { size: number; children?: Tree[] | undefined };
     const tree: v.GenericSchema<Tree> = v.object({
       size: positive,
@@ -166,7 +166,7 @@ describe("parseOptions", () => {
     expect(problemsOf(both, { a: true, b: 2 })).toEqual(["b: expected true or false, got 2"]);
   });
 
-  it("lets a check speak for itself", () => {
+  it("reports a failed v.check by its own message", () => {
     const schema = v.pipe(
       v.object({ warmup: positive, steps: positive }),
       v.check(({ warmup, steps }) => warmup <= steps, "warmup must not be longer than steps"),
@@ -179,7 +179,7 @@ describe("parseOptions", () => {
     );
   });
 
-  it("is not confused by names that every object inherits", () => {
+  it("treats names that every object inherits as unknown keys", () => {
     expect(problemsOf(optimizer, { lr: 1, toString: 1 })).toEqual([
       "toString: unknown option (known: lr, beta1, beta2, zero)",
     ]);

@@ -12,10 +12,10 @@ import { hint, nearest } from "./nearest.ts";
 import { OptionsError } from "./options-error.ts";
 
 /**
- * `input` checked against a valibot schema, with defaults filled in. `where` is what the options belong to ("optimizer");
- * it begins every line of the error, and may be empty. A missing input counts as no options given.
+ * Checks `input` against a valibot schema and returns it with defaults. `where` is the name of what the options belong to ("optimizer"); it
+ * starts every line of the error, and may be empty. undefined as input means no options.
  *
- * An unknown key is always an error, also in a plain `v.object`; a `v.looseObject` or `v.objectWithRest` says otherwise.
+ * An unknown key is always an error, also in a plain `v.object`, except in a `v.looseObject` or `v.objectWithRest`.
  * Throws one `OptionsError` with a line per problem:
  *
  *   optimizer.beta11: unknown option; did you mean beta1? (known: lr, beta1, beta2)
@@ -34,7 +34,7 @@ export function parseOptions<const S extends v.GenericSchema>(
   const explained = new Set<string>();
   for (const issue of result.issues ?? [])
     for (const { at, sentence, whole } of explain(root, issue, path)) {
-      // A value that breaks two conditions of one description is one problem.
+      // A value that breaks two conditions of one description is reported once.
       if (whole && explained.has(at)) continue;
       if (whole) explained.add(at);
       problems.add(`${at}: ${sentence}`);
@@ -47,7 +47,7 @@ type Path = readonly (string | number)[];
 
 const name = (path: Path) => (path.length === 0 ? "options" : path.join("."));
 
-/** The schema that decides about this input: through wrappers, and the one branch of a choice that fits its shape. */
+/** The schema for this input: inside wrappers, and the branch of a variant or union that fits the input's shape. */
 function resolve(schema: AnySchema, input: unknown): AnySchema {
   if (schema.wrapped) return resolve(schema.wrapped, input);
   if (schema.type === "lazy") return resolve(schema.getter!(input), input);
@@ -73,7 +73,7 @@ function resolve(schema: AnySchema, input: unknown): AnySchema {
   return schema;
 }
 
-/** The named options of an object schema, or of several that must hold together; undefined for anything else. */
+/** The named options of an object schema or of an intersection; undefined for other schemas. */
 function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> | undefined {
   if (isObjectSchema(schema)) return schema.entries;
   if (schema.type !== "intersect") return undefined;
@@ -89,7 +89,7 @@ const acceptsMore = (schema: AnySchema): boolean =>
 function child(schema: AnySchema, key: string | number, input: unknown): AnySchema | undefined {
   const here = resolve(schema, input);
   if (here.type === "variant" && key === here.key) {
-    // No branch fits, so the discriminator itself is wrong: all its words are expected.
+    // No branch fits, so the discriminator is wrong: it must be one of the words of all branches.
     const words = (here.options as readonly AnySchema[]).flatMap((branch) => {
       const discriminator = entriesOf(branch)?.[key];
       if (discriminator?.type === "picklist") return discriminator.options as string[];
@@ -125,12 +125,12 @@ function* unknownKeys(schema: AnySchema, input: unknown, path: Path): Generator<
 interface Explanation {
   readonly at: string;
   readonly sentence: string;
-  readonly whole: boolean; // says all that the value must be, so that once is enough
+  readonly whole: boolean; // whether the sentence describes all conditions of the value
 }
 
-/** One of valibot's issues as a sentence; a failed choice gives the sentences of the branch that was meant. */
+/** One of valibot's issues as a sentence. For a union it yields the sentences of the branch that fits the input's shape. */
 function* explain(root: AnySchema, issue: v.BaseIssue<unknown>, where: Path): Generator<Explanation> {
-  if (issue.type === "strict_object" && issue.expected === "never") return; // `unknownKeys` says it better
+  if (issue.type === "strict_object" && issue.expected === "never") return; // reported by `unknownKeys`
   let schema: AnySchema | undefined = root;
   const path: (string | number)[] = [...where];
   for (const item of issue.path ?? []) {

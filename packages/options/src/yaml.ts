@@ -1,6 +1,6 @@
 /**
- * YAML as recipes and overrides are read: the 1.2 core schema (3e-4 is a number; yes, no and on are text), and digits may
- * be grouped with underscores (10_000).
+ * YAML of recipes and overrides: the 1.2 core schema (3e-4 is a number; yes, no and on are strings). Digits may be grouped with underscores
+ * (10_000).
  */
 import { isScalar, parseDocument, type ScalarTag, type Tags } from "yaml";
 import { OptionsError } from "./options-error.ts";
@@ -19,7 +19,7 @@ const settings = {
   customTags: (tags: Tags): Tags => [...tags, groupedDigits],
 } as const;
 
-/** A recipe's text as plain values. Throws `OptionsError` naming `where` (a file name) and the line. */
+/** Parses a recipe's text. Throws `OptionsError` with `where` (a file name) and the line. */
 export function parseYaml(text: string, where: string): unknown {
   const document = parseDocument(text, settings);
   const wrong = [...document.errors, ...document.warnings];
@@ -33,9 +33,8 @@ export function parseYaml(text: string, where: string): unknown {
 }
 
 /**
- * One value of a command line: a number, true, false, null, a quoted text, a [list] or a {group}. Anything else is the
- * text that it is, so that `name=run #3` and `path=*` need no quotes. Throws `OptionsError` when a bracket or quote
- * stays open.
+ * Parses one value of a command line: a number, true, false, null, a quoted string, a [list] or a {group}. Any other text is a string, so
+ * that `name=run #3` and `path=*` need no quotes. Throws `OptionsError` if a bracket or quote is not closed.
  */
 export function parseYamlValue(text: string, where: string): unknown {
   const value = text.trim();
