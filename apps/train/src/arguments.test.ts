@@ -20,11 +20,11 @@ describe("the command line", () => {
     ]);
   });
 
-  it("turns --data into the recipe's path, whatever characters it has", () => {
+  it("turns --data into the recipe's path, with any characters", () => {
     expect(train("--data", 'a b: "c"').overrides).toEqual(['data.path="a b: \\"c\\""']);
   });
 
-  it("says what is wrong with a number, a missing value, and a stray word", () => {
+  it("says what is wrong with a number, a missing value, and an extra word", () => {
     expect(() => readArguments(["train", "--nproc-per-node", "two"])).toThrow(
       /--nproc-per-node.*whole number from 1 to 1024.*"two"/,
     );
@@ -42,14 +42,14 @@ describe("the command line", () => {
     expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train and sample/);
   });
 
-  it("takes a link to emulate, and says how it is written", () => {
+  it("takes a link to emulate, and explains its notation", () => {
     expect(train("--emulate-link", "100mbit,1ms").emulateLink).toBe("100mbit,1ms");
     expect(() => readArguments(["train", "--emulate-link=fast"])).toThrow(
       '--emulate-link: a link is written like 100mbit or 100mbit,1ms (bit, kbit, mbit, gbit per second; us, ms, s), and this is "fast"',
     );
   });
 
-  it("takes an engine, one of those that there are", () => {
+  it("takes the name of an engine", () => {
     expect(train("--engine", "gloo").engine).toBe("gloo");
     expect(train().engine).toBeUndefined();
     expect(() => readArguments(["train", "--engine=smoke"])).toThrow(
@@ -57,7 +57,7 @@ describe("the command line", () => {
     );
   });
 
-  it("explains itself, with every flag", () => {
+  it("shows help with every flag and engine", () => {
     for (const command of ["train", "sample"]) expect(readArguments([command, "--help"])).toBe("help");
     for (const flag of ["nproc-per-node", "recipe", "data", "out", "resume", "master-port", "deadline", "engine"])
       expect(usage).toContain(`  --${flag} `);

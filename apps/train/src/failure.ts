@@ -1,11 +1,11 @@
-/** What a person reads when a command fails: one sentence; the stack only when asked for. */
+/** One sentence for the user when a command fails; with TERSE_DEBUG the stack too. */
 
 export function sentence(error: unknown): string {
   if (process.env["TERSE_DEBUG"] && error instanceof Error) return error.stack ?? error.message;
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Says what failed, on standard error, or to the launcher when it listens; returns the exit code. */
+/** Reports an error to the launcher, or on standard error if there is none; returns the exit code. */
 export function reportFailure(error: unknown): number {
   const message = sentence(error);
   const name = error instanceof Error ? error.name : "Error";

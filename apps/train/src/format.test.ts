@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
 
-it("says bytes in powers of a thousand", () => {
+it("writes bytes in powers of a thousand", () => {
   expect([0, 999, 1000, 522_592, 16_722_944, 2e12].map(bytesText)).toEqual([
     "0 B",
     "999 B",
@@ -12,7 +12,7 @@ it("says bytes in powers of a thousand", () => {
   ]);
 });
 
-it("says amounts with their unit", () => {
+it("writes amounts with their unit", () => {
   expect([amountText(522_592, "byte"), amountText(60_000, "image"), amountText(1, "image")]).toEqual([
     "522.6 kB",
     "60,000 images",
@@ -20,7 +20,7 @@ it("says amounts with their unit", () => {
   ]);
 });
 
-it("says durations as a clock does", () => {
+it("writes durations as a clock shows them", () => {
   expect([0, 9, 95, 4000].map(durationText)).toEqual(["0:00", "0:09", "1:35", "1:06:40"]);
 });
 

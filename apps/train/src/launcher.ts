@@ -1,6 +1,6 @@
 /**
- * Starts the ranks of this machine, holds the rendezvous they meet at, and ends them all when one fails.
- * Ranks are told who they are by torchrun's environment names.
+ * Starts the ranks of this machine, runs their rendezvous, and ends them all when one fails. Ranks get torchrun's environment
+ * variables.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -11,22 +11,22 @@ import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 import type { TrainArguments } from "./arguments.ts";
 import { recipeFor } from "./recipe-for.ts";
 
-/** How long ranks may take to end by themselves once one has failed, and then once they were asked to. */
+/** Milliseconds that ranks have to end by themselves after one has failed, and after SIGTERM. */
 const grace = { afterFailure: 10_000, afterSignal: 5_000 };
 
 interface Rank {
   readonly rank: number;
   readonly child: ChildProcess;
   failed?: { name: string; message: string };
-  lastWords: string[];
+  lastLines: string[]; // of its output
   code?: number;
   signal?: NodeJS.Signals;
-  stopped?: boolean; // by us, because of another
+  stopped?: boolean; // by the launcher, because another rank failed
 }
 
-/** Runs the ranks to their end; returns the exit code of the first that failed. */
+/** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed. */
 export async function launch(args: TrainArguments): Promise<number> {
-  // A recipe that cannot be read is said once, here, and not by every rank.
+  // Reports an unreadable recipe here once, instead of on every rank.
   recipeFor(args);
 
   const token = randomBytes(32).toString("hex");
@@ -61,15 +61,15 @@ function start(rank: number, args: TrainArguments, server: RendezvousServer, tok
         LOCAL_WORLD_SIZE: String(args.nprocPerNode),
         MASTER_ADDR: server.host,
         MASTER_PORT: String(server.port),
-        // A single rank has nobody to meet.
+        // A single rank needs no rendezvous.
         ...(args.nprocPerNode > 1 && { TERSE_RENDEZVOUS: `${server.host}:${server.port}` }),
         TERSE_TOKEN: token,
       },
-      // Rank 0 talks to the terminal itself; the others are heard line by line. The channel ends a rank whose launcher is gone.
+      // Rank 0 writes to the terminal itself; the lines of the others get a prefix. A closed IPC channel ends a rank without launcher.
       stdio: ["ignore", rank === 0 ? "inherit" : "pipe", "pipe", "ipc"],
     },
   );
-  const state: Rank = { rank, child, lastWords: [] };
+  const state: Rank = { rank, child, lastLines: [] };
   if (child.stdout) prefixed(child.stdout, process.stdout, state);
   if (child.stderr) prefixed(child.stderr, process.stderr, state);
   child.on("message", (message: { failed?: Rank["failed"] }) => {
@@ -80,12 +80,12 @@ function start(rank: number, args: TrainArguments, server: RendezvousServer, tok
 
 function prefixed(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, state: Rank): void {
   createInterface({ input: from }).on("line", (line) => {
-    state.lastWords = [...state.lastWords.slice(-9), line];
+    state.lastLines = [...state.lastLines.slice(-9), line];
     to.write(`[rank ${state.rank}] ${line}\n`);
   });
 }
 
-/** Waits for all; the first failure gives the others time to say why they stop, then ends them. */
+/** Waits for all ranks; after the first failure the others have time to report their errors before they are killed. */
 async function ended(ranks: readonly Rank[]): Promise<number> {
   const failures: Rank[] = [];
   const timers: NodeJS.Timeout[] = [];
@@ -131,10 +131,10 @@ async function ended(ranks: readonly Rank[]): Promise<number> {
   return cause.code ?? 128 + signalNumber(cause.signal);
 }
 
-/** What a rank says that only met the end of another. */
+/** Names of the errors of a rank that failed because another one did. */
 const consequences = ["RankLostError", "CollectiveError"];
 
-/** The rank to blame: one that died without a word, else one that failed by itself, else the first. */
+/** The rank that failed first: one that a signal killed, else one that failed by itself, else the first in the list. */
 function rootCause(failures: readonly Rank[]): Rank {
   return (
     failures.find(({ signal, stopped }) => signal !== undefined && !stopped) ??
@@ -143,23 +143,23 @@ function rootCause(failures: readonly Rank[]): Rank {
   );
 }
 
-function explain({ rank, failed, signal, code, lastWords }: Rank): string {
+function explain({ rank, failed, signal, code, lastLines }: Rank): string {
   if (failed) return failed.message;
   const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
-  const words = lastWords.length > 0 ? ` Its last words: ${lastWords.slice(-3).join(" | ")}` : "";
-  return `rank ${rank} ${how} and all others were stopped.${words}`;
+  const output = lastLines.length > 0 ? ` Its last output: ${lastLines.slice(-3).join(" | ")}` : "";
+  return `rank ${rank} ${how} and all others were stopped.${output}`;
 }
 
 function signalNumber(signal: NodeJS.Signals | undefined): number {
   return signal === undefined ? 1 : constants.signals[signal];
 }
 
-/** Ctrl-C and kill reach the ranks; a second Ctrl-C ends them at once. */
+/** Forwards signals to the ranks; a second signal kills them. */
 function forwardSignals(ranks: readonly Rank[]): () => void {
-  let asked = false;
+  let forwarded = false;
   const forward = (signal: NodeJS.Signals) => {
-    for (const { child } of ranks) child.kill(asked ? "SIGKILL" : signal);
-    asked = true;
+    for (const { child } of ranks) child.kill(forwarded ? "SIGKILL" : signal);
+    forwarded = true;
   };
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of names) process.on(name, forward);

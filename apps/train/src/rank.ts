@@ -1,4 +1,4 @@
-/** One rank process: joins the others, trains, and leaves. */
+/** One rank process: joins the world, trains, and closes its connections. */
 import { joinWorld } from "@terse/collectives";
 import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
@@ -16,7 +16,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   try {
     await train(recipe, world, args);
   } catch (error) {
-    world.abort(sentence(error)); // the others stop at once, and say why
+    world.abort(sentence(error)); // the other ranks stop at once, with this reason
     throw error;
   }
   return 0;

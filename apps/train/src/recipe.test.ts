@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import { embedded, readRecipe } from "./recipe.ts";
+import { defaultRecipe, readRecipe } from "./recipe.ts";
 
 function file(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "terse-recipe-")), "recipe.yaml");
@@ -12,14 +12,14 @@ function file(text: string): string {
 }
 
 describe("a recipe", () => {
-  it("that is embedded trains a small GPT with Lion Cub", () => {
-    const recipe = readRecipe(embedded, []);
+  it("by default trains a small GPT with Lion Cub", () => {
+    const recipe = readRecipe(defaultRecipe, []);
     expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
     expect(recipe.optimizer).toMatchObject({ name: "lion-cub", beta1: 0.9, beta2: 0.99, tie: "alternate" });
   });
 
   it("takes typed overrides", () => {
-    const recipe = readRecipe(embedded, [
+    const recipe = readRecipe(defaultRecipe, [
       "optimizer.lr=3e-4",
       "steps=1_000",
       "optimizer.name=adamw",
@@ -29,9 +29,9 @@ describe("a recipe", () => {
     expect(recipe.steps).toBe(1000);
   });
 
-  it("says whose momenta are averaged", () => {
+  it("selects the momenta that are averaged", () => {
     const of = (...overrides: string[]) => {
-      const { optimizer } = readRecipe(embedded, overrides);
+      const { optimizer } = readRecipe(defaultRecipe, overrides);
       return "momentumSync" in optimizer ? optimizer.momentumSync : undefined;
     };
     expect(of()).toEqual({ segments: "none", every: 10, late: false });
@@ -46,9 +46,9 @@ describe("a recipe", () => {
     });
   });
 
-  it("names what carries votes and means", () => {
+  it("selects the schemes of votes and means", () => {
     const of = (...overrides: string[]) => {
-      const { votes, means } = schemesOf(readRecipe(embedded, overrides));
+      const { votes, means } = schemesOf(readRecipe(defaultRecipe, overrides));
       return [votes.name, means.type];
     };
     expect(of()).toEqual(["all-to-all", "f32"]);
@@ -56,11 +56,11 @@ describe("a recipe", () => {
     const hosts = ["exchange.vote=hierarchical", "exchange.ranksPerHost=4"];
     expect(of(...hosts)).toEqual(["hierarchical", "f32"]);
     for (const inside of ["signs", "dense"]) {
-      const { votes } = schemesOf(readRecipe(embedded, [...hosts, `exchange.inside=${inside}`]));
+      const { votes } = schemesOf(readRecipe(defaultRecipe, [...hosts, `exchange.inside=${inside}`]));
       expect(votes.dense).toBe(inside === "dense");
     }
     expect(() => of("exchange.inside=dense")).toThrow(/exchange\.inside: only vote: hierarchical has it/);
-    const auto = readRecipe(embedded, ["exchange.vote=auto", "exchange.chunk=640"]);
+    const auto = readRecipe(defaultRecipe, ["exchange.vote=auto", "exchange.chunk=640"]);
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { link, codec: {} as never }).votes.name).toBe("auto");
     expect(() => of("exchange.vote=hierarchical")).toThrow(/exchange\.ranksPerHost: .*how many ranks share a host/);
@@ -81,16 +81,16 @@ describe("a recipe", () => {
     ["model.preset=smal", /small/],
     ["modle.preset=small", /modle.*model/],
     ["data.batchSize=2.5", /data\.batchSize/],
-  ])("refuses %s and says what was meant", (override, message) => {
-    expect(() => readRecipe(embedded, [override])).toThrow(message);
+  ])("refuses %s and suggests a correction", (override, message) => {
+    expect(() => readRecipe(defaultRecipe, [override])).toThrow(message);
   });
 
-  it("that is missing or no YAML names the file", () => {
+  it("that is missing or invalid YAML is named in the error", () => {
     expect(() => readRecipe("nowhere.yaml", [])).toThrow(/nowhere\.yaml cannot be read.*--recipe/);
     expect(() => readRecipe(file("a: [1"), [])).toThrow(/recipe\.yaml/);
   });
 
-  it("that leaves out what must be said names it", () => {
+  it("without a required key is refused, with its name", () => {
     expect(() => readRecipe(file("steps: 3\n"), [])).toThrow(/model: missing/);
   });
 });

@@ -1,4 +1,4 @@
-/** A run as data: the recipe file, what the command line changes in it, and what a recipe may say. */
+/** Recipes: the schema, the YAML file, and overrides from the command line. */
 import { readFileSync } from "node:fs";
 import { datasets } from "@terse/data";
 import { type VoteSchemeName, voteSchemes } from "@terse/exchange";
@@ -48,19 +48,19 @@ const schedule = v.object({
   final: v.optional(nonNegative, 0.1), // of lr, at the last step
 });
 
-/** "cuda" is the GPU of the rank's number on its machine, "cuda:0" the first one, for all ranks there. */
+/** "cuda": each rank takes the GPU with its local rank's number; "cuda:0": all ranks of a machine share its first GPU. */
 const device = v.optional(
   v.pipe(text, v.regex(/^(cpu|cuda(:\d+)?)$/, 'must be "cpu", "cuda" or, for example, "cuda:0"')),
   "cpu",
 );
 
-/** How means travel, and how votes are counted. */
+/** The type of means on the wire, and the vote scheme. */
 const exchange = v.object({
   dense: v.optional(oneOf(["f32", "bf16", "f16", "int8"]), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
-  inside: v.optional(oneOf(["signs", "dense"])), // of vote: hierarchical, what ranks of one host send each other; signs if absent
-  width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest with room if absent
+  inside: v.optional(oneOf(["signs", "dense"])), // of vote: hierarchical, what ranks of one host send to each other; signs if absent
+  width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest possible if absent
   chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
 });
 
@@ -68,9 +68,9 @@ export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
-  device, // where model and optimizer are; votes are counted on the CPU
-  overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // messages leave while backward still runs
-  bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // least parameters of a message; auto: by what the first steps take
+  device, // of model and optimizer; votes are counted on the CPU
+  overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
+  bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // smallest number of parameters in a message; auto: chosen from the times of the first steps
   exchange: v.optional(exchange, {}),
   model,
   data,
@@ -94,13 +94,13 @@ export const recipeKeys: readonly string[] = Object.keys(recipeSchema.entries);
 
 export type Recipe = v.InferOutput<typeof recipeSchema>;
 
-/** The recipe that runs when none is named. */
-export const embedded: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
+/** The default recipe. */
+export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
 
-/** What a saved state depends on: a resumed run keeps it. */
+/** Keys that a resumed run must keep, because its saved state depends on them. */
 const kept = ["seed", "accumulate", "model", "data", "optimizer.name"] as const;
 
-/** The recipe of a saved run, with overrides of what may change: steps, learning rate, how often it says something. */
+/** The recipe of a saved run with overrides; throws `OptionsError` for keys that must stay. */
 export function resumedRecipe(file: string, overrides: readonly string[]): Recipe {
   const before = readTree(file);
   const after = applyOverrides(before, overrides);
@@ -113,7 +113,7 @@ export function resumedRecipe(file: string, overrides: readonly string[]): Recip
   return parseOptions(recipeSchema, after, "");
 }
 
-/** The recipe of a file with dotted overrides on it, checked and with every default filled in. */
+/** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
   return parseOptions(recipeSchema, applyOverrides(readTree(file), overrides), "");
 }

@@ -3,11 +3,11 @@
  *
  *   recipe.json      the recipe with every default filled in
  *   metrics.jsonl    one line per logged step
- *   state.json       which save counts: its step, its folder, the position in the data
+ *   state.json       the current save: its step, its folder, the position in the data
  *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each rank
  *
- * A save is written beside the one that counts; state.json is renamed over when all ranks are done, and then the older
- * save goes. Whatever is cut short, state.json names a whole one.
+ * A new save is written beside the current one. When all ranks have written theirs, state.json is replaced, and the older save is
+ * removed. So state.json always names a complete save.
  */
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -27,9 +27,9 @@ import type { Optimizer } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
-import { embedded, type Recipe } from "./recipe.ts";
+import { defaultRecipe, type Recipe } from "./recipe.ts";
 
-/** Where runs go that were not told where. */
+/** The folder of runs without --out. */
 const runs = "runs";
 
 interface Parts {
@@ -47,7 +47,7 @@ interface State {
 
 export class Run {
   readonly folder: string;
-  /** Steps already taken when this process began. */
+  /** Steps that were taken before this process started. */
   readonly step: number;
   readonly #modelType: string;
   readonly #group: Group;
@@ -61,12 +61,12 @@ export class Run {
     this.#parts = parts;
   }
 
-  /** A line of metrics.jsonl. */
+  /** Writes a line of metrics.jsonl. */
   log(line: object): void {
     appendFileSync(join(this.folder, "metrics.jsonl"), `${JSON.stringify(line)}\n`);
   }
 
-  /** Every rank its own state, rank 0 the model; the save counts when all ranks are done. */
+  /** Every rank writes its own state, rank 0 also the model; the save becomes the current one when all ranks are done. */
   async save(step: number): Promise<void> {
     const { model, data, optimizer } = this.#parts;
     const name = `step-${step}`;
@@ -89,7 +89,7 @@ export class Run {
 
 const stateFile = (rank: number) => `state-rank-${rank}.safetensors`;
 
-/** Makes the run's folder, or goes on in the one of `--resume`: weights, optimizer, data position, all as they were saved. */
+/** Makes the run's folder, or continues the run of `--resume`: restores weights, optimizer and data position. */
 export async function openRun(
   recipe: Recipe,
   group: Group,
@@ -99,7 +99,7 @@ export async function openRun(
   if (args.resume !== undefined) return resumeRun(resolve(args.resume), recipe, group, parts);
   const folder = await agreeOn(group, group.rank === 0 ? claimFolder(args) : "");
   if (group.rank === 0) await atomicWriteText(join(folder, "recipe.json"), `${JSON.stringify(recipe, undefined, 2)}\n`);
-  makeFolder(folder); // on another machine
+  makeFolder(folder); // rank 0 may be on another machine
   return new Run(folder, 0, recipe, group, parts);
 }
 
@@ -125,12 +125,12 @@ async function resumeRun(folder: string, recipe: Recipe, group: Group, parts: Pa
   }
   data.restore(state.data);
   optimizer.steps = state.step;
-  if (group.rank === 0) await forgetAfter(folder, state.step);
+  if (group.rank === 0) await removeMetricsFrom(folder, state.step);
   return new Run(folder, state.step, recipe, group, parts);
 }
 
-/** Metrics of steps that the save does not have will be written again. */
-async function forgetAfter(folder: string, step: number): Promise<void> {
+/** Removes the metrics of steps after the save, because these steps are taken again. */
+async function removeMetricsFrom(folder: string, step: number): Promise<void> {
   const path = join(folder, "metrics.jsonl");
   if (!existsSync(path)) return;
   const kept = readFileSync(path, "utf8")
@@ -143,20 +143,20 @@ function readState(folder: string): State {
   const path = join(folder, "state.json");
   if (!existsSync(path))
     throw new CheckpointError(
-      `${folder} holds no saved run (${path} is missing); name the folder of a run that has been saved`,
+      `${folder} has no saved run (${path} is missing); name the folder of a run that has been saved`,
     );
   try {
     const state = JSON.parse(readFileSync(path, "utf8")) as State;
-    // A save lies in its run's folder: a name that leads elsewhere is not followed.
+    // A save is inside its run's folder; any other name is refused.
     const inside = typeof state.folder === "string" && /^step-\d+$/.test(state.folder);
     if (Number.isSafeInteger(state.step) && inside && state.data) return state;
   } catch {
-    // said below
+    // reported below
   }
   throw new CheckpointError(`${path} does not describe a save; use another run`);
 }
 
-/** The recipe that a run was started with. */
+/** The file of a run's recipe. */
 export function recipeOf(folder: string): string {
   readState(folder);
   return join(folder, "recipe.json");
@@ -191,18 +191,18 @@ export function newestRun(): string {
   return newest;
 }
 
-/** A folder that is this run's alone. */
+/** Makes a new folder for this run. */
 function claimFolder({ out, recipe }: Pick<TrainArguments, "recipe" | "out">): string {
   if (out !== undefined) {
     const folder = resolve(out);
     makeFolder(folder);
     if (readdirSync(folder).length > 0)
       throw new CheckpointError(
-        `${folder} is not empty, and a run takes a folder of its own: choose another --out, or go on with the run that is there by --resume`,
+        `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
       );
     return folder;
   }
-  const name = basename(recipe ?? embedded.pathname).replace(/\.ya?ml$/, "");
+  const name = basename(recipe ?? defaultRecipe.pathname).replace(/\.ya?ml$/, "");
   const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   makeFolder(resolve(runs));
   for (let i = 1; ; i++) {
@@ -218,12 +218,12 @@ function makeFolder(folder: string): void {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
     throw new CheckpointError(
-      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}); choose another with --out`,
+      `the folder ${folder} cannot be created (${(error as NodeJS.ErrnoException).code}); choose another with --out`,
     );
   }
 }
 
-/** Rank 0's text, on every rank. */
+/** Broadcasts rank 0's text. */
 async function agreeOn(group: Group, text: string): Promise<string> {
   const bytes = new Uint8Array(4096);
   new TextEncoder().encodeInto(text, bytes);

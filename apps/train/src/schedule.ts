@@ -1,14 +1,14 @@
 export interface Schedule {
   readonly steps: number;
-  readonly lr: number; // at the top
+  readonly lr: number; // the highest
   readonly name?: "cosine" | "constant";
   readonly warmup: number; // steps
   readonly final: number; // of lr, at the last step
 }
 
 /**
- * The learning rate of step t, from 0: linear warm-up, then a cosine down to `final` of the top at the last step. A warm-up
- * longer than half the run is cut to half of it, so that a short trial reaches the top too.
+ * The learning rate of step t, from 0: linear warm-up to `lr`, then a cosine down to `final` · `lr` at the last step. A warm-up longer
+ * than half the run is cut to half of it, so that a short run reaches `lr` too.
  * Loshchilov and Hutter 2017, equation 5 (one cycle), https://arxiv.org/abs/1608.03983
  */
 export function learningRate(t: number, { steps, lr, name = "cosine", warmup: wanted, final }: Schedule): number {

@@ -1,4 +1,4 @@
-/** One line of progress that redraws itself on a terminal; plain `key: value` lines anywhere else. */
+/** Progress as one line that is redrawn on a terminal, or as `key: value` lines elsewhere. */
 
 export interface Terminal {
   line(text: string): void;
@@ -67,7 +67,7 @@ function plain(out: NodeJS.WriteStream): Terminal {
 
 const words = (key: string) => key.replaceAll("_", " ");
 
-/** Columns a text takes without its colours. */
+/** The width of a text without its colour codes. */
 function visible(text: string): number {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
   return text.replaceAll(/\x1b\[\d+m/g, "").length;
