@@ -284,7 +284,7 @@ describe("invalid bytes on a data connection", () => {
       for (const outcome of outcomes) {
         if (outcome.rank === receiver) {
           expect([outcome.code, outcome.signal]).toEqual([70, null]);
-          expect(outcome.stderr).toMatch(/^terse: a data connection brought what no rank sends.+this process ends/);
+          expect(outcome.stderr).toMatch(/^terse: a data connection received bytes that no rank sends.+this process ends/);
         } else {
           expect([outcome.code, outcome.signal]).toEqual([0, null]);
           expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: receiver });

@@ -133,7 +133,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
   it("fails at the deadline when a rank does not join", async () => {
     const absent = ["sh", "-c", `[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && exec sleep 8; exec "$@"`, "sh"];
     const { code, output } = await start(2, [...absent, ...program("join.ts", "2")]).ended;
-    expect(output).toContain("MPI did not start in time: every process of the job must join, and one has not");
+    expect(output).toContain("MPI did not start in time: every process of the job must call it, and one has not");
     expect(code).not.toBe(0);
   });
 

@@ -1,4 +1,4 @@
-/** The native collectives: engines and wire threads. `@terse/collectives` is the interface that people use. */
+/** The native collectives: the addon's engines and communicators. `@terse/collectives` is the public interface over them. */
 import { type BufferLike, loadAddon, type TypedArray } from "@terse/native-loader";
 
 export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-loader";
@@ -16,19 +16,19 @@ export const kinds = {
   gather: 9,
   scatter: 10,
   copy: 11,
-  enroll: 12,
+  registerBuffer: 12,
 } as const;
 
 /** Numbers as in operation.h. */
 export const reductions = { sum: 0, prod: 1, min: 2, max: 3, mean: 4 } as const;
 
-/** What a rejected promise carries: why, and which other rank it speaks of (−1: none). */
+/** The error of a rejected promise: the reason, and the other rank that it concerns (−1: none). */
 export interface NativeFailure extends Error {
-  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "device" | "withdrawn";
+  readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "device" | "cancelled";
   readonly peer: number;
 }
 
-/** One rank's place in a group. After the first error everything pending and later rejects with that same error. */
+/** One rank's membership of a group. After the first error every pending and later operation rejects with it. */
 export interface Communicator {
   readonly rank: number;
   readonly size: number;
@@ -40,46 +40,46 @@ export interface Communicator {
     parts: readonly BufferLike[],
     incoming: readonly BufferLike[],
     note: number,
-    promises?: number,
+    guarantees?: number,
   ): Promise<number[] | undefined>;
-  /** NCCL: the sends and receives that were called so far begin together. */
+  /** NCCL: starts the sends and receives that were called so far, as one group. */
   flush(): void;
   /**
-   * NCCL: takes this place in the order of the operations for a split, where every rank of the group then joins by `ncclSplit`. The
-   * promise settles when that has come to its end.
+   * NCCL: queues a split among the operations. Every rank of the group then joins it by `ncclSplit`. The promise settles when the split has
+   * ended.
    */
-  split(): [NcclPlace, Promise<void>];
-  /** `withdrawn`: as if never called, and its promise rejects; `bound`: other ranks count on it, and only `abort` ends it. */
-  cancel(operation: Promise<unknown>): "finished" | "withdrawn" | "bound";
+  split(): [NcclPendingSplit, Promise<void>];
+  /** `cancelled`: it never started, and its promise rejects; `started`: other ranks count on it, and only `abort` ends it. */
+  cancel(operation: Promise<unknown>): "finished" | "cancelled" | "started";
   abort(why: string): void;
   close(): Promise<void>;
   sent(): { bytes: number; messages: number; headerBytes: number };
 }
 
-/** What a caller promises about an operation's memory; bits of `operate`'s last argument, as in operation.h. */
-export const promises = { packed: 1, even: 2 } as const;
+/** What the caller guarantees about an operation; bits of `operate`'s last argument, as in operation.h. */
+export const guarantees = { packed: 1, even: 2 } as const;
 
-/** What became of looking for NCCL and the NVIDIA driver. */
+/** The result of the search for NCCL and the NVIDIA driver. */
 export interface NcclStatus {
   readonly available: boolean;
-  /** Why not; empty where it is. */
+  /** Why it is not available, or empty. */
   readonly reason: string;
   readonly version?: string;
   readonly path?: string;
-  /** Symbols that this version lacks and that the engine does without. */
+  /** Optional symbols that this version lacks. */
   readonly absent?: readonly string[];
   /** GPUs that this process sees. */
   readonly devices: number;
 }
 
-/** A rank's thread on its device, which all its groups share; opaque. */
+/** A CUDA device with the thread that calls NCCL on it, which all groups of a rank share; opaque. */
 export interface NcclDevice {
   readonly "terse nccl device": unique symbol;
 }
 
-/** Where a group of NCCL's is split; opaque. */
-export interface NcclPlace {
-  readonly "terse nccl place": unique symbol;
+/** A split that waits for its ranks; opaque. */
+export interface NcclPendingSplit {
+  readonly "terse nccl pending split": unique symbol;
 }
 
 /** Numbers as in faulty.h. */
@@ -99,8 +99,8 @@ export interface NativeLink {
   readonly "terse link": unique symbol;
 }
 
-/** This process among those of its MPI job. */
-export interface MpiPlace {
+/** This process in MPI_COMM_WORLD. */
+export interface MpiWorld {
   readonly rank: number;
   readonly size: number;
   readonly library: string;
@@ -108,7 +108,7 @@ export interface MpiPlace {
 
 interface Collectives {
   readonly hasGloo: boolean;
-  /** The build found an MPI; whether it opens and starts, `startMpi` tells. */
+  /** The build found an MPI. `startMpi` tells whether it opens and starts. */
   readonly hasMpi: boolean;
   readonly inlineBytes: number;
   readonly segmentBytes: number;
@@ -136,12 +136,12 @@ interface Collectives {
     link: NativeLink | undefined,
     silenceSeconds: number,
   ): [Communicator, Uint8Array[]];
-  /** Looks as `TERSE_NCCL` and `TERSE_CUDA_DRIVER` say where no file is named. Never throws. */
+  /** Without arguments it uses `TERSE_NCCL` and `TERSE_CUDA_DRIVER`. Never throws. */
   ncclStatus(library?: string, driver?: string): NcclStatus;
   ncclDevice(ordinal: number, library?: string, driver?: string): NcclDevice;
-  /** This rank's place among those that name the same `color`, usable when the split has come to its end; −1: in no group. */
+  /** The communicator among the ranks with the same `color`, usable when the split has ended. Color −1: none. */
   ncclSplit(
-    place: NcclPlace,
+    pending: NcclPendingSplit,
     color: number,
     key: number,
     rank: number,
@@ -151,7 +151,7 @@ interface Collectives {
     connectSeconds: number,
   ): Communicator | undefined;
   ncclAllocate(device: NcclDevice, bytes: number): bigint;
-  /** Returns at once; the memory is gone when no group has it registered any more. */
+  /** Returns at once. The memory is freed when no group has it registered any more. */
   ncclFree(device: NcclDevice, pointer: bigint): void;
   ncclUniqueId(library?: string): Uint8Array;
   nccl(
@@ -163,35 +163,38 @@ interface Collectives {
     timeoutSeconds: number,
     connectSeconds: number,
   ): Communicator;
-  /** Starts MPI, once in a process; resolves when every process of the job has called it. */
-  startMpi(deadlineSeconds: number): Promise<MpiPlace>;
-  /** After `startMpi`. One rank's end of a group, and what it tells each other rank. */
+  /** Starts MPI, once in a process. Resolves when every process of the job has called it. */
+  startMpi(deadlineSeconds: number): Promise<MpiWorld>;
+  /** After `startMpi`. One rank of a group, and its addresses by peer. */
   mpi(rank: number, size: number, timeoutSeconds: number, link: NativeLink | undefined): [Communicator, Uint8Array[]];
-  /** After `startMpi`. All processes of the job, which need not hear of each other first; `round` counts from 0, alike in all. */
-  mpiMeeting(round: number, timeoutSeconds: number): Communicator;
+  /** After `startMpi`. All processes of the job, without exchanged addresses; `round` counts from 0, with the same number in all of them. */
+  mpiBootstrap(round: number, timeoutSeconds: number): Communicator;
   link(bitsPerSecond: number, latencySeconds: number): NativeLink;
-  /** into ← into ∘ from on bare bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
+  /** into ← into ∘ from on bytes, as the wire threads do it; `dtype` counts from u8 = 0 in the order of `DType`. */
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
-  /** into ← from, byte by byte; they may overlap. RangeError when one has more bytes. */
+  /** into ← from; they may overlap. RangeError if they differ in bytes. */
   copy(into: BufferLike, from: BufferLike): void;
-  /** Of the first element. The array must live as long as the address is used. */
+  /** The address of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
-  /** Shows every `intervalMs` that this process lives; `silent` is called when the other side, having answered, no longer does. */
-  beat(
+  /**
+   * Sends `hello` to the server and then a line every `intervalMs`, on a native thread. Calls `onSilence` if the server has answered and then
+   * stays silent for `silenceMs`. Returns a function that stops it.
+   */
+  heartbeat(
     host: string,
     port: number,
     hello: string,
     intervalMs: number,
     silenceMs: number,
-    silent: () => void,
+    onSilence: () => void,
   ): () => void;
-  /** Shows on connections, by their descriptors, that this process lives. `remove` wants the number that `add` gave. */
-  answers(intervalMs: number): { add(fd: number): number; remove(number: number): void; stop(): void };
+  /** The server's replies: a line every `intervalMs` on each connection, given by its descriptor. `remove` takes the number that `add` returned. */
+  heartbeatReplies(intervalMs: number): { add(fd: number): number; remove(number: number): void; stop(): void };
 }
 
 let addon: Collectives | undefined;
 
-/** Opens the addon when first asked, so that importing needs no native build. Throws NativeMissingError. */
+/** Opens the addon at the first call, so an import needs no native build. Throws NativeMissingError. */
 export function collectives(): Collectives {
   addon ??= loadAddon("collectives", import.meta.url) as unknown as Collectives;
   return addon;

@@ -8,10 +8,10 @@ import { collectives } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-nccl-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const sources = fileURLToPath(new URL("../nccl", import.meta.url));
+const sources = fileURLToPath(new URL("..", import.meta.url));
 const compiler = process.env["CXX"] || "c++";
 
-/** Where pip brought NVIDIA's library and its header for the tests. */
+/** The folder where pip installed NVIDIA's library and header for the tests. */
 const packages = findPackages();
 function findPackages(): string | undefined {
   try {
@@ -26,26 +26,26 @@ function findPackages(): string | undefined {
 describe.skipIf(!packages)("NCCL itself (skipped where the tests' Python has no nvidia-nccl)", () => {
   const library = join(packages ?? "", "nvidia/nccl/lib/libnccl.so.2");
 
-  it("opens, tells the version that pip brought, and has every symbol", () => {
+  it("opens, reports the version that pip installed, and has every symbol", () => {
     const info = globSync("nvidia_nccl_cu*.dist-info", { cwd: packages! })[0];
     const version = /-(\d+\.\d+\.\d+)/.exec(info ?? "")?.[1];
     const status = collectives().ncclStatus(library);
     expect(status).toMatchObject({ version, path: library, absent: [] });
-    // Here it may want a driver; the library is not why.
+    // This machine may have no driver; the library is not the reason.
     expect(status.reason).not.toContain("NCCL");
     expect(status.available).toBe(status.reason === "");
   });
 
-  it("makes unique ids of 128 bytes, each another one", () => {
-    // It wants an interface to listen on, and lo is there in every sandbox.
+  it("makes unique ids of 128 bytes, all different", () => {
+    // NCCL listens on an interface, and every sandbox has lo.
     process.env["NCCL_SOCKET_IFNAME"] ||= "lo";
     const [first, second] = [collectives().ncclUniqueId(library), collectives().ncclUniqueId(library)];
     expect([first.length, second.length]).toEqual([128, 128]);
     expect(Buffer.compare(first, second)).not.toBe(0);
   });
 
-  it("is the one of which api.h and config.h speak", () => {
-    // All that nccl.h takes from CUDA's headers.
+  it("matches the declarations in api.h and config.h", () => {
+    // The only parts of CUDA's headers that nccl.h uses.
     writeFileSync(join(folder, "cuda_runtime.h"), "#include <cstddef>\ntypedef struct CUstream_st* cudaStream_t;\n");
     for (const name of ["cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"]) writeFileSync(join(folder, name), "");
     const enums = {
@@ -69,7 +69,7 @@ describe.skipIf(!packages)("NCCL itself (skipped where the tests' Python has no 
       "Type::f64": "ncclFloat64",
       "Type::bf16": "ncclBfloat16",
     };
-    // Ours may be longer than the header's, never otherwise.
+    // Our struct may be longer than the header's; the fields must match.
     const fields = {
       blocking: "blocking",
       cga_cluster_size: "cgaClusterSize",
@@ -92,10 +92,10 @@ describe.skipIf(!packages)("NCCL itself (skipped where the tests' Python has no 
       file,
       `#include <nccl.h>
 #include <type_traits>
-#include "config.h"
+#include "engines/nccl/config.h"
 using namespace terse::nccl;
-// One of our pointers takes NVIDIA's function where result and arguments have the same kinds and sizes: enums and handles differ in
-// name only.
+// One of our pointers may call NVIDIA's function if result and arguments have the same kinds and sizes: enums and handles differ only in
+// name.
 template <typename A, typename B> constexpr bool same = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> && std::is_class_v<A> == std::is_class_v<B>;
 template <typename R, typename... A, typename S, typename... B>
 constexpr bool fits(R (*)(A...), S (*)(B...)) { if constexpr (sizeof...(A) == sizeof...(B)) return same<R, S> && (same<A, B> && ...); else return false; }
@@ -121,7 +121,7 @@ int main() { return config_version >= NCCL_VERSION_CODE ? 0 : 1; }
   });
 });
 
-describe("looking for NCCL", () => {
+describe("the search for NCCL", () => {
   it("never throws, and says what it tried", () => {
     const status = collectives().ncclStatus(join(folder, "libnccl.so.2"), join(folder, "libcuda.so.1"));
     expect(status).toEqual({
@@ -133,18 +133,18 @@ describe("looking for NCCL", () => {
     });
   });
 
-  it("says what is wrong with a file that is no library", () => {
+  it("says why a file that is no library does not open", () => {
     const file = join(folder, "text.so");
     writeFileSync(file, "this is no library");
     expect(collectives().ncclStatus(file).reason).toMatch(/text\.so: (file too short|invalid ELF header)/);
   });
 
-  it.skipIf(!packages)("finds pip's beside the libtorch that LIBTORCH names", (context) => {
+  it.skipIf(!packages)("finds pip's library beside the libtorch that LIBTORCH names", (context) => {
     const before = process.env["LIBTORCH"];
     process.env["LIBTORCH"] = join(packages!, "torch");
     try {
       const { path } = collectives().ncclStatus();
-      if (path && !path.startsWith(packages!)) return context.skip(`this machine has one of its own: ${path}`);
+      if (path && !path.startsWith(packages!)) return context.skip(`this machine has another one: ${path}`);
       expect(path).toBe(join(packages!, "nvidia/nccl/lib/libnccl.so.2"));
     } finally {
       if (before === undefined) delete process.env["LIBTORCH"];

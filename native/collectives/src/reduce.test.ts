@@ -15,8 +15,7 @@ function reduce16(op: keyof typeof reductions, dtype: DType, a: Uint16Array, b: 
   return into;
 }
 
-// The formats by their definition (IEEE 754-2019 §3.4), in exact double arithmetic: exponent and fraction bits, then a search
-// for the nearest representable number.
+// The formats by their definition (IEEE 754-2019 §3.4), in exact double arithmetic. `encode` searches for the nearest representable number.
 function decode(bits: number, exponentBits: number): number {
   const fractionBits = 15 - exponentBits;
   const sign = bits >> 15 ? -1 : 1;
@@ -32,14 +31,14 @@ function encode(x: number, exponentBits: number): number {
   const infinity = ((1 << exponentBits) - 1) << (15 - exponentBits);
   const sign = x < 0 || Object.is(x, -0) ? 0x8000 : 0;
   const size = Math.abs(x);
-  let [low, high] = [0, infinity]; // patterns of positive numbers are in the order of the numbers
+  let [low, high] = [0, infinity]; // bit patterns of positive numbers have the order of the numbers
   while (high - low > 1) {
     const middle = (low + high) >> 1;
     if (decode(middle, exponentBits) <= size) low = middle;
     else high = middle;
   }
   const below = decode(low, exponentBits);
-  // Beyond the largest number the next step would be as wide as the last one.
+  // Above the largest number the next step would be as wide as the last one.
   const above = high === infinity ? below + (below - decode(low - 1, exponentBits)) : decode(high, exponentBits);
   const [down, up] = [size - below, above - size];
   return sign | (up < down || (up === down && low % 2 === 1) ? high : low);
@@ -56,7 +55,7 @@ describe.each([
       const got = reduce16("sum", dtype, all, other);
       let wrong = 0;
       for (let i = 0; i < 65536; i++) {
-        // The sum is rounded to f32 on the way, as the definition of this reduction says.
+        // By definition this reduction rounds the sum to f32 first.
         const want = Math.fround(decode(i, exponentBits) + decode(other[i]!, exponentBits));
         const here = got[i]!;
         if (Number.isNaN(want)) wrong += Number.isNaN(decode(here, exponentBits)) ? 0 : 1;

@@ -163,10 +163,10 @@ describe("joining a world", () => {
     expect(error).toBeInstanceOf(CollectiveError);
     expect((error as CollectiveError).reason).toBe("timeout");
     expect((error as Error).message).toBe(
-      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+      "all-reduce number 1 failed on rank 0: rank 1 did not take part in time; check what it is doing, or raise timeoutSeconds",
     );
     await expect(groups[1]!.barrier()).rejects.toThrow(
-      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+      "all-reduce number 1 failed on rank 0: rank 1 did not take part in time; check what it is doing, or raise timeoutSeconds",
     );
     await Promise.all(groups.map((group) => group.close()));
   });

@@ -96,7 +96,7 @@ export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
     client = joined;
     const beat = joined.heartbeat;
     const silent = () => joined.serverIsSilent();
-    stopHeartbeat = collectives().beat(beat.host, beat.port, beat.hello, beat.intervalMs, beat.silenceMs, silent);
+    stopHeartbeat = collectives().heartbeat(beat.host, beat.port, beat.hello, beat.intervalMs, beat.silenceMs, silent);
     const address = () => chooseAddress(wantedAddress, joined.localAddress);
     world = await engine.world({ ...limits, rendezvous: joined, leave, address });
     group = new NativeGroup(await world.open("world", members), world, "world", members);

@@ -142,7 +142,9 @@ describe("an emulated link", () => {
     const groups = loopback(2, { emulateLink: "8kbit", timeoutSeconds: 0.1 });
     const outcomes = await Promise.allSettled(groups.map((group) => group.allReduce(new Float32Array(100_000))));
     for (const outcome of outcomes)
-      expect((outcome as PromiseRejectedResult).reason.message).toMatch(/did not come in time|emulated link has not/);
+      expect((outcome as PromiseRejectedResult).reason.message).toMatch(
+        /did not take part in time|emulated link has not/,
+      );
     for (const group of groups) await group.close();
   });
 });

@@ -1,9 +1,9 @@
 import {
   type BufferLike,
   type Communicator,
+  guarantees,
   kinds,
   type NativeFailure,
-  promises,
   reductions,
 } from "@terse/native-collectives";
 import {
@@ -100,7 +100,7 @@ export class NativeGroup implements Group {
     op: Reduction = "sum",
     { packed = false, signal }: OperationOptions & { packed?: boolean } = {},
   ): Promise<void> {
-    await this.#operate("allReduce", [x], { op, promises: packed ? promises.packed : 0, signal }, () => {
+    await this.#operate("allReduce", [x], { op, guarantees: packed ? guarantees.packed : 0, signal }, () => {
       checkMemory(x, "allReduce");
       checkReduction(x, op, "allReduce");
       if (packed) checkPacked(x, op, "allReduce");
@@ -127,8 +127,8 @@ export class NativeGroup implements Group {
     incoming: readonly BufferLike[],
     { note = 0, even = false, signal }: OperationOptions & { note?: number; even?: boolean } = {},
   ): Promise<number[]> {
-    const promised = even ? promises.even : 0;
-    const notes = await this.#operate("allToAll", outgoing, { incoming, note, promises: promised, signal }, () => {
+    const given = even ? guarantees.even : 0;
+    const notes = await this.#operate("allToAll", outgoing, { incoming, note, guarantees: given, signal }, () => {
       checkNote(note);
       checkParts(outgoing, this.size, "allToAll", "outgoing");
       checkParts(incoming, this.size, "allToAll", "incoming");
@@ -259,13 +259,13 @@ export class NativeGroup implements Group {
       peer?: number;
       incoming?: readonly BufferLike[];
       note?: number;
-      promises?: number;
+      guarantees?: number;
     },
     check: () => void,
   ): Promise<number[] | undefined> {
     this.#throwIfEnded();
     check();
-    const { op = "sum", peer = -1, incoming = [], note = 0, promises = 0, signal } = options;
+    const { op = "sum", peer = -1, incoming = [], note = 0, guarantees = 0, signal } = options;
     checkDevice([...parts, ...incoming], this.world.device, kind);
     const call = this.#count(kind, peer, 1);
     if (signal?.aborted) {
@@ -278,13 +278,13 @@ export class NativeGroup implements Group {
     this.#checkClosedRanks();
     this.#throwIfEnded();
     const operation = this.#submit(kind, peer, () =>
-      this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, promises),
+      this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, guarantees),
     );
     if (kind === "send" || kind === "recv") this.#flushSoon();
     this.#pending.add(operation);
     let tooLate = false;
     const cancel = () => {
-      tooLate = this.#native.cancel(operation) === "bound";
+      tooLate = this.#native.cancel(operation) === "started";
       if (tooLate) this.#cancelled(call, signal!);
     };
     signal?.addEventListener("abort", cancel);
@@ -294,7 +294,7 @@ export class NativeGroup implements Group {
       return notes;
     } catch (error) {
       if (error === this.#failure) throw error;
-      if ((error as NativeFailure).reason !== "withdrawn") throw await this.#explain(error as NativeFailure);
+      if ((error as NativeFailure).reason !== "cancelled") throw await this.#explain(error as NativeFailure);
       this.#count(kind, peer, -1);
       throw signal!.reason;
     } finally {
@@ -324,7 +324,7 @@ export class NativeGroup implements Group {
   }
 
   /** An operation without other ranks: a copy between the CPU and this group's device, or the registration of a buffer. */
-  async runLocally(kind: "copy" | "enroll", from: BufferLike, to?: BufferLike): Promise<void> {
+  async runLocally(kind: "copy" | "registerBuffer", from: BufferLike, to?: BufferLike): Promise<void> {
     this.#throwIfEnded();
     const operation = this.#native.operate(kinds[kind], reductions.sum, -1, [from], to ? [to] : [], 0);
     this.#pending.add(operation);
@@ -435,7 +435,7 @@ export class NativeGroup implements Group {
 }
 
 const reasonOf = ({ reason }: NativeFailure): CollectiveError["reason"] =>
-  reason === "argument" || reason === "withdrawn" || reason === "lost" ? "closed" : reason;
+  reason === "argument" || reason === "cancelled" || reason === "lost" ? "closed" : reason;
 
 /** The group's error where its ranks could not open a group that is split from it. */
 function failureOf(error: Error): Error {

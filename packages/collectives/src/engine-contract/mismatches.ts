@@ -113,5 +113,5 @@ export function mismatches(engine: EngineUnderTest, n: number): void {
     disagree(async (group, rank) => {
       if (rank === 0) await group.send(new Float32Array(50_000), 1);
       if (rank === 1) await group.recv(new Float32Array(60_000), 0);
-    }, /receive number 1 failed on rank 1: rank 0 has 50000 f32 where rank 1 has 60000 f32/));
+    }, /receive number 1 failed on rank 1: rank 0 sends 50000 f32 where rank 1 receives 60000 f32/));
 }

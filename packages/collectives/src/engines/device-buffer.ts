@@ -51,7 +51,7 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
   async register(group: Group = this.#group): Promise<void> {
     if (!(group instanceof NativeGroup && group.world === this.#world))
       throw new TypeError("a DeviceBuffer can be registered only in groups of the world that it was made in");
-    await group.runLocally("enroll", this);
+    await group.runLocally("registerBuffer", this);
   }
 
   /** Frees the memory when every operation on it has ended. Registrations end first. */

@@ -1,4 +1,4 @@
-import type { MpiPlace } from "@terse/native-collectives";
+import type { MpiWorld } from "@terse/native-collectives";
 import type { Link } from "../link.ts";
 import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
 import type { NcclOptions } from "./nccl.ts";
@@ -25,8 +25,6 @@ export interface WorldOptions {
 
 /** An entry of the registry in engines.ts: how ranks in processes of their own join a world over one transport. */
 export interface Engine {
-  /** What it moves, and by what; for help texts. */
-  readonly summary: string;
   /** `joinWorld` may take it where neither an option nor TERSE_ENGINE names one. */
   readonly mayBeDefault: boolean;
   /** It can slow its connections down to an emulated link. */
@@ -36,7 +34,7 @@ export interface Engine {
   /** Why this build cannot use it, and what to do about it; undefined where it can. */
   missing(): string | undefined;
   /** Its library has its own launcher, which knows rank and size. Resolves when every process of the job has called it. */
-  startJob?(deadlineSeconds: number): Promise<MpiPlace>;
+  startJob?(deadlineSeconds: number): Promise<MpiWorld>;
   /** This rank's world. Throws RendezvousError where the machine lacks what the engine needs. */
   world(options: WorldOptions): Promise<RendezvousWorld>;
 }

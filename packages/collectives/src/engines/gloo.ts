@@ -2,8 +2,8 @@ import { collectives } from "@terse/native-collectives";
 import type { Engine } from "./engine.ts";
 import { SocketWorld } from "./socket-world.ts";
 
+/** CPU memory over Gloo's TCP transport. */
 export const gloo: Engine = {
-  summary: "CPU memory over Gloo's TCP transport",
   mayBeDefault: false,
   emulatesLinks: true,
   opensAlone: false,

@@ -76,9 +76,9 @@ describe("a loopback world", () => {
     expect(error).toBeInstanceOf(CollectiveError);
     expect((error as CollectiveError).reason).toBe("timeout");
     expect((error as CollectiveError).message).toBe(
-      "all-reduce number 1 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+      "all-reduce number 1 failed on rank 0: rank 1 did not take part in time; check what it is doing, or raise timeoutSeconds",
     );
-    await expect(groups[1]!.barrier()).rejects.toThrow("rank 1 did not come in time");
+    await expect(groups[1]!.barrier()).rejects.toThrow("rank 1 did not take part in time");
     for (const group of groups) await group.close();
   });
 
@@ -104,7 +104,7 @@ describe("a loopback world", () => {
     const error = (await waiting!.catch((each: unknown) => each)) as CollectiveError;
     expect(error.reason).toBe("timeout");
     expect(error.message).toBe(
-      "all-gather number 2 failed on rank 0: rank 1 did not come in time; see what it does, or allow more (timeoutSeconds)",
+      "all-gather number 2 failed on rank 0: rank 1 did not take part in time; check what it is doing, or raise timeoutSeconds",
     );
     for (const group of groups) await expect(group.barrier()).rejects.toBe(error);
     for (const group of groups) await group.close();

@@ -29,7 +29,7 @@ describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none;
       return execFileSync(process.execPath, ["-e", start], { encoding: "utf8" }).trim();
     };
     const sentence =
-      "MPI does not open: its module is of another build than the addon; build both again with `./terse setup`";
+      "MPI does not open: its module is not from the same build as the addon; build both again with `./terse setup`";
     expect(other("void *terse_mpi(void) { return 0; }")).toBe(sentence);
     const entry = 'const char *terse_mpi_interface(void) { return "another"; } void *terse_mpi(void) { return 0; }';
     expect(other(entry)).toBe(sentence);

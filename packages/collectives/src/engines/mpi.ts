@@ -4,8 +4,8 @@ import { type Link, openLink } from "../link.ts";
 import type { Engine, WorldOptions } from "./engine.ts";
 import { RendezvousWorld } from "./rendezvous-world.ts";
 
+/** CPU memory by the messages of an MPI library. */
 export const mpi: Engine = {
-  summary: "CPU memory by the messages of an MPI library",
   mayBeDefault: false,
   emulatesLinks: true,
   opensAlone: false,

@@ -1,18 +1,23 @@
 import { execFileSync, spawnSync } from "node:child_process";
+import { globSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FakeNccl, type FakeOptions, sources } from "../test-helpers/fake-nccl.ts";
 
-// The program that native/collectives/nccl/on-device.sh runs on a GPU without Node, here on the fake NCCL.
+// The program that native/collectives/checks/nccl/on-device.sh runs on a GPU without Node, here on the fake NCCL.
 const fake = new FakeNccl();
 const program = join(fake.folder, "nccl_check");
 afterAll(() => fake[Symbol.dispose]());
 
 beforeAll(() => {
-  const engine = join(sources, "..");
-  const names = ["check", "config", "issuer", "library", "member", "nccl_communicator", "plan", "volume"];
-  const files = names.map((name) => join(engine, `${name}.cc`));
-  const flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", `-I${join(engine, "../../include")}`];
+  const collectives = join(sources, "..");
+  const files = ["engines/nccl", "checks/nccl"].flatMap((folder) =>
+    globSync("*.cc", { cwd: join(collectives, folder), exclude: ["torch.cc"] }).map((name) =>
+      join(collectives, folder, name),
+    ),
+  );
+  const includes = [`-I${collectives}`, `-I${join(collectives, "../include")}`];
+  const flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", ...includes];
   execFileSync(process.env["CXX"] || "c++", [...flags, "-o", program, ...files, "-ldl"]);
 });
 
@@ -38,7 +43,7 @@ describe("the checks of NCCL without Node", () => {
     expect(status).toBe(0);
     expect(lines).toContain("skipped rank 0 of 2: splits, on the device: this version of NCCL has no ncclCommSplit");
     expect(lines).toContain(
-      "skipped rank 0 of 2: registration, on the device: this version of NCCL registers no memory",
+      "skipped rank 0 of 2: registration, on the device: this version of NCCL cannot register memory",
     );
   });
 

@@ -6,7 +6,7 @@ import { serveRendezvous } from "../rendezvous/server.ts";
 import { everyOperation } from "../test-helpers/every-nccl-operation.ts";
 import { findNccl } from "./nccl.ts";
 
-// On a real GPU. native/collectives/nccl/on-device.sh runs this file.
+// On a real GPU. native/collectives/checks/nccl/on-device.sh runs this file.
 const found = findNccl();
 const atLeast = (minor: number) => found.available && Number(found.version!.split(".")[1]) >= minor;
 

@@ -42,8 +42,8 @@ export interface NcclOptions {
   config?: Readonly<Record<string, number | string>>;
 }
 
+/** GPU memory by NCCL. */
 export const nccl: Engine = {
-  summary: "GPU memory by NCCL",
   mayBeDefault: false,
   emulatesLinks: false,
   opensAlone: true,

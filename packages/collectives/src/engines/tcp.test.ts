@@ -91,7 +91,7 @@ describe("a connection to a port of tcp that is not a rank's", () => {
     // After the deadline nothing accepts or closes a new connection.
     while (!over) await Promise.race([failed, connectTo(portOf(address), Buffer.alloc(28)).ended]);
     expect(await failed).toMatchObject({ reason: "transport", peer: 1 });
-    expect(((await failed) as Error).message).toMatch(/no connection to rank 1 \(it did not come in time\)$/);
+    expect(((await failed) as Error).message).toMatch(/no connection to rank 1 \(it did not connect in time\)$/);
     await zero[0].close();
   });
 });
@@ -117,8 +117,12 @@ describe("a connection of tcp that breaks before its answer arrives", () => {
 
 describe("a peer of tcp that sends invalid bytes", () => {
   it.each([
-    ["noise", Buffer.alloc(100_000, 0xa5), /ended \(what it sends does not begin like a message\)/],
-    ["a message without a header", Buffer.alloc(4), /what rank 1 sends does not begin like a message of this version/],
+    ["noise", Buffer.alloc(100_000, 0xa5), /ended \(its data does not begin like a message\)/],
+    [
+      "a message without a header",
+      Buffer.alloc(4),
+      /the message from rank 1 does not begin like a message of this version/,
+    ],
     ["half a length, and the end", Buffer.alloc(2), /the connection to rank 1 ended/],
   ])("ends the group with an error that names it: %s", async (_, bytes, sentence) => {
     const { zero, address, waiting } = listening();
@@ -145,7 +149,7 @@ describe("a peer of tcp that sends invalid bytes", () => {
     peer[0]!.socket.write(bytes);
     const error = await sum.catch((each: NativeFailure) => each);
     expect(error).toMatchObject({ reason: "transport", peer: 1 });
-    expect((error as Error).message).toMatch(/ended \(what it sends has stopped in the middle of a header\)$/);
+    expect((error as Error).message).toMatch(/ended \(its data stopped in the middle of a header\)$/);
     await zero[0].close();
     for (const { socket } of peer) socket.destroy();
   });
@@ -161,7 +165,7 @@ describe("a rank of tcp whose machine is lost", () => {
     peer[2]!.socket.resetAndDestroy();
     const error = await sum.catch((each: NativeFailure) => each);
     expect(error).toMatchObject({ reason: "transport", peer: 1 });
-    expect((error as Error).message).toMatch(/rank 1 ended \(nothing is heard from its machine any more\)$/);
+    expect((error as Error).message).toMatch(/rank 1 ended \(its machine no longer answers\)$/);
     await zero[0].close();
     for (const { socket } of peer) socket.destroy();
   });
@@ -199,7 +203,7 @@ describe("a payload of tcp that stops", () => {
     world.socket.write(Buffer.alloc(megabyte + 1000, 7));
     const error = await world.received.catch((each: NativeFailure) => each);
     expect(error).toMatchObject({ reason: "transport", peer: 1 });
-    expect((error as Error).message).toMatch(/rank 1 ended \(what it sends has stopped in the middle of a message\)$/);
+    expect((error as Error).message).toMatch(/rank 1 ended \(its data stopped in the middle of a message\)$/);
   });
 
   it("between segments is no failure, and neither is a slow one", async () => {

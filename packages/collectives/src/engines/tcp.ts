@@ -1,9 +1,8 @@
 import type { Engine } from "./engine.ts";
 import { SocketWorld } from "./socket-world.ts";
 
-/** The project's own transport over TCP. */
+/** CPU memory over the project's own TCP transport. */
 export const tcp: Engine = {
-  summary: "CPU memory over TCP",
   mayBeDefault: true,
   emulatesLinks: true,
   opensAlone: false,

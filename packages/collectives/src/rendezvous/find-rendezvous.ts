@@ -1,7 +1,7 @@
 /** Finds the rendezvous server: the launcher runs it, or rank 0 starts it and the other ranks find it. */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { collectives, kinds, type MpiPlace, reductions } from "@terse/native-collectives";
+import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
@@ -87,11 +87,11 @@ let rounds = 0; // worlds that this process has joined by MPI
  */
 export async function findByMpi(
   environment: WorldEnvironment,
-  mpi: MpiPlace,
+  mpi: MpiWorld,
   address: string | undefined,
   deadlineSeconds: number,
 ): Promise<RendezvousAddress> {
-  const job = collectives().mpiMeeting(rounds++, deadlineSeconds);
+  const job = collectives().mpiBootstrap(rounds++, deadlineSeconds);
   let server: RendezvousServer | undefined;
   try {
     const message = new Uint8Array(4096);
@@ -137,7 +137,7 @@ async function startServer(
   deadlineSeconds: number,
   holder = 0,
 ): Promise<RendezvousServer> {
-  const answers = (intervalMs: number) => collectives().answers(intervalMs);
+  const answers = (intervalMs: number) => collectives().heartbeatReplies(intervalMs);
   const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder, answers });
   server.unref();
   return server;

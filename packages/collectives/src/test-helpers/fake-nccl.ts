@@ -1,4 +1,4 @@
-/** Builds the fakes in `native/collectives/nccl/fake` for tests: an NCCL, and a CUDA driver whose device memory is this process's own. */
+/** Builds the fakes in `native/collectives/fake` for tests: an NCCL, and a CUDA driver whose device memory is this process's own. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-export const sources = fileURLToPath(new URL("../../../../native/collectives/nccl/fake", import.meta.url));
+export const sources = fileURLToPath(new URL("../../../../native/collectives/fake", import.meta.url));
 const compiler = process.env["CXX"] || "c++";
 // No unique symbols, because two such libraries in one process must not share static variables.
 const flags = "-std=c++20 -Wall -Wextra -Werror -O1 -fPIC -fvisibility=hidden -fno-gnu-unique".split(" ");

@@ -1,0 +1,45 @@
+// Functions on buffers of this process.
+#include <napi.h>
+
+#include <cstring>
+
+#include "algorithms/reduce.h"
+#include "binding/functions.h"
+#include "terse/napi_buffer.h"
+
+namespace terse::collectives::binding {
+namespace {
+
+// reduce(reduction, dtype, into, from): on bytes, as the wire threads reduce them
+Napi::Value reduce(const Napi::CallbackInfo& info) {
+    const uint32_t reduction = info[0].ToNumber(), dtype = info[1].ToNumber();
+    const BufferView into = buffer_of(info[2], "into"), from = buffer_of(info[3], "from");
+    if (reduction > static_cast<uint32_t>(Reduction::max) || dtype >= static_cast<uint32_t>(DType::boolean) || into.bytes() != from.bytes())
+        throw Napi::RangeError::New(info.Env(), "no such reduction");
+    find_reduce(static_cast<Reduction>(reduction), static_cast<DType>(dtype))(into.data, from.data, into.bytes() / bytes_of(static_cast<DType>(dtype)));
+    return info.Env().Undefined();
+}
+
+// copy(into, from): as many bytes
+Napi::Value copy(const Napi::CallbackInfo& info) {
+    const BufferView into = buffer_of(info[0], "into"), from = buffer_of(info[1], "from");
+    if (into.bytes() != from.bytes())
+        throw Napi::RangeError::New(info.Env(), "copy: into has " + std::to_string(into.bytes()) + " bytes and from has " + std::to_string(from.bytes()));
+    if (into.bytes()) std::memmove(into.data, from.data, into.bytes());
+    return info.Env().Undefined();
+}
+
+// addressOf(typed array) → the address of its first element
+Napi::Value address_of(const Napi::CallbackInfo& info) {
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(buffer_of(info[0], "the array").data)));
+}
+
+}  // namespace
+
+void add_buffers(Napi::Env env, Napi::Object exports) {
+    exports.Set("reduce", Napi::Function::New(env, reduce, "reduce"));
+    exports.Set("copy", Napi::Function::New(env, copy, "copy"));
+    exports.Set("addressOf", Napi::Function::New(env, address_of, "addressOf"));
+}
+
+}  // namespace terse::collectives::binding

@@ -1,0 +1,100 @@
+#include "binding/operation_arguments.h"
+
+#include <cstdlib>
+
+#include "terse/napi_buffer.h"
+
+namespace terse::collectives::binding {
+namespace {
+
+std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what) {
+    const auto array = list.As<Napi::Array>();
+    std::vector<BufferView> buffers;
+    for (uint32_t i = 0; i < array.Length(); i++) {
+        Napi::HandleScope scope(list.Env());
+        buffers.push_back(buffer_of(array.Get(i), what));
+    }
+    return buffers;
+}
+
+// Sets the device of all buffers, and the stream that writes them.
+void read_device(Operation& operation, std::initializer_list<Napi::Value> lists) {
+    bool first = true;
+    for (const Napi::Value& list : lists) {
+        const Napi::Env env = list.Env();
+        const auto array = list.As<Napi::Array>();
+        for (uint32_t i = 0; i < array.Length(); i++) {
+            Napi::HandleScope scope(env);
+            const Napi::Value value = array.Get(i);
+            int device = -1;
+            uint64_t stream = 0;
+            if (!value.IsTypedArray()) {
+                const auto object = value.As<Napi::Object>();
+                const Napi::Value where = object.Get("device"), handle = object.Get("stream");
+                const std::string name = where.IsString() ? where.As<Napi::String>().Utf8Value() : "cpu";
+                if (name == "cuda") device = 0;
+                else if (name.rfind("cuda:", 0) == 0) device = std::atoi(name.c_str() + 5);
+                else if (name != "cpu") throw Napi::TypeError::New(env, "collectives take memory on cpu or cuda, not on " + name);
+                bool lossless;
+                if (handle.IsBigInt()) stream = handle.As<Napi::BigInt>().Uint64Value(&lossless);
+            }
+            // A copy has one buffer on the CPU and one on the device.
+            if (operation.kind == Kind::copy && device < 0) continue;
+            if (!first && (device != operation.device || stream != operation.stream))
+                throw Napi::TypeError::New(env, "all buffers of an operation must be on one device and one stream");
+            first = false;
+            operation.device = device;
+            operation.stream = stream;
+        }
+    }
+}
+
+void validate(Napi::Env env, const Operation& operation, const Communicator& communicator) {
+    const auto require = [&](bool holds, const char* sentence) {
+        if (!holds) throw Napi::RangeError::New(env, sentence);
+    };
+    const Kind kind = operation.kind;
+    const auto &parts = operation.parts, &incoming = operation.incoming;
+    const size_t n = communicator.size, rank = communicator.rank;
+    require(kind > Kind::connect && kind < Kind::split, "unknown operation");
+    require(operation.reduction <= Reduction::mean, "unknown reduction");
+    for (const auto* list : {&parts, &incoming})
+        for (const BufferView& buffer : *list) require(buffer.dtype == (parts.empty() ? incoming : parts)[0].dtype, "all parts must have one type");
+    const bool lists = kind == Kind::reduce_scatter || kind == Kind::all_gather || kind == Kind::all_to_all;
+    const bool to_root = kind == Kind::gather, from_root = kind == Kind::scatter;
+    const size_t root_list = operation.peer == communicator.rank ? n : 0;
+    require(parts.size() == (kind == Kind::barrier ? 0 : from_root ? root_list : lists ? n : 1), "wrong number of parts");
+    require(incoming.size() == (kind == Kind::all_to_all ? n : to_root ? root_list : from_root || kind == Kind::copy ? 1 : 0), "wrong number of incoming parts");
+    if (const char* why = communicator.refusal(operation)) require(false, why);
+    require(kind != Kind::copy || parts[0].length == incoming[0].length, "a copy must be as long as its source");
+    if (operation.even && kind == Kind::all_to_all)
+        for (const auto* list : {&parts, &incoming})
+            for (const BufferView& buffer : *list) require(buffer.length == parts[0].length, "even parts must have one length");
+    if (kind == Kind::all_to_all) require(parts[rank].length == incoming[rank].length, "a rank's part for itself must be as long as the incoming one");
+    if ((to_root || from_root) && root_list)
+        require(to_root ? parts[0].length == incoming[operation.peer].length : parts[operation.peer].length == incoming[0].length, "the root's own part must be as long as its buffer");
+    if (is_rooted(kind) || is_point_to_point(kind)) require(operation.peer >= 0 && static_cast<size_t>(operation.peer) < n, "no such rank");
+    if (is_point_to_point(kind)) require(operation.peer != communicator.rank, "a rank cannot send to itself");
+}
+
+}  // namespace
+
+Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator) {
+    Operation operation;
+    operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
+    operation.reduction = static_cast<Reduction>(info[1].ToNumber().Uint32Value());
+    operation.peer = info[2].ToNumber().Int32Value();
+    operation.parts = read_buffers(info[3], "parts");
+    operation.incoming = read_buffers(info[4], "incoming");
+    read_device(operation, {info[3], info[4]});
+    const uint32_t guarantees = info[6].IsNumber() ? info[6].ToNumber().Uint32Value() : 0;
+    operation.packed = guarantees & 1;
+    operation.even = guarantees & 2;
+    const uint32_t note = info[5].IsNumber() ? info[5].ToNumber().Uint32Value() : 0;
+    if (note > max_note) throw Napi::RangeError::New(info.Env(), "a note must be a number from 0 to 127");
+    operation.note = static_cast<uint8_t>(note);
+    validate(info.Env(), operation, communicator);
+    return operation;
+}
+
+}  // namespace terse::collectives::binding

@@ -1,7 +1,0 @@
-#include "gloo.h"
-
-namespace terse::collectives {
-
-std::unique_ptr<MeetingEngine> make_gloo(int, int, const std::string&, Clock::duration, Clock::duration) { return nullptr; }
-
-}  // namespace terse::collectives

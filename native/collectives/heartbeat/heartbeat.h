@@ -1,0 +1,22 @@
+// A rank's heartbeat to the rendezvous, on a thread that JavaScript cannot block.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace terse::collectives {
+
+class Heartbeat {
+public:
+    // Connects to a numeric address, writes `hello` and then a line every `interval`. A failed connection is made again; whether this rank
+    // is lost is the server's decision. If the server has answered and then is silent for `silence`, `on_silence` is called.
+    Heartbeat(std::string host, int port, std::string hello, std::chrono::milliseconds interval, std::chrono::milliseconds silence, std::function<void()> on_silence);
+    ~Heartbeat();
+
+private:
+    struct Body;
+    std::unique_ptr<Body> body_;
+};
+
+}  // namespace terse::collectives
