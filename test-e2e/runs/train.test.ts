@@ -10,7 +10,7 @@ const main = fileURLToPath(new URL("../../apps/train/src/main.ts", import.meta.u
 const folder = mkdtempSync(join(tmpdir(), "terse-runs-"));
 const text = join(folder, "text.txt");
 
-/** A text with structure that a tiny model learns in a few steps. */
+/** A text that a tiny model learns in a few steps. */
 beforeAll(() => writeFileSync(text, "the quick brown fox jumps over the lazy dog. ".repeat(2000)));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -21,7 +21,7 @@ interface Outcome {
   err: string;
 }
 
-/** Runs `./terse …` as a process; `during` may look at its output and interfere. */
+/** Runs `./terse …` as a process; calls `during` with every line of its output. */
 function terse(
   args: readonly string[],
   during?: (line: string, pid: number) => void,
@@ -44,7 +44,7 @@ function terse(
   });
 }
 
-/** Processes that a process has started. */
+/** The child processes of a process. */
 const children = (pid: number) => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
 
 async function until(holds: () => boolean): Promise<void> {
@@ -70,7 +70,7 @@ describe("./terse train", () => {
     first = await terse(train("--steps=30", "--optimizer.lr=3e-3", "--out", run));
   });
 
-  it("learns on two processes, and says what it sent and where its files are", () => {
+  it("learns on two processes, and prints the bytes sent and the folder of its files", () => {
     expect(first.err).toBe("");
     expect(first.code).toBe(0);
     const losses = [...first.out.matchAll(/validation_loss: ([\d.]+)/g)].map((match) => Number(match[1]));
@@ -81,7 +81,7 @@ describe("./terse train", () => {
     expect(first.out).toContain(run);
   });
 
-  it("leaves a run folder with a line of metrics per logged step and nothing half-written", () => {
+  it("writes a run folder with a line of metrics for each logged step, and no incomplete file", () => {
     expect(readdirSync(run).sort()).toEqual(["metrics.jsonl", "recipe.json", "state.json", "step-30"]);
     expect(readdirSync(join(run, "step-30")).sort()).toEqual([
       "config.json",
@@ -97,7 +97,7 @@ describe("./terse train", () => {
     expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 1 });
   });
 
-  it("can be sampled from, the same for the same seed", async () => {
+  it("samples the same text for the same seed", async () => {
     const [once, again] = [
       await terse(["sample", run, "--prompt", "the ", "--bytes", "30"]),
       await terse(["sample", run, "--prompt", "the ", "--bytes", "30"]),
@@ -109,12 +109,12 @@ describe("./terse train", () => {
 
   it.each([
     ["lion-cub", ""],
-    ["lion-cub", "--optimizer.momentumSync={segments: all, every: 2, late: true}"], // a mean is under way at every save
+    ["lion-cub", "--optimizer.momentumSync={segments: all, every: 2, late: true}"], // at every save a mean is on the wire
     ["distributed-lion", ""],
     ["lion", ""],
     ["adamw", ""],
   ])(
-    "goes on from a save of %s to the very weights of an unbroken run, when its launcher is killed %s",
+    "resumes a save of %s after its launcher was killed, and ends with the weights of an uninterrupted run %s",
     async (optimizer, more) => {
       const name = more === "" ? optimizer : `${optimizer}-late`;
       const [half, whole] = [join(folder, `half ${name}`), join(folder, `whole-${name}`)];
@@ -128,7 +128,7 @@ describe("./terse train", () => {
         process.kill(pid, "SIGKILL");
       });
       expect(broken.signal).toBe("SIGKILL");
-      await until(() => ranks.every((rank) => !existsSync(`/proc/${rank}`))); // no orphans
+      await until(() => ranks.every((rank) => !existsSync(`/proc/${rank}`))); // no rank is left
       const { step } = JSON.parse(readFileSync(join(half, "state.json"), "utf8")) as { step: number };
       expect(step).toBeGreaterThanOrEqual(4);
       expect(step).toBeLessThan(24);
@@ -146,14 +146,14 @@ describe("./terse train", () => {
     },
   );
 
-  it("keeps what a saved state depends on when it resumes", async () => {
+  it("refuses to resume with another model, other data or another optimizer", async () => {
     const { code, err } = await terse(["train", "--resume", run, "--optimizer.name=lion", "--data.batchSize=8"]);
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/data: a resumed run keeps its own/);
     expect(err).toMatch(/optimizer\.name: a resumed run keeps its own \("lion-cub"\)/);
   });
 
-  it("says of every number that its link was emulated", async () => {
+  it("names the emulated link with every time", async () => {
     const out = join(folder, "emulated");
     const { code, out: said, err } = await terse(train("--steps=2", "--emulate-link=1gbit,100us", "--out", out));
     expect(code, err).toBe(0);
@@ -165,7 +165,7 @@ describe("./terse train", () => {
     expect(first.out).not.toContain("emulated");
   });
 
-  it("chooses by what the network costs, says why, and keeps it in the metrics", async () => {
+  it("chooses by the measured cost of the network, prints why, and writes it to the metrics", async () => {
     const out = join(folder, "measured");
     const chosen = ["--exchange.vote=auto", "--bucket=auto", "--optimizer.clip=0"];
     const { code, out: said, err } = await terse(train("--steps=7", ...chosen, "--out", out));
@@ -176,13 +176,13 @@ describe("./terse train", () => {
     const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trim().split("\n");
     const lines = metrics.map((line) => JSON.parse(line) as Record<string, unknown>);
     const votes = lines.filter((line) => "exchange/vote" in line);
-    // Once, and once more where new buckets have made the longest vote longer.
+    // Once, and again where new buckets have made the longest vote longer.
     expect(votes.map(({ step }) => step).join()).toMatch(/^0(,[3-6])?$/);
     for (const vote of votes) expect(vote["exchange/why"]).toMatch(why);
     expect(lines.filter((line) => "bucketing" in line).map(({ step }) => step)).toEqual([3]);
   });
 
-  it.each([1, 3])("trains on %i processes, without anything held out", async (processes) => {
+  it.each([1, 3])("trains on %i processes without validation data", async (processes) => {
     const out = join(folder, `processes-${processes}`);
     const args = ["--steps=4", "--nproc-per-node", String(processes), "--data.validationFraction=0", "--out", out];
     const { code, out: said, err } = await terse(train(...args));
@@ -196,7 +196,7 @@ describe("./terse train", () => {
     ["lion-cub", 3],
     ["lion", 3],
     ["distributed-lion", 2],
-  ])("gives the same weights whether messages overlap backward or not: %s on %i processes", async (name, processes) => {
+  ])("gives the same weights with and without overlap: %s on %i processes", async (name, processes) => {
     const weights = async (overlap: string) => {
       const out = join(folder, `${name}-overlap-${overlap}`);
       const {
@@ -225,7 +225,7 @@ describe("./terse train", () => {
     expect((await weights("on")).equals(await weights("off"))).toBe(true);
   });
 
-  it("gives the same weights however votes are counted, and says what it sent", async () => {
+  it("gives the same weights with every vote scheme, and prints the bytes sent", async () => {
     const run = async (vote: string) => {
       const out = join(folder, `vote-${vote}`);
       const given = [`--exchange.vote=${vote}`, "--bucket=20000", "--steps=3", "--compareEvery=1", "--out", out];
@@ -243,7 +243,7 @@ describe("./terse train", () => {
     }
   });
 
-  it("gives the same weights for one seed, and others for another", async () => {
+  it("gives the same weights for the same seed, and others for another seed", async () => {
     const weights = async (name: string, seed: number) => {
       const out = join(folder, name);
       await terse(train("--steps=3", `--seed=${seed}`, "--out", out));
@@ -255,26 +255,28 @@ describe("./terse train", () => {
   });
 });
 
-describe("./terse train, given something it cannot use, ends with one line that says so", () => {
+describe("./terse train ends with one line about", () => {
   const cases: [string, string[], RegExp][] = [
     ["a data path that is missing", ["--data", "nowhere"], /no file or folder at nowhere/],
     ["an unknown optimizer", ["--optimizer.name=lion-cup"], /lion-cup/],
     [
-      "a chunk that is no whole words",
+      "a chunk that is not a whole number of words",
       ["--exchange.chunk=100"],
       /a chunk is a multiple of 64 elements, and is 100; take 128/,
     ],
+    ["an unknown flag", ["--optimiser.lr=1e-3"], /--optimiser\.lr: unknown flag; did you mean --optimizer\.lr\?/],
+    ["a model that does not exist", ["--model.name=gtp"], /model\.name: .*"gtp"; did you mean gpt\?/],
     ["an unknown key", ["--optimizer.beta11=0.9"], /did you mean beta1/],
     ["a text shorter than one block", ["--data", "short.txt"], /short\.txt.*block/],
     ["an empty text", ["--data", "empty.txt"], /empty\.txt/],
-    ["an output folder that cannot be made", ["--out", "text.txt/run"], /text\.txt/],
-    ["an output folder that is somebody's", ["--out", "."], /is not empty.*--out/],
+    ["an output folder that cannot be created", ["--out", "text.txt/run"], /text\.txt/],
+    ["an output folder that is not empty", ["--out", "."], /is not empty.*--out/],
     [
-      "overlap where the method does not allow it",
+      "overlap with an algorithm that does not allow it",
       ["--overlap=on"],
       /global norm .* set clip to 0, or clipBy to bucket/,
     ],
-    ["a run to resume that is none", ["--resume", "nowhere"], /nowhere/],
+    ["a folder to resume without a run", ["--resume", "nowhere"], /nowhere/],
   ];
   beforeAll(() => {
     writeFileSync(join(folder, "short.txt"), "too short");
@@ -303,17 +305,17 @@ describe("./terse train, given something it cannot use, ends with one line that 
     expect(err).toMatch(new RegExp(`^error: .*${port}.*`, "m"));
   });
 
-  it("a loss that is not a number: no rank applies the step", async () => {
+  it("a loss that is not finite: no rank applies the step", async () => {
     const out = join(folder, "nan");
     const { code, err } = await terse(
       train("--steps=20", "--optimizer.lr=1e30", "--optimizer.clip=0", "--schedule.warmup=0", "--out", out),
     );
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/^error: .*not finite.*No rank has changed its parameters/m);
-    expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // nothing was saved
+    expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // no save
   });
 
-  it("a checkpoint that was cut short, or leads out of its folder", async () => {
+  it("a checkpoint that is cut short, or that names a folder outside of its own", async () => {
     const out = join(folder, "cut");
     await terse(train("--steps=2", "--out", out));
     truncateSync(join(out, "step-2", "model.safetensors"), 10_000);
@@ -328,7 +330,7 @@ describe("./terse train, given something it cannot use, ends with one line that 
 });
 
 describe("when a rank is lost", () => {
-  it("ends the others, names it, and gives its signal as exit code", async () => {
+  it("ends the others, names the lost rank, and exits with its signal", async () => {
     let killed = false;
     const began = performance.now();
     const { code, err } = await terse(train("--steps=100000", "--evaluate.every=0"), (line, pid) => {
