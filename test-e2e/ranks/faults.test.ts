@@ -1,9 +1,8 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
-import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { type Engine, openNetwork } from "./faulty-network.ts";
+import { type Engine, engines, openNetwork } from "./faulty-network.ts";
 import { random, seed } from "./seed.ts";
 import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
 
@@ -38,8 +37,6 @@ function connectAndSend(port: number, text: string | Uint8Array): { socket: Sock
 const noise = Uint8Array.from({ length: 5000 }, (_, i) => random(`noise ${i}`) * 256);
 /** The 64-bit words at the beginning of a message of Gloo. */
 const preamble = (...words: bigint[]) => new Uint8Array(BigUint64Array.from(words).buffer);
-
-const engines = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
 
 describe.each(engines)("ranks that call different operations over %s", (engine) => {
   it.each([
@@ -274,7 +271,7 @@ describe("invalid bytes on a data connection", () => {
   });
 
   // Gloo ends the process on a thread of its own, which nothing can catch.
-  it.skipIf(!collectives().hasGloo).each([
+  it.skipIf(!engines.includes("gloo")).each([
     ["a message of a terabyte", terabyte],
     ["a message without a receive", preamble(148n, 1n, (0x54n << 56n) | 7n, 0n, 100n, 0n)],
   ])(
@@ -284,7 +281,9 @@ describe("invalid bytes on a data connection", () => {
       for (const outcome of outcomes) {
         if (outcome.rank === receiver) {
           expect([outcome.code, outcome.signal]).toEqual([70, null]);
-          expect(outcome.stderr).toMatch(/^terse: a data connection received bytes that no rank sends.+this process ends/);
+          expect(outcome.stderr).toMatch(
+            /^terse: a data connection received bytes that no rank sends.+this process ends/,
+          );
         } else {
           expect([outcome.code, outcome.signal]).toEqual([0, null]);
           expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: receiver });

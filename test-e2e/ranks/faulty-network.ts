@@ -5,6 +5,7 @@
  */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
+import { collectives } from "@terse/native-collectives";
 
 /** One data connection. */
 export interface ProxiedConnection {
@@ -32,6 +33,8 @@ export interface FaultyNetwork extends AsyncDisposable {
 }
 
 export type Engine = "tcp" | "gloo";
+/** Those that this build has. */
+export const engines: readonly Engine[] = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
 /** Connections between two ranks. */
 export const connectionsPerPair = { tcp: 3, gloo: 1 };
 

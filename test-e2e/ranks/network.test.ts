@@ -1,9 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
-import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
-import { connectionsPerPair, type Engine, openNetwork } from "./faulty-network.ts";
+import { connectionsPerPair, type Engine, engines, openNetwork } from "./faulty-network.ts";
 import { random, seed } from "./seed.ts";
 import { errorOf, type Outcome, startRanks } from "./start-ranks.ts";
 
@@ -22,9 +21,6 @@ function expectBrokenConnection(outcomes: readonly Outcome[], a: number, b: numb
     ),
   );
 }
-
-const withoutGloo = !collectives().hasGloo;
-const engines: Engine[] = withoutGloo ? ["tcp"] : ["tcp", "gloo"];
 
 describe("a data connection that breaks while both its ranks live", () => {
   async function startOver(engine: Engine, size: number, mode = "busy", silenceSeconds = 10) {

@@ -5,15 +5,14 @@ import { createServer } from "node:net";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Group, loopback, serveRendezvous } from "@terse/collectives";
-import { collectives } from "@terse/native-collectives";
 import { describe, expect, it } from "vitest";
+import { engines } from "./faulty-network.ts";
 import { everyCollective } from "./programs/every-collective.ts";
 import { random, seed } from "./seed.ts";
 import { errorOf, freePort, type Outcome, type StartOptions, startRanks } from "./start-ranks.ts";
 
 const exits = (outcomes: Outcome[]) => outcomes.map(({ code, signal }) => ({ code, signal }));
 const allZero = (n: number) => Array.from({ length: n }, () => ({ code: 0, signal: null }));
-const engines = collectives().hasGloo ? ["tcp", "gloo"] : ["tcp"];
 const over = (engine: string) => () => ({ TERSE_ENGINE: engine });
 
 describe("ranks in processes of their own", () => {
@@ -24,7 +23,7 @@ describe("ranks in processes of their own", () => {
   ] as const)(
     "get the same results and send the same bytes over %s as over loopback: %i ranks",
     async ([engine, size], context) => {
-      if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");
+      if (!engines.includes(engine)) return context.skip("the build found no Gloo");
       await using run = await startRanks({
         program: "every-collective.ts",
         size,
@@ -357,7 +356,7 @@ describe("a process that joins and leaves many worlds", () => {
     "holds no more threads, descriptors and memory at the end than after its first rounds: %s, %s, %i rounds",
     async (each, context) => {
       const [engine, manner, rounds] = each;
-      if (engine === "gloo" && !collectives().hasGloo) return context.skip("the build found no Gloo");
+      if (!engines.includes(engine)) return context.skip("the build found no Gloo");
       // Freed memory leaves the process at once. By default glibc keeps blocks as large as those it has seen before.
       const malloc = { MALLOC_MMAP_THRESHOLD_: "65536", MALLOC_TRIM_THRESHOLD_: "65536", MALLOC_ARENA_MAX: "2" };
       const env = () => ({
@@ -383,7 +382,7 @@ describe("a process that joins and leaves many worlds", () => {
 
 describe("beside libtorch", () => {
   // libtorch contains a Gloo of its own, with the same symbols.
-  const noGloo = !collectives().hasGloo;
+  const noGloo = !engines.includes("gloo");
   const orders = ["tensor-first", "collectives-first"];
   it.skipIf(noGloo).each(orders)("gloo, where the build has it, moves the memory of tensors: %s", async (order) => {
     const env = () => ({ TERSE_ENGINE: "gloo" });

@@ -55,7 +55,7 @@ describe("joining a world", () => {
   });
 });
 
-describe("joining a world", () => {
+describe("joining a world of two ranks", () => {
   const env = (server: { host: string; port: number }, rank: number, size = 2) => ({
     RANK: `${rank}`,
     WORLD_SIZE: `${size}`,

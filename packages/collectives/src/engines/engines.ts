@@ -11,7 +11,7 @@ export type EngineName = keyof typeof engines;
 
 export const engineNames = Object.keys(engines) as EngineName[];
 
-/** The engine of a world where nobody names one. */
+/** The engine of joinWorld where none is named. */
 export const defaultEngine = engineNames.find((name) => engines[name].mayBeDefault)!;
 
 /** The same name, when an engine has it. Throws TypeError otherwise. */

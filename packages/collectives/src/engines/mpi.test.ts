@@ -38,7 +38,7 @@ describe.skipIf(!collectives().hasMpi)("mpi (skipped where the build found none;
 });
 
 describe.skipIf(collectives().hasMpi)("a build without MPI (skipped where the build found one)", () => {
-  it("says so, and what brings it", async () => {
+  it("has an error that says how to get it", async () => {
     await expect(joinWorld({ engine: "mpi", env: { RANK: "0", WORLD_SIZE: "2" } })).rejects.toThrow(
       "this build has no MPI: put its compiler wrapper (mpicc) on the PATH, or name its prefix in TERSE_MPI",
     );

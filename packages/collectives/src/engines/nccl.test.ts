@@ -535,7 +535,7 @@ describe("joining a world over NCCL", () => {
     await everyOperation(group);
   });
 
-  it("says why the library or the driver cannot be opened", async () => {
+  it("names the reason when the library or the driver cannot be opened", async () => {
     const library = "/nowhere/libnccl.so.2";
     expect(findNccl({ ...defaultLibrary, library })).toEqual({
       available: false,

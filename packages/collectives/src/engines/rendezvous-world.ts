@@ -14,7 +14,7 @@ export interface Contact {
 
 const rootCauseMilliseconds = 1000; // how long a broken connection waits for the server to name the rank that failed
 
-/** One rank's world: its groups, and the failures that the rendezvous server reports. Each engine says how a group is opened. */
+/** One rank's world: its groups, and the failures that the rendezvous server reports. Each engine defines how a group is opened. */
 export abstract class RendezvousWorld implements World {
   abstract readonly engine: string;
   abstract readonly emulatedLink: Link | undefined;
@@ -98,7 +98,7 @@ export abstract class RendezvousWorld implements World {
 
   /** Resolves when all members are connected. A failure from then on is an error of the group, on every rank. */
   protected async joined(name: string, members: readonly number[]): Promise<void> {
-    if (name === "world") await this.rendezvous.heartbeatHeard(); // else nobody would notice a rank that stops now
+    if (name === "world") await this.rendezvous.heartbeatHeard(); // else no rank would notice that this one stops
     await this.rendezvous.allGather(`${name}/joined`, members, null);
   }
 

@@ -49,7 +49,7 @@ export interface RendezvousServer extends AsyncDisposable {
   readonly port: number;
   /** Why the world failed: a rank is lost or missing, or one aborted. Settles only if that happens. */
   readonly failure: Promise<GroupFailure>;
-  /** All ranks have said goodbye. */
+  /** All ranks have left. */
   readonly finished: Promise<void>;
   /** After `unref` Node may exit although the server still listens; `ref` undoes that. */
   unref(): void;

@@ -43,7 +43,9 @@ describe("torchrun's store", () => {
     const error = await store.get("where").catch((each: unknown) => each as RendezvousError);
     expect(error).toBeInstanceOf(RendezvousError);
     expect(error).toMatchObject({ missing: [0] });
-    expect((error as Error).message).toMatch(/^rank 0 has not told torchrun's store at 127\.0\.0\.1:\d+ where it is/);
+    expect((error as Error).message).toMatch(
+      /^rank 0 has not written its address into torchrun's store at 127\.0\.0\.1:\d+ /,
+    );
   });
 
   it("refuses a server that answers in another protocol", async () => {

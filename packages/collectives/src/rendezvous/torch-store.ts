@@ -108,7 +108,7 @@ export class TorchStore implements AsyncDisposable {
       const left = this.#deadline - performance.now();
       if (left <= 0)
         throw new RendezvousError(
-          `rank 0 has not told torchrun's store at ${this.#where} where it is (${key}); check that it started`,
+          `rank 0 has not written its address into torchrun's store at ${this.#where} (${key}); check that it started`,
           [0],
         );
       const timer = setTimeout(() => this.#wake(), milliseconds(left / 1000));

@@ -6,10 +6,10 @@ import type { Group } from "../group.ts";
 /** Runs every kind of operation on DeviceBuffers. All ranks call it. Throws where a result is wrong. */
 export async function everyOperation(group: Group): Promise<void> {
   const { rank, size: n } = group;
-  const held: DeviceBuffer[] = [];
+  const buffers: DeviceBuffer[] = [];
   const device = async (from: Int32Array | Float32Array) => {
     const memory = new DeviceBuffer(group, from.length, from instanceof Int32Array ? "i32" : "f32");
-    held.push(memory);
+    buffers.push(memory);
     await memory.write(from);
     return memory;
   };
@@ -71,23 +71,23 @@ export async function everyOperation(group: Group): Promise<void> {
     ranks.map((r) => Array(r).fill(total((other) => other + 1))),
   );
 
-  const told = await device(Int32Array.of(rank, 7));
-  await group.broadcast(told, n - 1);
-  deepStrictEqual(await numbers(told), [n - 1, 7]);
+  const broadcasted = await device(Int32Array.of(rank, 7));
+  await group.broadcast(broadcasted, n - 1);
+  deepStrictEqual(await numbers(broadcasted), [n - 1, 7]);
 
   const root = await device(each((r, i) => 10 * r + i));
-  const heardOf = new Int32Array(3);
+  const scattered = new Int32Array(3);
   const spread = ranks.map((r) => Int32Array.of(r, 2 * r, 3 * r));
-  await group.scatter(heardOf, 0, rank === 0 ? spread : undefined);
-  deepStrictEqual([...heardOf], [rank, 2 * rank, 3 * rank]);
+  await group.scatter(scattered, 0, rank === 0 ? spread : undefined);
+  deepStrictEqual([...scattered], [rank, 2 * rank, 3 * rank]);
   const own = await device(Int32Array.of(rank, rank, rank));
   await group.gather(own, n - 1, rank === n - 1 ? parts(root) : undefined);
   if (rank === n - 1) deepStrictEqual(await numbers(root), [...each((r) => r)]);
 
   if (n > 1) {
-    const heard = await device(Int32Array.of(0, 0, 0));
-    await Promise.all([group.recv(heard, (rank + n - 1) % n), group.send(own, (rank + 1) % n)]);
-    deepStrictEqual(await numbers(heard), Array(3).fill((rank + n - 1) % n));
+    const received = await device(Int32Array.of(0, 0, 0));
+    await Promise.all([group.recv(received, (rank + n - 1) % n), group.send(own, (rank + 1) % n)]);
+    deepStrictEqual(await numbers(received), Array(3).fill((rank + n - 1) % n));
   }
 
   // Sums that round, and means: the same bits on all ranks.
@@ -117,7 +117,7 @@ export async function everyOperation(group: Group): Promise<void> {
   shared.free();
   await inner.close();
   await group.barrier();
-  for (const memory of held) memory.free();
+  for (const memory of buffers) memory.free();
 }
 
 const asBytes = (x: Float32Array) => new Uint8Array(x.buffer, x.byteOffset, x.byteLength);
