@@ -1,8 +1,8 @@
-// Gloo's own collectives beside ours, which go over its tagged point-to-point layer: one rank, with a context for each of the two, over
-// sockets that Gloo makes alike. Arguments: RANK SIZE ADDRESS FOLDER, a folder that all ranks see.
-// Reads lines "SIDE COLLECTIVE BYTES TIMES" and answers each with the milliseconds of every call, as JSON. Ranks meet in a barrier
-// before each. SIDE is ours, gloo, or checked: Gloo's, where every rank first hears, in a header that is compared as ours are, from
-// those whose payload it will receive. BYTES are what all ranks' parts together have.
+// One rank that measures Gloo's own collectives, and ours over Gloo's point-to-point layer. Each has its own context, and both use
+// Gloo's sockets. Arguments: RANK SIZE ADDRESS FOLDER; all ranks share the folder.
+// Reads lines "SIDE COLLECTIVE BYTES TIMES" and answers each with the milliseconds of every call, as JSON. A barrier comes before each
+// call. SIDE is ours, gloo, or checked: Gloo's collective after every rank has received a header from each rank that will send to it,
+// and compared it as ours are compared. BYTES is the size of all ranks' parts together.
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -85,10 +85,10 @@ void synchronise(World& world) {
     gloo::barrier(options);
 }
 
-// One call of a collective, on memory that is there already.
+// One call of a collective, on memory that is allocated before.
 struct Case {
     std::function<void()> ours, gloo;
-    std::vector<int> leaving, arriving;  // to and from whom Gloo's own sends
+    std::vector<int> leaving, arriving;  // the peers that Gloo's collective sends to, and receives from
     bool rooted = false;
 };
 
@@ -113,7 +113,7 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
             run(*world.wire, *operation);
         };
     };
-    // Options have no common base, and each call wants new ones.
+    // Gloo's options have no common base class, and each call needs new ones.
     const auto theirs = [&]<class Options>(auto run, auto set) {
         return [&world, run, set, x, y] {
             Options options(world.context);
@@ -194,7 +194,7 @@ Case make_case(World& world, const std::string& name, size_t bytes) {
     throw std::runtime_error("there is no collective " + name);
 }
 
-// What must have come before Gloo may be told how much to receive: one header from each rank that will send.
+// Receives and compares one header from each rank that will send; only then can Gloo be told safely how much to receive.
 void check(World& world, const Case& each, uint32_t sequence) {
     Operation operation;
     operation.peer = root;
