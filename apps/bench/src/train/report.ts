@@ -80,7 +80,7 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
     const steps = number([...values].find(([name]) => name.endsWith(` ${setting}`))?.[1].get("steps"), 0);
     return `### ${settingText(setting)}: ${steps} steps
 
-| | step, ms | least–most | waiting, of the step | on the rank that waits most | MB a rank and step | loss |
+| | step, ms | least–most | waiting, share of the step | on the rank that waits most | MB a rank and step | loss |
 |---|---|---|---|---|---|---|
 ${rows.join("\n")}
 
@@ -90,13 +90,14 @@ ${number(step("lion fp32") / step("lion-cub 1-bit"), 2)} × as fast as 32-bit Li
   };
   return `# Training on slow links, end to end
 
-\`./terse bench train --record\` on ${machine}. The small GPT (4.18 M parameters, batch 4 × 128 bytes a rank, one thread a rank), each rank
-in a network namespace of its own, its link shaped by the kernel in both directions. All sides start from the same weights, see the same batches, and take turns in one run;
-a step takes as long as on its slowest rank, and medians are over the steps after the warm-up. Waiting is for messages, after backward has ended: on the
-rank that waits least it is for the network; on the others also for that rank's backward. PyTorch's begins with its last gradient, and what its
-hook then does is in it (–: not recorded). Bytes are all that left by a rank's link, packet headers too.
+\`./terse bench train --record\` on ${machine}. The small GPT (4.18 M parameters, batch 4 × 128 bytes a rank) on one thread a rank. Each
+rank is in its own network namespace, and the kernel limits its link in both directions. All sides have the same initial weights and the
+same batches, and run alternately. A step takes as long as on its slowest rank; medians are over the steps after the warm-up. Waiting
+means for messages after backward. The rank that waits least waits for the network, the others also for that rank's backward. PyTorch's
+waiting begins with its last gradient and includes its hook (–: not recorded). Bytes are all that left over a rank's link, with packet
+headers.
 
-![Steps of each side.](train.svg)
+![Time of a step for each side.](train.svg)
 
 ${settingsOf(values, sides).map(table).join("\n")}
 All lines: [train.jsonl](train.jsonl). Recorded: ${when}.
