@@ -2,7 +2,7 @@ import { scope } from "@terse/tensor";
 import { expect, it } from "vitest";
 import { batchAt } from "./batch.ts";
 
-it("makes tensors (B, T) of i64 from windows of bytes", async () => {
+it("batchAt gives i64 tensors (B, T) of the windows' bytes", async () => {
   await scope(async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => 255 - i);
     const { tokens, next, last } = batchAt(bytes, [0, 200], 3, true);

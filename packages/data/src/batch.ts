@@ -1,10 +1,10 @@
 import { fromTypedArray, type Tensor } from "@terse/tensor";
 import { rowsAt } from "./windows.ts";
 
-/** What the batches of every dataset have besides their tensors. Disposing of a batch frees its tensors; so does the scope around it. */
+/** The common part of batches of all datasets. Disposing a batch frees its tensors, as does the scope in which it was created. */
 export interface Batch extends Disposable {
-  readonly rows: number; // B: first dimension of every tensor
-  readonly last: boolean; // of its step, or of the validation
+  readonly rows: number; // B: the first dimension of every tensor
+  readonly last: boolean; // whether it is the last batch of its step or validation
 }
 
 export interface TextBatch extends Batch {
@@ -12,7 +12,7 @@ export interface TextBatch extends Batch {
   readonly next: Tensor; // (B, T) i64: the token after each
 }
 
-/** The windows that begin at `starts`, T = `blockSize` tokens each. */
+/** A batch of the windows that start at `starts`, of T = `blockSize` tokens each. */
 export function batchAt(bytes: Uint8Array, starts: readonly number[], blockSize: number, last: boolean): TextBatch {
   const windows = rowsAt(bytes, starts, blockSize);
   const shape = [starts.length, blockSize];

@@ -13,14 +13,14 @@ describe("byteTokenizer", () => {
 
   it("encodes as UTF-8", () => expect([...byteTokenizer.encode("é€")]).toEqual([0xc3, 0xa9, 0xe2, 0x82, 0xac]));
 
-  it("shows what is not UTF-8 as replacement characters", () => {
+  it("decodes bytes that are not UTF-8 to replacement characters", () => {
     expect(byteTokenizer.decode([97, 0xff, 98, 0xc3])).toBe("a\ufffdb\ufffd");
   });
 
   it.each([
-    [[97, 256], "Token 256 at position 1 is no byte; byte tokens go from 0 to 255."],
-    [[-1], "Token -1 at position 0 is no byte; byte tokens go from 0 to 255."],
-    [[1.5], "Token 1.5 at position 0 is no byte; byte tokens go from 0 to 255."],
-    [[Number.NaN], "Token NaN at position 0 is no byte; byte tokens go from 0 to 255."],
+    [[97, 256], "Token 256 at position 1 is not a byte; give integers from 0 to 255."],
+    [[-1], "Token -1 at position 0 is not a byte; give integers from 0 to 255."],
+    [[1.5], "Token 1.5 at position 0 is not a byte; give integers from 0 to 255."],
+    [[Number.NaN], "Token NaN at position 0 is not a byte; give integers from 0 to 255."],
   ])("refuses %j", (ids, message) => expect(() => byteTokenizer.decode(ids)).toThrow(message));
 });

@@ -1,9 +1,9 @@
-/** The text that a run was given cannot be used; the message is one sentence with the remedy. */
+/** The data of a run cannot be used. The message says why and what to do. */
 export class DataError extends Error {
   override readonly name = "DataError";
 }
 
-/** An error of the file system in words that fit after "cannot read x: ". */
+/** The words for a file system error, to follow "Cannot read x: ". */
 export function reasonOf(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
@@ -12,7 +12,7 @@ export function reasonOf(error: unknown): string {
     case "EPERM":
       return "permission denied";
     case "ELOOP":
-      return "its symbolic links lead in a circle";
+      return "its symbolic links form a cycle";
     case "ENOTDIR":
       return "a part of the path is a file, not a folder";
     case "EMFILE":

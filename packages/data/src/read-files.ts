@@ -1,4 +1,4 @@
-/** Files into one array, in the order given; no more memory than their sizes, and no limit at 2 GiB. */
+/** Reads files into one array, without other buffers. Files may be larger than 2 GiB. */
 import { open } from "node:fs/promises";
 import { DataError, reasonOf } from "./data-error.ts";
 
@@ -8,9 +8,9 @@ export interface SizedFile {
 }
 
 const newline = 10;
-const largestRead = 1 << 30; // one read call of the system ends at 2 GiB
+const largestRead = 1 << 30; // one system call reads less than 2 GiB
 
-/** All files as one text: each that does not end a line gets a newline before the next. Throws `DataError`. */
+/** Joins files in the given order, with a newline after each that does not end with one. Throws `DataError`. */
 export async function readFiles(files: readonly SizedFile[]): Promise<Uint8Array> {
   const total = files.reduce((sum, { size }) => sum + size + 1, 0);
   const bytes = new Uint8Array(total);
@@ -23,7 +23,7 @@ export async function readFiles(files: readonly SizedFile[]): Promise<Uint8Array
   return bytes.subarray(0, end);
 }
 
-/** The first `target.length` bytes of a file, at most `largest` in one call. */
+/** Reads the first `target.length` bytes of a file, at most `largest` per system call. Throws `DataError`. */
 export async function readInto(target: Uint8Array, path: string, largest = largestRead): Promise<void> {
   try {
     await using file = await open(path, "r");
@@ -31,11 +31,13 @@ export async function readInto(target: Uint8Array, path: string, largest = large
       const length = Math.min(target.length - at, largest);
       const { bytesRead } = await file.read(target, at, length, at);
       if (bytesRead === 0)
-        throw new DataError(`${path} became shorter while it was read; start again when nothing writes to it.`);
+        throw new DataError(
+          `${path} became shorter while it was read; start again when no other program writes to it.`,
+        );
       at += bytesRead;
     }
   } catch (error) {
     if (error instanceof DataError) throw error;
-    throw new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or leave it out of the data path.`);
+    throw new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or remove it from the data path.`);
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { splitText } from "./split-text.ts";
 
-/** A text in which every 4 bytes say where they are. */
+/** A text of numbered 4-byte words. */
 function numbered(words: number): Uint8Array {
   return new Uint8Array(Uint32Array.from({ length: words }, (_, i) => i).buffer);
 }
@@ -14,7 +14,7 @@ describe("splitText", () => {
     expect([...validation]).toEqual([7, 8, 9]);
   });
 
-  it("holds out the end of each stretch of a long one, in order, and loses nothing", () => {
+  it("holds out the end of each stretch of a long text, in order, and loses no word", () => {
     const words = 1 << 20; // 4 MiB; an eighth of it is 32 pieces of 16 KiB
     const { train, validation } = splitText(numbered(words), 1 / 8);
     const stretch = words / 32;
@@ -25,7 +25,7 @@ describe("splitText", () => {
   });
 
   it.each([0, 1, 2, 100, 65_537, 1_000_003, 3_000_000])(
-    "cuts %i bytes into parts that are together the text",
+    "cuts %i bytes into two parts with all of its bytes",
     (length) => {
       for (const fraction of [0, 0.013, 0.1, 0.5, 0.99]) {
         const bytes = Uint8Array.from({ length }, (_, i) => (i * 2_654_435_761) >>> 24);
@@ -42,7 +42,7 @@ describe("splitText", () => {
     },
   );
 
-  it("gives views of one array, so that the text is held once", () => {
+  it("returns views of the given array, so that memory holds the text once", () => {
     const bytes = new Uint8Array(1000);
     const { train, validation } = splitText(bytes, 0.1);
     expect(train.buffer).toBe(bytes.buffer);

@@ -1,23 +1,22 @@
 /**
- * What is trained on, and what is only evaluated on.
+ * The training part and the held-out part of a text.
  *
- * The text is cut into up to 64 equal stretches and the end of each is held out. The end of the whole text alone, the
- * usual choice for one book, would be a single author's or package's files in a folder, and its loss would say little
- * about the rest; many small ends see all of it. Each held-out piece keeps at least 16 KiB, so a short text has one piece:
- * its end.
+ * The text is cut into up to 64 equal stretches, and the end of each is held out. The end of the whole text alone would often be files of a
+ * single package or author, and its loss would say little about the rest; ends of many stretches represent all of the text. A held-out
+ * piece has at least 16 KiB, so a short text has a single one: its end.
  */
 export interface SplitText {
   readonly train: Uint8Array;
   readonly validation: Uint8Array;
 }
 
-const mostPieces = 64;
-const leastPiece = 16 << 10;
+const maxPieces = 64;
+const minPieceBytes = 16 << 10;
 
-/** Rearranges `bytes` in place into [all training stretches | all held-out pieces] and gives both parts as views. */
+/** Rearranges `bytes` in place into [training stretches | held-out pieces] and returns views of the two parts. */
 export function splitText(bytes: Uint8Array, fraction: number): SplitText {
   const held = Math.floor(bytes.length * fraction);
-  const pieces = Math.max(1, Math.min(mostPieces, Math.floor(held / leastPiece)));
+  const pieces = Math.max(1, Math.min(maxPieces, Math.floor(held / minPieceBytes)));
   const validation = new Uint8Array(held);
   const edge = (total: number, i: number) => Math.floor((total * i) / pieces);
   let trainEnd = 0;

@@ -31,7 +31,7 @@ async function errorOf(path: string, options = {}): Promise<string> {
 }
 
 describe("textBytes", () => {
-  it("reads one file as it is, whatever is in it", async () => {
+  it("reads a single file as it is, also if it is not text", async () => {
     const bytes = Uint8Array.of(0, 255, 10, 0, 13);
     expect(await textBytes(put("a.bin", bytes))).toEqual(bytes);
   });
@@ -43,11 +43,11 @@ describe("textBytes", () => {
     put("b/a.md", "deep\n");
     put("é.txt", "last");
     put("z.txt", "z\n");
-    // Code units: B (66) < b (98) < z (122) < é (233); a folder stands where its name does.
+    // Code units: B (66) < b (98) < z (122) < é (233). A folder is ordered by its own name.
     expect(await textAt(folder)).toBe("one\ndeep\ndeeper\ntwo\nz\nlast");
   });
 
-  it("leaves out binary files, empty files and names that start with a dot", async () => {
+  it("skips binary files, empty files and names that start with a dot", async () => {
     put("a.txt", "text");
     put("b.bin", Uint8Array.of(65, 0, 66));
     put("c.txt", "");
@@ -57,14 +57,14 @@ describe("textBytes", () => {
     expect(await textBytes(folder)).toEqual(new Uint8Array(Buffer.from([...Buffer.from("text\n"), 0xe9, 10])));
   });
 
-  it("takes only the extensions that were asked for", async () => {
+  it("reads only names with the given endings", async () => {
     put("a.ts", "a");
     put("a.d.ts", "b");
     put("a.md", "c");
     expect(await textAt(folder, { extensions: [".md", ".d.ts"] })).toBe("b\nc");
   });
 
-  it("reads a file or folder that links reach twice once, and comes back from circles", async () => {
+  it("reads a file or folder once if several links lead to it, also in cycles", async () => {
     put("a/one.txt", "1");
     symlinkSync("one.txt", join(folder, "a/same.txt"));
     symlinkSync("a", join(folder, "b"));
@@ -79,7 +79,7 @@ describe("textBytes", () => {
     expect(await textAt(join(folder, "data"))).toBe("x");
   });
 
-  it("counts hard links as files of their own, so that copies of a folder give the same bytes", async () => {
+  it("reads every hard link, so that copies of a folder give the same bytes", async () => {
     linkSync(put("a.txt", "a\n"), join(folder, "b.txt"));
     expect(await textAt(folder)).toBe("a\na\n");
   });
@@ -89,7 +89,7 @@ describe("textBytes", () => {
     ["  ", "The data path is empty; name a file or a folder of text."],
   ])("refuses %j", async (path, message) => expect(await errorOf(path)).toBe(message));
 
-  it("says what is wrong and what to do", async () => {
+  it("reports what is wrong and what to do", async () => {
     expect(await errorOf(join(folder, "no"))).toBe("There is no file or folder at DIR/no; check the data path.");
     put("empty.txt", "");
     expect(await errorOf(join(folder, "empty.txt"))).toBe(
@@ -103,53 +103,50 @@ describe("textBytes", () => {
       "There is no text file that ends in .md or .rst in DIR or the folders below it; name a folder with text in it.",
     );
     expect(await errorOf(folder, { limitBytes: 2 })).toBe(
-      "The text at DIR has 3 bytes and is kept in memory, where 2 are allowed; name a smaller part of it.",
+      "The text at DIR has 3 bytes, but it must fit in memory, where 2 are available; name a smaller part of it.",
     );
     expect(await errorOf(join(folder, "a.txt/b"))).toBe(
-      "Cannot read DIR/a.txt/b: a part of the path is a file, not a folder; make it readable, or leave it out of the data path.",
+      "Cannot read DIR/a.txt/b: a part of the path is a file, not a folder; make it readable, or remove it from the data path.",
     );
     symlinkSync("nothing", join(folder, "link"));
-    expect(await errorOf(folder)).toBe("DIR/link is a link to nothing; remove it, or make what it points to.");
+    expect(await errorOf(folder)).toBe("DIR/link is a broken link; remove it, or create its target.");
     rmSync(join(folder, "link"));
     symlinkSync("circle", join(folder, "circle"));
     expect(await errorOf(folder)).toBe(
-      "Cannot read DIR/circle: its symbolic links lead in a circle; make it readable, or leave it out of the data path.",
+      "Cannot read DIR/circle: its symbolic links form a cycle; make it readable, or remove it from the data path.",
     );
   });
 
-  it.skipIf(process.platform === "win32")(
-    "refuses what is neither a file nor a folder, without waiting on it",
-    async () => {
-      expect(await errorOf("/dev/null")).toBe(
-        "/dev/null is neither a file nor a folder; copy its text into a file and name that.",
-      );
-    },
-  );
+  it.skipIf(process.platform === "win32")("refuses a device, without reading from it", async () => {
+    expect(await errorOf("/dev/null")).toBe(
+      "/dev/null is neither a file nor a folder; copy its text into a file and name that.",
+    );
+  });
 
-  it.skipIf(process.platform === "win32")("names a file that it may not read", async () => {
+  it.skipIf(process.platform === "win32")("reports a file without read permission", async () => {
     const file = put("a/secret.txt", "x");
     chmodSync(folder, 0o755);
     chmodSync(file, 0);
-    const root = process.getuid?.() === 0; // root may read everything: be nobody for a moment
+    const root = process.getuid?.() === 0; // root may read every file, so the test changes to the user nobody
     if (root) process.seteuid?.(65534);
     try {
       for (const path of [folder, file])
         expect(await errorOf(path)).toBe(
-          "Cannot read DIR/a/secret.txt: permission denied; make it readable, or leave it out of the data path.",
+          "Cannot read DIR/a/secret.txt: permission denied; make it readable, or remove it from the data path.",
         );
     } finally {
       if (root) process.seteuid?.(0);
     }
   });
 
-  it("notices a file that became shorter while it was read", async () => {
+  it("reports a file that became shorter while it was read", async () => {
     const file = put("a.txt", "x".repeat(100));
     const [sized] = await textFiles(file);
     truncateSync(file, 50);
     await expect(readFiles([sized!])).rejects.toThrow(/^.*a\.txt became shorter while it was read/);
   });
 
-  it("reads a file larger than one read call may be, piece by piece", async () => {
+  it("reads a file in several system calls", async () => {
     const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i * 7);
     const path = put("large.bin", bytes);
     for (const largest of [1, 7, 500, 999, 1000, 1001]) {

@@ -1,9 +1,9 @@
 /**
- * A file or a folder of text as bytes, the same bytes on every machine that has the same files.
+ * Reads a file or a folder of text as bytes: the same bytes on every machine that has the same files.
  *
- * In a folder: every file that is text (no zero byte in its first 8 KiB, the rule of git and grep), in the order of its
- * path compared by code units, not by the machine's language. Names that start with a dot are left out. A file or folder
- * that symbolic links reach twice is read once.
+ * Of a folder, all text files are read (no zero byte in their first 8 KiB, as git and grep define it), in the order of their paths. Paths
+ * are compared by code units, not by the locale. Names that start with a dot are skipped. A file or folder that several symbolic links
+ * lead to is read once.
  */
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ import { DataError, reasonOf } from "./data-error.ts";
 import { readFiles, type SizedFile } from "./read-files.ts";
 
 export interface TextOptions {
-  /** Only names that end so, such as [".txt", ".md"]; all text files when absent. */
+  /** Read only names with one of these endings, such as [".txt", ".md"]. Absent: all text files. */
   readonly extensions?: readonly string[] | undefined;
-  /** The most bytes to hold; by default nine tenths of the memory that this process may still use. */
+  /** Maximum number of bytes; by default nine tenths of the process's available memory. */
   readonly limitBytes?: number | undefined;
 }
 
 /**
- * The text at `path`, whole, in one array. One file is taken as it is, whatever is in it; of a folder, its text files are
- * joined. Files may be larger than 2 GiB, but all must fit in memory. Throws `DataError`.
+ * Reads the text at `path` into one array. A single file is read as it is, also if it is not text; the text files of a folder are joined.
+ * Files may be larger than 2 GiB, but all must fit in memory. Throws `DataError`.
  */
 export async function textBytes(path: string, options: TextOptions = {}): Promise<Uint8Array> {
   if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder of text.");
@@ -28,12 +28,12 @@ export async function textBytes(path: string, options: TextOptions = {}): Promis
   const limit = options.limitBytes ?? Math.floor(process.availableMemory() * 0.9);
   if (total > limit)
     throw new DataError(
-      `The text at ${path} has ${total} bytes and is kept in memory, where ${limit} are allowed; name a smaller part of it.`,
+      `The text at ${path} has ${total} bytes, but it must fit in memory, where ${limit} are available; name a smaller part of it.`,
     );
   return readFiles(files);
 }
 
-/** The files that `textBytes` reads, in its order. */
+/** The files that `textBytes` reads, in order. Throws `DataError`. */
 export async function textFiles(path: string, extensions?: readonly string[]): Promise<readonly SizedFile[]> {
   const status = await statusOf(path, `There is no file or folder at ${path}; check the data path.`);
   if (status.isFile()) {
@@ -65,7 +65,7 @@ async function collect(
   for (const name of names.sort(byCodeUnit)) {
     if (name.startsWith(".")) continue;
     const path = join(folder, name);
-    const status = await statusOf(path, `${path} is a link to nothing; remove it, or make what it points to.`);
+    const status = await statusOf(path, `${path} is a broken link; remove it, or create its target.`);
     if (status.isDirectory()) await collect(path, extensions, seen, files);
     if (!status.isFile() || status.size === 0) continue;
     if (extensions && !extensions.some((extension) => name.endsWith(extension))) continue;
@@ -105,4 +105,4 @@ async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
 }
 
 const unreadable = (path: string, error: unknown) =>
-  new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or leave it out of the data path.`);
+  new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or remove it from the data path.`);

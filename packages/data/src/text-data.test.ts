@@ -6,7 +6,7 @@ import type { TextBatch } from "./batch.ts";
 import { DataError } from "./data-error.ts";
 import { type TextDataOptions, textData } from "./text-data.ts";
 
-// What the rows are is the question here; batch.test.ts asks whether they become tensors.
+// These tests check the rows; batch.test.ts checks the tensors.
 vi.mock("@terse/tensor", () => ({
   fromTypedArray: (array: BigInt64Array, shape: number[]) => ({ array, shape }),
 }));
@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const data = (options: Partial<TextDataOptions> = {}) =>
   textData({ path, blockSize: 16, batchSize: 2, seed: 5, validationFraction: 0.1, ...options });
 
-/** All rows that a world sees in a step, in the order of the global batch. */
+/** The rows of all ranks for each step, in the order of the global batch. */
 async function worldRows(ranks: number, batchSize: number, count: number, steps: number): Promise<string[][]> {
   const world = await Promise.all(Array.from({ length: ranks }, (_, rank) => data({ rank, ranks, batchSize })));
   const seen: string[][] = [];
@@ -42,7 +42,7 @@ async function worldRows(ranks: number, batchSize: number, count: number, steps:
 }
 
 describe("textData", () => {
-  it("sees the same tokens however a batch of 8 is dealt to ranks and accumulation", async () => {
+  it("gives the same tokens for any split of a batch of 8 into ranks and accumulated batches", async () => {
     const whole = await worldRows(1, 8, 1, 3);
     expect(new Set(whole.flat()).size).toBe(24);
     for (const [ranks, batchSize, count] of [
@@ -56,7 +56,7 @@ describe("textData", () => {
       expect(await worldRows(ranks, batchSize, count, 3)).toEqual(whole);
   });
 
-  it("gives rows of the text and what follows them", async () => {
+  it("gives rows of the text, and the same rows one byte further on", async () => {
     const it = await data({ batchSize: 3 });
     const [starts] = [it.trainingStarts(0, 0)];
     const [batch] = await it.next();
@@ -68,12 +68,12 @@ describe("textData", () => {
     expect((await (await data()).next(3)).map(({ last }) => last)).toEqual([false, false, true]);
   });
 
-  it("draws other tokens from another seed", async () => {
+  it("gives other tokens for another seed", async () => {
     const [a, b] = [await data({ seed: 1 }), await data({ seed: 2 })];
     expect(rowsOf((await a.next())[0]!)).not.toEqual(rowsOf((await b.next())[0]!));
   });
 
-  it("continues from its state with the same tokens, on another number of ranks as well", async () => {
+  it("continues from its state with the same tokens, also on another number of ranks", async () => {
     const first = await data({ batchSize: 4 });
     for (let step = 0; step < 5; step++) await first.next(2);
     const state = JSON.parse(JSON.stringify(first.state()));
@@ -87,21 +87,21 @@ describe("textData", () => {
     expect((await Promise.all(onTwo.map((rank) => rank.next()))).flatMap(([batch]) => rowsOf(batch!))).toEqual(then);
   });
 
-  it("refuses a state of another text, another split, another seed, or of no step", async () => {
+  it("refuses a state with another text, split or seed, or with an invalid step", async () => {
     const state = (await data()).state();
     const other = join(folder, "other.txt");
     writeFileSync(other, "x".repeat(10_000));
     await expect(data({ path: other }).then((it) => it.restore(state))).rejects.toThrow(
-      /other\.txt is not the text that the saved run saw .*; give that text, or start a new run\.$/,
+      /other\.txt is not the text of the saved run, .*; use the same text and data\.validationFraction, or start a new run\.$/,
     );
     await expect(data({ validationFraction: 0.2 }).then((it) => it.restore(state))).rejects.toThrow(DataError);
     await expect(data({ seed: 6 }).then((it) => it.restore(state))).rejects.toThrow(
-      "The saved run drew its batches with seed 5, this one has seed 6; set data.seed to 5, or start a new run.",
+      "The saved run has data.seed 5, and this run has 6; set data.seed to 5, or start a new run.",
     );
     await expect(data().then((it) => it.restore({ ...state, step: -1 }))).rejects.toThrow(DataError);
   });
 
-  it("validates on the same windows for any number of ranks, dealt out whole where asked", async () => {
+  it("validates on the same windows for any number of ranks; with `sharded` each window is on one rank", async () => {
     const alone = await data({ batchSize: 3 });
     const windows = (it: typeof alone, options = {}) => [...it.validation(options)].flatMap((batch) => rowsOf(batch));
     const all = windows(alone, { windows: 10 });
@@ -114,7 +114,7 @@ describe("textData", () => {
     expect(all.map((_, i) => shards[i % 3]![Math.floor(i / 3)])).toEqual(all);
   });
 
-  it("reaches the last held-out byte, as what follows, and nothing beyond", async () => {
+  it("uses the last held-out byte as the last next token, and no byte beyond", async () => {
     const it = await data();
     const held = [...it.validationBytes].join(" ");
     const rows = [...it.validation()].flatMap((batch) => rowsOf(batch, "next"));
@@ -123,13 +123,13 @@ describe("textData", () => {
     expect(held.endsWith(rows.at(-1)!)).toBe(true);
   });
 
-  it("says which batch of an evaluation is the last, and lets it be short", async () => {
+  it("marks the last batch of a validation, which may have fewer rows", async () => {
     const batches = [...(await data({ batchSize: 4 })).validation({ windows: 10 })];
     expect(batches.map((batch) => rowsOf(batch).length)).toEqual([4, 4, 2]);
     expect(batches.map(({ last }) => last)).toEqual([false, false, true]);
   });
 
-  it("does not validate where nothing is held out", async () => {
+  it("gives no validation batches if nothing is held out", async () => {
     const it = await data({ validationFraction: 0 });
     expect([...it.validation()]).toEqual([]);
     expect(it.trainBytes.length).toBe(10_000);
@@ -143,7 +143,7 @@ describe("textData", () => {
     expect(Math.max(...starts) + 17).toBeLessThanOrEqual(it.trainBytes.length);
   });
 
-  it("works with the shortest text that there can be: one block and the byte after it", async () => {
+  it("works with the shortest possible text: one block and the byte after it", async () => {
     const short = join(folder, "short.txt");
     writeFileSync(short, "12345");
     const it = await data({ path: short, blockSize: 4, validationFraction: 0 });
@@ -153,7 +153,7 @@ describe("textData", () => {
     );
   });
 
-  it("names both lengths where the held-out part is shorter than a block", async () => {
+  it("reports both lengths if the held-out part is shorter than a block", async () => {
     await expect(data({ validationFraction: 0.001 })).rejects.toThrow(
       /leaves 10 bytes to validate on, but one block needs 17 .*a larger data\.validationFraction \(0 for none\)\.$/,
     );
@@ -163,15 +163,15 @@ describe("textData", () => {
     [{ blockSize: 0 }, "data.blockSize: expected an integer ≥ 1, got 0"],
     [{ validationFraction: 1 }, "data.validationFraction: expected a number ≥ 0 and < 1, got 1"],
     [{ seed: -1 }, "data.seed: expected an integer ≥ 0, got -1"],
-    [{ rank: 2, ranks: 2 }, "data.rank is 2, but with 2 ranks the last one is 1."],
+    [{ rank: 2, ranks: 2 }, "data.rank is 2, but with 2 ranks the last one is 1; set a rank from 0 to 1."],
     [{ path: "" }, "The data path is empty; name a file or a folder of text."],
   ])("refuses %j", async (options, message) => {
     await expect(data(options as Partial<TextDataOptions>)).rejects.toThrow(message);
   });
 
-  it("refuses a step of no batches", async () => {
+  it("refuses a step of 0 batches", async () => {
     const it = await data();
-    await expect(it.next(0)).rejects.toThrow("A step has 0 batches; ask for 1 or more (the accumulation count).");
+    await expect(it.next(0)).rejects.toThrow("A step cannot have 0 batches; give 1 or more (the accumulation count).");
     expect(it.step).toBe(0);
   });
 });

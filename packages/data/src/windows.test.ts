@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { evenStarts, rowsAt, trainingStart } from "./windows.ts";
 
 describe("trainingStart", () => {
-  it("stays inside, reaches both ends, and spreads evenly (χ² over 16 bins, far tail)", () => {
+  it("is uniform over all starts, including both ends (χ² over 16 bins)", () => {
     const bins = new Array(16).fill(0);
     let [least, most] = [Infinity, -Infinity];
     for (let step = 0; step < 200; step++)
@@ -20,7 +20,7 @@ describe("trainingStart", () => {
     expect(bins.reduce((sum, n, i) => sum + (n - expected[i]!) ** 2 / expected[i]!, 0)).toBeLessThan(44.3);
   });
 
-  it("changes with the seed, the step and the row, beyond 32 bits too", () => {
+  it("changes with the seed, the step and the row, also beyond 32 bits", () => {
     const places = [0, 1, 2 ** 32, 2 ** 32 + 1, 2 ** 52];
     const starts = new Set<number>();
     for (const seed of places)
@@ -28,7 +28,7 @@ describe("trainingStart", () => {
     expect(starts.size).toBe(5 ** 3);
   });
 
-  it("has one answer where there is one start", () => expect(trainingStart(1, 2, 3, 1)).toBe(0));
+  it("is 0 if there is only one start", () => expect(trainingStart(1, 2, 3, 1)).toBe(0));
 });
 
 describe("evenStarts", () => {
@@ -44,7 +44,7 @@ describe("evenStarts", () => {
     expect(evenStarts(count, length, total)).toEqual(starts);
   });
 
-  it("never overlaps, never passes the end, and uses both ends", () => {
+  it("has no overlaps, stays inside the text, and reaches both ends", () => {
     for (let total = 1; total < 200; total++)
       for (const length of [1, 2, 7, 16])
         for (const count of [2, 3, 10, 64]) {
@@ -57,7 +57,7 @@ describe("evenStarts", () => {
 });
 
 describe("rowsAt", () => {
-  it("gives each window's bytes and the bytes one further on", () => {
+  it("gives each window's bytes, and the bytes that start one later", () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => 255 - i);
     const { tokens, next } = rowsAt(bytes, [0, 250], 3);
     expect(tokens).toEqual(BigInt64Array.of(255n, 254n, 253n, 5n, 4n, 3n));

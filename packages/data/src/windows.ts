@@ -1,10 +1,10 @@
-/** Which stretches of a text are trained on and evaluated on: numbers only, no tensors, no state. */
+/** Computes which windows of a text are used for training and validation. */
 import { philox, wordsOf } from "@terse/codecs";
 
 /**
- * Where one row's window starts: uniform over 0 … starts − 1, a pure function of (seed, step, row), where row counts
- * through the whole step's batch over all ranks. So how a batch is dealt to ranks changes nothing, and a resumed run
- * needs only its step. (2⁶⁴ values are mapped by the high half of a product; the bias is below starts / 2⁶⁴.)
+ * The start of one row's window: uniform over 0 … starts − 1, and a pure function of (seed, step, row). `row` counts through the step's
+ * global batch over all ranks, so the number of ranks does not matter, and a resumed run needs only its step. (2⁶⁴ values are mapped by the
+ * high half of a product; the bias is below starts / 2⁶⁴.)
  */
 export function trainingStart(seed: number, step: number, row: number, starts: number): number {
   const [high, low] = philox([...wordsOf(row), ...wordsOf(step)], wordsOf(seed));
@@ -12,7 +12,7 @@ export function trainingStart(seed: number, step: number, row: number, starts: n
   return Number((uniform * BigInt(starts)) >> 64n);
 }
 
-/** Starts of up to `count` windows of `length` bytes, evenly spread over `total` bytes, none overlapping another. */
+/** The starts of up to `count` windows of `length` bytes, evenly spread over `total` bytes, without overlaps. */
 export function evenStarts(count: number, length: number, total: number): number[] {
   const most = Math.min(count, Math.floor(total / length));
   const last = total - length;
@@ -24,11 +24,11 @@ export interface Rows {
   readonly next: BigInt64Array; // (B, T): the byte after each token
 }
 
-/** The windows that start there: T bytes each, and the T bytes one further on. */
+/** The windows at `starts`: T = `blockSize` bytes each, and the T bytes that start one byte later. */
 export function rowsAt(bytes: Uint8Array, starts: readonly number[], blockSize: number): Rows {
   const tokens = new BigInt64Array(starts.length * blockSize);
   const next = new BigInt64Array(starts.length * blockSize);
-  // A byte is the low word of its 64-bit token (little-endian, as everywhere in the wire and file formats here).
+  // Writes the low 32 bits of each 64-bit token. Assumes a little-endian machine, as the wire and file formats do.
   const tokenWords = new Int32Array(tokens.buffer);
   const nextWords = new Int32Array(next.buffer);
   let at = 0;

@@ -1,17 +1,17 @@
-/** What every model has: what the training loop asks of it, and what a recipe says to make one. */
+/** The interface of models: what the training loop calls, and what a recipe needs to create one. */
 import type { v } from "@terse/options";
 import type { Module, Tensor } from "@terse/tensor";
 
 export interface Model extends Module {
-  /** What `config.json` says of it, besides its type. */
+  /** The content of `config.json`, besides the model's type. */
   readonly config: object;
-  /** Tokens a row at most, of models that read tokens. */
+  /** Maximum number of tokens per row, for models that read tokens. */
   readonly context?: number;
-  /** Mean loss of a batch's rows; the batch has the `fields` of the model's entry. */
+  /** Mean loss over a batch's rows. The batch has the `fields` of the model's entry. */
   loss(batch: object): Tensor;
-  /** What is measured on held-out data: means over a batch's rows, the loss first. */
+  /** The metrics of held-out data, as means over a batch's rows. The loss is the first. */
   metrics(batch: object): Readonly<Record<string, Tensor>>;
-  /** The unit of each metric, where the data is counted in `unit`s: "byte", "image". */
+  /** The unit of each metric, for data that is counted in `unit`s: "byte", "image". */
   metricUnits(unit: string): Readonly<Record<string, string>>;
 }
 
@@ -24,20 +24,20 @@ export interface TextModel extends Model {
 
 export const continuesText = (model: Model): model is TextModel => "nextLogits" in model;
 
-/** What the data fixes of a model. */
+/** Properties of the data that a model must fit. */
 export interface DataFacts {
-  readonly vocabulary?: number; // of its tokens
-  readonly length?: number; // tokens a row
+  readonly vocabulary?: number; // number of different tokens
+  readonly length?: number; // tokens per row
 }
 
 /** One entry of the registry `models`. */
 export interface ModelEntry {
   /** Keys of a recipe's `model` section, besides `name`. */
   readonly options: { readonly entries: v.ObjectEntries };
-  /** The tensors of a batch that it reads. */
+  /** Names of the tensors of a batch that the model reads. */
   readonly fields: readonly string[];
-  /** The model that a recipe's options describe, with random weights. Throws `OptionsError` where it does not fit the data. */
+  /** Creates a model from a recipe's options, with random weights. Throws `OptionsError` if it does not fit the data. */
   create(options: object, data: DataFacts): Model;
-  /** The model that was saved with this `config`, with random weights. Throws `OptionsError`. */
+  /** Creates a model from the `config` of a saved one, with random weights. Throws `OptionsError`. */
   restore(config: object): Model;
 }

@@ -1,4 +1,4 @@
-"""Loss and every gradient of the PyTorch model for weights and tokens of a safetensors file. Arguments: IN OUT SHAPE(json)."""
+"""Reads weights and tokens from a safetensors file; writes the PyTorch model's loss and gradients. Arguments: IN OUT SHAPE(json)."""
 
 import json
 import sys

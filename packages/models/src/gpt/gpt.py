@@ -1,4 +1,4 @@
-"""The same model in PyTorch, written from the same papers: what gpt.ts is compared with, in tests and benchmarks."""
+"""The model of gpt.ts in PyTorch, written from the same papers. Tests and benchmarks compare gpt.ts with it."""
 
 import math
 

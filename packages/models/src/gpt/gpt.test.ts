@@ -31,11 +31,11 @@ describe("gpt", () => {
     { vocabulary: 256, context: 32, width: 64, heads: 4, layers: 2, tied: true },
     { vocabulary: 97, context: 20, width: 48, heads: 3, layers: 3, tied: false },
   ])(
-    "has the loss and every gradient of PyTorch on the same weights, %o (skipped where TERSE_PYTHON has no torch)",
+    "gives PyTorch's loss and gradients for the same weights, %o (skipped if TERSE_PYTHON has no torch)",
     async (shape) => {
       manualSeed(7);
       const model = new Gpt(shape);
-      // Norms away from 1, so that a transposed or forgotten weight would show.
+      // Norms differ from 1, so that the test detects a transposed or unused weight.
       noGrad(() => {
         for (const [, p] of model.namedParameters())
           if (p.shape.length === 1)
@@ -73,7 +73,7 @@ describe("gpt", () => {
     },
   );
 
-  it("does not see the future: a later token changes no earlier logit", () => {
+  it("is causal: a later token does not change earlier logits", () => {
     manualSeed(0);
     const model = new Gpt(gptPresets.nano);
     const ids = tokens(1, 16, 256, 3);
@@ -92,12 +92,12 @@ describe("gpt", () => {
   it.each([
     ["small", 4_180_736],
     ["medium", 10_867_584],
-  ] as const)("has the parameters that its %s preset is known for", (preset, count) => {
+  ] as const)("has the known number of parameters in its preset %s", (preset, count) => {
     expect(new Gpt(gptPresets[preset]).parameterCount()).toBe(count);
   });
 
-  it("names its large presets by their parameters", () => {
-    // Counted from the shapes: the models themselves would take gigabytes.
+  it("has large presets whose names are their number of parameters", () => {
+    // Computed from the shapes, because the models would need gigabytes.
     for (const [name, { vocabulary, context, width, layers }] of Object.entries(gptPresets)) {
       if (!name.endsWith("M")) continue;
       const hidden = Math.ceil((8 * width) / 3 / 64) * 64;
@@ -106,7 +106,7 @@ describe("gpt", () => {
     }
   });
 
-  it("starts at the loss of a guess: ln of the vocabulary", () => {
+  it("has, with initial weights, the loss of a uniform guess: ln of the vocabulary", () => {
     manualSeed(0);
     const model = new Gpt(gptPresets.nano);
     const loss = scope(() =>

@@ -62,15 +62,15 @@ class Block extends Module {
   }
 }
 
-/** Tokens come from the data on the CPU, and go where the weights are. */
-const on = (device: string, tokens: Tensor) => (tokens.device === device ? tokens : tokens.to({ device }));
+/** Copies tokens from the CPU to the device of the weights. */
+const toDevice = (device: string, tokens: Tensor) => (tokens.device === device ? tokens : tokens.to({ device }));
 
 export class Gpt extends Module implements TextModel {
-  readonly embedding: Embedding; // (V, d); tied, it is also the output head
+  readonly embedding: Embedding; // (V, d); if tied, also the output head
   readonly position: Embedding; // (T, d)
   readonly blocks: ModuleList<Block>;
   readonly norm: RMSNorm;
-  readonly head: Linear | undefined; // (V, d); undefined where it is tied
+  readonly head: Linear | undefined; // (V, d); undefined if tied
 
   readonly shape: GptShape;
 
@@ -89,16 +89,20 @@ export class Gpt extends Module implements TextModel {
   forward(tokens: Tensor): Tensor {
     const T = tokens.shape[1]!;
     if (T > this.shape.context)
-      throw new RangeError(`gpt: ${T} tokens do not fit its context of ${this.shape.context}; cut the sequence`);
+      throw new RangeError(
+        `gpt: ${T} tokens do not fit its context of ${this.shape.context}; shorten the sequence, or use a larger context`,
+      );
     const { device } = this.position.weight;
-    let x = this.embedding.forward(on(device, tokens)).add(this.position.forward(arange(T, { dtype: "i64", device })));
+    let x = this.embedding
+      .forward(toDevice(device, tokens))
+      .add(this.position.forward(arange(T, { dtype: "i64", device })));
     for (const block of this.blocks) x = block.forward(x);
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
   }
 
-  /** Mean cross entropy of the next token, in nats; tokens, next (B, T). */
+  /** Mean cross entropy of the next token, in nats. tokens, next (B, T) i64 → () */
   loss({ tokens, next }: { tokens: Tensor; next: Tensor }): Tensor {
-    return crossEntropy(this.forward(tokens), on(this.position.weight.device, next));
+    return crossEntropy(this.forward(tokens), toDevice(this.position.weight.device, next));
   }
 
   metrics(batch: { tokens: Tensor; next: Tensor }): { loss: Tensor } {
@@ -123,7 +127,7 @@ export class Gpt extends Module implements TextModel {
     return this.shape.context;
   }
 
-  /** Weights from N(0, 0.02²), those that write into the residual stream narrower by √(2 layers): Radford et al. 2019, §2.3. */
+  /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */
   private initialise(): void {
     noGrad(() => {
       for (const [name, parameter] of this.namedParameters()) {

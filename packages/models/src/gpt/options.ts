@@ -3,11 +3,11 @@ import { flag, positiveInteger, v } from "@terse/options";
 export const gptOptions = v.pipe(
   v.object({
     vocabulary: v.optional(positiveInteger, 256), // V
-    context: v.optional(positiveInteger, 128), // largest T
+    context: v.optional(positiveInteger, 128), // maximum T
     width: v.optional(positiveInteger, 256), // d
     heads: v.optional(positiveInteger, 4), // d / heads per head
     layers: v.optional(positiveInteger, 5),
-    tied: v.optional(flag, true), // the embedding is the output head
+    tied: v.optional(flag, true), // whether the embedding is also the output head
   }),
   v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
 );
@@ -15,10 +15,10 @@ export const gptOptions = v.pipe(
 export type GptOptions = v.InferInput<typeof gptOptions>;
 export type GptShape = v.InferOutput<typeof gptOptions>;
 
-/** GPT-2's byte-pair vocabulary. */
+/** Size of GPT-2's byte-pair vocabulary. */
 const vocabulary = 50257;
 
-/** Sizes by name. The large ones are those of Ishikawa et al. 2024, D.1; the small ones are for bytes on a few cores. */
+/** Model sizes by name. The large ones are those of Ishikawa et al. 2024, D.1; the small ones are for byte tokens on a few cores. */
 export const gptPresets = {
   nano: { vocabulary: 256, context: 64, width: 64, heads: 2, layers: 2, tied: false },
   small: { vocabulary: 256, context: 128, width: 256, heads: 4, layers: 5, tied: false },

@@ -1,10 +1,10 @@
 /**
- * A few megabytes of real text that every checkout has: the TypeScript declarations that the installed packages brought.
+ * A text of a few megabytes that needs no download: the TypeScript declarations of the installed packages.
  *
- * The same lockfile gives the same bytes on every machine. So nothing depends on what names the package manager gives its
- * folders, on packages that an earlier lockfile left behind (only what the root's links reach counts), or on the platform
- * (`@typescript/typescript-linux-x64` and `…-darwin-arm64` bring the same declarations): files are ordered by their path
- * inside their package and then by their content, and equal contents count once.
+ * The same lockfile gives the same bytes on every machine. The text does not depend on the folder names of the package manager, on packages
+ * left from an earlier lockfile (only packages that the root's links lead to are read), or on the platform
+ * (`@typescript/typescript-linux-x64` and `…-darwin-arm64` have the same declarations). Files are ordered by their path inside their
+ * package, then by their content; files with equal content are taken once.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -14,23 +14,23 @@ import { DataError } from "./data-error.ts";
 import { byCodeUnit } from "./text-bytes.ts";
 
 export interface DeclarationOptions {
-  /** The most bytes to take; a file that would pass it is left out. */
+  /** Maximum number of bytes; a file that would exceed it is skipped. */
   readonly limitBytes?: number;
 }
 
-// `.d.cts` is left out: it nearly always repeats the `.d.mts` beside it.
+// Without `.d.cts`, which nearly always repeats the `.d.mts` of the same name.
 const declaration = /\.d\.m?ts$/;
 
 /**
- * The declarations under `root`/node_modules, joined: 8 MiB unless told otherwise. Reads the layouts of pnpm (links into
- * `.pnpm`) and of npm (nested folders). Throws `DataError` where nothing is installed.
+ * Joins the declarations under `root`/node_modules, by default up to 8 MiB. Supports the layouts of pnpm (links into `.pnpm`) and npm
+ * (nested folders). Throws `DataError` where no package has declarations.
  */
-export async function installedDeclarations(
+export async function typescriptDeclarations(
   root: string = installationRoot(),
   { limitBytes = 8 << 20 }: DeclarationOptions = {},
 ): Promise<Uint8Array> {
   const packages = new Set<string>();
-  await reach(join(root, "node_modules"), packages);
+  await collectPackages(join(root, "node_modules"), packages);
 
   const contents = new Map<string, { path: string; bytes: Uint8Array }>(); // by SHA-256
   for (const folder of packages) {
@@ -65,7 +65,7 @@ export async function installedDeclarations(
   return text;
 }
 
-/** The checkout that this file belongs to, or the folder of the project that installed this package. */
+/** The root of the checkout that contains this file, or of the project that installed this package. */
 export function installationRoot(): string {
   const here = import.meta.dirname;
   const installed = here.indexOf(`${sep}node_modules${sep}`);
@@ -75,25 +75,25 @@ export function installationRoot(): string {
   return process.cwd();
 }
 
-/** Every package that the links and folders of one node_modules lead to, and theirs in turn. */
-async function reach(modules: string, packages: Set<string>): Promise<void> {
+/** Adds the packages that the links and folders of one node_modules lead to, and their dependencies. */
+async function collectPackages(modules: string, packages: Set<string>): Promise<void> {
   for (const name of await names(modules)) {
     if (name.startsWith("@")) {
-      await reach(join(modules, name), packages);
+      await collectPackages(join(modules, name), packages);
       continue;
     }
-    const real = await realpath(join(modules, name)).catch(() => undefined); // a link to nothing reaches nothing
-    // A link out of node_modules is one of the workspace's own packages, whose declarations change as one builds.
+    const real = await realpath(join(modules, name)).catch(() => undefined); // skips a broken link
+    // A link out of node_modules leads to a package of the workspace, whose declarations change with every build.
     if (real === undefined || !real.includes(`${sep}node_modules${sep}`) || packages.has(real)) continue;
     packages.add(real);
-    await reach(join(real, "node_modules"), packages);
-    // pnpm puts what a package depends on beside it.
-    const beside = basename(dirname(real)).startsWith("@") ? dirname(dirname(real)) : dirname(real);
-    if (dirname(dirname(beside)).endsWith(`${sep}.pnpm`)) await reach(beside, packages);
+    await collectPackages(join(real, "node_modules"), packages);
+    // pnpm puts a package's dependencies next to it.
+    const siblings = basename(dirname(real)).startsWith("@") ? dirname(dirname(real)) : dirname(real);
+    if (dirname(dirname(siblings)).endsWith(`${sep}.pnpm`)) await collectPackages(siblings, packages);
   }
 }
 
-/** Whether other platforms install nothing in its place: fsevents is, `@typescript/typescript-linux-x64` is not. */
+/** Whether a package exists only on some platforms: true for fsevents, false for `@typescript/typescript-linux-x64`, which others replace. */
 async function isOfOnePlatform(folder: string): Promise<boolean> {
   const text = await readFile(join(folder, "package.json"), "utf8").catch(() => "{}");
   const { name = "", os, cpu } = JSON.parse(text) as { name?: string; os?: string[]; cpu?: string[] };
@@ -111,6 +111,6 @@ async function declarationsIn(folder: string, inside: string): Promise<string[]>
 }
 
 async function names(folder: string): Promise<string[]> {
-  const all = await readdir(folder).catch(() => []); // no folder, no packages
+  const all = await readdir(folder).catch(() => []); // the folder may not exist
   return all.filter((name) => !name.startsWith("."));
 }

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { installationRoot, installedDeclarations } from "./installed-declarations.ts";
+import { installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
 
 let root: string;
 beforeEach(() => {
@@ -18,9 +18,9 @@ function link(path: string, to: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
   symlinkSync(to, join(root, path));
 }
-const text = async (options = {}) => Buffer.from(await installedDeclarations(root, options)).toString();
+const text = async (options = {}) => Buffer.from(await typescriptDeclarations(root, options)).toString();
 
-/** Two packages, one of which needs the other and a scoped third, as pnpm lays them out. */
+/** Packages in pnpm's layout: a depends on b, and b on a scoped package that depends on a. */
 function pnpmLayout(platform = `${process.platform}-${process.arch}`): void {
   const store = "node_modules/.pnpm";
   put(`${store}/a@1.0.0/node_modules/a/package.json`, '{ "name": "a" }');
@@ -43,14 +43,14 @@ function pnpmLayout(platform = `${process.platform}-${process.arch}`): void {
     `${store}/b@2.0.0/node_modules/@s/c-${platform}`,
     `../../../@s+c-${platform}@3.0.0/node_modules/@s/c-${platform}`,
   );
-  link(`${store}/@s+c-${platform}@3.0.0/node_modules/a`, "../../a@1.0.0/node_modules/a"); // a circle
+  link(`${store}/@s+c-${platform}@3.0.0/node_modules/a`, "../../a@1.0.0/node_modules/a"); // a cycle
   link(`${store}/b@2.0.0/node_modules/only`, "../../only@1.0.0/node_modules/only");
   put("packages/mine/dist/index.d.ts", "declare mine;\n");
   link("node_modules/mine", "../packages/mine");
 }
 
-describe("installedDeclarations", () => {
-  it("joins what the root's links reach, each content once, nothing left behind, nothing of the workspace", async () => {
+describe("typescriptDeclarations", () => {
+  it("joins the declarations of linked packages, without duplicates, old packages and packages of the workspace", async () => {
     pnpmLayout();
     expect(await text()).toBe("declare c;\ndeclare a;\ndeclare b;\n"); // c.d.ts, index.d.ts, lib/b.d.mts
   });
@@ -62,19 +62,19 @@ describe("installedDeclarations", () => {
     expect(await text()).toBe("declare c;\ndeclare a;\ndeclare b;\n");
   });
 
-  it("leaves out the files that would pass the limit", async () => {
+  it("skips files that would exceed the limit", async () => {
     pnpmLayout();
     expect(await text({ limitBytes: 22 })).toBe("declare c;\ndeclare a;\n");
   });
 
-  it("says what to do where nothing is installed", async () => {
-    await expect(installedDeclarations(root)).rejects.toThrow(
+  it("reports that no package is installed, and what to do", async () => {
+    await expect(typescriptDeclarations(root)).rejects.toThrow(
       /^There are no TypeScript declarations under .*; install the packages, or name a file or folder of text\.$/,
     );
   });
 
-  it("gives several megabytes of this checkout, the same from a copy at another place", async () => {
-    const here = await installedDeclarations();
+  it("gives several megabytes from this checkout, and the same bytes from a copy in another folder", async () => {
+    const here = await typescriptDeclarations();
     expect(here.length).toBeGreaterThan(4 << 20);
     expect(here.length).toBeLessThanOrEqual(8 << 20);
     expect(here.includes(0)).toBe(false);
@@ -84,6 +84,6 @@ describe("installedDeclarations", () => {
       verbatimSymlinks: true,
       filter: (path) => !/\.(js|node|map|so)$|\/bin\//.test(path),
     });
-    expect(Buffer.from(await installedDeclarations(root)).equals(here)).toBe(true);
+    expect(Buffer.from(await typescriptDeclarations(root)).equals(here)).toBe(true);
   });
 });
