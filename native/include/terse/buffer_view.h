@@ -1,4 +1,4 @@
-// A view of contiguous memory that somebody else owns, as C++ sees it; napi_buffer.h makes one from a JavaScript value.
+// A view of contiguous memory, which it does not own. napi_buffer.h makes one from a JavaScript value.
 #pragma once
 #include <cstddef>
 #include <cstdint>

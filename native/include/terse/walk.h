@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
     return i;
 }
 
-// Prefetches the 64 floats at x; x may lie past the end of the array. A round that prefetches the floats one group further on hides what
+// Prefetches the 64 floats at x; x may be past the end of the array. A round that prefetches the floats one group further on hides what
 // is left of the wait: 64 Mi floats to l1's levels take 25 ms, without prefetch 31 (AVX-512) or 45 (AVX2).
 // Always inlined: gcc removes calls of a function that only prefetches.
 static inline __attribute__((always_inline)) void terse_prefetch(const float *x) {

@@ -20,10 +20,10 @@ const sources = join(import.meta.dirname, "../cuda");
 const build = join(sources, "build");
 const minutes = 60_000;
 const configured = spawnSync("cmake", ["-S", sources, "-B", build], { encoding: "utf8" });
-const said = configured.stdout + configured.stderr;
-const nvccMissing = /-- CUDA: \/\S+ \(/.test(said)
+const output = configured.stdout + configured.stderr;
+const nvccMissing = /-- CUDA: \/\S+ \(/.test(output)
   ? undefined
-  : (process.env["TERSE_NVCC_MISSING"] ?? /-- CUDA: (.*)/.exec(said)?.[1] ?? "CMake failed");
+  : (process.env["TERSE_NVCC_MISSING"] ?? /-- CUDA: (.*)/.exec(output)?.[1] ?? "CMake failed");
 const make = (target: string) =>
   execFileSync("cmake", ["--build", build, "--target", target], { encoding: "utf8", stdio: "pipe" });
 
@@ -69,7 +69,7 @@ const everything = ({ θ, m, g }: Side) => [θ, m, g].map(({ all }) => bits(all)
 
 describe("the CUDA kernels of optimizers", () => {
   beforeAll(() => {
-    expect(configured.status, said).toBe(0);
+    expect(configured.status, output).toBe(0);
     make("optimizers_cuda_emulated");
     process.env["TERSE_OPTIMIZERS_CUDA"] = join(build, "liboptimizers_cuda_emulated.so");
   }, 5 * minutes);
@@ -148,8 +148,8 @@ describe("the CUDA kernels of optimizers", () => {
     expect(() => vote(asCuda(m), { ...asCuda(g), device: "cuda:1" })).toThrow(
       "g: is on cuda:1, and the first array of this call on cuda:0; move all arrays of the call to one device",
     );
-    const elsewhere = { ...asCuda(m), device: "cuda:1" };
-    expect(() => sumOfSquares(elsewhere)).toThrow("CUDA: an emulated error");
+    const onOtherDevice = { ...asCuda(m), device: "cuda:1" };
+    expect(() => sumOfSquares(onOtherDevice)).toThrow("CUDA: an emulated error");
     expect(() => lionVote(new Uint8Array(7), asCuda(m), asCuda(g), { ...betas, zero: "plus" })).toThrow(
       "wire: expected 8 bytes, one bit per float, got 7",
     );

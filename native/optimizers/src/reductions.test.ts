@@ -5,21 +5,21 @@ import { anyFloats, lengths } from "./testing.ts";
 describe.each(open().reductions())("reductions $implementation", (reductions: ReductionKernels) => {
   it("sums squares exactly where fp64 is exact", () => {
     for (const n of lengths) {
-      const x = Float32Array.from({ length: n + 1 }, (_, i) => ((i * 37) % 101) - 50); // every partial sum is a whole number
+      const x = Float32Array.from({ length: n + 1 }, (_, i) => ((i * 37) % 101) - 50); // every partial sum is an integer
       const expected = x.subarray(1).reduce((sum, value) => sum + BigInt(value) ** 2n, 0n);
       expect(reductions.sumOfSquares(x.subarray(1))).toBe(Number(expected));
     }
   });
 
-  it("sums squares to fp64 accuracy elsewhere, with the same bits at every alignment", () => {
+  it("sums squares to fp64 accuracy otherwise, with the same bits at every alignment", () => {
     const x = anyFloats(8000, 1).map((value) => value * 1e-3);
     const squares = [...x].map((value) => value * value).sort((a, b) => a - b); // ascending: the plain sum is then nearly exact
     const expected = squares.reduce((sum, square) => sum + square, 0);
     const sum = reductions.sumOfSquares(x);
     expect(Math.abs(sum - expected) / expected).toBeLessThan(1e-14);
-    const elsewhere = new Float32Array(8003);
-    elsewhere.set(x, 3);
-    expect(reductions.sumOfSquares(elsewhere.subarray(3))).toBe(sum);
+    const shifted = new Float32Array(8003);
+    shifted.set(x, 3);
+    expect(reductions.sumOfSquares(shifted.subarray(3))).toBe(sum);
   });
 
   it("does not overflow or underflow like fp32", () => {

@@ -36,7 +36,7 @@ function find(environment: Record<string, string>, python: string | undefined) {
     encoding: "utf8",
     env: { HOME: folder, PATH: path, ...environment },
   });
-  return { status, said: stderr.replace(/\s+/g, " ").trim() };
+  return { status, output: stderr.replace(/\s+/g, " ").trim() };
 }
 
 describe.skipIf(!hasCMake)(`the build finds libtorch${hasCMake ? "" : " (skipped: cmake is not installed)"}`, () => {
@@ -48,31 +48,31 @@ describe.skipIf(!hasCMake)(`the build finds libtorch${hasCMake ? "" : " (skipped
 
   it("in LIBTORCH first, through links", () => {
     symlinkSync(own, join(folder, "link"));
-    expect(find({ LIBTORCH: join(folder, "link"), TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(
+    expect(find({ LIBTORCH: join(folder, "link"), TERSE_TOOLCHAIN: toolchain }, installed).output).toBe(
       `found=${own} by=LIBTORCH`,
     );
   });
 
   it("else in python3", () => {
-    expect(find({ LIBTORCH: "", TERSE_TOOLCHAIN: toolchain }, installed).said).toBe(`found=${installed} by=python3`);
+    expect(find({ LIBTORCH: "", TERSE_TOOLCHAIN: toolchain }, installed).output).toBe(`found=${installed} by=python3`);
   });
 
   it("else in the toolchain folder, the newest by version number", () => {
-    expect(find({ TERSE_TOOLCHAIN: toolchain }, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
+    expect(find({ TERSE_TOOLCHAIN: toolchain }, undefined).output).toBe(`found=${newest} by=the toolchain folder`);
     mkdirSync(join(folder, ".cache"));
     symlinkSync(toolchain, join(folder, ".cache", "terse"));
-    expect(find({}, undefined).said).toBe(`found=${newest} by=the toolchain folder`);
+    expect(find({}, undefined).output).toBe(`found=${newest} by=the toolchain folder`);
   });
 
   it("and fails if LIBTORCH is not a libtorch, although there are others", () => {
-    const { status, said } = find({ LIBTORCH: "/nowhere", TERSE_TOOLCHAIN: toolchain }, installed);
+    const { status, output } = find({ LIBTORCH: "/nowhere", TERSE_TOOLCHAIN: toolchain }, installed);
     expect(status).not.toBe(0);
-    expect(said).toContain("LIBTORCH is /nowhere, which has no lib/libtorch_cpu.so");
+    expect(output).toContain("LIBTORCH is /nowhere, which has no lib/libtorch_cpu.so");
   });
 
   it("or names the three ways to provide it", () => {
-    const { status, said } = find({ TERSE_TOOLCHAIN: join(folder, "empty") }, undefined);
+    const { status, output } = find({ TERSE_TOOLCHAIN: join(folder, "empty") }, undefined);
     expect(status).not.toBe(0);
-    for (const way of ["LIBTORCH=", "pip install torch", "./terse setup"]) expect(said).toContain(way);
+    for (const way of ["LIBTORCH=", "pip install torch", "./terse setup"]) expect(output).toContain(way);
   });
 });

@@ -78,7 +78,7 @@ export async function loadWeights<P extends ParameterShape>(
   const problems = differences(wanted, file);
   if (problems.length > 0)
     throw new CheckpointError(
-      `${file.path} does not fit this model: ${problems.join("; ")}. Build the model from the ${configFile} beside the file.`,
+      `${file.path} does not fit this model: ${problems.join("; ")}. Build the model from the ${configFile} next to the file.`,
     );
   for (const [name, parameter] of wanted) await assign(parameter, await file.read(name));
 }

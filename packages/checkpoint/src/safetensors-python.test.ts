@@ -18,9 +18,9 @@ function findPython(): string | undefined {
         .reverse()
         .map((name) => join(toolchain, name, "bin", "python"))
     : [];
-  const asked = process.env["TERSE_PYTHON"];
+  const named = process.env["TERSE_PYTHON"];
   const probe = "import importlib.util as u, sys; sys.exit(not (u.find_spec('torch') and u.find_spec('safetensors')))";
-  return (asked ? [asked] : found).find((python) => spawnSync(python, ["-c", probe]).status === 0);
+  return (named ? [named] : found).find((python) => spawnSync(python, ["-c", probe]).status === 0);
 }
 
 const python = findPython();

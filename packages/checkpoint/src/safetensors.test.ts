@@ -88,12 +88,12 @@ describe("safetensors", () => {
   });
 
   it("reads a tensor's elements when it writes them, and accepts views of a larger array", async () => {
-    const asked: string[] = [];
+    const read: string[] = [];
     const source = (name: string, data: ArrayBufferView) => ({
       dtype: "f32" as const,
       shape: [2],
       toTypedArray: async () => {
-        asked.push(name);
+        read.push(name);
         return data;
       },
     });
@@ -102,7 +102,7 @@ describe("safetensors", () => {
       ["y", source("y", all.subarray(2))],
       ["x", source("x", all.subarray(1, 3))],
     ]);
-    expect(asked).toEqual(["x", "y"]);
+    expect(read).toEqual(["x", "y"]);
     expect((await readSafetensors(path)).get("x")).toEqual(f32([2], 1, 2));
     expect((await readSafetensors(path)).get("y")).toEqual(f32([2], 2, 3));
   });

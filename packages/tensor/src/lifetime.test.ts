@@ -121,8 +121,8 @@ describe("scope", () => {
 
   it("keeps the tensors of two interleaved async scopes apart", async () => {
     const order: string[] = [];
-    const born: Record<string, Tensor[]> = { a: [], b: [] };
-    const make = (name: string) => born[name]!.push(ones([1]));
+    const created: Record<string, Tensor[]> = { a: [], b: [] };
+    const make = (name: string) => created[name]!.push(ones([1]));
     let releaseA = () => {};
     const gate = new Promise<void>((resolve) => {
       releaseA = resolve;
@@ -135,8 +135,8 @@ describe("scope", () => {
       await gate;
       order.push("a goes on");
       make("a"); // after b has ended
-      expect(born["a"]!.map(isAlive)).toEqual([true, true, true]);
-      expect(born["b"]!.map(isAlive)).toEqual([false, false]);
+      expect(created["a"]!.map(isAlive)).toEqual([true, true, true]);
+      expect(created["b"]!.map(isAlive)).toEqual([false, false]);
     });
     const b = scope(async () => {
       make("b");
@@ -149,7 +149,7 @@ describe("scope", () => {
     releaseA();
     await a;
     expect(order).toEqual(["b has ended", "a goes on"]);
-    expect([...born["a"]!, ...born["b"]!].some(isAlive)).toBe(false);
+    expect([...created["a"]!, ...created["b"]!].some(isAlive)).toBe(false);
   });
 
   it("does not own tensors that its work creates after its end; the enclosing scope does", async () => {

@@ -20,12 +20,12 @@ export const needsPython =
   python === undefined ? " (skipped: neither TERSE_PYTHON nor the toolchain folder has a Python with torch)" : "";
 
 function findPython(): string | undefined {
-  const asked = process.env["TERSE_PYTHON"];
+  const named = process.env["TERSE_PYTHON"];
   const toolchain =
     process.env["TERSE_TOOLCHAIN"] || join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "terse");
   const found = existsSync(toolchain) ? readdirSync(toolchain) : [];
-  const candidates = asked
-    ? [asked]
+  const candidates = named
+    ? [named]
     : found
         .filter((name) => name.startsWith("python-"))
         .sort()
