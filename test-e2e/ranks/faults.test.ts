@@ -52,7 +52,7 @@ describe.each(engines)("ranks that call different operations over %s", (engine) 
     ],
     // Equal in their lower 32 bits.
     ["allReduce u8 5", `allReduce u8 ${2 ** 32 + 5}`, "has (5 u8 where rank \\d has 4294967301|4294967301 u8 .* 5) u8"],
-    ["allReduce f32 10", "max f32 10", "asks for (max and rank \\d for sum|sum and rank \\d for max)"],
+    ["allReduce f32 10", "max f32 10", "calls (max and rank \\d calls sum|sum and rank \\d calls max)"],
     ["allReduce f32 3000000", "allGather f32 3000000", "is in all-(gather|reduce) number 1 while rank \\d is in all-"],
     ["allToAll f32 10", "barrier f32 0", "is in (barrier|all-to-all) number 1 while rank \\d is in "],
     [

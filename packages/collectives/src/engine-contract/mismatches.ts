@@ -49,7 +49,7 @@ export function mismatches(engine: EngineUnderTest, n: number): void {
   it("fail together over the reduction", () =>
     disagree(
       (group, rank) => group.allReduce(new Float32Array(5), rank === 0 ? "max" : "sum"),
-      /asks for (max|sum) and rank \d for (sum|max)/,
+      /calls (max|sum) and rank \d calls (sum|max)/,
     ));
 
   it("fail together over different operations", () =>
@@ -70,7 +70,7 @@ export function mismatches(engine: EngineUnderTest, n: number): void {
             (_, r) => new Float32Array(rank === 0 ? 100_000 : 100_000 + (r === 0 ? 1 : r === 1 ? -1 : 0)),
           ),
         ),
-      /give different lengths of the parts; every rank must give the same list$/,
+      /have parts of different lengths; every rank must give the same lengths$/,
     ));
 
   it("fail together over the lengths of all-to-all", () =>
