@@ -46,6 +46,7 @@ describe("./terse netlab", () => {
         `--rate: expected a rate like 100mbit, from 1kbit to 400gbit, got "${rate}"`,
       );
     expect(() => readLaboratory(["--host", "2", "--", "true"])).toThrow("--host: unknown flag; did you mean --hosts?");
+    expect(() => readLaboratory(["true", "--", "true"])).toThrow("write the command to run on each host after --");
     expect(() => readLaboratory(["--hosts", "2"])).toThrow("write the command to run on each host after --");
   });
 

@@ -45,7 +45,7 @@ export function readLaboratory(argv: readonly string[]): Laboratory | "help" {
     flags: { hosts: wholeNumberFrom({ least: 1, most: mostHosts }), rate: readRate },
   });
   if (help) return "help";
-  if (words.length > 0 || rest.length === 0)
+  if (rest.length === 0 || words.length > rest.length)
     throw new OptionsError([`write the command to run on each host after --; ${usage}`]);
   return { hosts: flags.hosts ?? 2, rate: flags.rate ?? "100mbit", command: rest };
 }

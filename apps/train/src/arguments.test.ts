@@ -34,6 +34,7 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--deadline", "0"])).toThrow(/a number from 1 to 1000000, got "0"/);
     expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
+    expect(() => readArguments(["train", "--", "shakespeare.txt"])).toThrow(/--data PATH/);
     expect(() => readArguments(["train", "--fast"])).toThrow(/--fast: unknown flag\. See/);
     expect(() => readArguments(["train", "--out", "--steps=3"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "--steps"])).toThrow(/--steps needs a value/);

@@ -34,7 +34,7 @@ describe("parseArguments", () => {
   it("keeps words, and everything after -- as it is", () => {
     expect(parse("one", "--out", "a", "two", "--", "--out", "-x", "--")).toMatchObject({
       flags: { out: "a" },
-      words: ["one", "two"],
+      words: ["one", "two", "--out", "-x", "--"],
       rest: ["--out", "-x", "--"],
     });
   });

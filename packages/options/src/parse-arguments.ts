@@ -21,7 +21,7 @@ type ValueOf<F> = F extends "switch"
       : never;
 
 export interface Syntax<Flags> {
-  /** As a person writes it: "./terse train". */
+  /** As users write it: "./terse train". */
   readonly command: string;
   /** By name in camelCase: `masterPort` is --master-port. */
   readonly flags: Flags;
@@ -30,10 +30,10 @@ export interface Syntax<Flags> {
 }
 
 export interface ParsedArguments<Flags> {
-  /** --help or -h is there; nothing else has been read then. */
+  /** --help or -h was given; everything else is empty then. */
   readonly help: boolean;
   readonly flags: { readonly [Name in keyof Flags]?: ValueOf<Flags[Name]> };
-  /** Words that belong to no flag. */
+  /** Words that belong to no flag, also those after `--`. */
   readonly words: readonly string[];
   /** In their order, as `applyOverrides` takes them: "optimizer.lr=3e-4". */
   readonly overrides: readonly string[];
@@ -42,8 +42,8 @@ export interface ParsedArguments<Flags> {
 }
 
 /**
- * `--steps 5` and `--steps=5` are the same. A flag that is given twice has its last value, one with `each` has all of them.
- * Throws one `OptionsError` with a line per problem.
+ * Reads the words of a command line. `--steps 5` and `--steps=5` are the same. Of a flag that is given twice the last value counts; one
+ * with `each` has all its values. Throws one `OptionsError` with a line for each problem.
  */
 export function parseArguments<const Flags extends Readonly<Record<string, Flag>>>(
   argv: readonly string[],
@@ -60,17 +60,15 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
   const { tokens } = parseArgs({
     args: [...argv],
     options: Object.fromEntries(options),
-    strict: false, // its own errors know no nearest flag
+    strict: false, // the errors of strict mode do not name the nearest flag
     tokens: true,
     allowPositionals: true,
   });
-  const end = tokens.find(({ kind }) => kind === "option-terminator")?.index ?? argv.length;
-  const mine = tokens.filter(({ index }) => index < end);
 
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   const given: string[] = [];
-  for (const token of mine) {
+  for (const token of tokens) {
     if (token.kind !== "option") continue;
     const { name, rawName, value, inlineValue } = token;
     const key = rawName.startsWith("--") ? keys.get(name) : undefined;
@@ -94,16 +92,17 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
       }
   }
   if (problems.length > 0) throw new OptionsError(problems);
+  const end = tokens.find(({ kind }) => kind === "option-terminator")?.index;
   return {
     help: false,
     flags: values as ParsedArguments<Flags>["flags"],
-    words: mine.flatMap((token) => (token.kind === "positional" ? [token.value] : [])),
+    words: tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : [])),
     overrides: given,
-    rest: end < argv.length ? argv.slice(end + 1) : undefined,
+    rest: end === undefined ? undefined : argv.slice(end + 1),
   };
 }
 
-/** `; did you mean --steps?`, or a full stop. A dotted name is near a key of the recipe by its first part. */
+/** `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe. */
 function hint(name: string, flags: readonly string[], overrides: readonly string[]): string {
   const [first, ...more] = name.split(".") as [string, ...string[]];
   const near = nearest(first, more.length > 0 ? overrides : [...flags, ...overrides]);
