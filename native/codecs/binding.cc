@@ -237,7 +237,7 @@ void tally(const Napi::CallbackInfo& info) {
     const Wires planes(info[0], "planes", n), votes(info[1], "votes", n, may_be_absent);
     const size_t needed = terse_vote_planes(votes.pointers.size());
     if (planes.pointers.size() != needed)
-        throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) + " votes takes " + std::to_string(needed) + " planes, got " + std::to_string(planes.pointers.size()));
+        throw Napi::RangeError::New(info.Env(), "planes: a count of " + std::to_string(votes.pointers.size()) + " votes takes " + std::to_string(needed) + " planes, not " + std::to_string(planes.pointers.size()));
     throw_unless_ok(info.Env(), vote_of(info).tally(planes.pointers.data(), votes.pointers.data(), votes.pointers.size(), n));
 }
 

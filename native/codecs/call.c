@@ -25,10 +25,10 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_WIRE: return "No encoder writes such a wire: it was damaged, or written with other options.";
         case TERSE_CODEC_NOT_TAKEN: return "An option is set that this codec does not take.";
         case TERSE_CODEC_BAD_ZERO: return "What an exact zero or a tie becomes must be said: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
-        case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits a float.";
+        case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits per float.";
         case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
         case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
-        case TERSE_CODEC_BAD_SCALE_GROUPS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one a scale group, and squares of a transform whole.";
+        case TERSE_CODEC_BAD_SCALE_GROUPS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one per scale group, and squares of a transform whole.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
         case TERSE_CODEC_BAD_SCALE: return "The scale must be finite, and units not negative and so small that the largest field is finite.";

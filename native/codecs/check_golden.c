@@ -3,7 +3,7 @@
 
 #include "check_vectors.h"
 
-enum { MOST = 1 << 18, LANES = 4096, PLANES = 8 };
+enum { MOST = 1 << 18, ELEMENTS = 4096, PLANES = 8 };
 
 static uint8_t written[MOST];
 static float added[MOST / 4];
@@ -31,13 +31,13 @@ static long compare_codec(const terse_golden_codec *golden) {
 static long compare_vote(const terse_golden_vote *golden) {
     const size_t length = (golden->n + 7) / 8;
     uint8_t *counts[PLANES];
-    for (size_t k = 0; k < golden->planes; k++) counts[k] = written + k * LANES / 8;
+    for (size_t k = 0; k < golden->planes; k++) counts[k] = written + k * ELEMENTS / 8;
     long compared = 0;
     const terse_vote *vote;
     for (size_t i = 0; (vote = terse_vote_at(i)); i++, compared++) {
         for (int is_plus = 0; is_plus < 2; is_plus++)
             if (vote->majority(written, golden->votes, golden->ranks, golden->n, is_plus ? TERSE_ZERO_PLUS : TERSE_ZERO_MINUS) != TERSE_CODEC_OK || memcmp(written, golden->majority[is_plus], length)) terse_golden_differs(vote->implementation, "the majority");
-        if (vote->majority_or_zero(written, written + LANES, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK || memcmp(written, golden->plus, length) || memcmp(written + LANES, golden->nonzero, length)) terse_golden_differs(vote->implementation, "the majority or zero");
+        if (vote->majority_or_zero(written, written + ELEMENTS, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK || memcmp(written, golden->plus, length) || memcmp(written + ELEMENTS, golden->nonzero, length)) terse_golden_differs(vote->implementation, "the majority or zero");
         if (golden->planes != terse_vote_planes(golden->ranks) || vote->tally(counts, golden->votes, golden->ranks, golden->n) != TERSE_CODEC_OK) {
             terse_golden_differs(vote->implementation, "the number of planes");
             continue;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1 << 16, SEGMENTS = 256, RANKS = 64, PLANES = 8, LANES = 4096 };
+enum { MOST = 1 << 16, SEGMENTS = 256, RANKS = 64, PLANES = 8, ELEMENTS = 4096 };
 
 // One case as it was read. Byte strings keep their length.
 typedef struct bytes {
@@ -18,7 +18,7 @@ static struct {
     size_t n, ranks, planes;
 } vector;
 static bytes hold, units, x, wire, scale, summed, before, sum, majority[2], plus, nonzero;  // majority: minus, plus
-static uint8_t votes[RANKS][LANES / 8], planes[PLANES][LANES / 8];
+static uint8_t votes[RANKS][ELEMENTS / 8], planes[PLANES][ELEMENTS / 8];
 static int absent[RANKS];
 static long line_number, different;
 
@@ -48,9 +48,9 @@ static int read_segments(const char *text) {
     return !*rest;
 }
 
-static int read_lanes(const char *text, uint8_t (*rows)[LANES / 8], size_t *count, size_t most) {
+static int read_rows(const char *text, uint8_t (*rows)[ELEMENTS / 8], size_t *count, size_t most) {
     size_t length;
-    return *count < most && hexadecimal(text, rows[(*count)++], LANES / 8, &length) && length == (vector.n + 7) / 8;
+    return *count < most && hexadecimal(text, rows[(*count)++], ELEMENTS / 8, &length) && length == (vector.n + 7) / 8;
 }
 
 static int understand(const char *word, const char *text) {
@@ -82,10 +82,10 @@ static int understand(const char *word, const char *text) {
     IS("summed") return read_bytes(text, &summed);
     IS("before") return read_bytes(text, &before);
     IS("sum") return read_bytes(text, &sum);
-    IS("n") return vector.n = number, number <= LANES;
+    IS("n") return vector.n = number, number <= ELEMENTS;
     IS("absent") return vector.ranks < RANKS && (absent[vector.ranks++] = 1);
-    IS("vote") return vector.ranks < RANKS && (absent[vector.ranks] = 0, 1) && read_lanes(text, votes, &vector.ranks, RANKS);
-    IS("plane") return read_lanes(text, planes, &vector.planes, PLANES);
+    IS("vote") return vector.ranks < RANKS && (absent[vector.ranks] = 0, 1) && read_rows(text, votes, &vector.ranks, RANKS);
+    IS("plane") return read_rows(text, planes, &vector.planes, PLANES);
     IS("majority-minus") return read_bytes(text, &majority[0]);
     IS("majority-plus") return read_bytes(text, &majority[1]);
     IS("plus") return read_bytes(text, &plus);

@@ -36,7 +36,7 @@ def oracle(codec):
 
 
 def all_codecs():
-    return sorted([*os.listdir(os.path.join(HERE, "codecs")), "vote"])
+    return sorted(name for name in [*os.listdir(os.path.join(HERE, "codecs")), "vote"] if os.path.exists(os.path.join(folder(name), "oracle.py")))
 
 
 def floats(x):

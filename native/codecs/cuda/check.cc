@@ -172,16 +172,16 @@ void block_of_512(terse_codec_options &o, size_t) { o.block = 512; }
 
 const configuration configurations[] = {
     {"sign", "zeros plus", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS; }, nullptr},
-    {"sign", "zeros minus, some lanes held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_MINUS, hold_some(o, n); }, nullptr},
+    {"sign", "zeros minus, some elements held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_MINUS, hold_some(o, n); }, nullptr},
     {"ternary", "any numbers", [](terse_codec_options &, size_t) {}, nullptr},
     {"bf16", "numbers that fit", [](terse_codec_options &, size_t) {}, bf16_float},
     {"bf16", "any numbers", [](terse_codec_options &, size_t) {}, nullptr},
     {"f16", "numbers that fit", [](terse_codec_options &, size_t) {}, f16_float},
     {"f16", "any numbers", [](terse_codec_options &, size_t) {}, nullptr},
     {"scaled-sign", "one scale", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS; }, nullptr},
-    {"scaled-sign", "one scale, some lanes held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, hold_some(o, n); }, nullptr},
+    {"scaled-sign", "one scale, some elements held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, hold_some(o, n); }, nullptr},
     {"scaled-sign", "blocks of 7", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_MINUS, block_of_7(o, n); }, sparse_float},
-    {"scaled-sign", "blocks of 512, some lanes held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, block_of_512(o, n), hold_some(o, n); }, nullptr},
+    {"scaled-sign", "blocks of 512, some elements held", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, block_of_512(o, n), hold_some(o, n); }, nullptr},
     {"scaled-sign", "segments", [](terse_codec_options &o, size_t n) { o.zero = TERSE_ZERO_PLUS, by_segments(o, n); }, nullptr},
     {"count", "one bit in fields of 2", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_MINUS, o.width = 2, o.ranks = 3; }, nullptr},
     {"count", "4 bits in fields of 8", [](terse_codec_options &o, size_t) { o.zero = TERSE_ZERO_PLUS, o.bits = 4, o.width = 8, o.ranks = 17; }, whole_float},
@@ -524,7 +524,7 @@ void check_vote() {
             std::vector<uint8_t> room(stride * ranks);
             for (size_t r = 0; r < ranks; r++) {
                 votes[r] = any_bytes(bytes ? bytes : 1);  // an address even where there is nothing: null would be absent
-                // Many ranks all but tie on their own; few lanes then reach the ends of the count. So let some agree.
+                // Many ranks all but tie on their own; few elements then reach the ends of the count. So let some agree.
                 if (r && random_word() % 3 == 0) votes[r] = votes[r - 1];
                 if (bytes) std::memcpy(room.data() + r * stride, votes[r].data(), bytes);
                 host[r] = votes[r].data(), device[r] = there.at + r * stride;

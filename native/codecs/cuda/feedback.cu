@@ -1,6 +1,6 @@
 #include "feedback.cuh"
 
-constexpr unsigned ADDED = 4 * 4 * WARP;  // floats of a warp's unit: 8 loads of 16 bytes a lane are on their way at once, 4 of each array
+constexpr unsigned ADDED = 4 * 4 * WARP;  // floats of a warp's unit: 8 loads of 16 bytes per lane are on their way at once, 4 of each array
 
 template <bool ALIGNED>
 __global__ void __launch_bounds__(256, 4) find_not_finite(const float *error, const float *x, size_t n, uint64_t *bad, uint64_t *bad_sum) {

@@ -102,7 +102,7 @@ describe.each(votes())("the binding of vote $implementation", ({ majority, major
     expect(() => majority(two, two as never, 16, { tie: "plus" })).toThrow("votes: expected an array");
     expect(() => majority(two, [two], 16, { tie: "zero" as "plus" })).toThrow("tie");
     expect(() => majorityOrZero(two, one, [two], 16)).toThrow("nonzero: expected 2 bytes, got 1");
-    expect(() => tally([two], [two, two], 16)).toThrow("takes 2 planes, got 1");
+    expect(() => tally([two], [two, two], 16)).toThrow("takes 2 planes, not 1");
     expect(() => tally([], [], 16)).toThrow("1 to 1024 ranks");
   });
 });

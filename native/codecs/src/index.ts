@@ -70,7 +70,7 @@ export interface CodecKernel {
 /** What a rank votes: its packed signs, or null where it is absent and not counted. */
 export type Vote = Uint8Array | null;
 
-/** One way to count packed votes of n lanes. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of them null. */
+/** One way to count packed votes of n elements. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of them null. */
 export interface VoteKernel {
   readonly name: string; // "vote"
   readonly implementation: string;

@@ -45,7 +45,7 @@ typedef enum terse_codec_status {
     TERSE_CODEC_BAD_WIRE = 10,       // no encoder writes such a wire: it was damaged, or belongs to other options
     TERSE_CODEC_NOT_TAKEN = 11,      // an option is set that this codec does not take
     TERSE_CODEC_BAD_ZERO = 12,       // what an exact zero or a tie becomes was not said
-    TERSE_CODEC_BAD_BITS = 13,       // bits a float out of the codec's range
+    TERSE_CODEC_BAD_BITS = 13,       // bits per float out of the codec's range
     TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or none that the codec knows
     TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would run over its field
     TERSE_CODEC_BAD_SCALE_GROUPS = 16,    // both block and segments, or segments that do not rise to n
@@ -67,14 +67,14 @@ TERSE_API const char *terse_codec_sentence(terse_codec_status status);
 // The sign of an exact zero; -0.0 is an exact zero like any other. There is no default: it must be said.
 typedef enum terse_zero { TERSE_ZERO_UNSET = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO_PLUS = 2 } terse_zero;
 
-// linf: where its levels lie (Lion Cub, section 5.2 and Figure 5).
+// linf: where its levels lie (Lion Cub: section 2; section 4.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
 
 // Start from TERSE_CODEC_OPTIONS. What is above the line shapes the wire, and must be the same on every rank. A codec refuses what it
 // does not take of that, and a mask or units (TERSE_CODEC_NOT_TAKEN); its README says what it takes. zero, seed and step it passes over.
 typedef struct terse_codec_options {
     size_t size;             // sizeof(terse_codec_options): the version of this struct
-    uint32_t bits;           // bits a float before summing
+    uint32_t bits;           // bits per float before summing
     uint32_t width;          // bits of a field on the wire; 0: as many as bits
     uint32_t ranks;          // how many encodings a field has room to sum, and on decoding how many it is the sum of; 0: 1
     uint32_t unscaled;       // 1: no scales on the wire, decoded values are whole levels; only such wires can be summed
@@ -87,7 +87,7 @@ typedef struct terse_codec_options {
     float clip;              // terngrad: in standard deviations; 0: none
     // ------------------------------------------------------------------------------------------------------------------
     terse_zero zero;         // encode: where zeros have no code of their own
-    const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this lane says nothing. encode writes 0, decode_add adds nothing
+    const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this element says nothing. encode writes 0, decode_add adds nothing
     uint64_t seed, step;     // randomness is a function of seed, step and index + i, of nothing else
     uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
     float scale;             // decode_add: what the wire's 1.0 stands for

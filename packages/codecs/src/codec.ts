@@ -18,16 +18,16 @@ import { largestFloat } from "./shared/rounding.ts";
 import { scaleGroupCount, segmentsWithin } from "./shared/scale-groups/scale-groups.ts";
 
 /**
- * How a vector of floats is written on a wire. Wires are little-endian, least significant bit first, pad bits 0.
- * `Call` is what one encoding needs beside the floats: what a zero becomes (Zeros), a seed and a step (Draws), or nothing.
+ * A wire format for vectors of floats. Wires are little-endian, least significant bit first, pad bits 0.
+ * `Call`: the options that one `encode` needs: what a zero becomes (Zeros), a seed and a step (Draws), or none.
  */
 export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly name: string;
-  /** What shapes the wire, the same on every rank. */
+  /** They determine the wire format, and must be the same on every rank. */
   readonly parameters: Parameters;
-  /** What `encode` must be told: see Zeros and Draws. */
+  /** Which options `encode` takes: see Zeros, Draws and Units. */
   readonly takes: Takes;
-  /** How the wire is laid out, where every element has one field and fields are in order. Undefined for other wires, as of top-k. */
+  /** The layout of a wire with one field per element, in order. Undefined for other wires, such as top-k. */
   readonly layout: Layout | undefined;
   /** Parts of a vector begin at multiples of this many elements: at whole bytes of fields, whole blocks and whole groups of 64 draws. */
   readonly alignment: number;
@@ -35,34 +35,34 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly summable: Summable | undefined;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
-  /** Every implementation that can run here, best first, the definition last: for tests and benchmarks. They trust their arguments. */
+  /** All implementations that run on this machine, best first, the definition last. For tests and benchmarks: they check no arguments. */
   kernels(): readonly CodecKernel[];
   /**
    * The codec for the elements [begin, end) of a vector of n: its segments are cut there, and k is the part's share, rounded up.
    * `begin` is a multiple of `alignment`.
    */
   forPart(begin: number, end: number, n: number): Codec<Call>;
-  /** Bytes for n floats. RangeError where n is no number of floats, or none that the parameters fit. */
+  /** Bytes for n floats. RangeError if n is not a whole number of 0 or more, or does not fit the parameters. */
   wireBytes(n: number): number;
   /**
-   * Writes x (n floats) to `wire`, which holds exactly wireBytes(n) bytes. NaN or an infinity anywhere in x: NotFiniteError with
-   * the first one's index; a number that this codec cannot write: RangeError. `wire` is undefined then.
+   * Writes x (n floats) to `wire`, which has exactly wireBytes(n) bytes. NotFiniteError, with the index, at the first NaN or infinity
+   * in x; RangeError at a number that this codec cannot write. After an error the contents of `wire` are undefined.
    */
   encode(wire: Uint8Array, x: Floats, ...call: CallOf<Call>): void;
   /**
-   * Error feedback: error += x, wire = encode(error), error −= decode(wire). What could not be sent waits in `error` (n floats, 0 at
-   * first). Errors as in `encode`; x is looked at before `error` is touched.
+   * Error feedback: error += x, wire = encode(error), error −= decode(wire). `error` (n floats, zeros before the first step) keeps
+   * what was not sent. Errors as in `encode`; x is checked before `error` changes.
    * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Karimireddy et al. 2019, "Error Feedback Fixes SignSGD".
    */
   encodeWithFeedback(wire: Uint8Array, x: Floats, error: Floats, ...call: CallOf<Call>): void;
   /**
-   * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` is 1 unless given.
-   * A wire that no encoder writes, and that would lead out of `sum` or add NaN: BadWireError, and nothing is added.
+   * sum += scale · decode(wire), in fp32; held elements keep their value. `scale` defaults to 1.
+   * BadWireError if the wire holds an index outside of `sum`, NaN or infinity, which no encoder writes; then nothing is added.
    */
   decodeAdd(sum: Floats, wire: Uint8Array, options?: DecodeOptions): void;
   /**
-   * The scale of each scale group of x, as `encode` would write it, in `into` if given. Errors as there; TypeError where scale groups have no
-   * scale (others than l1, linf, qsgd and int8).
+   * The scale of each scale group of x, as `encode` writes it; in `into` if given. Errors as in `encode`; TypeError if the codec cannot
+   * compute scales apart from encoding.
    */
   scales(x: Floats, into?: Float32Array): Float32Array;
 }
@@ -70,16 +70,16 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
 // biome-ignore lint/complexity/noBannedTypes: "every option may be left out" is exactly what {} asks.
 type CallOf<Call> = {} extends Call ? [call?: Call] : [call: Call];
 
-/** The sign of an exact zero, −0.0 included, and lanes that say nothing. */
+/** Options of codecs with no code for zero: the sign that stands for an exact zero (or −0.0), and a mask. */
 export interface Zeros {
   readonly zero: Sign;
-  /** ceil(n/8) bytes, bit 1 = this lane says nothing and is written as 0; a mask must be the same on every rank. */
+  /** ceil(n/8) bytes, bit 1 = this element is masked: written as 0, not decoded. The mask must be the same on every rank. */
   readonly hold?: Uint8Array | undefined;
 }
 
-/** What one level stands for in each scale group of an unscaled wire, agreed upon elsewhere, in place of what is measured. */
+/** Units of an unscaled wire: the value of one level in each scale group, which the ranks have agreed on. They replace the scales of x. */
 export interface Units {
-  /** One a scale group: 0 or more, and 2^width − 1 of them finite in fp32. Where it is 0, levels are 0. */
+  /** One per scale group: 0 or more, and (2^width − 1) · unit finite in fp32. Where the unit is 0, levels are 0. */
   readonly units?: Float32Array | undefined;
 }
 
@@ -88,13 +88,13 @@ export interface DecodeOptions extends Units {
   hold?: Uint8Array | undefined;
 }
 
-/** What a codec's `encode` is told beside the floats. */
+/** Which options a codec's `encode` takes beside the floats. */
 export interface Takes {
   readonly zero?: boolean;
   readonly hold?: boolean;
   /** seed and step, and perhaps index. */
   readonly random?: boolean;
-  /** units, where it is unscaled. */
+  /** units, if the parameters say unscaled. */
   readonly units?: boolean;
 }
 
@@ -120,7 +120,7 @@ export interface Summable {
   codec(ranks: number): Codec<Zeros & Draws & Units>;
 }
 
-/** A codec in TypeScript, plain loops: the definition that every other implementation equals. */
+/** A codec in TypeScript, in plain loops. It is the definition: every other implementation writes the same bytes. */
 export interface Definition extends CodecKernel {
   readonly takes: Takes;
   /** See `Codec.layout`. */
@@ -133,12 +133,12 @@ export interface Definition extends CodecKernel {
   partParameters?(parameters: Parameters, begin: number, end: number, n: number): Parameters;
 }
 
-/** The wire is one that no encoder writes: it was damaged, or written with other parameters. */
+/** No encoder writes such a wire: it was damaged, or written with other parameters. */
 export class BadWireError extends RangeError {
   override name = "BadWireError";
 }
 
-/** A codec as people call it: its arguments checked, its best implementation run. `checked`: parameters, by its factory. */
+/** The public object of a codec: it checks arguments and runs the best implementation. `checked`: parameters that the factory has checked. */
 // @__NO_SIDE_EFFECTS__
 export function codec<Call extends EncodeCall>(definition: Definition, checked: Parameters = {}): Codec<Call> {
   const parameters = kept(checked);
@@ -185,7 +185,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
 
     encode(wire, x, given: EncodeCall = {}) {
       const where = `${name}.encode`;
-      const call = { ...given }; // read once, before any length is looked at: a getter may do anything
+      const call = { ...given }; // copied before any length is read: a getter could change an array
       checkEncoding(where, wire, x, call);
       accept(where, kernel().encode(wire, x, parameters, call), x);
     },
@@ -225,14 +225,14 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
       const where = `${name}.scales`;
       checkFloats(where, "x", x);
       const compute = kernel().scales;
-      if (!compute) throw new TypeError(`${where}: scale groups have no scales in this codec.`);
+      if (!compute) throw new TypeError(`${where}: this codec computes no scales apart from encoding.`);
       const groups = scaleGroupCount(x.length, parameters);
       const scales = into ?? new Float32Array(groups);
       if (!(scales instanceof Float32Array)) throw new TypeError(`${where}: into must be a Float32Array.`);
       refuseGone(where, "into", scales);
       if (scales.length !== groups)
         throw new RangeError(
-          `${where}: into has room for ${scales.length} scales, and ${x.length} floats have ${groups} scale groups.`,
+          `${where}: into has ${scales.length} elements, and ${x.length} floats have ${groups} scale groups.`,
         );
       refuseOverlap(where, "into", scales, { x });
       accept(where, compute(scales, x, parameters), x);
@@ -254,12 +254,12 @@ function leastCommonMultiple(power: number, of: number): number {
   return multiple;
 }
 
-/** What nobody else changes any more. */
+/** A frozen copy, which the caller cannot change. */
 function kept({ segments, ...others }: Parameters): Parameters {
   return Object.freeze({ ...others, ...(segments && { segments: Object.freeze([...segments]) }) });
 }
 
-/** error += x, wire = encode(error), error −= decode(wire), one by one. As terse_codec_encode_with_feedback. */
+/** error += x, wire = encode(error), error −= decode(wire), in three passes. As terse_codec_encode_with_feedback. */
 export function withFeedback(
   kernel: CodecKernel,
   wire: Uint8Array,
@@ -278,7 +278,7 @@ export function withFeedback(
   return accepted;
 }
 
-/** Floats as the TypeScript definitions read them: they cannot follow a pointer, and shift indices, which takes 31 bits. */
+/** Floats as the TypeScript definitions read them: no pointers, and fewer than 2³¹, because they shift indices. */
 export function floats(x: Floats): Float32Array {
   if (!(x instanceof Float32Array))
     throw new TypeError(
@@ -301,7 +301,7 @@ export function checkBytes(where: string, what: string, bytes: Uint8Array, expec
   }
 }
 
-/** Says what was refused and where. With error feedback what is encoded is x + error; `error` holds what it held. */
+/** Throws the error for the element at index `accepted`, if it was refused. With error feedback the encoded value is x + error. */
 function accept(where: string, accepted: number, x: Floats, error?: Floats): void {
   if (accepted === x.length) return;
   const given = valueAt(x, accepted);
@@ -331,7 +331,7 @@ function checkFloats(where: string, what: string, x: Floats): void {
 function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {
   if (takes.zero && zero !== "plus" && zero !== "minus") {
     throw new TypeError(
-      `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" use signAt(policy, step), for "hold" a mask.`,
+      `${where}: zero is ${String(zero)}, and must be "plus" or "minus"; for "alternate" pass signAt(policy, step), for "hold" pass a mask.`,
     );
   }
   checkHold(where, takes, hold, n);
@@ -339,7 +339,7 @@ function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index 
   for (const [what, value] of Object.entries({ seed, step, index: index ?? 0 })) {
     if (!Number.isSafeInteger(value) || value! < 0) {
       throw new RangeError(
-        `${where}: ${what} is ${String(value)}, and must be a whole number, 0 or more: the same draws come from the same seed and step.`,
+        `${where}: ${what} is ${String(value)}, and must be a whole number, 0 or more: draws are a function of seed, step and index.`,
       );
     }
   }
@@ -349,15 +349,13 @@ function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index 
 function checkHold(where: string, takes: Takes, hold: Uint8Array | undefined, n: number): void {
   if (hold === undefined) return;
   if (!takes.hold) throw new TypeError(`${where}: this codec takes no mask; leave \`hold\` out.`);
-  checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} lanes`);
+  checkBytes(where, "hold", hold, Math.ceil(n / 8), `${n} elements`);
 }
 
 function checkUnits(where: string, takes: Takes, units: Float32Array | undefined, n: number, of: Parameters): void {
   if (units === undefined) return;
   if (!takes.units || !of.unscaled)
-    throw new TypeError(
-      `${where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.`,
-    );
+    throw new TypeError(`${where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales.`);
   if (!(units instanceof Float32Array)) throw new TypeError(`${where}: units must be a Float32Array.`);
   const groups = scaleGroupCount(n, of);
   if (units.length !== groups)

@@ -15,7 +15,7 @@ import { terngrad } from "./codecs/terngrad/terngrad.ts";
 import { topK } from "./codecs/top-k/top-k.ts";
 import { checkNames } from "./shared/parameters.ts";
 
-/** Every codec, by the name that configurations, frames and the C library know it by; each checks its parameters. */
+/** The registry: every codec by its name in recipes, frames and the C library. Each factory checks its parameters. */
 export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>> = {
   bf16: (parameters) => plain(bf16, parameters),
   count: (parameters) => count({ ranks: 1, ...parameters } as CountParameters),
@@ -29,14 +29,14 @@ export const codecs: Readonly<Record<string, (parameters: Parameters) => Codec>>
   sign: (parameters) => plain(sign, parameters),
   ternary: (parameters) => plain(ternary, parameters),
   terngrad,
-  "top-k": (parameters) => topK(parameters as { k: number }), // which refuses a k that is not there
+  "top-k": (parameters) => topK(parameters as { k: number }), // topK refuses a missing k
 };
 
-/** A codec by name. An unknown name, or a parameter that the codec does not take, is a RangeError that says which. */
+/** A codec by name. RangeError for an unknown name, and for a parameter that the codec does not take. */
 export function codecNamed(name: string, parameters: Parameters = {}): Codec {
   const make = Object.hasOwn(codecs, name) ? codecs[name] : undefined;
   if (make) return make(parameters);
-  throw new RangeError(`there is no codec "${name}"; there is ${Object.keys(codecs).join(", ")}.`);
+  throw new RangeError(`there is no codec "${name}"; there are ${Object.keys(codecs).join(", ")}.`);
 }
 
 /** A codec without parameters. */

@@ -69,7 +69,7 @@ const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
 const most = 2 ** 48;
 const infinityBits = 0x7f80_0000;
 
-/** A frame around `wire`, which `codec` made of n floats. A mask that lanes were held with is not in it. */
+/** A frame around `wire`, which `codec` made of n floats. A mask that elements were held with is not in it. */
 export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Array {
   const where = "writeFrame";
   if (!Object.hasOwn(codecs, codec?.name)) throw new RangeError(`${where}: no reader knows a codec "${codec?.name}".`);

@@ -49,7 +49,7 @@ describe("which implementation runs", () => {
     const { status, stderr } = runs("sse9");
     expect(status).not.toBe(0);
     expect(stderr).toContain(
-      `TERSE_IMPLEMENTATION=sse9: this machine has no such implementation; there is ${known.join(", ")}`,
+      `TERSE_IMPLEMENTATION=sse9: this machine has no such implementation; it has ${known.join(", ")}`,
     );
   });
 

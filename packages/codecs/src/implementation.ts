@@ -5,10 +5,10 @@ interface Kernel {
   readonly implementation: string;
 }
 
-/** Everything that can run here for one definition, best first; the definition itself comes last and is always there. */
+/** The implementations of one definition that run on this machine, best first; the definition itself is always the last. */
 export interface Implementations<K extends Kernel> {
   readonly kernels: readonly K[];
-  /** Why there are no native ones. */
+  /** Why no native implementation was loaded. */
   readonly missing?: string;
 }
 
@@ -22,8 +22,8 @@ export function implementations<K extends Kernel>(definition: K, native: () => r
 }
 
 /**
- * The best one, or the one that TERSE_IMPLEMENTATION names; where a codec has none of that name, its next plainer one.
- * A name that this machine cannot run is an error that lists what it can. `levels`: the instruction levels of this machine.
+ * The best implementation, or the one that TERSE_IMPLEMENTATION names. A codec without an implementation of that name uses its next
+ * plainer one. Error, with a list, if this machine cannot run the name. `levels`: the instruction levels of this machine.
  */
 export function choose<K extends Kernel>(
   { kernels, missing }: Implementations<K>,
@@ -33,7 +33,7 @@ export function choose<K extends Kernel>(
   if (!wanted) {
     if (missing)
       warnOnce(
-        `the codecs run in TypeScript, some hundred times slower and with the same bytes: ${missing} TERSE_IMPLEMENTATION=typescript says that this is meant.`,
+        `the codecs run in TypeScript, which gives the same bytes but is about 100 times slower: ${missing} set TERSE_IMPLEMENTATION=typescript to silence this warning.`,
       );
     return kernels[0]!;
   }
@@ -42,6 +42,6 @@ export function choose<K extends Kernel>(
   const kernel = most < 0 ? undefined : kernels.find((k) => plainer.indexOf(k.implementation) >= most);
   if (kernel) return kernel;
   throw new Error(
-    `TERSE_IMPLEMENTATION=${wanted}: this machine has no such implementation; there is ${plainer.join(", ")}${missing ? ` (${missing})` : ""}.`,
+    `TERSE_IMPLEMENTATION=${wanted}: this machine has no such implementation; it has ${plainer.join(", ")}${missing ? ` (${missing})` : ""}.`,
   );
 }

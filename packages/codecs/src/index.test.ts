@@ -1,8 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { needsPython, python } from "./codec-contract.ts";
 import { codecs } from "./codecs.ts";
+import * as terse from "./index.ts";
 
 const root = `${import.meta.dirname}/..`;
 const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8");
@@ -18,6 +19,13 @@ describe("the package", () => {
     expect([...Object.keys(codecs), "vote"].map((name) => name.replaceAll("-", "_")).sort()).toEqual(
       [...listed].sort(),
     );
+  });
+
+  it("has a folder and an export for each of them", () => {
+    const names = Object.keys(codecs).sort();
+    expect(readdirSync(`${root}/src/codecs`).sort()).toEqual(names);
+    const exported = names.map((name) => name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()));
+    expect(Object.keys(terse)).toEqual(expect.arrayContaining(exported));
   });
 
   it.skipIf(!python)(`has golden vectors that numpy still agrees with${needsPython}`, () => {

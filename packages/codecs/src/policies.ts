@@ -1,14 +1,15 @@
 import type { Sign } from "@terse/native-codecs";
 
-/** What an exact zero becomes on a wire that has only plus and minus. `hold`: the lane is masked out, on every rank alike. */
+/** What an exact zero becomes on a wire with only plus and minus. `hold`: zeros are masked, with the same mask on every rank. */
 export type ZeroPolicy = Sign | "alternate" | "hold";
 
-/** What a tied vote becomes. `zero`: nothing, told by a second bit plane (majorityOrZero). */
+/** What a tied vote becomes. `zero`: neither plus nor minus, marked in a second bit plane (majorityOrZero). */
 export type TiePolicy = "zero" | Sign | "alternate";
 
 /**
- * The sign that a policy gives at one step: `alternate` is plus on even steps and minus on odd ones, so that lanes that always
- * tie go nowhere in the long run (Lion Cub, §5.1). A function of the step alone: every rank gives the same answer.
+ * The sign that a policy gives at one step: `alternate` is plus on even steps and minus on odd ones, so that elements that always
+ * tie stay where they are in the long run (Lion Cub, §3.2, which has plus on odd steps). It depends on the step alone, so every
+ * rank gets the same sign.
  */
 export function signAt(policy: Sign | "alternate", step: number): Sign {
   if (policy === "plus" || policy === "minus") return policy;

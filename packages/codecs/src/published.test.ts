@@ -103,7 +103,7 @@ describe.skipIf(missing.length > 0)(`as published${why}, installed where nothing
       expect.stringMatching(`TerseWarning: the codecs run in TypeScript.*${why}.*npx cmake-js`),
     ];
     const here = { output: printed, implementation: "typescript" };
-    expect(runExample()).toEqual({ ...here, warnings: once("does not open") });
+    expect(runExample()).toEqual({ ...here, warnings: once("cannot be opened") });
     rmSync(prebuilt, { recursive: true });
     expect(runExample()).toEqual({ ...here, warnings: once("is not built") });
   });

@@ -1,8 +1,8 @@
 import { NativeMissingError, useThreads as nativeThreads } from "@terse/native-codecs";
 
 /**
- * How many threads share a long encode or decodeAdd from now on, the caller's included; 1 at first. The bytes do not depend on it.
- * top-k's choice, and votes, stay on one thread; so does everything where no addon is built.
+ * Sets how many threads share a long encode or decodeAdd, including the caller's; 1 at the start. The bytes do not depend on it.
+ * Top-k's selection and votes use one thread; without the native addon everything does.
  */
 export function useThreads(threads: number): void {
   if (!Number.isSafeInteger(threads) || threads < 1)

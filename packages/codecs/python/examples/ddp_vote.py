@@ -1,5 +1,5 @@
 """
-PyTorch DDP that sends one bit a parameter: ranks exchange the signs of their gradients and take a majority vote.
+PyTorch DDP that sends one bit per parameter: ranks exchange the signs of their gradients and take a majority vote.
 
     torchrun --nproc-per-node 2 ddp_vote.py
 
@@ -17,7 +17,7 @@ NOT_FINITE = 2  # beside what zeros became, 0 or 1
 
 
 class Vote:
-    """The state of the hook: what an exact zero and a tie become. "alternate" lets lanes that always tie step to and fro."""
+    """The state of the hook: what an exact zero and a tie become. "alternate" lets elements that always tie step to and fro."""
 
     def __init__(self, policy="alternate"):
         self.policy, self.step = policy, 0

@@ -36,7 +36,7 @@ class Codec:
         table = ctypes.POINTER(c.Table)()
         status = c.LIBRARY.terse_codec_find(ctypes.byref(table), name.encode(), None)
         if status == c.UNKNOWN:
-            raise ValueError(f"there is no codec {name!r}{nearest(name, c.names())}; there is {', '.join(c.names())}.")
+            raise ValueError(f"there is no codec {name!r}{nearest(name, c.names())}; there are {', '.join(c.names())}.")
         if status != c.OK:
             raise CodecError(f"{name}: {c.sentence(status)} This machine runs {', '.join(c.implementations())}.", status)
         self._table: Any = table
@@ -92,7 +92,7 @@ class Codec:
 
     @property
     def takes_hold(self) -> bool:
-        """Whether a mask may hold lanes back."""
+        """Whether a mask may hold elements back."""
         return bool(self._takes & c.TAKES_HOLD)
 
     @property
@@ -137,9 +137,9 @@ class Codec:
         a tensor, a NumPy array for a NumPy array, a bytearray for anything else.
 
         zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
-        hold: ceil(n/8) bytes, bit 1 = this lane says nothing; the same on every rank (`takes_hold`).
+        hold: ceil(n/8) bytes, bit 1 = this element says nothing; the same on every rank (`takes_hold`).
         seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
-        units: of unscaled l1 and linf: float32, one a scale group, what a level stands for there; the same on every rank.
+        units: of unscaled l1 and linf: float32, one per scale group, what a level stands for there; the same on every rank.
 
         NotFiniteError, DoesNotFitError: with the index; the wire is undefined then.
         """
@@ -222,7 +222,7 @@ class Codec:
     def scales(self, x: Any) -> Any:
         """
         What `encode` would write as the scale of each scale group of x: new floats of x's family. Ranks that agree on `units` begin here.
-        NotFiniteError and DoesNotFitError as in `encode`; a codec whose scale groups have no scales: CodecError.
+        NotFiniteError and DoesNotFitError as in `encode`; CodecError if the codec computes no scales apart from encoding.
         """
         where = f"{self.name}.scales"
         with contextlib.ExitStack() as loans:
@@ -235,7 +235,7 @@ class Codec:
                 self._table, room.pointer, room.length, floats.pointer, floats.length, ctypes.byref(self._options), ctypes.byref(bad)
             )
             if status == c.NOT_TAKEN:
-                raise CodecError(f"{where}: scale groups have no scales in this codec.", status)
+                raise CodecError(f"{where}: this codec computes no scales apart from encoding.", status)
             self._accept(where, status, bad.value, floats)
         return scales
 
@@ -273,7 +273,7 @@ class Codec:
             raise TypeError(f"{where}: {self.name} draws nothing; leave seed, step and index out.")
         if units is not None:
             if not (self._takes & c.TAKES_UNSCALED and self._options.unscaled):
-                raise TypeError(f"{where}: only unscaled l1 and linf take units, which stand for the scales that are not on the wire.")
+                raise TypeError(f"{where}: only codecs with unscaled wires (l1, linf) take units, in place of the scales.")
             given_units = loans.enter_context(lend(units, f"{where}: units", FLOATS))
             if given_units.length != self._scale_groups(n):
                 raise ValueError(f"{where}: there are {given_units.length} units, and {n} floats have {self._scale_groups(n)} scale groups: one each.")
@@ -284,8 +284,8 @@ class Codec:
                 raise TypeError(f"{where}: {self.name} takes no mask; leave `hold` out.")
             mask = loans.enter_context(lend(hold, f"{where}: hold", BYTES))
             if mask.length != (n + 7) // 8:
-                raise ValueError(f"{where}: hold has {mask.length} bytes, and {n} lanes take {(n + 7) // 8}.")
-            # NULL means no mask at all; a mask of no lanes is as good as none.
+                raise ValueError(f"{where}: hold has {mask.length} bytes, and {n} elements take {(n + 7) // 8}.")
+            # NULL means no mask at all; a mask of no elements is as good as none.
             options.hold = mask.pointer if n else None
             read["hold"] = mask
         return options
@@ -333,7 +333,7 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
                 raise ValueError(f"{name}: {key} is {value!r}, and must be a whole number from 0 to {COUNTS[key] - 1}.")
             setattr(options, key, operator.index(value))
         elif key not in PARAMETERS:
-            raise TypeError(f"{name}: there is no parameter {key!r}{nearest(key, PARAMETERS)}; there is {', '.join(PARAMETERS)}.")
+            raise TypeError(f"{name}: there is no parameter {key!r}{nearest(key, PARAMETERS)}; there are {', '.join(PARAMETERS)}.")
     unscaled = parameters.get("unscaled", False)
     if not isinstance(unscaled, (bool, int)) or unscaled not in (0, 1):
         raise TypeError(f"{name}: unscaled is {unscaled!r}, and must be True or False.")

@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 def write_frame(codec: Codec, wire: Any, n: int) -> Any:
     """
-    A frame around `wire`, which `codec` made of n floats: a new uint8 array of the wire's family. A mask that lanes were held with
+    A frame around `wire`, which `codec` made of n floats: a new uint8 array of the wire's family. A mask that elements were held with
     is not in it, nor is a seed: decoding needs none.
 
     A wire of another length, and parameters that a frame has no room for, are a ValueError.
@@ -85,7 +85,7 @@ def why(status: int, pointer: int, length: int) -> str:
         return f"the frame is of version {int.from_bytes(head[4:8], 'little')}, and this library reads {c.FRAME_VERSION}."
     name, n = head[8:24].rstrip(b"\0").decode("ascii", "backslashreplace"), int.from_bytes(head[24:32], "little")
     if status == c.UNKNOWN:
-        return f"there is no codec {name!r}; there is {', '.join(c.names())}."
+        return f"there is no codec {name!r}; there are {', '.join(c.names())}."
     if status == c.BAD_LENGTH:
         return f"the wire does not have the bytes that {n} floats of {name} take with the frame's parameters."
     return f"{name} refuses the frame's parameters for {n} floats: {c.sentence(status)}"

@@ -1,4 +1,4 @@
-"""Elections over packed signs: what most ranks say, per lane. Nothing is unpacked."""
+"""Elections over packed signs: what most ranks say, per element. Nothing is unpacked."""
 from __future__ import annotations
 
 import contextlib
@@ -17,8 +17,9 @@ MAX_VOTES = c.MAX_RANKS
 
 def sign_at(policy: str, step: int) -> str:
     """
-    The sign that a policy gives at one step: "alternate" is plus on even steps and minus on odd ones, so that lanes that always tie
-    go nowhere in the long run. A function of the step alone: every rank gives the same answer. (Lion Cub, section 5.1.)
+    The sign that a policy gives at one step: "alternate" is plus on even steps and minus on odd ones, so that elements that always tie
+    stay where they are in the long run (Lion Cub, section 3.2, which has plus on odd steps). It depends on the step alone, so
+    every rank gets the same sign.
     """
     if policy in c.ZERO:
         return policy
@@ -31,12 +32,12 @@ def sign_at(policy: str, step: int) -> str:
 
 def majority(votes: Sequence[Any], n: int, *, tie: str, out: Any = None) -> Any:
     """
-    The sign that most votes have, per lane, packed; a tie counts as `tie`, "plus" or "minus". `votes` are 1 to 1024 wires of n signs,
+    The sign that most votes have, per element, packed; a tie counts as `tie`, "plus" or "minus". `votes` are 1 to 1024 wires of n signs,
     or the rows of a uint8 matrix; a None among them is an absent rank, counted neither for nor against, and not all may be absent.
     `out` may be one of the votes; without it the result is a new array of the votes' family.
     """
     if tie not in c.ZERO:
-        raise ValueError(f'majority: tie is {tie!r}, and one bit holds "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" sign_at(policy, step).')
+        raise ValueError(f'majority: tie is {tie!r}, and must be "plus" or "minus"; for "zero" use majority_or_zero, for "alternate" pass sign_at(policy, step).')
     with contextlib.ExitStack() as loans:
         given = lend_votes(loans, "majority", votes, n)
         out = new_result(votes, n) if out is None else out
@@ -57,7 +58,7 @@ def majority_or_zero(votes: Sequence[Any], n: int, *, out: Optional[Tuple[Any, A
 
 
 def tally(votes: Sequence[Any], n: int, *, out: Optional[Sequence[Any]] = None) -> List[Any]:
-    """The number of plus votes per lane, one bit of it a plane: planes[k] is bit k, `tally_planes(len(votes))` planes, absent
+    """The number of plus votes per element, one bit of it per plane: planes[k] is bit k, `tally_planes(len(votes))` planes, absent
     ranks included. Else as `majority`.
     """
     with contextlib.ExitStack() as loans:
@@ -65,7 +66,7 @@ def tally(votes: Sequence[Any], n: int, *, out: Optional[Sequence[Any]] = None) 
         count = tally_planes(len(given))
         planes = [new_result(votes, n) for _ in range(count)] if out is None else list(out)
         if len(planes) != count:
-            raise ValueError(f"tally: a count of {len(given)} votes takes {count} planes, got {len(planes)}.")
+            raise ValueError(f"tally: a count of {len(given)} votes takes {count} planes, not {len(planes)}.")
         results = [lend_result(loans, f"tally: out[{k}]", plane, n, given) for k, plane in enumerate(planes)]
         apart("tally", results)
         accept("tally", vote().tally(pointers(results), pointers(given), len(given), n))
@@ -101,19 +102,19 @@ def new_result(votes: Sequence[Any], n: int) -> Any:
 
 def lend_votes(loans: "contextlib.ExitStack[Any]", where: str, votes: Sequence[Any], n: int) -> List[Optional[Lent]]:
     if not is_whole(n, 2**48 + 1):
-        raise ValueError(f"{where}: n is {n!r}, and a number of lanes is whole and 0 or more.")
+        raise ValueError(f"{where}: n is {n!r}, and must be a whole number, 0 or more.")
     # Not a set, which has no order, and takes equal votes for one.
     one = isinstance(votes, (bytes, bytearray, memoryview, str))
     if one or isinstance(votes, Mapping) or not (hasattr(votes, "__len__") and hasattr(votes, "__getitem__")):
-        raise TypeError(f"{where}: votes is {'one' if one else 'a'} {type(votes).__name__}, and must be a list of wires, one a rank.")
+        raise TypeError(f"{where}: votes is {'one' if one else 'a'} {type(votes).__name__}, and must be a list of wires, one per rank.")
     if not 1 <= len(votes) <= MAX_VOTES:
-        raise ValueError(f"{where}: a vote takes 1 to {MAX_VOTES} ranks, got {len(votes)}.")
+        raise ValueError(f"{where}: there are {len(votes)} votes, and 1 to {MAX_VOTES} are possible.")
     given = [None if wire is None else loans.enter_context(lend(wire, f"{where}: votes[{rank}]", BYTES)) for rank, wire in enumerate(votes)]
     for rank, lent in enumerate(given):
         if lent is not None:
             check_length(f"{where}: votes[{rank}]", lent, n)
     if not any(given):
-        raise ValueError(f"{where}: all {len(given)} ranks are absent, and somebody must vote.")
+        raise ValueError(f"{where}: all {len(given)} ranks are absent, and at least one must vote.")
     return given
 
 
@@ -134,7 +135,7 @@ def apart(where: str, results: Sequence[Lent]) -> None:
 
 def check_length(what: str, wire: Lent, n: int) -> None:
     if wire.length != bytes_for(n):
-        raise ValueError(f"{what} has {wire.length} bytes, and {n} lanes take {bytes_for(n)}.")
+        raise ValueError(f"{what} has {wire.length} bytes, and {n} elements take {bytes_for(n)}.")
 
 
 def pointers(wires: Sequence[Optional[Lent]]) -> Any:

@@ -86,7 +86,7 @@ class ACodec(unittest.TestCase):
             (lambda: sign.encode(x, out=wire, zero="alternate"), ValueError, "sign_at"),
             (lambda: sign.encode(x, out=bytearray(2), zero="plus"), ValueError, "out has 2 bytes, and 3 floats take 1"),
             (lambda: sign.encode(x, out=wire, zero="plus", seed=1), TypeError, "draws nothing"),
-            (lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)), ValueError, "hold has 2 bytes, and 3 lanes take 1"),
+            (lambda: sign.encode(x, out=wire, zero="plus", hold=bytes(2)), ValueError, "hold has 2 bytes, and 3 elements take 1"),
             (lambda: sign.encode(x, out=memoryview(x).cast("B")[:1], zero="plus"), ValueError, "sign.encode: out overlaps x"),
             (lambda: sign.encode(x, out=wire, zero="plus", hold=wire), ValueError, "out overlaps hold"),
             (lambda: sign.encode_with_feedback(x, x, out=wire, zero="plus"), ValueError, "error overlaps x"),
@@ -145,9 +145,9 @@ class ACodec(unittest.TestCase):
         self.assertEqual(caught.exception.index, 3)
         x, wire = floats(1, 2, 3), bytearray(linf.wire_bytes(3))
         for wrong, kind, words in [
-            (lambda: sign.scales(x), CodecError, "scale groups have no scales"),
-            (lambda: sign.encode(x, zero="plus", units=floats(1)), TypeError, "only unscaled l1 and linf take units"),
-            (lambda: codec("l1", bits=4).encode(x, units=floats(1)), TypeError, "only unscaled"),
+            (lambda: sign.scales(x), CodecError, "this codec computes no scales"),
+            (lambda: sign.encode(x, zero="plus", units=floats(1)), TypeError, r"only codecs with unscaled wires \(l1, linf\) take units"),
+            (lambda: codec("l1", bits=4).encode(x, units=floats(1)), TypeError, "only codecs with unscaled"),
             (lambda: linf.decode_add(x, wire, units=floats(1)), ValueError, "there are 1 units, and 3 floats have 2 scale groups"),
             (lambda: linf.decode_add(x, wire, units=floats(1, -1)), CodecError, "units not negative"),
             (lambda: linf.decode_add(x, wire, units=memoryview(x)[1:]), ValueError, "sum overlaps units"),
@@ -159,7 +159,7 @@ class ACodec(unittest.TestCase):
     def test_keeps_in_error_what_it_could_not_send(self):
         error = floats(0, 0, 0)
         wires = [sign.encode_with_feedback(floats(0.25, -3, 1), error, zero="plus").hex() for _ in range(3)]
-        # The first lane goes 0.25 - 1, 0.25 - 0.75 + 1, 0.25 + 0.5 - 1: all of it exact.
+        # The first element goes 0.25 - 1, 0.25 - 0.75 + 1, 0.25 + 0.5 - 1: all of it exact.
         self.assertEqual(wires, ["05", "04", "05"])
         self.assertEqual(list(error), [-0.25, -6, 0])
         before = list(error)

@@ -19,7 +19,7 @@ RANKS = 2
 
 
 class Reference:
-    """The state of the reference: counts the lanes that tied, and the gradients that were exactly 0."""
+    """The state of the reference: counts the elements that tied, and the gradients that were exactly 0."""
 
     def __init__(self, policy):
         self.policy, self.step, self.ties, self.zeros = policy, 0, 0, 0

@@ -148,7 +148,7 @@ class WhatIsRefused(unittest.TestCase):
             ("a wire of 2^64 - 1", "cut short", "cut short", changed(GOOD, 80, *[255] * 8)),
             ("no name", "bad header", "no writer writes", sealed(changed(GOOD, 8, 0, 0, 0, 0))),
             ("more floats than 2^48", "bad header", "no writer writes", sealed(changed(GOOD, 30, 2))),
-            ("a codec of tomorrow", "unknown codec", "there is no codec 'ight'; there is .*sign", sealed(changed(GOOD, 8, *b"ight\0"))),
+            ("a codec of tomorrow", "unknown codec", "there is no codec 'ight'; there are .*sign", sealed(changed(GOOD, 8, *b"ight\0"))),
             ("a name in no ASCII", "unknown codec", r"no codec '\\\\xffign'", sealed(changed(GOOD, 8, 255))),
             ("parameters it does not take", "refused parameters", "sign refuses .* for 33 floats: An option is set", sealed(changed(GOOD, 64, 1))),
             ("fewer floats than its wire", "wrong length", "bytes that 8 floats of sign take", sealed(changed(GOOD, 24, 8))),

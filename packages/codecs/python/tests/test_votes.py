@@ -30,10 +30,10 @@ class Votes(unittest.TestCase):
         room = bytearray(40)
         part = lambda begin: memoryview(room)[begin : begin + 8]  # noqa: E731
         for wrong, kind, words in [
-            (lambda: majority([], 3, tie="plus"), ValueError, "1 to 1024 ranks, got 0"),
-            (lambda: majority([b"\0"] * 1025, 3, tie="plus"), ValueError, "got 1025"),
+            (lambda: majority([], 3, tie="plus"), ValueError, "there are 0 votes, and 1 to 1024 are possible"),
+            (lambda: majority([b"\0"] * 1025, 3, tie="plus"), ValueError, "there are 1025 votes"),
             (lambda: majority([None, None], 3, tie="plus"), ValueError, "all 2 ranks are absent"),
-            (lambda: majority(VOTES, 9, tie="plus"), ValueError, r"votes\[0\] has 1 bytes, and 9 lanes take 2"),
+            (lambda: majority(VOTES, 9, tie="plus"), ValueError, r"votes\[0\] has 1 bytes, and 9 elements take 2"),
             (lambda: majority(VOTES, 2.5, tie="plus"), ValueError, "n is 2.5"),
             (lambda: majority(VOTES, 3, tie="zero"), ValueError, "majority_or_zero"),
             (lambda: majority(b"\x03", 3, tie="plus"), TypeError, "votes is one bytes, and must be a list"),
@@ -43,7 +43,7 @@ class Votes(unittest.TestCase):
             (lambda: majority(VOTES, 3, tie="plus", out=bytearray(2)), ValueError, "out has 2 bytes"),
             (lambda: majority([part(0)], 64, tie="plus", out=part(1)), ValueError, r"out overlaps votes\[0\]"),
             (lambda: majority_or_zero([part(0)], 64, out=(part(8), part(9))), ValueError, "two results overlap"),
-            (lambda: tally(VOTES, 3, out=[bytearray(1)]), ValueError, "a count of 2 votes takes 2 planes, got 1"),
+            (lambda: tally(VOTES, 3, out=[bytearray(1)]), ValueError, "a count of 2 votes takes 2 planes, not 1"),
             (lambda: tally_planes(-1), ValueError, "ranks is -1"),
         ]:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):

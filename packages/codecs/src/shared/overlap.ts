@@ -1,6 +1,6 @@
 /**
- * Refuses a call that writes over what it reads: lanes would change before they are read, and no number would say so. Views of one
- * buffer are seen here; memory behind pointers is seen by the native library, which refuses the same calls.
+ * Refuses a call whose output overlaps an input: elements would change before they are read, without any error. This function sees
+ * views of one buffer; the native library checks memory behind pointers, and refuses the same calls.
  */
 export function refuseOverlap(
   where: string,
@@ -15,11 +15,11 @@ export function refuseOverlap(
   }
 }
 
-/** Refuses a view whose memory was transferred away, or has shrunk from under it: it has no elements, and would pass for empty. */
+/** Refuses a view whose buffer was transferred or has shrunk: its length is 0, so it would look like an empty array. */
 export function refuseGone(where: string, what: string, view: Float32Array | Uint8Array): void {
   if (view.length > 0) return;
   try {
-    view.keys(); // which asks no more than whether the view is still there
+    view.keys(); // throws if the view is detached or out of bounds, and does nothing else
   } catch {
     throw new TypeError(`${where}: ${what} has lost its memory: its buffer was transferred, or has become too short.`);
   }

@@ -7,7 +7,7 @@ import { scaleGroupCount } from "./scale-groups/scale-groups.ts";
 
 describe("the checks of parameters", () => {
   it("refuse a parameter that is not taken", () => {
-    expect(() => checkNames("qsgd", { k: 3 }, ["bits", "block"])).toThrow("qsgd takes bits, block, and k was given.");
+    expect(() => checkNames("qsgd", { k: 3 }, ["bits", "block"])).toThrow("qsgd takes bits, block, not k.");
   });
 
   it.each([1.5, Number.NaN, -1, 9])("refuse %s as a whole number from 2 to 8", (bits) => {
@@ -27,7 +27,7 @@ describe("the checks of parameters", () => {
     checkScaleGroups("l1", { block: 64 });
   });
 
-  it("refuse what is no object, no truth and more than there is", () => {
+  it("refuse a value of the wrong type, and a number that is too large", () => {
     const made = [l1, topK, int8] as readonly ((parameters: never) => unknown)[];
     for (const factory of made)
       expect(() => factory(null as never)).toThrow("parameters are null, and must be an object");
@@ -44,7 +44,7 @@ describe("the checks of parameters", () => {
 
   it("refuse segments that do not add up to the number of floats, with both numbers", () => {
     expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow(RangeError);
-    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and there are 12");
+    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and x has 12");
     expect(scaleGroupCount(10, { segments: [4, 0, 6] })).toBe(3);
   });
 });

@@ -1,4 +1,4 @@
-/** What factories of codecs ask of their parameters, one sentence each. */
+/** Checks of parameters, for the factories of codecs. */
 import type { Parameters } from "@terse/native-codecs";
 import type { ScaleGroups } from "./scale-groups/scale-groups.ts";
 
@@ -10,10 +10,10 @@ export function checkWhole(codec: string, name: string, value: number, least: nu
   throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be a whole number, ${range}.`);
 }
 
-/** Blocks or segments or neither; whether the segments add up is asked where n is known, by scaleGroupCount. */
+/** Either block or segments, or neither. That the segments add up to n is checked by scaleGroupCount, where n is known. */
 export function checkScaleGroups(codec: string, { block, segments }: ScaleGroups): void {
   if (block !== undefined && segments !== undefined)
-    throw new RangeError(`${codec}: both block and segments are given; scales go by one or the other, or by neither.`);
+    throw new RangeError(`${codec}: both block and segments are given; give one of them, or neither.`);
   if (block !== undefined) checkWhole(codec, "block", block, 1);
   if (segments === undefined) return;
   if (!Array.isArray(segments)) throw new TypeError(`${codec}: segments must be an array of lengths.`);
@@ -28,11 +28,11 @@ export function checkNames(codec: string, parameters: Parameters, taken: readonl
     );
   for (const name of Object.keys(parameters)) {
     if (taken.includes(name)) continue;
-    throw new RangeError(`${codec} takes ${taken.join(", ") || "no parameters"}, and ${name} was given.`);
+    throw new RangeError(`${codec} takes ${taken.join(", ") || "no parameters"}, not ${name}.`);
   }
 }
 
-/** One of some words. */
+/** One of the given words. */
 export function checkChoice(codec: string, name: string, value: unknown, choices: readonly string[]): void {
   if (!choices.includes(value as string))
     throw new RangeError(`${codec}: ${name} is ${String(value)}, and must be ${choices.join(" or ")}.`);

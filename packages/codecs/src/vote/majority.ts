@@ -6,28 +6,27 @@ import { isSame, refuseOverlap } from "../shared/overlap.ts";
 import { checkWhole } from "../shared/parameters.ts";
 import { vote as definition } from "./vote.ts";
 
-/** Most votes that one election takes. */
+/** The most ranks that can vote. */
 export const maxVotes = 1024;
 
 /**
- * out = the sign that most votes have, per lane; a tie counts as `tie`. The vote stays packed: nothing is unpacked.
- * A null among the votes is an absent rank: it is not counted, neither for nor against.
- * `out` and every vote hold ceil(n/8) bytes; `out` may be one of the votes, and may not overlap one otherwise. 1 to 1024 votes, not all of them null; another
- * number, or another length, is a RangeError.
+ * out = the sign of the majority, per element; a tie counts as `tie`. The signs are counted in their packed form.
+ * A null vote is an absent rank, which is not counted. `out` and every vote have ceil(n/8) bytes; `out` may be one of the votes, but
+ * may not overlap one partly. RangeError for another length, fewer than 1 or more than 1024 votes, or if all of them are null.
  */
 export function majority(out: Uint8Array, votes: readonly Vote[], n: number, { tie }: { tie: Sign }): void {
   checkVotes("majority", votes, n);
   checkResults("majority", { out }, votes, n);
   if (tie !== "plus" && tie !== "minus") {
     throw new TypeError(
-      `majority: tie is ${String(tie)}, and one bit holds "plus" or "minus"; for "zero" use majorityOrZero, for "alternate" signAt(policy, step).`,
+      `majority: tie is ${String(tie)}, and must be "plus" or "minus"; for "zero" use majorityOrZero, for "alternate" pass signAt(policy, step).`,
     );
   }
   kernel().majority(out, votes, n, { tie });
 }
 
 /**
- * plus = more plus than minus votes; nonzero = not tied. A tied lane has 0 in both. With an odd number present nothing ties.
+ * plus = more plus than minus votes; nonzero = not tied. A tied element has 0 in both. An odd number of present ranks has no ties.
  * Lengths, absent ranks and errors as in `majority`.
  */
 export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: readonly Vote[], n: number): void {
@@ -37,16 +36,16 @@ export function majorityOrZero(plus: Uint8Array, nonzero: Uint8Array, votes: rea
 }
 
 /**
- * planes[k] = bit k of the number of plus votes, per lane; planes.length = ceil(log2(P + 1)) for P votes, absent ones included
+ * planes[k] = bit k of the number of plus votes, per element; planes.length = ceil(log2(P + 1)) for P votes, absent ones included
  * (`tallyPlanes`). Lengths, absent ranks and errors as in `majority`.
  */
 export function tally(planes: readonly Uint8Array[], votes: readonly Vote[], n: number): void {
   checkVotes("tally", votes, n);
   if (!Array.isArray(planes))
-    throw new TypeError("tally: planes must be an array of Uint8Array, one a bit of the count.");
+    throw new TypeError("tally: planes must be an array of Uint8Array, one per bit of the count.");
   if (planes.length !== tallyPlanes(votes.length)) {
     throw new RangeError(
-      `tally: a count of ${votes.length} votes takes ${tallyPlanes(votes.length)} planes, got ${planes.length}.`,
+      `tally: a count of ${votes.length} votes takes ${tallyPlanes(votes.length)} planes, not ${planes.length}.`,
     );
   }
   checkResults("tally", Object.fromEntries(planes.map((plane, k) => [`planes[${k}]`, plane])), votes, n);
@@ -70,7 +69,7 @@ export const voteImplementation = (): string => kernel().implementation;
 
 const bytesFor = (n: number): number => Math.ceil(n / 8);
 
-/** A result may lie where a vote lies, and nowhere across one or across another result. */
+/** A result may be one of the votes, but may not overlap one partly, nor another result. */
 function checkResults(
   where: string,
   results: Readonly<Record<string, Uint8Array>>,
@@ -79,7 +78,7 @@ function checkResults(
 ): void {
   const before: Record<string, Uint8Array> = {};
   for (const [what, result] of Object.entries(results)) {
-    checkBytes(where, what, result, bytesFor(n), `${n} lanes`);
+    checkBytes(where, what, result, bytesFor(n), `${n} elements`);
     refuseOverlap(where, what, result, before);
     votes.forEach((wire, r) => {
       if (wire !== null && !isSame(result, wire)) refuseOverlap(where, what, result, { [`votes[${r}]`]: wire });
@@ -90,14 +89,14 @@ function checkResults(
 
 function checkVotes(where: string, votes: readonly Vote[], n: number): void {
   if (!Number.isSafeInteger(n) || n < 0)
-    throw new RangeError(`${where}: n is ${n}, and a number of lanes is whole and 0 or more.`);
+    throw new RangeError(`${where}: n is ${n}, and must be a whole number, 0 or more.`);
   if (!Array.isArray(votes))
     throw new TypeError(`${where}: votes must be an array, of a Uint8Array or null for each rank.`);
   if (votes.length < 1 || votes.length > maxVotes)
-    throw new RangeError(`${where}: a vote takes 1 to ${maxVotes} ranks, got ${votes.length}.`);
+    throw new RangeError(`${where}: there are ${votes.length} votes, and 1 to ${maxVotes} are possible.`);
   // Not by forEach, which would pass over holes.
   for (const [r, wire] of votes.entries())
-    if (wire !== null) checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} lanes`);
+    if (wire !== null) checkBytes(where, `votes[${r}]`, wire, bytesFor(n), `${n} elements`);
   if (votes.every((wire) => wire === null))
-    throw new RangeError(`${where}: all ${votes.length} ranks are absent, and somebody must vote.`);
+    throw new RangeError(`${where}: all ${votes.length} ranks are absent, and at least one must vote.`);
 }

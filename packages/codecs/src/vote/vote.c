@@ -4,7 +4,7 @@
 
 #include "../shared/overlap.h"
 
-typedef uint64_t word;  // 64 lanes
+typedef uint64_t word;  // 64 elements
 
 static inline word full_add(word *sum, word a, word b) {
     const word half = *sum ^ a, carry = (*sum & a) | (half & b);
@@ -13,10 +13,10 @@ static inline word full_add(word *sum, word a, word b) {
 }
 
 static inline word load(const uint8_t *from, size_t bytes) {
-    word lanes = 0;
-    if (bytes >= 8) memcpy(&lanes, from, 8);
-    else for (size_t b = 0; b < bytes; b++) lanes |= (word)from[b] << (8 * b);
-    return lanes;
+    word elements = 0;
+    if (bytes >= 8) memcpy(&elements, from, 8);
+    else for (size_t b = 0; b < bytes; b++) elements |= (word)from[b] << (8 * b);
+    return elements;
 }
 
 #include "vote_words.h"
@@ -44,7 +44,7 @@ static int take_present(present *p, const uint8_t *const *votes, size_t ranks) {
     return p->ranks > 0;
 }
 
-// Whether a result lies across a vote: lanes of it would be written before they are counted. In the very place of one it may lie.
+// Whether a result lies across a vote: elements of it would be written before they are counted. In the very place of one it may lie.
 static int meets_a_vote(const uint8_t *out, const present *p, size_t bytes) {
     for (size_t r = 0; r < p->ranks; r++)
         if (p->votes[r] != out && terse_overlap(out, bytes, p->votes[r], bytes)) return 1;

@@ -1,13 +1,13 @@
-// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per lane. Nothing is unpacked; the counters of vote.h lie in registers.
+// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per element. Nothing is unpacked; the counters of vote.h lie in registers.
 //
-//   a thread's 128 lanes of every rank = 16 bytes, four 32-bit words; plane[k] = bit k of start + the number of plus votes
+//   a thread's 128 elements of every rank = 16 bytes, four 32-bit words; plane[k] = bit k of start + the number of plus votes
 //   the majority overflows into plane[top] exactly where the count reaches its threshold
 #include "launch.cuh"
 #include "vote.h"
 
-constexpr unsigned LANES = 128, BYTES = LANES / 8;
+constexpr unsigned ELEMENTS = 128, BYTES = ELEMENTS / 8;
 
-struct lanes { unsigned of[4]; };
+struct elements { unsigned of[4]; };
 
 template <unsigned ROOM>
 struct vote_list { const uint8_t *of[ROOM]; };  // the ranks that are present; a kernel's argument, so nothing is copied or allocated
@@ -21,8 +21,8 @@ struct count {
 };
 
 template <bool ALIGNED>
-__device__ lanes load(const uint8_t *from, size_t at, size_t bytes) {
-    lanes v = {};
+__device__ elements load(const uint8_t *from, size_t at, size_t bytes) {
+    elements v = {};
     if (ALIGNED && bytes == BYTES) {
         const uint4 four = *(const uint4 *)(from + at);
         v = {four.x, four.y, four.z, four.w};
@@ -35,7 +35,7 @@ __device__ lanes load(const uint8_t *from, size_t at, size_t bytes) {
 }
 
 template <bool ALIGNED>
-__device__ void store(uint8_t *to, size_t at, size_t bytes, size_t n, const lanes &v) {
+__device__ void store(uint8_t *to, size_t at, size_t bytes, size_t n, const elements &v) {
     if (ALIGNED && bytes == BYTES && 8 * (at + BYTES) <= n) {
         *(uint4 *)(to + at) = make_uint4(v.of[0], v.of[1], v.of[2], v.of[3]);
         return;
@@ -48,7 +48,7 @@ __device__ void store(uint8_t *to, size_t at, size_t bytes, size_t n, const lane
     }
 }
 
-// sum + a + b, per lane: the low bit stays in sum, the carry is returned.
+// sum + a + b, per element: the low bit stays in sum, the carry is returned.
 __device__ inline unsigned full_add(unsigned &sum, unsigned a, unsigned b) {
     const unsigned carry = (sum & a) | ((sum ^ a) & b);
     sum ^= a ^ b;
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
 
         unsigned r = 0;
         for (; r + 8 <= c.ranks; r += 8) {  // eight votes at a time: 7 full adders, and one carry that goes past the fours
-            lanes v[8];
+            elements v[8];
 #pragma unroll
             for (unsigned j = 0; j < 8; j++) v[j] = load<ALIGNED>(votes.of[r + j], at, bytes);
 #pragma unroll
@@ -94,12 +94,12 @@ __global__ void __launch_bounds__(256) vote_elect(const __grid_constant__ result
             }
         }
         for (; r < c.ranks; r++) {
-            const lanes v = load<ALIGNED>(votes.of[r], at, bytes);
+            const elements v = load<ALIGNED>(votes.of[r], at, bytes);
 #pragma unroll
             for (unsigned w = 0; w < 4; w++) ripple(plane[w], 0, v.of[w]);
         }
 
-        lanes reached = {}, decided = {};
+        elements reached = {}, decided = {};
 #pragma unroll
         for (unsigned k = 0; k < PLANES; k++) {
             if (c.kind == TALLY && k <= c.top) store<ALIGNED>(out.of[k], at, bytes, n, {plane[0][k], plane[1][k], plane[2][k], plane[3][k]});
@@ -132,7 +132,7 @@ static terse_codec_status launch_for(const results &out, size_t outs, const uint
     // 256 threads with at most 255 registers each; 8 loads of 16 bytes a thread are on their way at once, far more than it takes to
     // keep the memory busy even at a quarter of the occupancy.
     const auto kernel = aligned ? vote_elect<PLANES, ROOM, true> : vote_elect<PLANES, ROOM, false>;
-    return launch(kernel, divided_up(n, 256 * LANES), 256, stream, out, present, n, c);
+    return launch(kernel, divided_up(n, 256 * ELEMENTS), 256, stream, out, present, n, c);
 }
 
 // Few ranks need few planes and a short list: more threads fit a multiprocessor, and less goes with the launch.

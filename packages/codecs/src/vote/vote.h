@@ -1,4 +1,4 @@
-// vote: P ranks' signs -> one sign, or a count, per lane. Nothing is unpacked: every lane has its own little counter, one bit of
+// vote: P ranks' signs -> one sign, or a count, per element. Nothing is unpacked: every element has its own little counter, one bit of
 // it in each plane, and 64 (or 256) counters step at once by carry-save addition.
 //
 //   votes of 3 ranks   1 1 0 1      counts  3 2 0 1      plane 0 (ones)  1 0 0 1
@@ -18,7 +18,7 @@ enum {
 };
 typedef uint64_t vote_plane[VOTE_BLOCK_WORDS];
 
-// planes[0..top] = bits of start + the number of plus votes, for the lanes of bytes [at, at + bytes) of every vote. The one
+// planes[0..top] = bits of start + the number of plus votes, for the elements of bytes [at, at + bytes) of every vote. The one
 // part that differs between implementations. Lanes past the end may hold anything.
 typedef void vote_count(vote_plane *planes, int top, unsigned start, const uint8_t *const *votes, size_t ranks, size_t at, size_t bytes);
 

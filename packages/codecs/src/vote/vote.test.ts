@@ -45,7 +45,7 @@ function elect(kernel: VoteKernel, votes: readonly Vote[], n: number) {
   return { clean, results: { majorityPlus, majorityMinus, plus, nonzero, planes } };
 }
 
-/** Plain counting, one lane at a time: the oracle. Who is absent is not counted, but the planes have room for everybody. */
+/** Plain counting, one element at a time: the oracle. Who is absent is not counted, but the planes have room for everybody. */
 function counted(votes: readonly Vote[], n: number) {
   const present = votes.filter((wire) => wire !== null);
   const counts = Array.from({ length: n }, (_, i) => present.reduce((count, wire) => count + bit(wire, i), 0));
@@ -63,9 +63,9 @@ function counted(votes: readonly Vote[], n: number) {
 
 const bit = (wire: Uint8Array, i: number): number => Math.floor(wire[Math.floor(i / 8)]! / 2 ** (i % 8)) % 2;
 
-function packed(lanes: readonly boolean[]): Uint8Array {
-  const wire = new Uint8Array(Math.ceil(lanes.length / 8));
-  lanes.forEach((plus, i) => {
+function packed(elements: readonly boolean[]): Uint8Array {
+  const wire = new Uint8Array(Math.ceil(elements.length / 8));
+  elements.forEach((plus, i) => {
     if (plus) wire[Math.floor(i / 8)]! += 2 ** (i % 8);
   });
   return wire;
@@ -80,12 +80,15 @@ describe("vote", () => {
     it("elects the golden bytes", () => {
       for (const { n, votes, ...expected } of vectors.cases) {
         const { clean, results } = elect(kernel, votes.map(fromHexOrAbsent), n);
-        expect({ ...hexed(results), clean }, `${votes.length} ranks, ${n} lanes`).toEqual({ ...expected, clean: true });
+        expect({ ...hexed(results), clean }, `${votes.length} ranks, ${n} elements`).toEqual({
+          ...expected,
+          clean: true,
+        });
       }
     });
 
     it.each([1, 2, 3, 4, 5, 6, 7, 8])("counts every one of the 2^%i patterns, ties by every policy", (ranks) => {
-      const n = 2 ** ranks; // lane i is pattern i: rank r votes with bit r of i
+      const n = 2 ** ranks; // element i is pattern i: rank r votes with bit r of i
       const votes = Array.from({ length: ranks }, (_, r) =>
         packed(Array.from({ length: n }, (_, i) => Math.floor(i / 2 ** r) % 2 === 1)),
       );
@@ -104,8 +107,8 @@ describe("vote", () => {
           return wire;
         });
         const { clean, results } = elect(kernel, votes, n);
-        expect(hexed(results), `${n} lanes`).toEqual(hexed(counted(votes, n)));
-        expect(clean, `${n} lanes`).toBe(true);
+        expect(hexed(results), `${n} elements`).toEqual(hexed(counted(votes, n)));
+        expect(clean, `${n} elements`).toBe(true);
       }
     });
 
@@ -206,17 +209,17 @@ describe("vote", () => {
 
     it("refuses wrong lengths, ranks and policies in one sentence each", () => {
       const out = new Uint8Array(1);
-      expect(() => majority(out, [], 3, { tie: "plus" })).toThrow("a vote takes 1 to 1024 ranks, got 0");
-      expect(() => majority(out, Array(1025).fill(out), 3, { tie: "plus" })).toThrow("got 1025");
-      expect(() => majority(out, votes, 9, { tie: "plus" })).toThrow("votes[0] has 1 bytes, and 9 lanes take 2");
+      expect(() => majority(out, [], 3, { tie: "plus" })).toThrow("there are 0 votes, and 1 to 1024 are possible");
+      expect(() => majority(out, Array(1025).fill(out), 3, { tie: "plus" })).toThrow("there are 1025 votes");
+      expect(() => majority(out, votes, 9, { tie: "plus" })).toThrow("votes[0] has 1 bytes, and 9 elements take 2");
       expect(() => majority(out, [out, new Uint8Array(2)], 3, { tie: "plus" })).toThrow(
-        "votes[1] has 2 bytes, and 3 lanes take 1",
+        "votes[1] has 2 bytes, and 3 elements take 1",
       );
       expect(() => majority(new Uint8Array(2), votes, 3, { tie: "plus" })).toThrow("out has 2 bytes");
       expect(() => majority(out, votes, 2.5, { tie: "plus" })).toThrow("n is 2.5");
       expect(() => majority(out, votes, 3, { tie: "zero" as "plus" })).toThrow("majorityOrZero");
       expect(() => majorityOrZero(out, new Uint8Array(0), votes, 3)).toThrow("nonzero has 0 bytes");
-      expect(() => tally([out], votes, 3)).toThrow("a count of 2 votes takes 2 planes, got 1");
+      expect(() => tally([out], votes, 3)).toThrow("a count of 2 votes takes 2 planes, not 1");
       expect(() => tally([out, new Uint8Array(2)], votes, 3)).toThrow("planes[1] has 2 bytes");
       expect(() => majority(out, new Set(votes) as never, 3, { tie: "plus" })).toThrow("votes must be an array");
       // biome-ignore lint/suspicious/noSparseArray: a hole is neither a vote nor an absent rank.

@@ -1,5 +1,5 @@
 /**
- * vote: P ranks' packed signs → one sign, or a count, per lane. A rank whose vote is null is absent: P counts those present.
+ * vote: P ranks' packed signs → one sign, or a count, per element. A rank whose vote is null is absent: P counts those present.
  *
  *   c[i]      = number of ranks whose bit i is 1                      0 ≤ c[i] ≤ P
  *   majority  = 2 c > P, or 2 c = P and ties count as plus
@@ -34,7 +34,7 @@ export const vote: VoteKernel = {
   },
 };
 
-/** Plus votes less minus votes, per lane: 2 c − P. */
+/** Plus votes less minus votes, per element: 2 c − P. */
 function balances(votes: readonly Vote[], n: number): Int32Array {
   const balance = new Int32Array(n);
   for (const wire of votes) {

@@ -1,6 +1,6 @@
 // The counting that all implementations share, over words as wide as theirs. Include it after `word`, a type that has ^ and &,
 //
-//   full_add(&sum, a, b)   sum + a + b, per lane: the low bit stays in sum, the carry is returned
+//   full_add(&sum, a, b)   sum + a + b, per element: the low bit stays in sum, the carry is returned
 //   load(from, bytes)      a word of votes, at least `bytes` of it; what lies past them may be anything
 #include <string.h>
 

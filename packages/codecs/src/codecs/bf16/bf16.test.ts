@@ -42,7 +42,7 @@ describe("bf16", () => {
   });
 
   it("takes no parameters", () => {
-    expect(() => codecNamed("bf16", { bits: 4 })).toThrow("bf16 takes no parameters, and bits was given.");
+    expect(() => codecNamed("bf16", { bits: 4 })).toThrow("bf16 takes no parameters, not bits.");
   });
 
   it.skipIf(!torch)(`reads all halves as torch.bfloat16 does${needsTorch}`, () => decodesLikeTorch(bf16, "bfloat16"));

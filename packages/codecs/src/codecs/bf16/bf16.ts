@@ -9,5 +9,5 @@ import { halves } from "../../shared/half-floats/half-floats.ts";
 
 export const definition = halves({ name: "bf16", fraction: 7, least: -126 });
 
-/** Two bytes a float: fp32's range, 3 decimal digits. Refuses |x| ≥ 3.3961776e38, which would become infinite. */
+/** Two bytes per float: fp32's range, 3 decimal digits. Refuses |x| ≥ 3.3961776e38, which would become infinite. */
 export const bf16 = codec<Record<never, never>>(definition);

@@ -62,7 +62,7 @@ describe("count", () => {
     const sum = new Uint8Array(count(parameters).wireBytes(n));
     const wanted = new Array<number>(n).fill(0);
     for (let rank = 0; rank < ranks; rank++) {
-      // Every third lane is plus on all ranks: the fullest field there can be.
+      // Every third element is plus on all ranks: the fullest field there can be.
       const x = gradients(n, rank).map((value, i) => (i % 3 === 0 ? 1 : value));
       x.forEach((value, i) => {
         wanted[i]! += value >= 0 ? 1 : -1;
@@ -124,8 +124,8 @@ describe("count", () => {
   it("refuses parameters in one sentence each", () => {
     expect(() => count({} as never)).toThrow("count: ranks is undefined");
     expect(() => count({ bits: 9, ranks: 1 })).toThrow("count: bits is 9, and must be a whole number, from 1 to 8.");
-    expect(() => count({ width: 3, ranks: 1 })).toThrow("width is 3, and fields of 1 bit a float are 2, 4, 8 or 16");
-    expect(() => count({ ranks: 2, block: 8 } as never)).toThrow("and block was given");
+    expect(() => count({ width: 3, ranks: 1 })).toThrow("width is 3, and fields of 1 bit per float are 2, 4, 8 or 16");
+    expect(() => count({ ranks: 2, block: 8 } as never)).toThrow(", not block.");
   });
 
   it.skipIf(!python)(`equals numpy on fresh inputs${needsPython}`, () => {

@@ -1,5 +1,5 @@
 /**
- * count: how many ranks said plus. Each writes one number a field, and the fields of all ranks are added where they lie.
+ * count: how many ranks said plus. Each writes one number per field, and the fields of all ranks are added where they lie.
  * Ishikawa et al. 2024, "Lion Cub", https://arxiv.org/abs/2411.16462, §6: "we map {−1, 1} ↦ {0, 1}, which saves one bit per value".
  *
  *   1 bit        field = 1 where x > 0, or x = 0 and zeros count as plus;   decoded = 2 c − ranks      c: the field, or the sum of fields

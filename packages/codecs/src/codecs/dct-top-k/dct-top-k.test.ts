@@ -182,7 +182,7 @@ describe("dct-top-k", () => {
     });
   });
 
-  it("takes as many bits an index as a chunk's places need", () => {
+  it("takes as many bits per index as a chunk's places need", () => {
     const bytes = (n: number, block: number, k: number, dimensions?: 1 | 2) =>
       dctTopK({ block, k, dimensions }).wireBytes(n);
     expect([1, 2, 255, 256, 257, 4096].map((block) => bytes(block, block, 1) - 4)).toEqual([0, 1, 1, 1, 2, 2]);
@@ -227,7 +227,7 @@ describe("dct-top-k", () => {
       "100 floats are no whole number of squares of 8 × 8; in two dimensions n must be a multiple of 64",
     );
     expect(() => codecNamed("dct-top-k", { k: 1 })).toThrow("block is undefined");
-    expect(() => codecNamed("dct-top-k", { block: 8, k: 1, bits: 2 })).toThrow("and bits was given");
+    expect(() => codecNamed("dct-top-k", { block: 8, k: 1, bits: 2 })).toThrow(", not bits.");
   });
 
   it.skipIf(!python)(`equals numpy's cosines, and its matrix products on other inputs${needsPython}`, () => {

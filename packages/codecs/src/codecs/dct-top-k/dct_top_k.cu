@@ -404,7 +404,7 @@ __global__ void __launch_bounds__(THREADS, 2) dct_encode_large(uint8_t *wire, co
     }
 }
 
-// *bad = a chunk that no encoder writes. A warp a chunk.
+// *bad = a chunk that no encoder writes. A warp per chunk.
 __global__ void __launch_bounds__(THREADS) dct_check_wire(const uint8_t *wire, alike a, uint64_t *bad) {
     if (__any_sync(EVERY_LANE, *bad != TERSE_CODEC_CUDA_GOOD)) return;  // all lanes or none, for others write it meanwhile
     for (size_t chunk = first_warp(); chunk < a.chunks; chunk += all_warps()) {

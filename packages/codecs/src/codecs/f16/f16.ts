@@ -8,5 +8,5 @@ import { halves } from "../../shared/half-floats/half-floats.ts";
 
 export const definition = halves({ name: "f16", fraction: 10, least: -14 });
 
-/** Two bytes a float: 4 decimal digits from 6e-8 to 65504. Refuses |x| ≥ 65520, which would become infinite. */
+/** Two bytes per float: 4 decimal digits from 6e-8 to 65504. Refuses |x| ≥ 65520, which would become infinite. */
 export const f16 = codec<Record<never, never>>(definition);

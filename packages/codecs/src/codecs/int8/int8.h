@@ -1,4 +1,4 @@
-// int8: one fp32 a scale group, its largest magnitude, then a byte a float in two's complement: -127 .. 127.
+// int8: one fp32 per scale group, its largest magnitude, then a byte per float in two's complement: -127 .. 127.
 // n floats -> 4 scale groups + n bytes.
 //
 //   q = round half even(x 127 / scale)        decoded = fp32(q (scale / 127))

@@ -36,14 +36,14 @@ describe("int8", () => {
     },
   });
 
-  it("takes a byte a float and four a scale group", () => {
+  it("takes a byte per float and four per scale group", () => {
     expect([0, 1, 9].map(int8().wireBytes)).toEqual([0, 5, 13]);
     expect(int8({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 1001);
   });
 
   it("says which parameter is wrong, and how", () => {
     expect(() => int8({ block: 1.5 })).toThrow("int8: block is 1.5, and must be a whole number, 1 or more.");
-    expect(() => codecNamed("int8", { bits: 8 })).toThrow("int8 takes block, segments, and bits was given.");
+    expect(() => codecNamed("int8", { bits: 8 })).toThrow("int8 takes block, segments, not bits.");
     expect(() => int8({ segments: [3, 4] }).wireBytes(8)).toThrow("they add up to 7 floats, and there are 8.");
   });
 

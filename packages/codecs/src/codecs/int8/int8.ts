@@ -5,7 +5,7 @@
  *   q[i]      = round(x[i] · (127/scale)), a tie to the even one; 0 where scale is 0
  *   decoded   = fp32(q · (scale/127))
  *
- * The wire: scales, one fp32 a scale group, then a byte a float in two's complement. Scaling is in fp64.
+ * The wire: scales, one fp32 per scale group, then a byte per float in two's complement. Scaling is in fp64.
  * This file is the definition: int8.c, int8_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats } from "../../codec.ts";
@@ -67,7 +67,7 @@ export const definition: Definition = {
 };
 
 /**
- * One byte a float. The whole vector shares a scale unless `block` (floats that share one) or `segments` (lengths of parts that do,
+ * One byte per float. The whole vector shares a scale unless `block` (floats that share one) or `segments` (lengths of parts that do,
  * together n) are given.
  */
 export function int8(parameters: ScaleGroups = {}) {

@@ -1,4 +1,4 @@
-// l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 5.2.
+// l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 4.2.
 //
 //   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even(x s / (2 scale)), -s, s)
 #ifndef TERSE_L1_H

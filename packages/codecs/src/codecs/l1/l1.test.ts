@@ -108,7 +108,7 @@ describe("l1", () => {
     const sum = new Uint8Array(codec.wireBytes(n));
     const wanted = new Array<number>(n).fill(0);
     for (let rank = 0; rank < ranks; rank++) {
-      // Some lanes are at the upper end on every rank, where a sum that is too wide would carry.
+      // Some elements are at the upper end on every rank, where a sum that is too wide would carry.
       const x = gradients(n, 100 + rank).map((value, i) => (i % 3 === 0 ? 10 : value));
       const mean = x.reduce((total, value) => total + Math.abs(value), 0) / n;
       x.forEach((value, i) => {
@@ -125,10 +125,10 @@ describe("l1", () => {
   it("refuses parameters in one sentence each", () => {
     expect(() => l1({ bits: 1 })).toThrow("l1: bits is 1, and must be a whole number, from 2 to 8.");
     expect(() => l1({} as never)).toThrow("l1: bits is undefined");
-    expect(() => l1({ bits: 4, k: 1 } as never)).toThrow("and k was given");
+    expect(() => l1({ bits: 4, k: 1 } as never)).toThrow(", not k.");
     expect(() => l1({ bits: 4, ranks: 2 })).toThrow("ranks is 2, and only unscaled wires can be summed");
     expect(() => l1({ bits: 4, width: 6 })).toThrow(
-      "width is 6, and fields of 4 bits a float are 4, 8 or 16 bits wide.",
+      "width is 6, and fields of 4 bits per float are 4, 8 or 16 bits wide.",
     );
     expect(() => l1({ bits: 4, block: 8, segments: [8] })).toThrow("both block and segments");
     expect(() => l1({ bits: 4, segments: [8, 3] }).wireBytes(12)).toThrow(/11 floats.*12/);
@@ -142,7 +142,7 @@ describe("l1", () => {
     expect(() => encoded(codec, [1e38, -3e38, 1e38])).not.toThrow();
   });
 
-  it("takes 4 bytes a scale group and `width` bits a float", () => {
+  it("takes 4 bytes per scale group and `width` bits per float", () => {
     expect(l1({ bits: 3 }).wireBytes(17)).toBe(4 + 7);
     expect(l1({ bits: 3, block: 4 }).wireBytes(17)).toBe(20 + 7);
     expect(l1({ bits: 3, width: 8, unscaled: true }).wireBytes(17)).toBe(17);

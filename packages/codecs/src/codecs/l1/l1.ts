@@ -1,6 +1,6 @@
 /**
  * l1: levels up to twice the mean magnitude, evenly spaced; what is larger is cut off there.
- * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §5.2
+ * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §4.2
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = fp32(‖x‖₁ / M)                                        M: elements of the scale group

@@ -1,4 +1,4 @@
-// linf: levels up to the largest magnitude, drawn; stochastic.h has the kinds of levels. Lion Cub, section 5.2.
+// linf: levels up to the largest magnitude, drawn; stochastic.h has the kinds of levels. Lion Cub, sections 2 and 4.2.
 //
 //   scale = max |x|        q = +-(the level below |x|, or the one above)
 #ifndef TERSE_LINF_H

@@ -134,7 +134,7 @@ describe("linf", () => {
         gradients(n, rank).map((value, i) => (i % 3 ? value : 10)),
         rank,
       );
-      // 8 bits a field: the levels can be read off the wire.
+      // 8 bits per field: the levels can be read off the wire.
       for (const [i, byte] of wire.entries()) wanted[i]! += byte - 7;
       wire.forEach((byte, at) => {
         sum[at]! += byte;

@@ -1,6 +1,7 @@
 /**
  * linf: levels up to the largest magnitude, drawn so that the mean is x.
- * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §5.2
+ * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §2 (Q∞)
+ * and §4.2 (without zero, logarithmic)
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = ‖x‖_∞

@@ -88,9 +88,7 @@ describe("qsgd", () => {
 
   it("refuses parameters in one sentence each", () => {
     expect(() => qsgd({ bits: 1 })).toThrow("qsgd: bits is 1, and must be a whole number, from 2 to 8.");
-    expect(() => qsgd({ bits: 4, width: 8 } as never)).toThrow(
-      "qsgd takes bits, block, segments, and width was given.",
-    );
+    expect(() => qsgd({ bits: 4, width: 8 } as never)).toThrow("qsgd takes bits, block, segments, not width.");
   });
 
   it.skipIf(!python)(`equals numpy on fresh inputs${needsPython}`, () => {

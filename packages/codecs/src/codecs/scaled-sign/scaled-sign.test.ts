@@ -29,9 +29,9 @@ describe("scaled-sign", () => {
     vectors: vectorsBeside(import.meta.url),
     configurations: {
       "one scale": { call: () => ({ zero: "plus" }) },
-      "one scale, some lanes held": { call: masked, floats: gradients },
+      "one scale, some elements held": { call: masked, floats: gradients },
       "blocks of 24": { parameters: () => ({ block: 24 }) },
-      "blocks of 5, some lanes held": { parameters: () => ({ block: 5 }), call: masked },
+      "blocks of 5, some elements held": { parameters: () => ({ block: 5 }), call: masked },
       "blocks of 100, most of them zero": {
         parameters: () => ({ block: 100 }),
         floats: (n, seed) => anyFloats(n, seed).map((x, i) => (i % 300 < 100 ? x : i % 2 ? 0 : -0)),
@@ -40,7 +40,7 @@ describe("scaled-sign", () => {
     },
   });
 
-  it("takes a bit a float and four bytes a scale group", () => {
+  it("takes a bit per float and four bytes per scale group", () => {
     expect([0, 1, 8, 9].map(scaledSign().wireBytes)).toEqual([0, 5, 5, 6]);
     expect(scaledSign({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 126);
     expect(scaledSign({ segments: [3, 0, 6] }).wireBytes(9)).toBe(4 * 3 + 2);
@@ -50,9 +50,7 @@ describe("scaled-sign", () => {
     expect(() => scaledSign({ block: 0 })).toThrow("scaled-sign: block is 0, and must be a whole number, 1 or more.");
     expect(() => scaledSign({ block: 4, segments: [4] })).toThrow("both block and segments are given");
     expect(() => scaledSign({ segments: [4, -1] })).toThrow("segments[1] is -1");
-    expect(() => codecNamed("scaled-sign", { bits: 1 })).toThrow(
-      "scaled-sign takes block, segments, and bits was given.",
-    );
+    expect(() => codecNamed("scaled-sign", { bits: 1 })).toThrow("scaled-sign takes block, segments, not bits.");
     const x = new Float32Array(12);
     const codec = scaledSign({ segments: [4, 6] });
     const sentence = "segments: they add up to 10 floats, and there are 12.";

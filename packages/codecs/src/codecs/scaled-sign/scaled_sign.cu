@@ -1,4 +1,4 @@
-// scaled-sign on a GPU: one scale a scale group, the root of its mean square, then the bits of sign.
+// scaled-sign on a GPU: one scale per scale group, the root of its mean square, then the bits of sign.
 // x (n) -> scales (scale groups) and bits (ceil(n / 8) bytes).
 //
 // Partial sums of squares, in the order of reductions.h -> scales; sign's kernel writes the bits; those of scale groups whose scale is 0 are cleared.
@@ -8,7 +8,7 @@
 
 extern const terse_codec_cuda terse_sign_cuda;
 
-// A warp a scale group.
+// A warp per scale group.
 __global__ void __launch_bounds__(256) scaled_sign_scales(uint8_t *wire, const double *partials, slots s, const uint8_t *hold) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
         const size_t begin = s.in.begin(r), end = s.in.begin(r + 1);

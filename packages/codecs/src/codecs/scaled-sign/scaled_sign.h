@@ -1,4 +1,4 @@
-// scaled-sign: one fp32 a scale group, the root of its mean square, then one bit a float as sign writes it.
+// scaled-sign: one fp32 per scale group, the root of its mean square, then one bit per float as sign writes it.
 // n floats -> 4 scale groups + ceil(n / 8) bytes.
 //
 //   | scale of scale group 0 | scale of scale group 1 | ... | bits of x[0] .. x[7] | ...
@@ -24,7 +24,7 @@ static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
     return i % 8 ? (two | (unsigned)at[2] << 16) >> i % 8 & 0xffff : two;
 }
 
-// As the measures' sum of squares of x[begin] .. x[end - 1], held elements counting as 0. *count: lanes that are not held.
+// As the measures' sum of squares of x[begin] .. x[end - 1], held elements counting as 0. *count: elements that are not held.
 // A NaN or an infinity makes it not finite, held or not.
 static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
     double all = 0;
@@ -48,7 +48,7 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
     return all;
 }
 
-// Whether no byte of bits is of two scale groups, and no lane is held: then the bits are written while the scale group is measured, and x is read
+// Whether no byte of bits is of two scale groups, and no element is held: then the bits are written while the scale group is measured, and x is read
 // once.
 static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
     if (o->hold || o->block % 8) return 0;

@@ -11,10 +11,10 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     const uint8_t *hold = options->hold;
     for (size_t i = begin; i < end; i += 8) {
         unsigned byte = 0;
-        for (size_t lane = 0; lane < 8 && i + lane < end; lane++) {
-            const float value = x[i + lane];
-            if (value - value != 0.0f) return i + lane;  // NaN or infinite
-            byte |= (unsigned)(zero_is_plus ? value >= 0.0f : value > 0.0f) << lane;
+        for (size_t bit = 0; bit < 8 && i + bit < end; bit++) {
+            const float value = x[i + bit];
+            if (value - value != 0.0f) return i + bit;  // NaN or infinite
+            byte |= (unsigned)(zero_is_plus ? value >= 0.0f : value > 0.0f) << bit;
         }
         wire[i / 8] = (uint8_t)(hold ? byte & ~hold[i / 8] : byte);
     }

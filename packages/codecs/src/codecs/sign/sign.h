@@ -1,4 +1,4 @@
-// sign: one bit a float, 1 = plus. n floats -> ceil(n / 8) bytes.
+// sign: one bit per float, 1 = plus. n floats -> ceil(n / 8) bytes.
 //
 //   x     +  -  -  +  +  +  -  +      (x[0] .. x[7])
 //   bit   0  1  2  3  4  5  6  7      byte 0 = 0b10111001

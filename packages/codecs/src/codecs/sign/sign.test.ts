@@ -17,11 +17,11 @@ describe("sign", () => {
     vectors: vectorsBeside(import.meta.url),
     configurations: {
       "zeros plus": { call: () => ({ zero: "plus" }) },
-      "zeros minus, some lanes held": { call: (n) => ({ zero: "minus", hold: anyBytes(Math.ceil(n / 8), n + 3) }) },
+      "zeros minus, some elements held": { call: (n) => ({ zero: "minus", hold: anyBytes(Math.ceil(n / 8), n + 3) }) },
     },
   });
 
-  it("takes one bit a float, and leaves pad bits 0", () => {
+  it("takes one bit per float, and leaves pad bits 0", () => {
     expect([0, 1, 8, 9, 64, 1e9].map(sign.wireBytes)).toEqual([0, 1, 1, 2, 8, 125e6]);
     const wire = new Uint8Array(2).fill(0xff);
     sign.encode(wire, new Float32Array(11).fill(1), { zero: "plus" });

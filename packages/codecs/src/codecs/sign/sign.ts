@@ -1,5 +1,5 @@
 /**
- * sign: one bit a float, 1 = plus.
+ * sign: one bit per float, 1 = plus.
  *
  *   bit i mod 8 of byte ⌊i/8⌋  =  x[i] > 0, or x[i] = 0 and zeros count as plus      (−0.0 is a zero)
  *   decoded                    =  +1 where the bit is 1, −1 where it is 0
@@ -38,7 +38,7 @@ export const definition: Definition = {
   },
 };
 
-/** One bit a float: which side of zero it is on. */
+/** One bit per float: which side of zero it is on. */
 export const sign = codec<Zeros>(definition);
 
 const bit = (bytes: Uint8Array | undefined, i: number): boolean =>

@@ -10,11 +10,11 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     uint8_t *plus = wire, *nonzero = wire + terse_ternary_plane(n);
     for (size_t i = begin; i < end; i += 8) {
         unsigned above = 0, apart = 0;
-        for (size_t lane = 0; lane < 8 && i + lane < end; lane++) {
-            const float value = x[i + lane];
-            if (value - value != 0.0f) return i + lane;  // NaN or infinite
-            above |= (unsigned)(value > 0.0f) << lane;
-            apart |= (unsigned)(value != 0.0f) << lane;
+        for (size_t element = 0; element < 8 && i + element < end; element++) {
+            const float value = x[i + element];
+            if (value - value != 0.0f) return i + element;  // NaN or infinite
+            above |= (unsigned)(value > 0.0f) << element;
+            apart |= (unsigned)(value != 0.0f) << element;
         }
         plus[i / 8] = (uint8_t)above;
         nonzero[i / 8] = (uint8_t)apart;

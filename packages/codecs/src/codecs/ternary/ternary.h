@@ -1,4 +1,4 @@
-// ternary: -1, 0 or +1 a float, as two planes of ceil(n / 8) bytes each.
+// ternary: -1, 0 or +1 per float, as two planes of ceil(n / 8) bytes each.
 //
 //   x         +  -  0  +  0  +  -  +      (x[0] .. x[7])
 //   plus      1  0  0  1  0  1  0  1      byte 0     = 0b10101001

@@ -15,7 +15,7 @@ describe("ternary", () => {
     },
   });
 
-  it("takes two bits a float, and leaves pad bits 0", () => {
+  it("takes two bits per float, and leaves pad bits 0", () => {
     expect([0, 1, 8, 9, 64, 1e9].map(ternary.wireBytes)).toEqual([0, 2, 2, 4, 16, 250e6]);
     const wire = new Uint8Array(4).fill(0xff);
     ternary.encode(wire, new Float32Array(11).fill(1));
@@ -38,14 +38,14 @@ describe("ternary", () => {
     expect([...sum]).toEqual([0.5, -0.5, 0, 0, 0]);
   });
 
-  it("reads a lane that is plus and yet zero as 0", () => {
+  it("reads an element that is plus and yet zero as 0", () => {
     const sum = new Float32Array([1, 1, 1, 1]);
     ternary.decodeAdd(sum, new Uint8Array([0b0011, 0b0101]));
     expect([...sum]).toEqual([2, 1, 0, 1]);
   });
 
   it("takes no parameters", () => {
-    expect(() => codecNamed("ternary", { bits: 2 })).toThrow("ternary takes no parameters, and bits was given.");
+    expect(() => codecNamed("ternary", { bits: 2 })).toThrow("ternary takes no parameters, not bits.");
   });
 
   it.skipIf(!python)(`equals numpy.packbits on fresh inputs${needsPython}`, () => {

@@ -1,5 +1,5 @@
 /**
- * ternary: −1, 0 or +1 a float, as two planes of bits: where x is plus, and where it is not zero.
+ * ternary: −1, 0 or +1 per float, as two planes of bits: where x is plus, and where it is not zero.
  *
  *   bit i mod 8 of byte ⌊i/8⌋ of the first plane   =  x[i] > 0
  *   the same bit of the second plane               =  x[i] ≠ 0          (−0.0 is a zero)
@@ -40,7 +40,7 @@ export const definition: Definition = {
   },
 };
 
-/** Two bits a float: minus, zero or plus. */
+/** Two bits per float: minus, zero or plus. */
 export const ternary = codec<Record<never, never>>(definition);
 
 const planes = (wire: Uint8Array): [plus: Uint8Array, nonzero: Uint8Array] => [

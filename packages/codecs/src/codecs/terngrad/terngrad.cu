@@ -6,7 +6,7 @@
 #include "shared/reductions/reductions.cuh"
 #include "terngrad.h"
 
-// mean of each scale group; a warp a scale group
+// mean of each scale group; a warp per scale group
 __global__ void __launch_bounds__(256) terngrad_means(double *means, const double *partials, slots s) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {
         const size_t length = s.in.begin(r + 1) - s.in.begin(r);
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(256) terngrad_means(double *means, const doubl
     }
 }
 
-// `partials`: squares about the mean, where clip > 0. A warp a scale group.
+// `partials`: squares about the mean, where clip > 0. A warp per scale group.
 __global__ void __launch_bounds__(256) terngrad_scales(uint8_t *wire, const unsigned *largest, slots of_largest, const double *partials, slots of_sums, float clip, const float *x, uint64_t *bad) {
     const scale_groups &in = of_largest.in;
     for (size_t r = first_warp(); r < in.count; r += all_warps()) {

@@ -37,7 +37,7 @@ describe("terngrad", () => {
     },
   });
 
-  it("takes two bits a float and four bytes a scale group", () => {
+  it("takes two bits per float and four bytes per scale group", () => {
     expect([0, 1, 4, 5].map(terngrad().wireBytes)).toEqual([0, 5, 5, 6]);
     expect(terngrad({ block: 100 }).wireBytes(1001)).toBe(4 * 11 + 251);
   });
@@ -53,9 +53,7 @@ describe("terngrad", () => {
     for (const clip of [-1, Infinity, Number.NaN, "2.5" as never])
       expect(() => terngrad({ clip })).toThrow(`terngrad: clip is ${clip}, ${sentence}`);
     expect(() => terngrad({ block: 0 })).toThrow("terngrad: block is 0, and must be a whole number, 1 or more.");
-    expect(() => codecNamed("terngrad", { bits: 2 })).toThrow(
-      "terngrad takes block, segments, clip, and bits was given.",
-    );
+    expect(() => codecNamed("terngrad", { bits: 2 })).toThrow("terngrad takes block, segments, clip, not bits.");
     expect(() => terngrad({ segments: [3, 4] }).wireBytes(8)).toThrow("they add up to 7 floats, and there are 8.");
   });
 

@@ -147,7 +147,7 @@ describe("top-k", () => {
     expect([...sum]).toEqual([0, -20, 0, 20, 0, 0, 20, 0]);
   });
 
-  it("takes as many bits an index as the places need", () => {
+  it("takes as many bits per index as the places need", () => {
     const bits = (n: number) => (topK({ k: 1 }).wireBytes(n) - 4) * 8;
     expect([1, 2, 3, 255, 256, 257, 65_536, 65_537, 2 ** 32, 2 ** 32 + 1].map(bits)).toEqual(
       [0, 1, 2, 8, 8, 9, 16, 17, 32, 33].map((width) => 8 * Math.ceil(width / 8)),
@@ -170,7 +170,7 @@ describe("top-k", () => {
     expect(() => topK({ k: 5 }).wireBytes(3)).toThrow("top-k: k is 5, and of 3 floats at most 3 can be kept.");
     expect(() => topK({ k: 5 }).encode(new Uint8Array(20), new Float32Array(3))).toThrow("k is 5, and of 3 floats");
     expect(() => codecNamed("top-k")).toThrow("k is undefined");
-    expect(() => codecNamed("top-k", { k: 1, block: 64 })).toThrow("top-k takes k, and block was given.");
+    expect(() => codecNamed("top-k", { k: 1, block: 64 })).toThrow("top-k takes k, not block.");
   });
 
   it.skipIf(!python)(`equals numpy's stable sort on fresh inputs${needsPython}`, () => {

@@ -246,7 +246,7 @@ static __global__ void __launch_bounds__(FIELD_THREADS) read_whole_fields(float 
 // Whether 8 fields begin where 16 or 32 bits can be read and written at once.
 inline bool fields_are_straight(const uint8_t *fields, unsigned width) { return width == 2 ? multiples_of(2, fields) : width % 4 == 0 && multiples_of(4, fields); }
 
-// 256 threads: 8 warps. Whole fields: 16 KiB of x a block, 4 loads of 16 bytes a lane on their way; others half as much, by 4 bytes.
+// 256 threads: 8 warps. Whole fields: 16 KiB of x a block, 4 loads of 16 bytes per lane on their way; others half as much, by 4 bytes.
 template <class Writing>
 terse_codec_status launch_write_fields(uint8_t *fields, const float *x, size_t n, unsigned width, const scaled &s, const terse_codec_options *o, const Writing &w, uint64_t *bad, void *stream) {
     const draws d = {o->seed, o->step, o->index};

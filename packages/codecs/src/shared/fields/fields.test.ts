@@ -25,7 +25,7 @@ describe("fields", () => {
       "count: 258 ranks of 8 bits sum up to 65790, and a field of 16 bits holds 65535: take fewer bits or fewer ranks.",
     );
     expect(() => checkedFields("count", { bits: 3, width: 5 }, widths)).toThrow(
-      "count: width is 5, and fields of 3 bits a float are 2, 4, 8 or 16 bits wide.",
+      "count: width is 5, and fields of 3 bits per float are 2, 4, 8 or 16 bits wide.",
     );
     expect(() => checkedFields("count", { bits: 3, width: 2 }, widths)).toThrow("width is 2, narrower than the 3 bits");
     expect(() => checkedFields("count", { bits: 3, ranks: 0 }, widths)).toThrow("ranks is 0");

@@ -4,7 +4,7 @@
  *   width 3    bit  0 1 2 3 4 5 6 7 | 8 9 …
  *                   x[0]  x[1]  x[2]···           eight fields take `width` bytes
  *
- * Fields of 4, 8 and 16 bits are summed where they lie: nothing carries from one into the next as long as
+ * Fields of 4, 8 and 16 bits can be summed as bytes or 16-bit words: no field overflows into the next as long as
  * ranks (2^bits − 1) ≤ 2^width − 1.
  */
 import type { Parameters } from "@terse/native-codecs";
@@ -12,7 +12,7 @@ import { checkWhole } from "../parameters.ts";
 
 export const fieldBytes = (n: number, width: number): number => Math.ceil((n * width) / 8);
 
-/** Field i, in bytes that were 0. */
+/** Writes field i; its bits must be 0 before. */
 export function setField(bytes: Uint8Array, i: number, width: number, value: number): void {
   for (let b = 0; b < width; b++) {
     const at = i * width + b;
@@ -33,8 +33,8 @@ export function field(bytes: Uint8Array, i: number, width: number): number {
 export const widthOf = ({ bits = 1, width }: Parameters): number => width ?? bits;
 
 /**
- * Is there room for the sum of all ranks? The width is one of `widths`, and where none is given the narrowest of them with room;
- * that is in what it returns.
+ * Checks that a field has room for the sum of all ranks. Returns the parameters with a width: the given one, which must be one of
+ * `widths`, or the narrowest of them with room.
  */
 export function checkedFields<P extends Parameters>(codec: string, parameters: P, widths: readonly number[]): P {
   const { bits = 1, width, ranks = 1 } = parameters;
@@ -43,7 +43,7 @@ export function checkedFields<P extends Parameters>(codec: string, parameters: P
   const narrowest = widths.find((w) => w >= bits && most <= 2 ** w - 1);
   if (width !== undefined && !widths.includes(width))
     throw new RangeError(
-      `${codec}: width is ${width}, and fields of ${bits} ${bits === 1 ? "bit" : "bits"} a float are ${listed(widths)} bits wide.`,
+      `${codec}: width is ${width}, and fields of ${bits} ${bits === 1 ? "bit" : "bits"} per float are ${listed(widths)} bits wide.`,
     );
   if (width !== undefined && width < bits)
     throw new RangeError(`${codec}: width is ${width}, narrower than the ${bits} bits of one float.`);

@@ -5,7 +5,8 @@
  *   m     |x| / 2^(e − p), rounded half to even:  2^p … 2^(p+1) for normal numbers, less for denormals
  *   half  sign, then (e − least) 2^p + m          m's leading one moves the exponent to where IEEE 754 counts from
  *
- * bf16 and f16 differ in two numbers. What would round to infinity is refused, and so is a wire with infinities or NaN.
+ * bf16 and f16 differ only in p and the least exponent. Numbers that would round to infinity are refused, and so is a wire with
+ * infinity or NaN.
  */
 import { type Definition, floats } from "../../codec.ts";
 import { roundHalfEven } from "../rounding.ts";
@@ -14,7 +15,7 @@ export interface HalfFormat {
   readonly name: string;
   /** p */
   readonly fraction: number;
-  /** Of the normal numbers: −126 for bf16, −14 for f16. */
+  /** The least exponent of a normal number: −126 for bf16, −14 for f16. */
   readonly least: number;
 }
 
@@ -65,7 +66,7 @@ export function halves({ name, fraction, least }: HalfFormat): Definition {
 
 const word = /* @__PURE__ */ new DataView(/* @__PURE__ */ new ArrayBuffer(4));
 
-/** Of the power of two at or below |x| in fp32; −127 for its denormals and 0, 128 for what is not finite. */
+/** The exponent of the power of two at or below |x| in fp32; −127 for denormals and 0, 128 for NaN and infinity. */
 function exponentOf(x: number): number {
   word.setFloat32(0, x);
   return ((word.getUint32(0) >>> 23) & 0xff) - 127;

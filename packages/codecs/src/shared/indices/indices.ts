@@ -1,6 +1,6 @@
 /**
- * Which of n were chosen: ascending indices of ⌈log₂ n⌉ bits, one after the other, least significant bit first, filled up with 0
- * to a whole byte. Beside each list lie as many floats.
+ * The indices of the elements that a sparse codec keeps: ascending, ⌈log₂ n⌉ bits each, least significant bit first, padded with 0 to
+ * a whole byte. The kept floats follow.
  */
 
 /** Bits of an index below n. */
@@ -13,13 +13,13 @@ export function indexBits(n: number): number {
 /** Bytes of k indices below n. */
 export const indexBytes = (k: number, n: number): number => Math.ceil((k * indexBits(n)) / 8);
 
-/** The k elements of largest magnitude, the earlier of equal ones, in ascending order. */
+/** The indices of the k elements of largest magnitude, ascending; of equal magnitudes the earlier one is kept. */
 export function largest(x: Float32Array, k: number): number[] {
   const byMagnitude = [...x.keys()].sort((i, j) => Math.abs(x[j]!) - Math.abs(x[i]!) || i - j);
   return byMagnitude.slice(0, k).sort((i, j) => i - j);
 }
 
-/** Writes the indices, and x[index] behind them. */
+/** Writes the indices, then x[index] for each of them. */
 export function writeChosen(wire: Uint8Array, indices: readonly number[], x: Float32Array): void {
   const bits = indexBits(x.length);
   const values = indexBytes(indices.length, x.length);
@@ -34,7 +34,7 @@ export function writeChosen(wire: Uint8Array, indices: readonly number[], x: Flo
   });
 }
 
-/** The chosen, as [index, value]; undefined where the indices do not ascend below n, or a value is not finite. */
+/** The kept elements as [index, value]; undefined if the indices do not ascend, one is n or more, or a value is not finite. */
 export function readChosen(wire: Uint8Array, k: number, n: number): [index: number, value: number][] | undefined {
   const bits = indexBits(n);
   const values = indexBytes(k, n);

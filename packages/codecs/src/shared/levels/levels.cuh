@@ -1,4 +1,4 @@
-// levels.h on a GPU, what l1, linf and qsgd have in common: partial measures -> a scale a scale group, in the workspace and on the wire -> fields.
+// levels.h on a GPU, what l1, linf and qsgd have in common: partial measures -> a scale per scale group, in the workspace and on the wire -> fields.
 // Units that ranks agreed on take the place of the scales in the workspace, and nothing is measured.
 #ifndef TERSE_LEVELS_CUH
 #define TERSE_LEVELS_CUH
@@ -8,7 +8,7 @@
 
 enum reduction { MEAN_MAGNITUDE, LARGEST_MAGNITUDE, NORM };
 
-// A warp a scale group. The workspace has them because an unscaled wire does not.
+// A warp per scale group. The workspace has them because an unscaled wire does not.
 template <reduction REDUCTION>
 static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint8_t *wire, const void *partials, const float *x, slots s, double reach, uint64_t *bad) {
     for (size_t r = first_warp(); r < s.in.count; r += all_warps()) {

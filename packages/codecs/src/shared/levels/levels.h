@@ -1,7 +1,7 @@
-// Levels: what l1, linf and qsgd have in common. One scale a scale group, then one level q a field, from -s to s, written as q + s.
+// Levels: what l1, linf and qsgd have in common. One scale per scale group, then one level q a field, from -s to s, written as q + s.
 //
 //   s = 2^(bits - 1) - 1        reach * scale is what level s stands for
-//   wire: scales (fp32, one a scale group; none where unscaled), then the fields
+//   wire: scales (fp32, one per scale group; none where unscaled), then the fields
 //
 // Unscaled wires can be summed: the fields of all ranks then give sum of q + ranks s. With units given, q = x / unit, and what they
 // give is (sum of q) unit.

@@ -1,11 +1,12 @@
 /**
- * Levels: what l1, linf and qsgd have in common. One scale a scale group, then one level q a field, from −s to s, written as q + s.
+ * Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from −s to s, written as q + s.
  *
- *   s = 2^(bits − 1) − 1        reach · scale is what level s stands for
- *   wire: scales (fp32, one a scale group; none where unscaled), then the fields
+ *   s = 2^(bits − 1) − 1        level s stands for reach · scale
+ *   wire: scales (fp32, one per scale group; none where unscaled), then the fields
  *
- * Unscaled wires can be summed: the fields of all ranks then give Σ q + ranks · s, decoded as the whole number Σ q. Where ranks have
- * agreed on units, one a scale group, q = x / unit, cut off at ± s, and what is decoded is fp32((Σ q) · unit); 0 where the unit is 0.
+ * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number Σ q. With units
+ * that the ranks have agreed on, one per scale group, q = x / unit, clamped to ± s, and the sum decodes to fp32((Σ q) · unit); 0 where
+ * the unit is 0.
  */
 import type { EncodeCall, Parameters } from "@terse/native-codecs";
 import { type Codec, type Definition, floats, type Summable, type Takes } from "../../codec.ts";
@@ -21,14 +22,14 @@ export interface Levels {
   readonly reach: number;
   /** See `Codec.summable`. */
   summable(parameters: Parameters): Summable | undefined;
-  /** Of a scale group that is not empty, before it is rounded to fp32; not finite where an element is not. */
+  /** The scale of a scale group that is not empty, before rounding to fp32; not finite if an element is not. */
   scaleOf(x: Float32Array): number;
   /**
-   * level(value, i), for a scale group of this scale, which is more than 0; i counts through the whole vector. With call.units `scale` is
-   * what one level stands for.
+   * level(value, i) for a scale group with this scale, which is more than 0; i is the index in the whole vector. With call.units `scale`
+   * is the unit: the value of one level.
    */
   quantiser(scale: number, s: number, parameters: Parameters, call: EncodeCall): (value: number, i: number) => number;
-  /** What level q stands for; q · reach · scale / s unless given. */
+  /** The value of level q; q · reach · scale / s unless given. */
   standsFor?(q: number, scale: number, s: number, parameters: Parameters): number;
 }
 
@@ -46,7 +47,7 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
     summable,
 
     wireBytes(n, parameters) {
-      const groups = scaleGroupCount(n, parameters); // which looks at the segments, scaled or not
+      const groups = scaleGroupCount(n, parameters); // checks the segments, also if there are no scales
       return (parameters.unscaled ? 0 : 4 * groups) + fieldBytes(n, widthOf(parameters));
     },
 
@@ -126,14 +127,14 @@ interface SummableParameters extends ScaleGroups {
 
 const levelsASide = ({ bits }: Parameters): number => 2 ** (bits! - 1) - 1;
 
-/** The first NaN or infinity; where there is none the largest, because of which the scale is beyond fp32. */
+/** The first NaN or infinity; if there is none, the largest element, whose magnitude makes the scale overflow fp32. */
 function firstRefused(x: Float32Array): number {
   const bad = firstNotFinite(x);
   const most = largest(x);
   return bad < x.length ? bad : x.findIndex((value) => Math.abs(value) === most);
 }
 
-/** The parameters of a codec of levels, with the narrowest width that has room where none is given. */
+/** Checks the parameters of a codec of levels; adds the narrowest width with room if none is given. */
 export function checkedLevels<P extends Parameters>(codec: string, parameters: P, taken: readonly string[]): P {
   checkNames(codec, parameters, taken);
   checkWhole(codec, "bits", parameters.bits!, 2, 8);
@@ -142,7 +143,7 @@ export function checkedLevels<P extends Parameters>(codec: string, parameters: P
   checkScaleGroups(codec, parameters);
   if ((parameters.ranks ?? 1) > 1 && !parameters.unscaled)
     throw new RangeError(
-      `${codec}: ranks is ${parameters.ranks}, and only unscaled wires can be summed: say unscaled too, or leave ranks out.`,
+      `${codec}: ranks is ${parameters.ranks}, and only unscaled wires can be summed: set unscaled too, or leave ranks out.`,
     );
   const { bits } = parameters;
   return checkedFields(

@@ -1,13 +1,13 @@
-/** Stochastic levels, of linf and qsgd: of two neighbouring levels the upper one is drawn so often that the mean is x. */
+/** Stochastic rounding of linf and qsgd: one of the two neighbouring levels is drawn, with probabilities whose mean is x. */
 import type { EncodeCall } from "@terse/native-codecs";
 import { draws } from "../random/random.ts";
 
-/** The level below v, which is 0 or more, and how far v is on the way to the one above. */
+/** For v ≥ 0: the level below v, and the fraction of the way from there to the level above. */
 export type Below = (v: number) => [level: number, p: number];
 
 export const evenly: Below = (v) => [Math.floor(v), v - Math.floor(v)];
 
-/** level(value, i) = ±(the level below |value| · factor, or the one above); rounding does not lead beyond `most`. */
+/** level(value, i) = ± the level below |value| · factor, or the one above; at most `most`. */
 export function stochastic(factor: number, most: number, below: Below, { seed, step, index }: EncodeCall) {
   const drawn = draws({ seed: seed ?? 0, step: step ?? 0, index });
   return (value: number, i: number): number => {

@@ -104,19 +104,19 @@ describe("units that ranks agreed on", () => {
     });
   });
 
-  it("are kept to by error feedback: what was not said is the difference to (Σ q) · unit", () => {
+  it("are kept to by error feedback: the error is what (Σ q) · unit lacks", () => {
     const codec = l1({ bits: 4, unscaled: true, block: 10 });
     const x = gradients(25, 3);
     const units = Float32Array.of(0.05, 0, 0.01);
-    const [wire, error, said] = [new Uint8Array(codec.wireBytes(25)), new Float32Array(25), new Float32Array(25)];
+    const [wire, error, decoded] = [new Uint8Array(codec.wireBytes(25)), new Float32Array(25), new Float32Array(25)];
     codec.encodeWithFeedback(wire, x, error, { units });
-    codec.decodeAdd(said, wire, { units });
-    expect(error).toEqual(x.map((value, i) => value - said[i]!));
-    expect(said.subarray(10, 20)).toEqual(new Float32Array(10));
-    expect(Math.max(...said)).toBeGreaterThan(0.04);
+    codec.decodeAdd(decoded, wire, { units });
+    expect(error).toEqual(x.map((value, i) => value - decoded[i]!));
+    expect(decoded.subarray(10, 20)).toEqual(new Float32Array(10));
+    expect(Math.max(...decoded)).toBeGreaterThan(0.04);
   });
 
-  it("are refused where they cannot be right, in one sentence each", () => {
+  it("that are wrong are refused, each with its own message", () => {
     const codec = l1({ bits: 4, unscaled: true, block: 8 });
     const [x, wire] = [new Float32Array(20), new Uint8Array(10)];
     const by = (...units: number[]) => codec.encode(wire, x, { units: Float32Array.from(units) });
@@ -130,7 +130,7 @@ describe("units that ranks agreed on", () => {
     expect(() => codec.encode(wire, x, { units: [1, 1, 1] as never })).toThrow("units must be a Float32Array");
     for (const other of [l1({ bits: 4 }), int8()])
       expect(() => other.decodeAdd(x, new Uint8Array(other.wireBytes(20)), { units: Float32Array.of(1) })).toThrow(
-        "only unscaled l1 and linf take units",
+        "only codecs with unscaled wires (l1, linf) take units",
       );
   });
 });
@@ -166,9 +166,9 @@ describe("scales", () => {
       expect(() => codec.scales(bad)).toThrow(NotFiniteError);
     expect(() => linf({ bits: 4 }).scales(bad)).toThrow("linf.scales: x[700] is NaN");
     expect(() => int8({ block: 100 }).scales(x, new Float32Array(9))).toThrow(
-      "into has room for 9 scales, and 1000 floats have 10 scale groups.",
+      "into has 9 elements, and 1000 floats have 10 scale groups.",
     );
-    expect(() => sign.scales(x)).toThrow("sign.scales: scale groups have no scales in this codec.");
+    expect(() => sign.scales(x)).toThrow("sign.scales: this codec computes no scales apart from encoding.");
   });
 });
 

@@ -1,4 +1,4 @@
-// The measures of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum a scale group.
+// The measures of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum per scale group.
 //
 //   a half-warp walks one chunk of 64 Ki: lane j adds the elements j, j + 16, j + 32, ... in that order, then the fold
 //   a warp adds the chunks of one scale group in their order

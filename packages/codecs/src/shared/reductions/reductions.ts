@@ -1,5 +1,5 @@
 /**
- * Measures: what the scales of a scale group are made of, the same bits from every implementation.
+ * Reductions over a scale group, from which its scale is computed. Every implementation gives the same bits.
  *
  *   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, … in that order, in fp64          j = 0 … 15
  *   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
@@ -26,17 +26,17 @@ export const sumOfMagnitudes = (x: Float32Array): number => sum(x, Math.abs);
 /** ‖x‖₂² */
 export const sumOfSquares = (x: Float32Array): number => sum(x, (value) => value * value);
 
-/** The standard deviation, √(mean (x − mean x)²), both means summed as above; 0 where all elements are equal. */
+/** The standard deviation, √(mean (x − mean x)²), with sums as above; 0 if all elements are equal. */
 export function deviation(x: Float32Array): number {
   if (x.length === 0) return 0;
   const mean = sum(x, (value) => value) / x.length;
   return Math.sqrt(sum(x, (value) => (value - mean) ** 2) / x.length);
 }
 
-/** ‖x‖∞; 0 where there is nothing. */
+/** ‖x‖∞; 0 for an empty x. */
 export const largest = (x: Float32Array): number => x.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
-/** Index of the first NaN or infinity; x.length where there is none. */
+/** Index of the first NaN or infinity; x.length if there is none. */
 export function firstNotFinite(x: Float32Array): number {
   const index = x.findIndex((value) => !Number.isFinite(value));
   return index < 0 ? x.length : index;

@@ -1,6 +1,6 @@
 /**
- * Scale groups: which elements share a scale. The whole vector, blocks of `block` elements (the last may be shorter), or segments.
- * No scale group where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
+ * Scale groups: the elements that share one scale. They are the whole vector, blocks of `block` elements (the last may be shorter), or
+ * segments. An empty vector has no scale group, unless segments are given: every segment is one, and the scale of an empty one is 0.
  */
 export interface ScaleGroups {
   /** Elements that share a scale. */
@@ -13,14 +13,14 @@ export interface ScaleGroups {
 export function scaleGroupCount(n: number, { block, segments }: ScaleGroups): number {
   if (segments) {
     const together = segments.reduce((sum, length) => sum + length, 0);
-    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and there are ${n}.`);
+    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and x has ${n}.`);
     return segments.length;
   }
   if (block) return Math.ceil(n / block);
   return n === 0 ? 0 : 1;
 }
 
-/** Each scale group as [begin, end), in order. */
+/** The scale groups as [begin, end), in order. */
 export function scaleGroupsOf(n: number, { block, segments }: ScaleGroups): [begin: number, end: number][] {
   const lengths = segments ?? Array.from({ length: scaleGroupCount(n, { block }) }, () => block ?? n);
   let end = 0;
@@ -60,12 +60,12 @@ export function segmentsWithin(
   return parts;
 }
 
-/** A wire that scales lead, one fp32 a scale group, and the bytes behind them. */
+/** A wire that begins with scales, one fp32 per scale group; `fields` are the bytes after them. */
 export interface ScaledWire {
   readonly fields: Uint8Array;
   scale(group: number): number;
   setScale(group: number, scale: number): void;
-  /** Are the scales such as an encoder writes: finite and not negative? */
+  /** Whether all scales are finite and not negative, as encoders write them. */
   good(): boolean;
 }
 

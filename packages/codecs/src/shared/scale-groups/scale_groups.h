@@ -1,12 +1,12 @@
 // Scale groups: which elements share a scale. The whole vector, blocks of a fixed length (the last may be shorter), or segments.
-// Internal to the codecs, no part of the ABI. Scales lead the wire, one fp32 a scale group.
+// Internal to the codecs, no part of the ABI. Scales lead the wire, one fp32 per scale group.
 #ifndef TERSE_SCALE_GROUPS_H
 #define TERSE_SCALE_GROUPS_H
 #include <string.h>
 
 #include "terse/codecs.h"
 
-// No scale group where there is nothing, but one a segment where segments are given: empty ones have a scale of 0.
+// No scale group where there is nothing, but one per segment where segments are given: empty ones have a scale of 0.
 static inline size_t terse_scale_group_count(size_t n, const terse_codec_options *o) {
     if (o->segments) return o->segment_count;
     if (o->block) return n / o->block + (n % o->block != 0);
