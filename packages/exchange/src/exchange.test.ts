@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { dense, openExchange, PackedBits, StepRefusedError } from "./index.ts";
+import { dense, meanCost, openExchange, PackedBits, StepRefusedError } from "./index.ts";
 import { onRanks } from "./testing.ts";
 
 function bits(n: number, value: number): PackedBits {
@@ -42,7 +42,7 @@ describe("the exchange of a step", () => {
     for (const result of results) expect(result).toEqual(expected);
   });
 
-  it("averages vectors that lie side by side in one message, and others apart", async () => {
+  it("averages the vectors of a turn in one message, in place where they lie side by side", async () => {
     const messages = await onRanks(2, async (group) => {
       const flat = Float32Array.from({ length: 30 }, (_, i) => i * (group.rank + 1));
       const exchange = openExchange(group);
@@ -55,6 +55,16 @@ describe("the exchange of a step", () => {
       return group.sent().messages;
     });
     expect(messages).toEqual(single);
+
+    const apart = await onRanks(2, async (group) => {
+      const vectors = [10, 0, 7, 13].map((n) => Float32Array.from({ length: n }, (_, i) => (i + n) * (group.rank + 1)));
+      const exchange = openExchange(group);
+      await Promise.all(vectors.map((x) => exchange.mean(x)));
+      for (const x of vectors) expect([...x]).toEqual(Array.from(x, (_, i) => (i + x.length) * 1.5));
+      return group.sent();
+    });
+    expect(apart.map(({ messages }) => messages)).toEqual(single);
+    expect(apart.map(({ bytes }) => bytes)).toEqual([0, 1].map((rank) => meanCost(30, 2, rank).bytes));
   });
 
   it("lets all ranks stop together when one refuses, for every scheme and any number of ranks", async () => {
@@ -81,10 +91,12 @@ describe("the exchange of a step", () => {
 
   it("hands nothing out when a mean of the turn is not accepted, and names the rank that refused", async () => {
     const outcomes = await onRanks(3, async (group) => {
-      const x = new Float32Array(1000).fill(group.rank === 1 ? Number.NaN : 1);
-      const exchange = openExchange(group, { accepts: () => x.every(Number.isFinite) });
+      const x = new Float32Array(1000).fill(1); // the exchange itself makes it NaN on the rank that refuses
+      const exchange = openExchange(group);
       if (group.rank === 1) exchange.refuse("the loss is not finite");
-      const message = exchange.mean(x).catch((error: Error) => error.message);
+      const message = exchange
+        .mean(x, { accept: () => x.every(Number.isFinite) })
+        .catch((error: Error) => error.message);
       const vote = exchange.majority(bits(100, 3), { tie: "plus" }).catch(() => "no vote either");
       expect(await vote).toBe("no vote either");
       return message;
@@ -98,9 +110,9 @@ describe("the exchange of a step", () => {
       for (const over of ["the same group", "a second group"]) {
         const outcomes = await onRanks(2, async (group) => {
           const gather = over === "the same group" ? group : (await group.split(0))!;
-          const options = { gather, schemes: { means: dense(type) } };
-          const first = openExchange(group, { ...options, accepts: () => false })
-            .mean(new Float32Array(4).fill(1))
+          const options = { down: gather, schemes: { means: dense(type) } };
+          const first = openExchange(group, options)
+            .mean(new Float32Array(4).fill(1), { accept: () => false })
             .catch((error: unknown) => error);
           // Rank 0 asks for the next while the first is on its way, rank 1 when it has come.
           await new Promise((next) => (group.rank === 0 ? setImmediate(next) : setTimeout(next, 30)));

@@ -1,13 +1,3 @@
-export {
-  type BytesOf,
-  type ChosenSchemes,
-  majorityBytes,
-  majorityOrZeroBytes,
-  meanBytes,
-  standardSchemes,
-  tallyBytes,
-} from "./chosen.ts";
-export type { EncodeOptions } from "./chunks.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
 export { type BucketQuestion, type Buckets, bestBuckets } from "./cost-model/bucket.ts";
 export { type Choice, chooseVote } from "./cost-model/choose-vote.ts";
@@ -31,17 +21,31 @@ export {
   timeOf,
   uncompressed,
 } from "./cost-model/table-one.ts";
-export { type Exchange, type ExchangeOptions, openExchange, type StepExchange, type Tie } from "./exchange.ts";
+export {
+  type Caller,
+  type Exchange,
+  type ExchangeOptions,
+  type MeanOptions,
+  openExchange,
+  StepExchange,
+  type Tie,
+} from "./exchange.ts";
+export type { CallOptions } from "./exchange-context.ts";
+export { type DenseScheme, type DenseType, dense } from "./means/dense.ts";
+export { mean, meanCost } from "./means/f32-mean.ts";
+export { bytesOfTurn, type Message } from "./messages.ts";
+export type { EncodeOptions } from "./owned-chunks.ts";
 export { type Encode, PackedBits, type Signed, Tally, Ternary, wordsOf } from "./packed-bits.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
-export { type DenseScheme, type DenseType, dense } from "./schemes/dense.ts";
+export { type ChosenSchemes, standardSchemes } from "./schemes.ts";
+export { Loan, Scratch, scratchOf } from "./scratch.ts";
 export {
   type SumOfFieldsOptions,
   sumOfFields,
   sumOfFieldsCost,
   sumOfFieldsDirect,
   sumOfFieldsDirectCost,
-} from "./schemes/fields.ts";
+} from "./sums/fields.ts";
 export {
   type LevelsOptions,
   type SumOfLevelsOptions,
@@ -51,18 +55,15 @@ export {
   sumOfLevelsCost,
   sumOfLevelsDirect,
   sumOfLevelsDirectCost,
-} from "./schemes/levels.ts";
-export { mean, meanCost } from "./schemes/mean.ts";
+} from "./sums/levels.ts";
 export {
   type ErrorCompensation,
   meanErrorCompensated,
   meanErrorCompensatedCost,
   ownedElements,
-} from "./schemes/mean-error-compensated.ts";
-export { type SparseOptions, sparse, sparseCost } from "./schemes/sparse.ts";
-export { type SumOptions, sum, sumCost } from "./schemes/sum.ts";
-export { Loan, Scratch, scratchOf } from "./scratch.ts";
-export type { Sums } from "./sums.ts";
+} from "./sums/mean-error-compensated.ts";
+export { type SparseOptions, sparse, sparseCost } from "./sums/sparse.ts";
+export { type SumOptions, sum, sumCost } from "./sums/sum.ts";
 export { type AllToAllOptions, allToAll } from "./votes/all-to-all.ts";
 export { type AutoOptions, type AutoVoteScheme, auto } from "./votes/auto.ts";
 export { type CountOptions, count } from "./votes/count.ts";
@@ -70,6 +71,15 @@ export { type HierarchicalOptions, hierarchical } from "./votes/hierarchical.ts"
 export type { Outcome, Result } from "./votes/outcome.ts";
 export { parameterServer } from "./votes/parameter-server.ts";
 export { parameterServerEfficient } from "./votes/parameter-server-efficient.ts";
-export type { VoteOptions, VoteScheme } from "./votes/vote-scheme.ts";
+export {
+  majority,
+  majorityCost,
+  majorityOrZero,
+  majorityOrZeroCost,
+  tally,
+  tallyCost,
+  type VoteOptions,
+  vote,
+} from "./votes/vote.ts";
+export type { VoteScheme } from "./votes/vote-scheme.ts";
 export { type VoteSchemeName, type VoteSchemeOptions, voteSchemes } from "./votes/vote-schemes.ts";
-export { majority, majorityCost, majorityOrZero, majorityOrZeroCost, tally, tallyCost } from "./votes/votes.ts";

@@ -1,10 +1,10 @@
 /**
- * Why a rank will not take this step, so that all ranks stop together before any of them has changed a parameter. In a vote
- * it rides as the note in the headers of the messages, and no message is sent for it. A mean carries it as NaN.
+ * Why a rank will not take this step. All ranks learn it and stop together, before any of them has changed a parameter. The headers of
+ * votes and encoded sums carry it as a number, the note, so no message is sent for it. A mean in f32 has no such header: it carries NaN.
  */
 import type { Group } from "@terse/collectives";
 
-/** As notes: 0 says nothing. */
+/** By note; 0 is no refusal. */
 const reasons = [
   undefined,
   "the loss is not finite",
@@ -14,7 +14,7 @@ const reasons = [
 
 export type RefusalReason = Exclude<(typeof reasons)[number], undefined>;
 
-export function noteOf(reason: RefusalReason): number {
+export function noteOf(reason: RefusalReason | undefined): number {
   return reasons.indexOf(reason);
 }
 
@@ -25,10 +25,10 @@ export function checkNotes(notes: readonly number[]): void {
 }
 
 /**
- * For what carries no notes: a mean that is not finite is so on every rank, and then the ranks may ask each other why.
- * Always throws, the same on every rank.
+ * For messages that carry no notes: a mean that is not finite is so on every rank, and the ranks then ask each other why.
+ * Always throws, the same error on every rank.
  */
-export async function throwRefusal(group: Group, note: number): Promise<never> {
+export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGather">, note: number): Promise<never> {
   const notes = Array.from({ length: group.size }, () => new Uint8Array(1));
   notes[group.rank]![0] = note;
   await group.allGather(notes);
@@ -36,10 +36,10 @@ export async function throwRefusal(group: Group, note: number): Promise<never> {
   throw new StepRefusedError(undefined, "the mean gradient is not finite");
 }
 
-/** Thrown on every rank in the same step; no parameter was changed. */
+/** Thrown on every rank in the same step. No parameter was changed. */
 export class StepRefusedError extends Error {
   override name = "StepRefusedError";
-  readonly rank: number | undefined; // undefined: it shows only in what all ranks share
+  readonly rank: number | undefined; // undefined: only the ranks' common result shows it
   readonly reason: string;
 
   constructor(rank: number | undefined, reason: string) {

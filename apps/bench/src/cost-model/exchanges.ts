@@ -9,6 +9,7 @@ import {
   predictMean,
   predictVote,
   predictVoteOfHosts,
+  vote,
   voteSchemes,
 } from "@terse/exchange";
 
@@ -29,7 +30,7 @@ const votes = predictedVotes.map((scheme): Exchange => {
     predict: (n, ranks, measured) => predictVote(scheme, { n, ranks }, measured),
     prepare(group, n) {
       const u = new PackedBits(n);
-      return () => votes.vote(group, u, { outcome: "plus" });
+      return () => vote(votes, group, u, { outcome: "plus" });
     },
   };
 });
@@ -42,7 +43,7 @@ const ofHosts: Exchange = {
   predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
   prepare(group, n) {
     const u = new PackedBits(n);
-    return () => hierarchical.vote(group, u, { outcome: "plus" });
+    return () => vote(hierarchical, group, u, { outcome: "plus" });
   },
   close: (group) => hierarchical.close(group),
 };

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { sign } from "@terse/codecs";
 import { type Group, joinWorld } from "@terse/collectives";
-import { allToAll, PackedBits } from "@terse/exchange";
+import { majority, PackedBits } from "@terse/exchange";
 import { applySigns } from "@terse/native-optimizers";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
@@ -25,7 +25,6 @@ export interface Times {
 
 const world = await joinWorld();
 const { rank, size } = world;
-const scheme = allToAll();
 let gloo: Peer | undefined;
 let pytorch: Peer | undefined;
 
@@ -60,14 +59,8 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
       const signs = bits.signs.subarray(from / 8, Math.ceil(to / 8));
       clock.encode(() => sign.encode(signs, x.subarray(from, to), { zero: "plus" }));
     });
-    // Decodes each chunk when it arrives, while the others are on the wire.
-    using _ = (await scheme.vote(clock.group, u, {
-      outcome: "plus",
-      arrived(result, from, to) {
-        const signs = (result as PackedBits).signs.subarray(from / 8, Math.ceil(to / 8));
-        clock.decode(() => applySigns(x.subarray(from, to), signs, { keep: 0, scale: 1 }));
-      },
-    })) as PackedBits;
+    using v = await majority(clock.group, u, "plus");
+    clock.decode(() => applySigns(x, v.signs, { keep: 0, scale: 1 }));
     return clock.phases;
   },
 };

@@ -6,11 +6,12 @@
  */
 import { bf16, count, majority, sign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
+import { int8Codec } from "../means/int8-mean.ts";
 import { PackedBits } from "../packed-bits.ts";
-import { deliveryOf } from "../schemes/fields.ts";
-import { int8Codec } from "../schemes/int8-mean.ts";
+import { fieldsScheme } from "../sums/fields.ts";
 import { allToAll } from "../votes/all-to-all.ts";
 import { compareFields, setFields } from "../votes/count.ts";
+import { vote } from "../votes/vote.ts";
 
 /** What a message costs. Seconds. */
 export interface LinkCost {
@@ -140,7 +141,7 @@ class ShortMessages {
   }
 
   #vote(): Promise<unknown> {
-    return this.#scheme.vote(this.#group, new PackedBits(64 * this.#group.size), { outcome: "plus" });
+    return vote(this.#scheme, this.#group, new PackedBits(64 * this.#group.size), { outcome: "plus" });
   }
 }
 
@@ -227,9 +228,9 @@ async function measureCodec(group: Group): Promise<(barrier: number) => CodecCos
     decode: { of: many, work: () => sign.decodeAdd(floats, signs) },
     compareField: { of: fields.bytes, work: () => compare(fields) },
     decodeHalf: { of: many, work: () => bf16.decodeAdd(floats.fill(0), others) },
-    encodeInt8: { of: int8.n, work: () => int8.write() },
+    encodeInt8: { of: int8.n, work: () => int8.encode() },
     sumInt8: { of: int8.n, work: () => int8.reduce() },
-    decodeInt8: { of: int8.n, work: () => int8.finish() },
+    decodeInt8: { of: int8.n, work: () => int8.handOut() },
   };
   // What is written in JavaScript is compiled while it runs, and several times as fast a few calls later.
   const few = fieldsOf(group.size, n / 32);
@@ -281,23 +282,23 @@ function fieldsOf(ranks: number, n: number) {
 function int8Of(group: Group, x: Float32Array) {
   try {
     const units = int8Codec.scales(x);
-    const request = { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, over: true };
-    const delivery = deliveryOf(group, request, units);
+    const request = { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, replaces: true };
+    const scheme = fieldsScheme(group, request, units);
     const memory = (sizes: readonly number[]) => sizes.map(touched);
-    const [outgoing, results] = [memory(delivery.up), memory(delivery.down)];
-    const incoming = memory(new Array<number>(group.size).fill(delivery.up[group.rank]!));
+    const [outgoing, results] = [memory(scheme.up), memory(scheme.down)];
+    const incoming = memory(new Array<number>(group.size).fill(scheme.up[group.rank]!));
     return {
       n: x.length,
-      write() {
+      encode() {
         int8Codec.scales(x, units);
-        delivery.write(outgoing);
+        scheme.encode(outgoing);
       },
-      reduce: () => delivery.reduce(incoming, results[group.rank]!),
-      finish: () => delivery.finish(results),
+      reduce: () => scheme.reduce(incoming, results[group.rank]!),
+      handOut: () => scheme.handOut(results),
     };
   } catch (error) {
     const nothing = () => {};
-    if (error instanceof RangeError) return { n: 0, write: nothing, reduce: nothing, finish: nothing };
+    if (error instanceof RangeError) return { n: 0, encode: nothing, reduce: nothing, handOut: nothing };
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { dense } from "../schemes/dense.ts";
+import { dense } from "../means/dense.ts";
 import { noComputing } from "../testing.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictedVotes, predictMean, predictVote, predictVoteOfHosts } from "./predict.ts";

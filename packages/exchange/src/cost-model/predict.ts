@@ -15,10 +15,10 @@
  * which nobody sees while the wire has bytes to carry.
  */
 import { count as countCodec } from "@terse/codecs";
+import { int8Codec, int8MeanCost } from "../means/int8-mean.ts";
 import { wordsOf } from "../packed-bits.ts";
 import { partition } from "../partition.ts";
-import { int8Codec, int8MeanCost } from "../schemes/int8-mean.ts";
-import { chunksOf } from "../votes/all-to-all.ts";
+import { pipelineChunks } from "../votes/all-to-all.ts";
 import type { CodecCost, LinkCost, Measured } from "./measure-link.ts";
 
 /** Seconds, by where they go. */
@@ -123,7 +123,7 @@ const counting = ({ vote }: CodecCost, bytes: number) => vote * bytes;
 const votes = {
   /** In chunks: while one is on the wire, the one before is counted. */
   "all-to-all": ({ n, ranks: P, planes, chunk }, { link, codec }) => {
-    const chunks = chunksOf(n, chunk);
+    const chunks = pipelineChunks(n, chunk);
     const line = new Line(link);
     let wire = 0;
     let counted = 0; // what is counted while the next chunk is on the wire

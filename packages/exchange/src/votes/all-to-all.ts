@@ -1,14 +1,14 @@
 /**
- * Every rank counts a part. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce", https://arxiv.org/abs/2411.16462
+ * Every rank counts a part of the vector. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce", https://arxiv.org/abs/2411.16462
  *
  *   1. all-to-all    every rank gets everybody's signs for the words it owns
  *   2. vote          it counts them in the packed domain
  *   3. all-gather    and gives the outcome to everybody
  *
- * Two ranks give each other all their signs, and both count all of them: as many bytes, and nothing has to come back.
+ * Two ranks send each other all their signs, and both count all of them: that takes as many bytes, and nothing has to come back.
  *
- * Long vectors go in chunks, so that the four things that take time run side by side: while chunk k is on the wire, chunk k + 1 is
- * encoded, and chunk k − 1 is counted and on its way back; what has come back can be used (`arrived`).
+ * Long vectors go in chunks, so that the four things that take time run at the same time: while chunk k is on the wire, chunk k + 1 is
+ * encoded, and chunk k − 1 is counted and on its way back.
  *
  * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
  * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two
@@ -19,9 +19,9 @@ import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
-import { Ballots, ballotsHeld } from "./ballots.ts";
 import { decide, planesOf } from "./outcome.ts";
-import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+import { ReceivedVotes, votesHeld } from "./received-votes.ts";
+import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface AllToAllOptions {
   /** Elements of a chunk, in whole words of 64; by default a sixteenth of the vector, and at least 1 Mi (128 KiB of signs). */
@@ -37,13 +37,13 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
   return voteScheme({
     name: "all-to-all",
 
-    async carry(group, planes, { outcome, gather, scratch, sent, arrived, note }) {
+    async carry(planes, outcome, context) {
       const [u] = planes;
-      const { rank, size } = group;
+      const { up, down, rank, size, scratch } = context;
       const returns = size > 2; // of two, both count everything
 
-      /** Encodes a chunk and puts it on the wire. */
-      const leave = ({ from, n }: Chunk) => {
+      /** Encodes a chunk and sends it to the ranks that count it. */
+      const send = ({ from, n }: Chunk) => {
         u!.fill(from + n);
         const starts = partition(n, size);
         const chunks = planes.map(({ wire }) => {
@@ -52,50 +52,47 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
         }); // [plane][rank]
         const mine = returns ? elementsOf(n, starts, rank) : n;
         const own = chunks[0]![rank]!;
-        const ballots = new Ballots(own, mine, group, planes.length, scratch);
-        const outgoing = ballots.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
-        const votes = group.allToAll(outgoing, ballots.incoming, { note: note() });
-        votes.catch(() => {}); // whoever gets to it tells
-        return { chunks, mine, ballots, votes, end: from + n };
+        const received = new ReceivedVotes(own, mine, context, planes.length, scratch);
+        const outgoing = received.copied ? chunks[0]! : chunks[0]!.with(rank, own.subarray(0, 0));
+        const arrived = up.allToAll(outgoing, received.incoming, { note: noteOfVotes(u!, context) });
+        arrived.catch(() => {}); // the loop below reports it
+        return { chunks, mine, received, arrived };
       };
 
-      const chunks = chunksOf(u!.length, chunk);
+      const chunks = pipelineChunks(u!.length, chunk);
       const gathers: Promise<void>[] = [];
-      let next: ReturnType<typeof leave> | undefined = leave(chunks[0]!);
+      let next: ReturnType<typeof send> | undefined = send(chunks[0]!);
       try {
         for (let k = 0; k < chunks.length; k++) {
-          const { chunks: pieces, mine, ballots, votes, end } = next!;
-          using _ = ballots;
-          next = k + 1 < chunks.length ? leave(chunks[k + 1]!) : undefined;
-          if (k + 2 >= chunks.length && (gather !== group || !returns)) sent(); // the last chunk has left
+          const { chunks: pieces, mine, received, arrived } = next!;
+          using _ = received;
+          next = k + 1 < chunks.length ? send(chunks[k + 1]!) : undefined;
+          if (k + 2 >= chunks.length) returns ? context.upCalled() : context.allCalled(); // the last chunk has been sent
 
-          checkNotes(await votes);
+          checkNotes(await arrived);
           const here = pieces.map((of) => signsOf(of[rank]!, mine));
-          decide(outcome, here, ballots.votes, mine);
-          const back = returns ? pieces.map((of) => gather.allGather(of)) : [];
-          gathers.push(
-            ...back,
-            Promise.all(back).then(() => arrived(end)),
-          );
-          for (const gathered of gathers) gathered.catch(() => {});
+          decide(outcome, here, received.votes, mine);
+          for (const plane of returns ? pieces : []) gathers.push(down.allGather(plane));
+          for (const gathered of gathers) gathered.catch(() => {}); // reported below
         }
+        context.allCalled();
         await Promise.all(gathers);
       } finally {
-        await Promise.allSettled([...gathers, next?.votes]); // until then the memory is not ours
-        next?.ballots[Symbol.dispose]();
+        await Promise.allSettled([...gathers, next?.arrived]); // until then the memory belongs to the group
+        next?.received[Symbol.dispose]();
       }
     },
 
     cost(n, ranks, rank, outcome) {
       const planes = planesOf(outcome, ranks);
-      const chunks = chunksOf(n, chunk).map((of) =>
+      const chunks = pipelineChunks(n, chunk).map((of) =>
         ranks > 2 ? partBytes(partition(of.n, ranks)) : [bytesOf(of.n), bytesOf(of.n)],
       );
       const operations = chunks.flatMap((sizes) => [
         allToAllBytes(sizes, rank),
         ...Array.from({ length: ranks > 2 ? planes : 0 }, () => allGatherBytes(sizes, rank)),
       ]);
-      const held = chunks.map((sizes) => ballotsHeld(ranks, planes) * sizes[rank]!);
+      const held = chunks.map((sizes) => votesHeld(ranks, planes) * sizes[rank]!);
       return costOf(operations, Math.max(...held.map((bytes, k) => bytes + (held[k + 1] ?? 0))));
     },
   });
@@ -109,8 +106,8 @@ export interface Chunk {
 const leastChunk = 2 ** 20;
 const mostChunks = 16;
 
-/** One chunk at least, though it may be empty: the ranks still hear each other. */
-export function chunksOf(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
+/** At least one chunk, even an empty one: its headers carry refusals. */
+export function pipelineChunks(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
   return Array.from({ length: Math.max(1, Math.ceil(n / chunk)) }, (_, k) => ({
     from: k * chunk,
     n: Math.min(chunk, n - k * chunk),

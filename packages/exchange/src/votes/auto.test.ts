@@ -2,7 +2,7 @@ import { sign } from "@terse/codecs";
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type Measured, measureLink } from "../cost-model/measure-link.ts";
-import { allToAll, PackedBits, voteSchemes } from "../index.ts";
+import { allToAll, PackedBits, vote, voteSchemes } from "../index.ts";
 import { noComputing } from "../testing.ts";
 import { type AutoVoteScheme, auto } from "./auto.ts";
 import { voteContract } from "./vote-contract.ts";
@@ -71,7 +71,7 @@ describe("auto", () => {
           Float32Array.from({ length: 100 }, (_, i) => (i % 3 === r ? 1 : -1) * (i % 2 === 0 ? 1 : -1)),
           { zero: "plus" },
         );
-        return [...((await schemes[r]!.vote(group, u, { outcome: "plus" })) as PackedBits).signs];
+        return [...((await vote(schemes[r]!, group, u, { outcome: "plus" })) as PackedBits).signs];
       }),
     );
     // Of three, one differs: an even element is minus.

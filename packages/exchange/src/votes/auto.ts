@@ -1,7 +1,7 @@
 /**
- * Whichever way to count votes is fastest for a vector of that length, on the network and the machine that were measured. All ranks have
- * the same measurements, bit for bit, so they choose alike without a word; and all ways give the same bits, so the choice changes no
- * result. Hosts that vote (`hierarchical`) do not, and are never chosen.
+ * The way to count votes that is fastest for a vector of that length, on the network and the machine that were measured. All ranks have
+ * the same measurements, bit for bit, so they make the same choice without a message. All ways give the same bits, so the choice changes
+ * no result. `hierarchical` gives another result, and is never chosen.
  *
  * Sent by a rank, and held: what the chosen scheme sends and holds.
  */
@@ -21,9 +21,9 @@ export interface AutoOptions extends AllToAllOptions {
 }
 
 export interface AutoVoteScheme extends VoteScheme {
-  /** What it takes for n elements, and why. */
+  /** The scheme for n elements, and why. */
   choice(n: number, ranks: number, outcome?: Outcome): Choice;
-  /** Every choice that it was asked for until now, by a vote or by what one would cost. */
+  /** All choices made so far, for votes and for costs. */
   choices(): Choice[];
 }
 
@@ -51,7 +51,9 @@ export function auto({ measured, chunk }: AutoOptions): AutoVoteScheme {
     outcomes: schemes["all-to-all"].outcomes,
     choice,
     choices: () => [...choices.values()],
-    vote: (group, u, options) => schemes[choice(u.length, group.size, options.outcome).scheme].vote(group, u, options),
+    dense: false,
+    carry: (planes, outcome, context) =>
+      schemes[choice(planes[0]!.length, context.size, outcome).scheme].carry(planes, outcome, context),
     cost: (n, ranks, rank, outcome) => schemes[choice(n, ranks, outcome).scheme].cost(n, ranks, rank, outcome),
     opened: async (group) => (await Promise.all(all.map((scheme) => scheme.opened(group)))).flat(),
     async close(group) {

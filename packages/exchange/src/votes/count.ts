@@ -1,6 +1,6 @@
 /**
- * Everybody counts everything: the signs become numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and
- * every rank compares the sums. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
+ * All ranks count all votes: the signs become numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and
+ * every rank compares the sums with P/2. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
  *
  * The fields are those of the codec `count`: b is 2, 4, 8 or 16, the narrowest with P ≤ 2^b − 1, so that no sum carries into the
  * next field; a narrower one is refused. The paper has log2(P) + 1 bits, and "in practice" 8-bit words with packed entries.
@@ -13,7 +13,7 @@ import { allReduceBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { checkNotes } from "../refusal.ts";
 import { planesOfCount } from "./outcome.ts";
-import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface CountOptions {
   /** Bits of a field: 2, 4, 8 or 16. The narrowest with room unless given; one without room is a RangeError. */
@@ -21,7 +21,7 @@ export interface CountOptions {
 }
 
 export function count({ width }: CountOptions = {}): VoteScheme {
-  /** The width, once it is known to hold the votes of so many ranks. */
+  /** The width of a field that holds the votes of so many ranks. */
   const fieldsFor = (ranks: number) => {
     const codec = countCodec({ ranks, width });
     return { width: codec.parameters.width ?? 1, bytes: (n: number) => codec.wireBytes(n) };
@@ -30,22 +30,23 @@ export function count({ width }: CountOptions = {}): VoteScheme {
   return voteScheme({
     name: "count",
 
-    async carry(group, planes, { outcome, scratch, sent, note }) {
+    async carry(planes, outcome, context) {
       const [u] = planes;
-      const fields = fieldsFor(group.size);
+      const { up, size, scratch } = context;
+      const fields = fieldsFor(size);
       u!.fill();
       using sums = scratch.loan(fields.bytes(u!.length));
       const added = fields.width === 16 ? new Uint16Array(sums.bytes.buffer, 0, u!.length) : sums.bytes;
       setFields(added, u!.signs, fields.width);
 
-      const nothing = Array.from({ length: group.size }, () => u!.wire.subarray(0, 0));
-      const noted = group.allToAll(nothing, nothing, { note: note() });
-      const reduced = group.allReduce(added, "sum");
-      sent();
+      const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
+      const noted = up.allToAll(nothing, nothing, { note: noteOfVotes(u!, context) });
+      const reduced = up.allReduce(added, "sum");
+      context.allCalled();
       const [notes] = await settled([noted, reduced]);
       checkNotes(notes);
 
-      for (const [k, bit] of planesOfCount(outcome, group.size).entries())
+      for (const [k, bit] of planesOfCount(outcome, size).entries())
         compareFields(planes[k]!.signs, added, fields.width, bit, u!.length);
     },
 
@@ -59,19 +60,19 @@ export function count({ width }: CountOptions = {}): VoteScheme {
   });
 }
 
-/** Memory belongs to both operations until both have ended, however they end. */
+/** The memory belongs to both operations until both have ended, also where one fails. */
 async function settled<A, B>(operations: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
   await Promise.allSettled(operations);
   return Promise.all(operations);
 }
 
-/** fields[i] ← 0 or 1. A byte of narrow fields holds 8 / width of them, which lie side by side in the signs too. */
+/** fields[i] ← 0 or 1. A byte holds 8 / width narrow fields; their signs are neighbours, too. */
 export function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: number): void {
   if (width === 16) {
     for (let i = 0; i < fields.length; i++) fields[i] = (signs[i >> 3]! >> (i & 7)) & 1;
     return;
   }
-  // What a byte of signs becomes, `width` bytes, is looked up and written as one number.
+  // A byte of signs becomes `width` bytes of fields: they are looked up, and written as one number.
   const Numbers = { 2: Uint16Array, 4: Uint32Array, 8: Float64Array }[width]!;
   const spread = new Uint8Array(256 * width);
   for (let i = 0; i < 8 * 256; i++) spread[(i * width) >> 3]! |= ((i >> (3 + (i & 7))) & 1) << ((i * width) & 7);

@@ -14,8 +14,8 @@
  *   3. all-gather between
  *   4. all-to-all inside     the part goes to the host's other ranks, with the notes
  *
- * `inside: "dense"`: what goes inside a host is not signs but what they are the signs of, in f32, so a host votes as the mean of its ranks
- * would, and noise that they do not share is averaged before any of it is cut to one bit. One host is Lion itself.
+ * `inside: "dense"`: inside a host the ranks send, in f32, the values that they would take the signs of. So a host votes as the mean of
+ * its ranks would, and their noise is averaged before anything is cut to one bit. One host is Lion itself.
  *
  *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; 0 as the ranks' own zeros
  *   1. all-to-all inside                   owner l of a host gets its host's c for part l: a reduce-scatter that also carries the notes
@@ -28,33 +28,37 @@
  */
 import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import type { QueuedGroup } from "../collective-queue.ts";
 import { costOf } from "../cost.ts";
 import type { PackedBits } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
-import { Ballots } from "./ballots.ts";
 import { decide } from "./outcome.ts";
-import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+import { ReceivedVotes } from "./received-votes.ts";
+import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface HierarchicalOptions {
   /** The host of every rank, as any whole number; or how many neighbouring ranks share a host (the last one may have fewer). */
   readonly hosts: readonly number[] | number;
-  /** What ranks of one host send each other: signs, or ("dense") what these are the signs of. Signs unless given. */
+  /** What the ranks of one host send each other: signs, or ("dense") the f32 values before their sign is taken. Signs unless given. */
   readonly inside?: "signs" | "dense";
 }
 
-export function hierarchical({ hosts, inside: sent = "signs" }: HierarchicalOptions): VoteScheme {
-  const dense = sent === "dense";
+export function hierarchical({ hosts, inside: kind = "signs" }: HierarchicalOptions): VoteScheme {
+  const dense = kind === "dense";
   const beside = new WeakMap<Group, Promise<readonly Group[]>>();
   return voteScheme({
     name: "hierarchical",
     outcomes: ["plus", "minus"],
     dense,
 
-    async carry(group, [u], { outcome, scratch, note }) {
+    async carry([u], outcome, context) {
+      const { up, scratch } = context;
+      const { group } = up;
+      await up.begins; // the groups inside and between have no queues of their own
       const { place, owners } = layoutOf(hosts, group.size, group.rank);
-      if (!beside.has(group)) beside.set(group, open(group, hosts));
+      if (!beside.has(group)) beside.set(group, open(up, hosts));
       const [inside, between] = (await beside.get(group)!) as readonly [Group, Group?];
       const n = u!.length;
       const starts = ownedParts(n, owners, inside.size);
@@ -64,34 +68,35 @@ export function hierarchical({ hosts, inside: sent = "signs" }: HierarchicalOpti
       const nothing = own.subarray(0, 0);
 
       let refused = false;
-      const heard = (notes: readonly number[]) => {
-        refused ||= notes.some((said) => said !== 0);
+      const note = () => noteOfVotes(u!, context);
+      const read = (notes: readonly number[]) => {
+        refused ||= notes.some((other) => other !== 0);
       };
       if (dense) {
         const zero = u!.zero ?? (outcome === "minus" ? "minus" : "plus");
         const { notes, finite } = await signOfSum(inside, u!, starts, own, { zero, scratch, note });
-        heard(notes);
+        read(notes);
         refused ||= !finite;
       } else {
         u!.fill();
-        using ballots = new Ballots(own, mine, inside, 1, scratch);
-        heard(await inside.allToAll(chunks.with(place, nothing), ballots.incoming, { note: note() }));
-        decide(outcome, [signsOf(own, mine)], ballots.votes, mine);
+        using received = new ReceivedVotes(own, mine, inside, 1, scratch);
+        read(await inside.allToAll(chunks.with(place, nothing), received.incoming, { note: note() }));
+        decide(outcome, [signsOf(own, mine)], received.votes, mine);
       }
       if (between) {
         const among = partition(mine, between.size);
         const pieces = parts(own, among);
         const piece = pieces[between.rank]!;
         const elements = elementsOf(mine, among, between.rank);
-        using ballots = new Ballots(piece, elements, between, 1, scratch);
+        using received = new ReceivedVotes(piece, elements, between, 1, scratch);
         const outgoing = pieces.with(between.rank, nothing);
-        heard(await between.allToAll(outgoing, ballots.incoming, { note: Number(refused) }));
-        decide(outcome, [signsOf(piece, elements)], ballots.votes, elements);
+        read(await between.allToAll(outgoing, received.incoming, { note: Number(refused) }));
+        decide(outcome, [signsOf(piece, elements)], received.votes, elements);
         await between.allGather(pieces);
       }
       const outgoing = chunks.map((_, r) => (r === place ? nothing : own));
-      heard(await inside.allToAll(outgoing, chunks.with(place, nothing), { note: Number(refused) }));
-      if (refused) await throwRefusal(group, note()); // all ranks know by now; one more message says whose it is
+      read(await inside.allToAll(outgoing, chunks.with(place, nothing), { note: Number(refused) }));
+      if (refused) await throwRefusal(up, note()); // all ranks know by now; one more message says which rank refused
     },
 
     cost(n, ranks, rank) {
@@ -112,7 +117,7 @@ export function hierarchical({ hosts, inside: sent = "signs" }: HierarchicalOpti
   });
 }
 
-/** own ← the signs of what all ranks of a host have in sum, for the part that this one owns. */
+/** own ← the signs of the sum over the ranks of a host, for the part that this rank owns. */
 async function signOfSum(
   inside: Group,
   u: PackedBits,
@@ -131,7 +136,7 @@ async function signOfSum(
   const incoming = parts.map((_, r) => (r === rank ? nothing : others.floats.subarray(at(r), at(r) + mine.length)));
   const notes = await inside.allToAll(parts.with(rank, nothing), incoming, { note: note() });
 
-  // In the order of the ranks, whoever adds: the same sum wherever a vector is cut.
+  // Added in the order of the ranks by every owner: the sum does not depend on where a vector is cut.
   const [sum, ...more] = incoming.with(rank, mine);
   for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
   try {
@@ -143,8 +148,8 @@ async function signOfSum(
   }
 }
 
-/** The ranks of this host, and, for a rank that owns a part, those that own it on the other hosts. */
-async function open(group: Group, hosts: HierarchicalOptions["hosts"]): Promise<readonly Group[]> {
+/** A group of the ranks of this host, and, for a rank that owns a part, one of the owners of the same part on all hosts. */
+async function open(group: QueuedGroup, hosts: HierarchicalOptions["hosts"]): Promise<readonly Group[]> {
   const { place, owners, host } = layoutOf(hosts, group.size, group.rank);
   const inside = await group.split(host);
   const between = await group.split(place < owners ? place : undefined, host);

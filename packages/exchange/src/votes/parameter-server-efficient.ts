@@ -1,5 +1,5 @@
 /**
- * One rank counts, and the way to it and back is as short as trees make it: the votes climb a binomial tree in ⌈log2 P⌉ rounds,
+ * One rank counts, over trees, which are the shortest way to it and back: the votes climb a binomial tree in ⌈log2 P⌉ rounds,
  * and the outcome comes down as a scatter and an all-gather, so that the server sends it about once instead of P − 1 times.
  * Ishikawa et al. 2024, Table 1 "parameter server (efficient)", https://arxiv.org/abs/2411.16462: a gather and a long broadcast of
  * Chan et al. 2007, doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N. Table 1 takes N as what is gathered; here
@@ -11,14 +11,15 @@
  * an all-to-all, P − 1 messages of 8 w bytes, which also carries the notes.
  * Held: 8 W s bytes of votes where s > 1, the server 8 W (P − 1) (8 W P where d > 1); and the outcome's planes above the first.
  */
-import { allToAllBytes, type Group, scatterBytes } from "@terse/collectives";
+import { allToAllBytes, scatterBytes } from "@terse/collectives";
+import type { QueuedGroup } from "../collective-queue.ts";
 import { type Cost, costOf } from "../cost.ts";
 import { bytesOf, type PackedBits } from "../packed-bits.ts";
 import { partBytes, partition, parts } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
 import { decide, planesOf } from "./outcome.ts";
-import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 const server = 0;
 
@@ -26,15 +27,15 @@ export function parameterServerEfficient(): VoteScheme {
   return voteScheme({
     name: "parameter-server-efficient",
 
-    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+    async carry(planes, outcome, context) {
       const [u] = planes;
-      const { rank, size } = group;
+      const { up, down: back, rank, size, scratch } = context;
       u!.fill();
-      await climb(group, u!, planes.length, scratch, (votes) => {
+      await climb(up, u!, planes.length, scratch, (votes) => {
         const signs = planes.map((plane) => plane.signs);
         decide(outcome, signs, votes, u!.length);
       });
-      if (gather !== group) sent();
+      context.upCalled();
 
       const starts = partition(u!.length, size);
       const down = planes.flatMap(({ wire }) => {
@@ -44,10 +45,11 @@ export function parameterServerEfficient(): VoteScheme {
         const outgoing = chunks.map((_, r) => (r === rank ? nothing : own));
         const incoming = chunks.with(rank, nothing);
         return [
-          gather.scatter(own, server, rank === server ? chunks : undefined).then(() => []),
-          gather.allToAll(outgoing, incoming, { note: note() }),
+          back.scatter(own, server, rank === server ? chunks : undefined).then(() => []),
+          back.allToAll(outgoing, incoming, { note: noteOfVotes(u!, context) }),
         ];
       });
+      context.allCalled();
       await Promise.allSettled(down);
       for (const notes of await Promise.all(down)) checkNotes(notes);
     },
@@ -73,7 +75,7 @@ function subtree(rank: number, ranks: number): number {
 
 /** Brings every rank's votes to the server, where `count` gets them. */
 async function climb(
-  group: Group,
+  group: QueuedGroup,
   u: PackedBits,
   planes: number,
   scratch: Scratch,
@@ -97,11 +99,11 @@ async function climb(
   await Promise.allSettled(arriving);
   await Promise.all(arriving);
   if (rank !== server) {
-    await group.send(bundle.bytes, rank - (rank & -rank)); // awaited here: the bundle is ours no longer than this block
+    await group.send(bundle.bytes, rank - (rank & -rank)); // awaited here: the bundle is freed at the end of this block
     return;
   }
 
-  const ballots = Array.from({ length: s - 1 + own }, (_, r) => bundle.bytes.subarray(plane * r, plane * (r + 1)));
-  const votes = own ? ballots : [u.wire, ...ballots];
+  const received = Array.from({ length: s - 1 + own }, (_, r) => bundle.bytes.subarray(plane * r, plane * (r + 1)));
+  const votes = own ? received : [u.wire, ...received];
   count(votes.map((wire) => wire.subarray(0, Math.ceil(u.length / 8))));
 }

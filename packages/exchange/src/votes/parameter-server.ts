@@ -1,5 +1,5 @@
 /**
- * One rank counts: everybody sends it all its signs, and it sends everybody the outcome, one after the other. Liu et al. 2024,
+ * One rank counts: every rank sends it all its signs, and it sends every rank the outcome, one after the other. Liu et al. 2024,
  * Algorithm 1, https://arxiv.org/abs/2404.00438; the naive server of Ishikawa et al. 2024, Table 1, https://arxiv.org/abs/2411.16462
  *
  * The server is rank 0. Sent by a rank: 8 W bytes up; the server d (P − 1) 8 W bytes down. Messages: P − 1 each, which carry the
@@ -11,9 +11,9 @@ import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
 import { checkNotes } from "../refusal.ts";
-import { Ballots, ballotsHeld } from "./ballots.ts";
 import { decide, planesOf } from "./outcome.ts";
-import { type VoteScheme, voteScheme } from "./vote-scheme.ts";
+import { ReceivedVotes, votesHeld } from "./received-votes.ts";
+import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 const server = 0;
 
@@ -21,29 +21,31 @@ export function parameterServer(): VoteScheme {
   return voteScheme({
     name: "parameter-server",
 
-    async carry(group, planes, { outcome, gather, scratch, sent, note }) {
+    async carry(planes, outcome, context) {
       const [u] = planes;
-      const { rank, size } = group;
+      const { up, down: back, rank, size, scratch } = context;
       u!.fill();
+      const note = noteOfVotes(u!, context);
       const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
       if (rank === server) {
-        using ballots = new Ballots(u!.wire, u!.length, group, planes.length, scratch);
-        const outgoing = ballots.copied ? nothing.with(rank, u!.wire) : nothing;
-        const arrived = group.allToAll(outgoing, ballots.incoming, { note: note() });
-        if (gather !== group) sent();
+        using received = new ReceivedVotes(u!.wire, u!.length, context, planes.length, scratch);
+        const outgoing = received.copied ? nothing.with(rank, u!.wire) : nothing;
+        const arrived = up.allToAll(outgoing, received.incoming, { note });
+        context.upCalled();
         checkNotes(await arrived);
         const signs = planes.map((plane) => plane.signs);
-        decide(outcome, signs, ballots.votes, u!.length);
+        decide(outcome, signs, received.votes, u!.length);
       } else {
-        const arrived = group.allToAll(nothing.with(server, u!.wire), nothing, { note: note() });
-        if (gather !== group) sent();
+        const arrived = up.allToAll(nothing.with(server, u!.wire), nothing, { note });
+        context.upCalled();
         checkNotes(await arrived);
       }
 
       const down = planes.map(({ wire }) => {
         const parts = rank === server ? Array.from({ length: size }, () => wire) : undefined;
-        return gather.scatter(wire, server, parts);
+        return back.scatter(wire, server, parts);
       });
+      context.allCalled();
       await Promise.allSettled(down);
       await Promise.all(down);
     },
@@ -53,7 +55,7 @@ export function parameterServer(): VoteScheme {
       const plane = bytesOf(n);
       const up = Array.from({ length: ranks }, (_, r) => (r === server && rank !== server ? plane : 0));
       const down = scatterBytes(new Array<number>(ranks).fill(plane), rank, server);
-      const held = rank === server ? ballotsHeld(ranks, planes) * plane : 0;
+      const held = rank === server ? votesHeld(ranks, planes) * plane : 0;
       return costOf([allToAllBytes(up, rank), ...Array.from({ length: planes }, () => down)], held);
     },
   });

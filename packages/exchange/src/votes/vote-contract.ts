@@ -13,6 +13,7 @@ import {
   StepRefusedError,
   scratchOf,
   Tally,
+  vote,
 } from "../index.ts";
 import { Ternary } from "../packed-bits.ts";
 import type { VoteScheme } from "./vote-scheme.ts";
@@ -43,7 +44,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
         for (const n of lengths) {
           const planes = await onRanks(ranks, scheme, async (group) => {
             const guarded = new Guarded();
-            const result = await scheme.vote(group, packed(group.rank, n, guarded), { outcome });
+            const result = await vote(scheme, group, packed(group.rank, n, guarded), { outcome });
             expect(guarded.intact()).toBe(true);
             if (group.rank === 0) {
               const got = unpacked(result, n);
@@ -61,7 +62,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
       it.each(scheme.outcomes)("sends and holds what its closed form says, outcome %s", async (outcome) => {
         for (const n of lengths)
           await onRanks(ranks, scheme, async (group) => {
-            const result = await scheme.vote(group, new PackedBits(n), { outcome });
+            const result = await vote(scheme, group, new PackedBits(n), { outcome });
             const all = [group, ...(await scheme.opened(group))].map((of) => of.sent());
             const counted = {
               bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -83,9 +84,9 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
                 if (bad && how === "met while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
                 bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
               });
-              const note = bad && how === "said beforehand" ? 1 : 0;
+              const refusal = bad && how === "said beforehand" ? "the loss is not finite" : undefined;
               const outcome = scheme.outcomes.at(-1)!; // of the most planes
-              const error = await scheme.vote(group, u, { outcome, note }).catch((error: unknown) => error);
+              const error = await vote(scheme, group, u, { outcome, refusal }).catch((error: unknown) => error);
               return { error, live: scratchOf(group).live };
             });
             const reason = how === "said beforehand" ? "the loss is not finite" : "the gradient is not finite";
@@ -107,32 +108,10 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
             next = to;
             bits.wire.set(given.signs.subarray(from / 8, Math.ceil(to / 8)), from / 8);
           });
-          const lazy = await scheme.vote(group, u, { outcome: "minus" });
+          const lazy = await vote(scheme, group, u, { outcome: "minus" });
           expect(next).toBe(1000);
-          const eager = await scheme.vote(group, packed(group.rank, 1000), { outcome: "minus" });
+          const eager = await vote(scheme, group, packed(group.rank, 1000), { outcome: "minus" });
           expect((lazy as PackedBits).wire).toEqual((eager as PackedBits).wire);
-        });
-      });
-
-      it("says of every element once, in order, that its outcome has come, and it has", async () => {
-        await onRanks(ranks, scheme, async (group) => {
-          for (const outcome of scheme.outcomes) {
-            for (const n of [0, 1000]) {
-              const early: number[][] = [];
-              let next = 0;
-              const result = await scheme.vote(group, packed(group.rank, n), {
-                outcome,
-                arrived(part, from, to) {
-                  expect(from).toBe(next);
-                  expect(from % 64).toBe(0);
-                  next = to;
-                  early.push([...unpacked(part, n).slice(from, to)]);
-                },
-              });
-              expect(next).toBe(n);
-              expect(early.flat()).toEqual([...unpacked(result, n)]);
-            }
-          }
         });
       });
 
@@ -143,7 +122,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           const alone = await onRanks(ranks, scheme, async (group) => {
             const wires: number[][] = [];
             for (let k = 0; k < 4; k++) {
-              const v = await scheme.vote(group, packed(group.rank + k, 1700 + k), { outcome: tie });
+              const v = await vote(scheme, group, packed(group.rank + k, 1700 + k), { outcome: tie });
               wires.push([...(v as PackedBits).wire]);
             }
             return wires;
@@ -154,7 +133,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
             for (let k = 0; k < 4; k++) {
               // Ranks come to it at different times.
               for (let i = 0; i < (group.rank * 7 + k) % 5; i++) await new Promise((done) => setImmediate(done));
-              const exchange = openExchange(group, { gather, schemes: { votes: scheme } });
+              const exchange = openExchange(group, { down: gather, schemes: { votes: scheme } });
               votes.push(exchange.majority(packed(group.rank + k, 1700 + k), { tie }));
             }
             const wires = (await Promise.all(votes)).map(({ wire }) => [...wire]);

@@ -106,16 +106,16 @@ describe("a mean in int8", () => {
   });
 
   it("is refused on every rank together, and keeps no memory", async () => {
-    for (const [bad, note, reason] of [
-      [Number.NaN, 0, "the gradient is not finite"],
-      [1, 1, "the loss is not finite"],
+    for (const [bad, refusal, reason] of [
+      [Number.NaN, undefined, "the gradient is not finite"],
+      [1, "the loss is not finite", "the loss is not finite"],
     ] as const) {
       const outcomes = await onRanks(3, async (group) => {
         const x = new Float32Array(1000).fill(1);
         if (group.rank === 1) x[700] = bad;
-        const mine = group.rank === 1 ? note : 0;
+        const mine = group.rank === 1 ? refusal : undefined;
         const error = await dense("int8")
-          .mean(group, x, { note: mine })
+          .mean(group, x, { refusal: mine })
           .catch((error: unknown) => error);
         return { error, live: scratchOf(group).live };
       });
@@ -129,7 +129,7 @@ describe("a mean in int8", () => {
   it("leaves in buckets that keep one order on all ranks, whoever is slow", async () => {
     const sums = await onRanks(3, async (group) => {
       const gather = (await group.split(0))!;
-      const exchanges = [0, 1, 2].map(() => openExchange(group, { gather, schemes: { means: dense("int8") } }));
+      const exchanges = [0, 1, 2].map(() => openExchange(group, { down: gather, schemes: { means: dense("int8") } }));
       await new Promise((next) => setTimeout(next, 7 * group.rank));
       const means = await Promise.all(
         exchanges.map(async (exchange, k) => {

@@ -2,19 +2,22 @@ import { type Codec, dctTopK, int8, l1, topK } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import {
+  type Exchange,
   meanErrorCompensated,
   openExchange,
   ownedElements,
   PackedBits,
+  StepExchange,
   StepRefusedError,
-  type Sums,
   signOfLevels,
   sparse,
   sum,
   sumOfFields,
   sumOfLevels,
-} from "./index.ts";
-import { onRanks } from "./testing.ts";
+} from "../index.ts";
+import { onRanks } from "../testing.ts";
+
+type Sums = Pick<Exchange, "sum" | "sumOfFields" | "sumOfLevels" | "signOfLevels" | "meanErrorCompensated" | "sparse">;
 
 const lengths = [100, 0, 7, 640];
 const levels = l1({ bits: 4, unscaled: true });
@@ -107,13 +110,16 @@ describe("sums of a step", () => {
     for (const result of results) expect(result).toEqual([0, 1, 2].map((k) => [3 + 2 * k, 0xff, 1 - 16]));
   });
 
-  it("are withheld as the rest is until they are released", async () => {
+  it("are held until they are released, where the caller says so", async () => {
     await onRanks(2, async (group) => {
-      const exchange = openExchange(group, { withheld: true });
+      const exchange = new StepExchange(group, {});
       let seen = false;
-      const asked = exchange.sum(vector(0, 64), { into: into(64), codec: codecs.all }).then(() => {
-        seen = true;
-      });
+      const asked = exchange
+        .requests({ requested: () => ({ held: true }), answered() {} })
+        .sum(vector(0, 64), { into: into(64), codec: codecs.all })
+        .then(() => {
+          seen = true;
+        });
       await Promise.resolve(); // asked for by now
       await exchange.arrived();
       await new Promise((next) => setImmediate(next));

@@ -1,5 +1,5 @@
 /**
- * The mean of vectors of which each rank sends a few elements only: everybody's wire to everybody.
+ * The mean of vectors of which each rank sends a few elements only, to all other ranks.
  * DeMo, Peng, Quesnelle and Kingma 2024, Algorithm 1, https://arxiv.org/abs/2411.19870; Deep Gradient Compression, Lin et al. 2018,
  * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent", https://arxiv.org/abs/1704.05021
  *
@@ -14,11 +14,11 @@
  */
 import type { Codec, Floats } from "@terse/codecs";
 import { allGatherBytes, type Group } from "@terse/collectives";
-import { checkLength, checkOptions, chunksOf, type EncodeOptions } from "../chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
-import { checkNotes } from "../refusal.ts";
-import { scratchOf } from "../scratch.ts";
-import { noteOfFailure, reduceOrAbort, Wires } from "./by-owners.ts";
+import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
+import { checkNotes, noteOf } from "../refusal.ts";
+import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
 
 export interface SparseOptions extends EncodeOptions {
   /** The mean is added to these n floats. */
@@ -29,44 +29,44 @@ export interface SparseOptions extends EncodeOptions {
   readonly error?: Floats | undefined;
 }
 
-/** into += the mean over ranks of what each sent of its x, the same bits on every rank. `note`: this rank's refusal, 0 if it has none. */
-export async function sparse(group: Group, x: Floats, options: SparseOptions, note = 0): Promise<void> {
-  await sparseTogether(group, [{ x, options }], note);
+export interface SparseRequest {
+  readonly x: Floats;
+  readonly options: SparseOptions;
 }
 
-/** Several vectors in one message. `sent` is called when that has been asked for. */
-export async function sparseTogether(
-  group: Group,
-  vectors: readonly { x: Floats; options: SparseOptions }[],
-  note = 0,
-  sent: () => void = () => {},
-): Promise<void> {
-  const { rank, size } = group;
-  for (const { x, options } of vectors) checkSparse(x, options);
-  const sizes = vectors.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
-  using wires = new Wires(scratchOf(group), size, sizes);
-  const unwritten = noteOfFailure(() => {
-    for (const [d, { x, options }] of vectors.entries()) write(options, x, wires.of(d)[rank]!, rank);
+/** into += the mean over ranks of what each sent of its x, the same bits on every rank. A NaN in x is a refusal. */
+export async function sparse(group: Group, x: Floats, options: SparseOptions, call: CallOptions = {}): Promise<void> {
+  checkSparse(x, options);
+  await carryOver(group, call, (context) => carrySparse([{ x, options }], context));
+}
+
+/** Several vectors in one message. */
+export async function carrySparse(requests: readonly SparseRequest[], context: ExchangeContext): Promise<void> {
+  const { up, rank, size } = context;
+  const sizes = requests.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
+  using wires = new Wires(context.scratch, size, sizes);
+  const failure = failureOf(() => {
+    for (const [i, { x, options }] of requests.entries()) encode(options, x, wires.of(i)[rank]!, rank);
   });
-  note ||= unwritten;
+  const note = context.note || noteOf(failure);
   const own = wires.byRank[rank]!;
-  const toAll = wires.except(rank).map((_, r) => (r === rank ? own.subarray(0, 0) : own));
-  const notes = size === 1 ? [note] : group.allToAll(toAll, wires.except(rank), { note });
-  sent();
+  const toAll = wires.byRank.map((_, r) => (r === rank ? own.subarray(0, 0) : own));
+  const notes = size === 1 ? [note] : up.allToAll(toAll, wires.except(rank), { note });
+  context.allCalled();
   checkNotes(await notes);
-  reduceOrAbort(group, () => {
-    for (const [d, { options }] of vectors.entries())
-      for (const wire of wires.of(d))
+  readOrAbort(up.group, () => {
+    for (const [i, { options }] of requests.entries())
+      for (const wire of wires.of(i))
         if (wire.length > 0) options.codec.decodeAdd(options.into, wire, { scale: 1 / size, ...held(options) });
   });
 }
 
-/** RangeError where x, its codec and the others do not fit. */
+/** RangeError where the lengths of x and the other vectors, or the codec, do not fit. */
 export function checkSparse(x: Floats, options: SparseOptions): void {
   checkOptions("sparse", options.codec, x.length, options);
   checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
-  wireBytes(options.codec, x.length); // asks the codec whether so many can be kept
+  wireBytes(options.codec, x.length); // throws where the codec cannot keep so many elements
 }
 
 export function sparseCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
@@ -78,10 +78,10 @@ const wireBytes = (codec: Codec, n: number): number => (n === 0 ? 0 : codec.wire
 
 const held = ({ codec, hold }: SparseOptions) => (hold && codec.takes.hold ? { hold } : {});
 
-function write(options: SparseOptions, x: Floats, wire: Uint8Array, rank: number): void {
+function encode(options: SparseOptions, x: Floats, wire: Uint8Array, rank: number): void {
   if (x.length === 0) return;
   const { codec, error } = options;
-  const call = chunksOf(codec, x.length, 1).call(options, rank);
+  const call = ownedChunks(codec, x.length, 1).call(options, rank);
   if (error) codec.encodeWithFeedback(wire, x, error, call);
   else codec.encode(wire, x, call);
 }

@@ -5,7 +5,7 @@
  *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; every rank is measured by its own mean, so all count alike   (l1 or linf, unscaled)
  *   Σ q_r                exactly; in Lion Cub the update is its sign, and 0 does not move
  *
- * Three ways, which give the same Σ q:
+ * Three ways that give the same Σ q:
  *
  *   direct         the paper's: fields so wide that nothing carries, P (2^p − 1) ≤ 2^w − 1, in one summing all-reduce
  *   owners         p bits up; each chunk's owner sums, and its whole numbers go down in the narrowest fields that hold P s
@@ -17,15 +17,23 @@
  */
 import { type Codec, codecNamed, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
-import { type Chunks, checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
 import { type Cost, costOf } from "../cost.ts";
+import { type CallOptions, carryOver } from "../exchange-context.ts";
+import {
+  checkLength,
+  checkOptions,
+  type EncodeOptions,
+  type OwnedChunks,
+  ownedChunks,
+  sliceOf,
+} from "../owned-chunks.ts";
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
-import { checkNotes } from "../refusal.ts";
+import { checkNotes, noteOf } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type Delivery, noteOfFailure } from "./by-owners.ts";
+import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
 export interface LevelsOptions extends EncodeOptions {
-  /** l1 or linf with `unscaled`; what it says of ranks and width is set here. */
+  /** l1 or linf with `unscaled`; `ranks` and `width` are set here. */
   readonly codec: Codec;
 }
 
@@ -36,7 +44,12 @@ export interface SumOfLevelsOptions extends LevelsOptions {
 }
 
 /** into += scale · Σ q by a summing all-reduce. RangeError where no field has room for the sum of this many ranks. */
-export async function sumOfLevelsDirect(group: Group, x: Floats, options: SumOfLevelsOptions, note = 0): Promise<void> {
+export async function sumOfLevelsDirect(
+  group: Group,
+  x: Floats,
+  options: SumOfLevelsOptions,
+  { refusal }: CallOptions = {},
+): Promise<void> {
   const { size, rank } = group;
   const { into, scale = 1 } = options;
   const codec = summable(options.codec, size);
@@ -49,10 +62,10 @@ export async function sumOfLevelsDirect(group: Group, x: Floats, options: SumOfL
   const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
   const notes = summed.subarray(elements - size);
 
-  const chunks = chunksOf(codec, x.length, 1);
-  const failure = noteOfFailure(() => codec.encode(fields, x, chunks.call(options, rank)));
-  notes[rank] = note || failure;
-  await group.allReduce(summed, "sum");
+  const chunks = ownedChunks(codec, x.length, 1);
+  const failure = failureOf(() => codec.encode(fields, x, chunks.call(options, rank)));
+  notes[rank] = noteOf(refusal ?? failure);
+  await carryOver(group, {}, ({ up }) => up.allReduce(summed, "sum"));
   checkNotes([...notes]);
   codec.decodeAdd(into, fields, { scale });
 }
@@ -67,20 +80,19 @@ export async function sumOfLevels(
   group: Group,
   x: Floats,
   options: SumOfLevelsOptions,
-  note = 0,
-  gather: Group = group,
+  call: CallOptions = {},
 ): Promise<void> {
-  await byOwners(group, [levelsSummed(group, x, options)], note, gather);
+  const scheme = sumOfLevelsScheme(group, x, options);
+  await carryOver(group, call, (context) => byOwners([scheme], context));
 }
 
-/** One vector's part in a joint message. */
-export function levelsSummed(group: Group, x: Floats, options: SumOfLevelsOptions): Delivery {
+export function sumOfLevelsScheme(group: Group, x: Floats, options: SumOfLevelsOptions): OwnerScheme {
   const { into, scale = 1 } = options;
   checkLength("sumOfLevels", "into", into, x.length, "as x has");
-  const { delivery, chunks, down } = levelsUp(group, x, options, wholeNumbers(options.codec, group.size));
+  const { phases, chunks, down } = levelsUp(group, x, options, wholeNumbers(options.codec, group.size));
   return {
-    ...delivery,
-    finish(results) {
+    ...phases,
+    handOut(results) {
       for (const [r, wire] of results.entries())
         if (wire.length > 0) down.decodeAdd(sliceOf(into, chunks.starts[r]!, chunks.starts[r + 1]!), wire, { scale });
     },
@@ -96,22 +108,25 @@ export async function signOfLevels(
   group: Group,
   x: Floats,
   options: LevelsOptions,
-  note = 0,
-  gather: Group = group,
+  call: CallOptions = {},
 ): Promise<Ternary> {
-  const part = levelsVoted(group, x, options);
-  await byOwners(group, [part.delivery], note, gather);
-  return part.result();
+  const { scheme, result } = signOfLevelsScheme(group, x, options);
+  await carryOver(group, call, (context) => byOwners([scheme], context));
+  return result();
 }
 
-/** One vector's part in a joint message, and what came of it afterwards. */
-export function levelsVoted(group: Group, x: Floats, options: LevelsOptions) {
-  const { delivery, chunks } = levelsUp(group, x, options, ternary);
+/** The scheme, and its result once it has been handed out. */
+export function signOfLevelsScheme(
+  group: Group,
+  x: Floats,
+  options: LevelsOptions,
+): { scheme: OwnerScheme; result: () => Ternary } {
+  const { phases, chunks } = levelsUp(group, x, options, ternary);
   let voted: Ternary | undefined;
   return {
-    delivery: {
-      ...delivery,
-      finish(results: readonly Uint8Array[]) {
+    scheme: {
+      ...phases,
+      handOut(results) {
         const scratch = scratchOf(group);
         voted = new Ternary(new PackedBits(x.length, scratch), new PackedBits(x.length, scratch));
         for (const [r, wire] of results.entries()) {
@@ -121,27 +136,27 @@ export function levelsVoted(group: Group, x: Floats, options: LevelsOptions) {
         }
       },
     },
-    result: (): Ternary => voted!,
+    result: () => voted!,
   };
 }
 
 export function signOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
   const cost = levelsCost(n, ranks, rank, codec, ternary);
-  const wires = 2 * Math.ceil(n / 8); // all that came down, while it becomes planes
+  const wires = 2 * Math.ceil(n / 8); // all that came down, held while it is copied into planes
   return { ...cost, peakBytes: Math.max(cost.peakBytes, wires + 2 * bytesOf(n)) };
 }
 
-/** Levels go up p bits wide; the owner writes Σ q with `down`. */
+/** All phases but the last: levels of p bits go up, and the owner writes Σ q with the codec `down`. */
 function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) {
   const { rank, size } = group;
   checkOptions("levels", options.codec, x.length, options);
   const chunks = chunksUp(options.codec, x.length, size);
   const mine = chunks.lengthOf(rank);
   const downBytes = (r: number) => (chunks.lengthOf(r) === 0 ? 0 : down.wireBytes(chunks.lengthOf(r)));
-  const delivery: Omit<Delivery, "finish"> = {
+  const phases: Omit<OwnerScheme, "handOut"> = {
     up: chunks.sizes,
     down: Array.from({ length: size }, (_, r) => downBytes(r)),
-    write: (outgoing) =>
+    encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (codec, wire, begin, end) =>
         codec.encode(wire, sliceOf(x, begin, end), chunks.call(options, rank, begin, end)),
       ),
@@ -150,28 +165,28 @@ function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) 
       using loan = scratchOf(group).loan(4 * mine);
       const Σq = loan.floats.fill(0); // whole numbers, exact in fp32
       chunks.add(rank, incoming, Σq, {}, 1);
-      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // count asks what a zero is, and of more than one bit never uses it
+      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // `count` wants to know the sign of a zero, and uses it with one bit only
     },
   };
-  return { delivery, chunks, down };
+  return { phases, chunks, down };
 }
 
 function levelsCost(n: number, ranks: number, rank: number, codec: Codec, down: Codec): Cost {
   const chunks = chunksUp(codec, n, ranks);
   const sizes = chunks.sizes.map((_, r) => (chunks.lengthOf(r) === 0 ? 0 : down.wireBytes(chunks.lengthOf(r))));
-  const memory = { writing: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
+  const memory = { encoding: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
   return byOwnersCost(chunks.sizes, sizes, rank, memory);
 }
 
-/** The levels as they go up: p bits wide, one rank's. */
-function chunksUp(codec: Codec, n: number, ranks: number): Chunks {
-  return chunksOf(summable(codec, 1), n, ranks);
+/** Chunks of one rank's levels, p bits each. */
+function chunksUp(codec: Codec, n: number, ranks: number): OwnedChunks {
+  return ownedChunks(summable(codec, 1), n, ranks);
 }
 
 /** The codec with room for the sum of so many ranks. */
 function summable(codec: Codec, ranks: number): Codec {
   const { name, parameters } = codec;
-  if ((name !== "l1" && name !== "linf") || !parameters.unscaled)
+  if (!parameters.unscaled)
     throw new RangeError(
       `levels: ${name} ${JSON.stringify(parameters)} cannot be summed as whole numbers; take l1 or linf with unscaled, or \`sum\`.`,
     );
@@ -196,7 +211,7 @@ function wholeNumbers(codec: Codec, ranks: number): Codec {
   );
 }
 
-/** What the direct sum adds up: fields, and behind them one element a rank for refusals. */
+/** The vector that the direct sum adds: the fields, and after them one element a rank for refusals. */
 function layout(codec: Codec, n: number, ranks: number) {
   const fieldBytes = codec.wireBytes(n);
   const elementBytes = codec.parameters.width === 16 ? 2 : 1;

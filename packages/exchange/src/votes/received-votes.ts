@@ -3,13 +3,13 @@ import { signsOf } from "../partition.ts";
 import type { Scratch } from "../scratch.ts";
 
 /**
- * Votes about the same n elements, one of each rank: memory for those that arrive, and this rank's own where it lies. Where several
- * planes are decided the own votes are copied, because the first plane is written over them.
+ * The votes of all ranks about the same n elements: memory for those that arrive, and this rank's own votes where they lie. Where an
+ * outcome has several planes, the own votes are copied, because the first plane is written over them.
  */
-export class Ballots implements Disposable {
-  /** What arrives, by rank; this rank's entry is empty unless it is copied. */
+export class ReceivedVotes implements Disposable {
+  /** The votes that arrive, by rank; this rank's entry is empty unless its votes are copied. */
   readonly incoming: readonly Uint8Array[];
-  /** The ⌈n / 8⌉ bytes of everybody's votes, by rank. */
+  /** The ⌈n / 8⌉ bytes of each rank's votes, by rank. */
   readonly votes: readonly Uint8Array[];
   readonly copied: boolean;
   readonly #memory: readonly PackedBits[];
@@ -35,7 +35,7 @@ export class Ballots implements Disposable {
   }
 }
 
-/** How many ballots of n elements a rank holds beside its own votes. */
-export function ballotsHeld(ranks: number, planes: number): number {
+/** How many vectors of n votes a rank holds beside its own. */
+export function votesHeld(ranks: number, planes: number): number {
   return planes > 1 ? ranks : ranks - 1;
 }

@@ -1,6 +1,6 @@
 import { bf16, type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, sign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import { chunksOf } from "./chunks.ts";
+import { ownedChunks } from "./owned-chunks.ts";
 import { Scratch } from "./scratch.ts";
 
 const x = (n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(1 + i * 12.9898) * (1 + (i % 5)));
@@ -24,7 +24,7 @@ describe("chunks", () => {
   it.each(Object.entries(inOrder))("have wires that say what the wire of the whole says, %s", (_, codec) => {
     const n = 400;
     for (const ranks of [1, 2, 3, 7, 64]) {
-      const chunks = chunksOf(codec, n, ranks);
+      const chunks = ownedChunks(codec, n, ranks);
       const call = chunks.call({ seed: 4, step: 2 }, 3);
       const whole = new Uint8Array(codec.wireBytes(n));
       const wires = chunks.sizes.map((bytes) => new Uint8Array(bytes));
@@ -51,7 +51,7 @@ describe("chunks", () => {
     ] as const)
       for (const ranks of [1, 2, 5, 9])
         for (const n of [0, 64, 640, 64 * 97]) {
-          const { starts } = chunksOf(codec, n, ranks);
+          const { starts } = ownedChunks(codec, n, ranks);
           expect([starts[0], starts.at(-1), starts.length]).toEqual([0, n, ranks + 1]);
           const units = starts.slice(1).map((end, r) => Math.ceil((end - starts[r]!) / unit));
           expect(Math.max(...units) - Math.min(...units)).toBeLessThanOrEqual(1);
@@ -61,7 +61,7 @@ describe("chunks", () => {
 
   it("keep k, or one more for each of them, of top-k", () => {
     for (const ranks of [1, 2, 3, 8]) {
-      const { codecs } = chunksOf(topK({ k: 25 }), 1000, ranks);
+      const { codecs } = ownedChunks(topK({ k: 25 }), 1000, ranks);
       const kept = codecs.reduce((sum, { parameters }) => sum + parameters.k!, 0);
       expect(kept).toBeGreaterThanOrEqual(25);
       expect(kept).toBeLessThan(25 + ranks);
@@ -70,7 +70,7 @@ describe("chunks", () => {
 
   it("draw from places of their own for every rank and owner", () => {
     const [n, ranks] = [1000, 3];
-    const chunks = chunksOf(terngrad() as Codec, n, ranks);
+    const chunks = ownedChunks(terngrad() as Codec, n, ranks);
     const places = new Set<number>();
     for (let stream = 0; stream < 2 * ranks; stream++)
       for (let r = 0; r < ranks; r++) {

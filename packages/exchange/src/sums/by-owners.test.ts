@@ -137,7 +137,9 @@ describe("what owners carry", () => {
         return down(...given);
       };
       const codec = l1({ bits: 3, unscaled: true });
-      const steps = [1, 2, 3].map((n) => openExchange(group, { gather }).signOfLevels(new Float32Array(n), { codec }));
+      const steps = [1, 2, 3].map((n) =>
+        openExchange(group, { down: gather }).signOfLevels(new Float32Array(n), { codec }),
+      );
       await Promise.all(steps);
       await gather.close();
       return log;

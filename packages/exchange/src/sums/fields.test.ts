@@ -234,8 +234,8 @@ describe("the sum of fields", () => {
           if (refuses) x.fill(bad, 90);
           const into = new Float32Array(100);
           const codec = l1({ bits: 8, block: 10 }); // twice the mean is beyond fp32
-          const note = refuses && what.includes("loss") ? 1 : 0;
-          const error: unknown = await way(group, x, { codec, into }, note).catch((error: unknown) => error);
+          const refusal = refuses && what.includes("loss") ? "the loss is not finite" : undefined;
+          const error: unknown = await way(group, x, { codec, into }, { refusal }).catch((error: unknown) => error);
           return { error, into, live: scratchOf(group).live };
         });
         for (const { error, into, live } of outcomes) {

@@ -17,53 +17,54 @@
  */
 import type { Codec, Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
-import { checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
 import type { Cost } from "../cost.ts";
+import { type CallOptions, carryOver } from "../exchange-context.ts";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type Delivery } from "./by-owners.ts";
+import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
 export interface SumOptions extends EncodeOptions {
   /** The sum is added to these n floats. */
   readonly into: Floats;
   readonly codec: Codec;
-  /** What the sum is multiplied with before it is added: 1 unless given; 1/P makes it the mean. */
+  /** The factor of the sum when it is added: 1 unless given; 1/P makes it the mean. */
   readonly scale?: number | undefined;
 }
 
-/** into += scale · Σ over ranks of x, twice through the codec. `note`: this rank's refusal, 0 if it has none; a NaN in x is one. */
-export async function sum(group: Group, x: Floats, options: SumOptions, note = 0, gather = group): Promise<void> {
-  await byOwners(group, [summed(group, x, options)], note, gather);
+/** into += scale · Σ over ranks of x, twice through the codec. A NaN in x is a refusal. */
+export async function sum(group: Group, x: Floats, options: SumOptions, call: CallOptions = {}): Promise<void> {
+  const scheme = sumScheme(group, x, options);
+  await carryOver(group, call, (context) => byOwners([scheme], context));
 }
 
-/** One vector's part in a joint message. */
-export function summed(group: Group, x: Floats, options: SumOptions): Delivery {
+export function sumScheme(group: Group, x: Floats, options: SumOptions): OwnerScheme {
   const { rank, size } = group;
   const { into, codec, scale = 1 } = options;
-  const chunks = chunksOf(codec, x.length, size);
+  const chunks = ownedChunks(codec, x.length, size);
   checkOptions("sum", codec, x.length, options);
   checkLength("sum", "into", into, x.length, "as x has");
   const mine = size === 1 ? 0 : chunks.lengthOf(rank);
   return {
     up: chunks.sizes,
     down: chunks.sizes,
-    write: (outgoing) =>
+    encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) =>
         of.encode(wire, sliceOf(x, begin, end), chunks.call(options, 2 * rank, begin, end)),
       ),
     reduce(incoming, result) {
-      if (mine === 0) return result.set(incoming[0]!); // one rank, or nothing
+      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
       using loan = scratchOf(group).loan(4 * mine);
       const S = loan.floats.fill(0);
       chunks.add(rank, incoming, S, options, 1);
       const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
       chunks.codecs[rank]!.encode(result, S, chunks.call(options, 2 * rank + 1, begin, end));
     },
-    finish: (results) => chunks.addAll(results, into, options, scale),
+    handOut: (results) => chunks.addAll(results, into, options, scale),
   };
 }
 
 export function sumCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  const chunks = chunksOf(codec, n, ranks);
+  const chunks = ownedChunks(codec, n, ranks);
   const reducing = ranks === 1 ? 0 : 4 * chunks.lengthOf(rank);
-  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { writing: chunks.wholeBytes, reducing });
+  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing });
 }

@@ -175,8 +175,8 @@ describe("the sum of levels", () => {
             const bad = group.rank === ranks - 1;
             if (bad && what === "gradient") x[99] = Number.POSITIVE_INFINITY;
             const into = new Float32Array(100);
-            const note = bad && what === "loss" ? 1 : 0;
-            const error: unknown = await way(group, x, { codec, into }, note).catch((error: unknown) => error);
+            const refusal = bad && what === "loss" ? "the loss is not finite" : undefined;
+            const error: unknown = await way(group, x, { codec, into }, { refusal }).catch((error: unknown) => error);
             return { error, into };
           });
           for (const { error, into } of outcomes) {

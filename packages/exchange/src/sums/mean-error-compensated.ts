@@ -1,6 +1,6 @@
 /**
- * The mean of a vector over the ranks, compressed on the way up and on the way down, where what a wire could not say waits for the
- * next time. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021, Algorithm 1,
+ * The mean of a vector over the ranks, compressed on the way up and on the way down, and error feedback: what a wire could not
+ * carry is added the next time. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021, Algorithm 1,
  * lines 7 to 10, https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
  *
  *   e ← e + x,  a = C(e),  e ← e − a              every rank, of the whole vector      e: its own error, n floats
@@ -15,44 +15,44 @@
  */
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
-import { checkLength, checkOptions, chunksOf, type EncodeOptions, sliceOf } from "../chunks.ts";
 import type { Cost } from "../cost.ts";
+import { type CallOptions, carryOver } from "../exchange-context.ts";
+import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
 import { scratchOf } from "../scratch.ts";
-import { byOwners, byOwnersCost, type Delivery } from "./by-owners.ts";
+import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
-  /** n floats, 0 at first: what this rank could not say yet. */
+  /** n floats, 0 at first: what this rank has not sent yet. */
   readonly workerError: Floats;
-  /** 0 at first, as many as `ownedElements` says: what this rank, as an owner, could not say yet. */
+  /** As many floats as `ownedElements` says, 0 at first: what this rank, as the owner of a chunk, has not sent yet. */
   readonly serverError: Floats;
-  /** Any codec; the same on every rank. One scale for the whole, a block or a segment as the codec says. */
+  /** Any codec, the same on every rank; its parameters say which elements share a scale. scaled-sign unless given. */
   readonly codec?: Codec | undefined;
 }
 
 const oneBit = scaledSign() as Codec;
 
 /**
- * into += the error-compensated mean over ranks of x, the same bits on every rank. Lengths that do not fit: RangeError. `note`: this
- * rank's refusal, 0 if it has none; a NaN in x is one. After a refused exchange the errors are no longer what they were.
+ * into += the error-compensated mean over ranks of x, the same bits on every rank. Lengths that do not fit: RangeError. A NaN in x is a
+ * refusal. After a refused exchange the errors are no longer what they were.
  */
 export async function meanErrorCompensated(
   group: Group,
   x: Floats,
   options: ErrorCompensation,
-  note = 0,
-  gather: Group = group,
+  call: CallOptions = {},
 ): Promise<void> {
-  await byOwners(group, [errorCompensated(group, x, options)], note, gather);
+  const scheme = errorCompensatedScheme(group, x, options);
+  await carryOver(group, call, (context) => byOwners([scheme], context));
 }
 
-/** One vector's part in a joint message. */
-export function errorCompensated(group: Group, x: Floats, options: ErrorCompensation): Delivery {
+export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {
   const { rank, size } = group;
   const { into, workerError, serverError, codec = oneBit } = options;
   const n = x.length;
-  const chunks = chunksOf(codec, n, size);
+  const chunks = ownedChunks(codec, n, size);
   const where = "meanErrorCompensated";
   checkOptions(where, codec, n, options);
   checkLength(where, "into", into, n, "as x has");
@@ -62,7 +62,7 @@ export function errorCompensated(group: Group, x: Floats, options: ErrorCompensa
   return {
     up: chunks.sizes,
     down: chunks.sizes,
-    write: (outgoing) =>
+    encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) =>
         of.encodeWithFeedback(
           wire,
@@ -72,24 +72,24 @@ export function errorCompensated(group: Group, x: Floats, options: ErrorCompensa
         ),
       ),
     reduce(incoming, result) {
-      if (mine === 0) return result.set(incoming[0]!); // one rank, or nothing
+      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
       using mean = scratchOf(group).loan(4 * mine);
       const v = mean.floats.fill(0);
       chunks.add(rank, incoming, v, options, 1 / size);
       const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
       chunks.codecs[rank]!.encodeWithFeedback(result, v, serverError, chunks.call(options, 2 * rank + 1, begin, end));
     },
-    finish: (results) => chunks.addAll(results, into, options),
+    handOut: (results) => chunks.addAll(results, into, options),
   };
 }
 
-/** Floats of the server error of this rank: of the chunk that it owns, none where it is alone. */
+/** Floats of this rank's server error: the length of the chunk that it owns, 0 where it is alone. */
 export function ownedElements(n: number, ranks: number, rank: number, codec: Codec = oneBit): number {
-  return ranks === 1 ? 0 : chunksOf(codec, n, ranks).lengthOf(rank);
+  return ranks === 1 ? 0 : ownedChunks(codec, n, ranks).lengthOf(rank);
 }
 
 export function meanErrorCompensatedCost(n: number, ranks: number, rank: number, codec: Codec = oneBit): Cost {
-  const chunks = chunksOf(codec, n, ranks);
+  const chunks = ownedChunks(codec, n, ranks);
   const reducing = 4 * ownedElements(n, ranks, rank, codec);
-  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { writing: chunks.wholeBytes, reducing });
+  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing });
 }

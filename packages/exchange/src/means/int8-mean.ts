@@ -10,37 +10,32 @@
  * Held: as `sumOfFields`, or what came and 4 bytes an element of the largest part, where that is more.
  */
 import { int8 } from "@terse/codecs";
-import type { BufferLike, Group } from "@terse/collectives";
-import { chunksOf } from "../chunks.ts";
+import type { BufferLike } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
+import { ownedChunks } from "../owned-chunks.ts";
 import { checkNotes } from "../refusal.ts";
-import { checkFields, fieldsTogether, sumOfFieldsCost, sumOfFieldsHeld } from "./fields.ts";
-import { floatsOf } from "./half-mean.ts";
+import { carryFields, checkFields, sumOfFieldsCost, sumOfFieldsHeld } from "../sums/fields.ts";
+import { floatsOf } from "./floats-of.ts";
 
 export const int8Codec = int8({ block: 512 });
 
-/** As `DenseScheme.together`. One rank keeps its x as it is: nothing travels. */
-export async function int8Means(
-  group: Group,
-  vectors: readonly BufferLike[],
-  { note = 0, gather = group, sent = () => {} }: { note?: number; gather?: Group; sent?: () => void } = {},
-): Promise<void> {
-  if (group.size === 1) {
-    sent();
-    return checkNotes([note]);
-  }
-  const requests = vectors.map((memory) => {
-    const x = floatsOf(memory);
-    return { x, options: { into: x, codec: int8Codec, scale: 1 / group.size }, over: true };
+/** One rank keeps its vectors as they are: nothing travels. */
+export async function carryInt8Means(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
+  const { size } = context;
+  if (size === 1) return checkNotes([context.note]);
+  const requests = vectors.map((vector) => {
+    const x = floatsOf(vector);
+    return { x, options: { into: x, codec: int8Codec, scale: 1 / size }, replaces: true };
   });
-  for (const request of requests) checkFields("int8 mean", group, request);
-  await fieldsTogether(group, requests, note, gather, sent);
+  for (const request of requests) checkFields("int8 mean", context.up.group, request);
+  await carryFields(requests, context);
 }
 
 export function int8MeanCost(n: number, ranks: number, rank: number): Cost {
   if (ranks === 1) return costOf([]);
   const cost = sumOfFieldsCost(n, ranks, rank, int8Codec);
-  const chunks = chunksOf(int8Codec, n, ranks);
+  const chunks = ownedChunks(int8Codec, n, ranks);
   const part = Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
   return { ...cost, peakBytes: Math.max(cost.peakBytes, sumOfFieldsHeld(n, ranks, int8Codec) + 4 * part) };
 }

@@ -1,14 +1,13 @@
-/** Many vectors, one message: packed signs are laid behind one another, each from a whole word. */
-import type { BufferLike, NativeBuffer } from "@terse/collectives";
+/** Several vectors of packed signs laid out as one, each from a whole word on, so that they are one message. */
 import { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 
-export interface Joined {
+export interface JointVotes {
   readonly bits: PackedBits;
-  /** The result's pieces, in the order of the vectors; the joint memory is given back. */
+  /** The outcome of each vector, in their order; frees the joint memory. */
   split(result: PackedBits | Ternary | Tally): (PackedBits | Ternary | Tally)[];
 }
 
-export function join(vectors: readonly PackedBits[]): Joined {
+export function joinVotes(vectors: readonly PackedBits[]): JointVotes {
   if (vectors.length === 1) return { bits: vectors[0]!, split: (result) => [result] };
 
   const starts: number[] = []; // in bytes
@@ -26,7 +25,7 @@ export function join(vectors: readonly PackedBits[]): Joined {
         const [begin, end] = [Math.max(from / 8, at), Math.min(to / 8, at + vector.wire.length)];
         if (begin >= end) continue;
         vector.fill(8 * (end - at));
-        joint.firstNonFinite ??= vector.firstNonFinite; // all that is asked is whether there is one
+        joint.firstNonFinite ??= vector.firstNonFinite; // only whether there is one matters
         joint.wire.set(vector.wire.subarray(begin - at, end - at), begin);
       }
     },
@@ -73,38 +72,4 @@ export function join(vectors: readonly PackedBits[]): Joined {
       );
     },
   };
-}
-
-/**
- * Vectors that lie behind one another in one memory become one, so that they are one message: views of one buffer, or of
- * `region`. What merely happens to touch does not, because on another rank it might not.
- */
-export function adjacent(vectors: readonly BufferLike[], region?: NativeBuffer): BufferLike[] {
-  const merged: BufferLike[] = [];
-  for (const vector of vectors) {
-    const last = merged.at(-1);
-    const both = last && touching(last, vector, region);
-    if (both) merged[merged.length - 1] = both;
-    else merged.push(vector);
-  }
-  return merged;
-}
-
-function touching(a: BufferLike, b: BufferLike, region?: NativeBuffer): BufferLike | undefined {
-  if (a instanceof Float32Array && b instanceof Float32Array) {
-    if (a.buffer !== b.buffer || a.byteOffset + a.byteLength !== b.byteOffset) return undefined;
-    return new Float32Array(a.buffer, a.byteOffset, a.length + b.length);
-  }
-  if (!region || !isPointer(a) || !isPointer(b) || !within(a, region) || !within(b, region)) return undefined;
-  if (a.pointer + BigInt(4 * a.length) !== b.pointer) return undefined;
-  return { pointer: a.pointer, length: a.length + b.length, dtype: a.dtype, device: a.device };
-}
-
-function within(x: NativeBuffer, region: NativeBuffer): boolean {
-  const end = (memory: NativeBuffer) => memory.pointer + BigInt(4 * memory.length);
-  return x.dtype === "f32" && region.dtype === "f32" && x.pointer >= region.pointer && end(x) <= end(region);
-}
-
-function isPointer(memory: BufferLike): memory is NativeBuffer {
-  return "pointer" in memory;
 }

@@ -1,0 +1,110 @@
+/**
+ * In which order exchanges call a group's collectives. Several exchanges are under way at the same time, and each calls its next
+ * collective when its own data has arrived, which is at another moment on every rank. Yet all ranks must call the collectives of a
+ * group in the same order. So every exchange has a place in the group's queue: its calls start when the exchange before it has made
+ * its last one. The ranks enter in the same order, by the program and not by the clock.
+ */
+import type { BufferLike, Collectives, Group, OperationOptions, PointToPoint, Reduction } from "@terse/collectives";
+
+const lastPlaces = new WeakMap<Group, QueuedGroup>();
+
+/** The next place in the queue of a group. */
+export function enterQueue(group: Group): QueuedGroup {
+  const place = new QueuedGroup(group, lastPlaces.get(group));
+  lastPlaces.set(group, place);
+  return place;
+}
+
+/** A group as one exchange sees it. All calls keep their order, and none is made before the place is the first of the queue. */
+export class QueuedGroup implements Collectives, PointToPoint {
+  /** For what is no operation between ranks: a key of memory, the counters, `abort`. */
+  readonly group: Group;
+  readonly rank: number;
+  readonly size: number;
+  /** Resolves when this place is the first of the queue: for an exchange whose collectives go over groups of its own. */
+  readonly begins: Promise<void>;
+  readonly #left = Promise.withResolvers<void>();
+  #isFirst: boolean;
+  #hasLeft = false;
+
+  constructor(group: Group, before: QueuedGroup | undefined) {
+    this.group = group;
+    this.rank = group.rank;
+    this.size = group.size;
+    this.#isFirst = before === undefined || before.#hasLeft;
+    this.begins = this.#isFirst
+      ? Promise.resolve()
+      : before!.#left.promise.then(() => {
+          this.#isFirst = true;
+        });
+  }
+
+  /** Whether calls would still wait for the exchanges before. */
+  get waits(): boolean {
+    return !this.#isFirst;
+  }
+
+  /** The exchange has made its last call. */
+  leave(): void {
+    if (this.#hasLeft) return;
+    // A place that is given up without a call leaves no sooner than the ones before it.
+    void this.begins.then(() => {
+      this.#hasLeft = true;
+      this.#left.resolve();
+    });
+    if (this.#isFirst) this.#hasLeft = true;
+  }
+
+  allReduce(x: BufferLike, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void> {
+    return this.#call(() => this.group.allReduce(x, op, options));
+  }
+
+  reduceScatter(parts: readonly BufferLike[], op?: Reduction, options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.reduceScatter(parts, op, options));
+  }
+
+  allGather(parts: readonly BufferLike[], options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.allGather(parts, options));
+  }
+
+  allToAll(
+    outgoing: readonly BufferLike[],
+    incoming: readonly BufferLike[],
+    options?: OperationOptions & { note?: number; even?: boolean },
+  ): Promise<number[]> {
+    return this.#call(() => this.group.allToAll(outgoing, incoming, options));
+  }
+
+  broadcast(x: BufferLike, root: number, options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.broadcast(x, root, options));
+  }
+
+  gather(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.gather(x, root, parts, options));
+  }
+
+  scatter(x: BufferLike, root: number, parts?: readonly BufferLike[], options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.scatter(x, root, parts, options));
+  }
+
+  send(x: BufferLike, to: number, options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.send(x, to, options));
+  }
+
+  recv(x: BufferLike, from: number, options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.recv(x, from, options));
+  }
+
+  barrier(options?: OperationOptions): Promise<void> {
+    return this.#call(() => this.group.barrier(options));
+  }
+
+  split(color: number | undefined, key?: number): Promise<Group | undefined> {
+    return this.#call(() => this.group.split(color, key));
+  }
+
+  async #call<T>(operation: () => Promise<T>): Promise<T> {
+    if (!this.#isFirst) await this.begins;
+    return operation();
+  }
+}

@@ -1,0 +1,65 @@
+/** The mean of vectors of f32, sent as f32, bf16, f16 or int8. */
+import type { BufferLike, Group } from "@terse/collectives";
+import type { Cost, CostOf } from "../cost.ts";
+import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
+import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
+import { carryInt8Means, int8MeanCost } from "./int8-mean.ts";
+
+export type DenseType = "f32" | "bf16" | "f16" | "int8";
+
+export interface DenseScheme {
+  readonly type: DenseType;
+  /**
+   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits a refusal, and a value that does not
+   * fit, reach every rank as a StepRefusedError. In f32 a value that is not finite spreads to all ranks, and so does a refusal, as NaN.
+   */
+  carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
+  /** Of one vector by itself. */
+  mean(group: Group, x: BufferLike, call?: CallOptions): Promise<void>;
+  readonly cost: CostOf;
+  /** Of several vectors together. */
+  costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
+}
+
+function scheme(
+  type: DenseType,
+  carry: DenseScheme["carry"],
+  cost: CostOf,
+  costTogether: DenseScheme["costTogether"] = (lengths, ranks, rank) => added(lengths.map((n) => cost(n, ranks, rank))),
+): DenseScheme {
+  return {
+    type,
+    carry,
+    cost,
+    costTogether,
+    mean: (group, x, call = {}) => carryOver(group, call, (context) => carry([x], context)),
+  };
+}
+
+const schemes: Record<DenseType, DenseScheme> = {
+  f32: scheme("f32", carryMeans, meanCost, meansCost),
+  bf16: scheme("bf16", (vectors, context) => carryHalfMeans("bf16", vectors, context), halfMeanCost),
+  f16: scheme("f16", (vectors, context) => carryHalfMeans("f16", vectors, context), halfMeanCost),
+  int8: scheme("int8", carryInt8Means, int8MeanCost, (lengths, ranks, rank) => {
+    const costs = lengths.map((n) => int8MeanCost(n, ranks, rank));
+    const owners = lengths.length > 0 ? 2 * (ranks - 1) : 0; // their messages carry all vectors, the scales' one each
+    const messages = costs.reduce((sum, cost) => sum + cost.messages - owners, owners);
+    return { ...added(costs), messages };
+  }),
+};
+
+/** Bytes and memory of all vectors; they share their messages. */
+function added(costs: readonly Cost[]): Cost {
+  return {
+    bytes: costs.reduce((sum, { bytes }) => sum + bytes, 0),
+    messages: Math.max(0, ...costs.map(({ messages }) => messages)),
+    peakBytes: costs.reduce((sum, { peakBytes }) => sum + peakBytes, 0),
+  };
+}
+
+export function dense(type: DenseType): DenseScheme {
+  if (!Object.hasOwn(schemes, type))
+    throw new RangeError(`dense: there is no type "${type}"; there is ${Object.keys(schemes).join(", ")}.`);
+  return schemes[type];
+}

@@ -1,0 +1,64 @@
+/**
+ * The mean of vectors over the ranks, in their own precision: a ring all-reduce.
+ * Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
+ *
+ * Vectors that are averaged together and do not lie side by side are copied into one, so that they are one message.
+ *
+ * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes; P − 1 messages of 4 n bytes while the
+ * vector has at most 8 KiB. Held: 4 n bytes of vectors that were copied.
+ */
+import { allReduceBytes, type BufferLike, copy, type Group } from "@terse/collectives";
+import { type Cost, costOf } from "../cost.ts";
+import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+
+/** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank is so on all afterwards. */
+export async function mean(group: Group, x: BufferLike, call: CallOptions = {}): Promise<void> {
+  await carryOver(group, call, (context) => carryMeans([x], context));
+}
+
+export async function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
+  const { up, scratch } = context;
+  // An all-reduce has no headers: NaN in the first element tells the others of this rank's refusal.
+  if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));
+  if (vectors.length > 1 && vectors.every(isF32OnCpu)) {
+    using loan = scratch.loan(4 * vectors.reduce((sum, { length }) => sum + length, 0));
+    const joint = loan.floats;
+    let at = 0;
+    const places = vectors.map(({ length }) => {
+      at += length;
+      return joint.subarray(at - length, at);
+    });
+    for (const [i, x] of vectors.entries()) copy(places[i]!, x);
+    const reduced = up.allReduce(joint, "mean");
+    context.allCalled();
+    await reduced;
+    for (const [i, x] of vectors.entries()) copy(x, places[i]!);
+    return;
+  }
+  const reduced = vectors.map((x) => up.allReduce(x, "mean"));
+  context.allCalled();
+  await Promise.allSettled(reduced); // the memory belongs to all of them until each has ended
+  await Promise.all(reduced);
+}
+
+export function meanCost(n: number, ranks: number, rank: number): Cost {
+  return costOf([allReduceBytes(n, 4, ranks, rank)]);
+}
+
+/** Of several vectors together; what is copied is held, too. */
+export function meansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
+  if (lengths.length === 0) return costOf([]);
+  const n = lengths.reduce((a, b) => a + b, 0);
+  return { ...meanCost(n, ranks, rank), peakBytes: lengths.length > 1 ? 4 * n : 0 };
+}
+
+const isF32OnCpu = (x: BufferLike) =>
+  x instanceof Float32Array || ("pointer" in x && x.dtype === "f32" && x.device === "cpu");
+
+const notANumber = (x: BufferLike): BufferLike =>
+  x instanceof Float64Array || ("pointer" in x && x.dtype === "f64")
+    ? Float64Array.of(Number.NaN)
+    : Float32Array.of(Number.NaN);
+
+const firstElement = (x: BufferLike): BufferLike =>
+  "pointer" in x ? { pointer: x.pointer, length: 1, dtype: x.dtype, device: x.device } : x.subarray(0, 1);

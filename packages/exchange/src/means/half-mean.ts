@@ -1,0 +1,73 @@
+/**
+ * The mean of a vector of f32 that travels in 16 bits, bf16 or f16: rounded once on the way up and once on the way down, and added
+ * in f32 in between. A ring in 16 bits would round at each of its P − 1 steps.
+ *
+ *   h_r ← round(x_r)              every rank, to nearest even
+ *   s ← Σ_r h_r · (1/P)           each chunk's owner, in f32, in the order of the ranks
+ *   x ← round(s)                  the same 16 bits on every rank, the owner included
+ *
+ * Sent by a rank: 2 (P − 1) messages, 2 ((n − c) + (P − 1) c) bytes, of n elements of which it owns c ≈ n / P: half of f32.
+ * Held: what by-owners.ts says of wires of 2 bytes an element, and 4 bytes for each element of a chunk.
+ */
+import { bf16, type Codec, f16 } from "@terse/codecs";
+import { type BufferLike, copy, type Group } from "@terse/collectives";
+import { type Cost, costOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
+import { ownedChunks, sliceOf } from "../owned-chunks.ts";
+import { checkNotes } from "../refusal.ts";
+import { scratchOf } from "../scratch.ts";
+import { byOwners, byOwnersCost, type OwnerScheme } from "../sums/by-owners.ts";
+import { floatsOf } from "./floats-of.ts";
+
+const codecs = { bf16, f16 };
+
+/** One rank keeps its vectors as they are: nothing travels. */
+export async function carryHalfMeans(
+  type: "bf16" | "f16",
+  vectors: readonly BufferLike[],
+  context: ExchangeContext,
+): Promise<void> {
+  if (context.size === 1) return checkNotes([context.note]);
+  const { group } = context.up;
+  await byOwners(
+    vectors.map((x) => halfMeanScheme(group, x, codecs[type])),
+    context,
+  );
+}
+
+function halfMeanScheme(group: Group, vector: BufferLike, codec: Codec<Record<never, never>>): OwnerScheme {
+  const x = floatsOf(vector);
+  const { rank, size } = group;
+  const chunks = ownedChunks(codec as Codec, x.length, size);
+  const mine = chunks.lengthOf(rank);
+  return {
+    up: chunks.sizes,
+    down: chunks.sizes,
+    encode: (outgoing) =>
+      chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => of.encode(wire, sliceOf(x, begin, end))),
+    reduce(incoming, result) {
+      using loan = scratchOf(group).loan(4 * mine);
+      const s = loan.floats.fill(0);
+      chunks.add(rank, incoming, s, {}, 1 / size);
+      if (mine > 0) codec.encode(result, s);
+    },
+    handOut(results) {
+      using zeros = scratchOf(group).loan(4 * Math.max(...results.map((_, r) => chunks.lengthOf(r))));
+      zeros.floats.fill(0);
+      for (let r = 0; r < size; r++) {
+        const part = sliceOf(x, chunks.starts[r]!, chunks.starts[r + 1]!);
+        copy(part, zeros.floats.subarray(0, part.length));
+      }
+      chunks.addAll(results, x, {});
+    },
+  };
+}
+
+export function halfMeanCost(n: number, ranks: number, rank: number): Cost {
+  if (ranks === 1) return costOf([]);
+  const chunks = ownedChunks(bf16 as Codec, n, ranks);
+  const memory = { encoding: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
+  const cost = byOwnersCost(chunks.sizes, chunks.sizes, rank, memory);
+  const longest = Math.max(...chunks.sizes.map((_, r) => chunks.lengthOf(r)));
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, 2 * n + 4 * longest) };
+}

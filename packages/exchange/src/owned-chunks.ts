@@ -1,0 +1,157 @@
+/**
+ * Which rank owns which chunk of a vector, and how the wire of the whole vector is cut into the wires of its chunks.
+ *
+ *   wire of the whole     | scales of all scale groups | fields of chunk 0 | fields of chunk 1 | …
+ *   wire of a chunk       | scales of its scale groups | its fields |            a wire of `codecs[r]`
+ *
+ * Chunks begin at multiples of the codec's `alignment`: whole bytes of fields, and whole blocks where blocks share a scale. A segment
+ * that lies in two chunks has its scale in both.
+ */
+import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
+import type { Scratch } from "./scratch.ts";
+
+/** Options of one encoding. A codec uses those that its `takes` names. */
+export interface EncodeOptions {
+  /** What an exact zero becomes on a wire that has none; plus unless given. */
+  readonly zero?: "plus" | "minus" | undefined;
+  /** A mask of ⌈n / 8⌉ bytes, the same on every rank: these elements are left out, and do not count in the scales. */
+  readonly hold?: Uint8Array | undefined;
+  /** For random rounding: the same on every rank, and another `step` each step. Each rank still draws its own random numbers. */
+  readonly seed?: number | undefined;
+  readonly step?: number | undefined;
+}
+
+/** The chunks of a vector of n floats. They are cached: some codecs of chunks take longer to make than to use. */
+export function ownedChunks(codec: Codec, n: number, ranks: number): OwnedChunks {
+  let known = cached.get(codec);
+  if (!known) {
+    known = new Map();
+    cached.set(codec, known);
+  }
+  const key = `${n}/${ranks}`;
+  let chunks = known.get(key);
+  if (!chunks) {
+    chunks = new OwnedChunks(codec, n, ranks);
+    known.set(key, chunks);
+  }
+  return chunks;
+}
+
+const cached = new WeakMap<Codec, Map<string, OwnedChunks>>();
+
+type Encode = (codec: Codec, wire: Uint8Array, begin: number, end: number) => void;
+
+export class OwnedChunks {
+  readonly n: number;
+  readonly ranks: number;
+  readonly codec: Codec;
+  /** Rank r owns the elements [starts[r], starts[r + 1]). */
+  readonly starts: readonly number[];
+  /** The codec of each chunk's wire. */
+  readonly codecs: readonly Codec[];
+  /** Whether the vector is encoded as a whole, with scales that reach beyond a chunk, and its wire is cut afterwards. */
+  readonly inOrder: boolean;
+
+  constructor(codec: Codec, n: number, ranks: number) {
+    this.n = n;
+    this.ranks = ranks;
+    this.codec = codec;
+    this.inOrder = codec.layout !== undefined;
+    const unit = codec.alignment;
+    const units = Math.ceil(n / unit);
+    this.starts = Array.from({ length: ranks + 1 }, (_, r) => Math.min(n, unit * Math.floor((r * units) / ranks)));
+    this.codecs = Array.from({ length: ranks }, (_, r) => codec.forPart(this.starts[r]!, this.starts[r + 1]!, n));
+  }
+
+  lengthOf(r: number): number {
+    return this.starts[r + 1]! - this.starts[r]!;
+  }
+
+  /** Bytes of chunk r's wire. */
+  bytesOf(r: number): number {
+    const length = this.lengthOf(r);
+    return length === 0 ? 0 : this.codecs[r]!.wireBytes(length);
+  }
+
+  /** Bytes of each chunk's wire. */
+  get sizes(): number[] {
+    return Array.from({ length: this.ranks }, (_, r) => this.bytesOf(r));
+  }
+
+  /** Bytes of the wire of the whole vector; 0 where it is encoded by chunk. */
+  get wholeBytes(): number {
+    return this.inOrder && this.n > 0 ? this.codec.wireBytes(this.n) : 0;
+  }
+
+  /** Writes every chunk's wire. `encode` writes the elements [begin, end): of the whole, or of one chunk after the other. */
+  write(wires: readonly Uint8Array[], scratch: Scratch, encode: Encode): void {
+    if (this.n === 0) return;
+    if (!this.inOrder) {
+      for (const [r, wire] of wires.entries())
+        if (wire.length > 0) encode(this.codecs[r]!, wire, this.starts[r]!, this.starts[r + 1]!);
+      return;
+    }
+    using whole = scratch.loan(this.wholeBytes);
+    encode(this.codec, whole.bytes, 0, this.n);
+    for (const [r, wire] of wires.entries()) this.#cut(whole.bytes, r, wire);
+  }
+
+  /** sum += scale · decode(wire), for several wires of chunk r, one after the other. */
+  add(r: number, wires: readonly Uint8Array[], sum: Floats, { hold }: EncodeOptions, scale: number): void {
+    const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
+    if (begin === end) return;
+    const held = hold && this.codec.takes.hold ? { hold: hold.subarray(begin / 8, Math.ceil(end / 8)) } : {};
+    for (const wire of wires) this.codecs[r]!.decodeAdd(sum, wire, { scale, ...held });
+  }
+
+  /** into += scale · decode(wire), for the wire of each chunk. */
+  addAll(wires: readonly Uint8Array[], into: Floats, options: EncodeOptions, scale = 1): void {
+    for (const [r, wire] of wires.entries())
+      this.add(r, [wire], sliceOf(into, this.starts[r]!, this.starts[r + 1]!), options, scale);
+  }
+
+  /** The codec's options for the elements [begin, end). `stream`: each rank and owner has its own, and so its own random numbers. */
+  call(options: EncodeOptions, stream: number, begin = 0, end = this.n): never {
+    const { zero, hold, random } = this.codec.takes;
+    return {
+      ...(zero && { zero: options.zero ?? "plus" }),
+      ...(hold && options.hold && { hold: options.hold.subarray(begin / 8, Math.ceil(end / 8)) }),
+      ...(random && { seed: options.seed, step: options.step, index: stream * 64 * Math.ceil(this.n / 64) + begin }),
+    } as never; // the options that this codec takes, which its general type does not know
+  }
+
+  /** Chunk r's wire, of the wire of the whole. */
+  #cut(whole: Uint8Array, r: number, into: Uint8Array): void {
+    const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
+    if (begin === end) return;
+    const { fieldBits: bits, scales } = this.codec.layout!;
+    const [first, count] = scales ? scaleGroupsWithin(this.codec.parameters, begin, end) : [0, 0];
+    const fields = whole.subarray(whole.length - Math.ceil((this.n * bits) / 8));
+    into.set(whole.subarray(4 * first, 4 * (first + count)));
+    into.set(fields.subarray((begin * bits) / 8, Math.ceil((end * bits) / 8)), 4 * count);
+  }
+}
+
+/** Elements [begin, end), as a view. */
+export function sliceOf(x: Floats, begin: number, end: number): Floats {
+  if (x instanceof Float32Array) return x.subarray(begin, end);
+  return { pointer: x.pointer + BigInt(4 * begin), length: end - begin, dtype: x.dtype, device: x.device };
+}
+
+/** Options are checked before anything is sent: later, their error would look like a value that the codec cannot write. */
+export function checkOptions(where: string, { name, takes }: Codec, n: number, options: EncodeOptions): void {
+  const { seed, step, hold } = options;
+  for (const [what, value] of Object.entries(takes.random ? { seed, step } : {}))
+    if (!Number.isSafeInteger(value) || value! < 0)
+      throw new RangeError(
+        `${where}: ${what} is ${value}, and ${name} draws: give a whole number, the same on every rank.`,
+      );
+  if (hold && hold.length !== Math.ceil(n / 8))
+    throw new RangeError(`${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}.`);
+}
+
+/** RangeError where a vector has another length than the one it goes with. */
+export function checkLength(where: string, what: string, x: Floats, length: number, why: string): void {
+  if (x.length === length) return;
+  throw new RangeError(`${where}: ${what} has ${x.length} floats, and must have ${length}, ${why}.`);
+}
