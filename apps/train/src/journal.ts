@@ -63,7 +63,7 @@ export class Journal implements AsyncDisposable {
         `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
     this.#terminal.line(
-      `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent)} a step` +
+      `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent())} a step` +
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
@@ -172,7 +172,7 @@ export class Journal implements AsyncDisposable {
       `validation ${name}`,
       `${this.#firstValidation![name]!.toFixed(3)} → ${value.toFixed(3)} ${units[name]}`,
     ]);
-    const sent = this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : optimizer.bytesSent;
+    const sent = this.#sent.steps > 0 ? this.#sent.bytes / this.#sent.steps : optimizer.bytesSent();
     const dense = optimizer.denseBytes;
     const link = emulatedLinkText(this.#group);
     this.#terminal.summary({

@@ -16,16 +16,16 @@ import {
   CheckpointError,
   loadConfig,
   loadModel,
-  readSafetensors,
+  openSafetensors,
   saveModel,
   writeSafetensors,
 } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Dataset, DatasetState } from "@terse/data";
 import { type Model, restoreModel } from "@terse/models";
-import type { Optimizer } from "@terse/optimizers";
+import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
-import { fromTypedArray, noGrad, scope } from "@terse/tensor";
+import { scope, type TypedArray } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { defaultRecipe, type Recipe } from "./recipe.ts";
 
@@ -73,7 +73,10 @@ export class Run {
     const folder = join(this.folder, name);
     makeFolder(folder);
     const mine = join(folder, stateFile(this.#group.rank));
-    await scope(() => writeSafetensors(mine, optimizer.state()));
+    await scope(async () => {
+      const { tensors, scalars } = await optimizer.state();
+      await writeSafetensors(mine, tensors, { scalars: JSON.stringify(scalars) });
+    });
     if (this.#group.rank === 0)
       await saveModel(folder, model.namedParameters(), { model_type: this.#modelType, ...model.config });
     await this.#group.barrier();
@@ -112,21 +115,26 @@ async function resumeRun(folder: string, recipe: Recipe, group: Group, parts: Pa
   const { model, data, optimizer } = parts;
   const save = join(folder, state.folder);
   await loadModel(save, model.namedParameters());
-  const path = join(save, stateFile(group.rank));
-  const saved = await readSafetensors(path);
-  for (const [name, tensor] of optimizer.state()) {
-    const stored = saved.get(name);
-    if (!stored || stored.data.length !== tensor.length)
-      throw new CheckpointError(
-        `${path} has no ${name} of ${tensor.length} elements: it belongs to another optimizer or model`,
-      );
-    using values = fromTypedArray(stored.data, tensor.shape);
-    noGrad(() => tensor.copy_(values));
-  }
+  await restoreOptimizer(optimizer, state.step, join(save, stateFile(group.rank)), group);
   data.restore(state.data);
-  optimizer.steps = state.step;
   if (group.rank === 0) await removeMetricsFrom(folder, state.step);
   return new Run(folder, state.step, recipe, group, parts);
+}
+
+/** This rank's own state, from its file. */
+async function restoreOptimizer(optimizer: Optimizer, step: number, path: string, group: Group): Promise<void> {
+  await using file = await openSafetensors(path);
+  const tensors = new Map<string, TypedArray>();
+  for (const name of file.tensors.keys()) tensors.set(name, (await file.read(name)).data);
+  const scalars = JSON.parse(file.metadata["scalars"] ?? "{}") as StoredState["scalars"];
+  const none: StoredState = { tensors: new Map(), scalars: {} };
+  const saves = Array.from({ length: group.size }, (_, rank) => (rank === group.rank ? { tensors, scalars } : none));
+  try {
+    await scope(() => optimizer.restore(step, saves));
+  } catch (error) {
+    if (error instanceof SavedStateError) throw new CheckpointError(`Cannot resume from ${path}: ${error.message}`);
+    throw error;
+  }
 }
 
 /** Removes the metrics of steps after the save, because these steps are taken again. */

@@ -1,6 +1,14 @@
-/** `bucket: "auto"`: how large buckets should be, from what the first steps' backward took and what the network costs. */
+/** How large buckets are: the standard, and `bucket: "auto"`, from the time of the first steps' backward and the cost of the network. */
 import type { Group } from "@terse/collectives";
 import { bestBuckets, type Measured, measureLink } from "@terse/exchange";
+import type { Arena } from "@terse/tensor";
+
+const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which take longer than their latency even on a fast link
+const mostBuckets = 16; // small enough that a bucket's gradients are still in the cache when it is encoded
+
+/** Elements of a bucket unless given. */
+export const standardBucket = ({ parameters }: Arena): number =>
+  Math.max(leastBucket, Math.ceil(parameters.length / mostBuckets));
 
 const trials = 4; // steps; the first one is slower than all others, and does not count
 
@@ -11,7 +19,7 @@ export class BucketSize {
   readonly #measured: Measured | undefined;
   readonly #seconds: number[] = []; // of backward, by step
 
-  /** `bytesSent`: what rank 0 sends for so many elements, so that all ranks compute alike. */
+  /** `bytesSent`: bytes that rank 0 sends for so many elements, so that all ranks compute alike. */
   constructor(group: Group, elements: number, bytesSent: (elements: number) => number, measured?: Measured) {
     this.#group = group;
     this.#elements = elements;
@@ -27,8 +35,8 @@ export class BucketSize {
 
   /** All ranks call it together, and get the same. Times are those of the slowest rank. */
   async choose(): Promise<{ elements: number; why: string }> {
-    const usual = this.#seconds.slice(1).sort((a, b) => a - b)[Math.floor((trials - 1) / 2)]!;
-    const slowest = Float64Array.of(usual);
+    const median = this.#seconds.slice(1).sort((a, b) => a - b)[Math.floor((trials - 1) / 2)]!;
+    const slowest = Float64Array.of(median);
     await this.#group.allReduce(slowest, "max");
     const [backwardSeconds] = slowest as unknown as [number];
     const { link } = this.#measured ?? (await measureLink(this.#group));

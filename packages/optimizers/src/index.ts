@@ -1,9 +1,14 @@
 // From simple to rich.
-export { adamw, adamwOptions } from "./adamw.ts";
-export type { Algorithm, OptimizerExchange, State, StepContext } from "./algorithm.ts";
-export { algorithms } from "./algorithms.ts";
-export { distributedLion, distributedLionOptions } from "./distributed-lion.ts";
+export { adamw, adamwOptions } from "./algorithms/adamw.ts";
+export type { Algorithm, OptimizerExchange, StepContext, StepMessage, Vector } from "./algorithms/algorithm.ts";
+export { algorithms } from "./algorithms/algorithms.ts";
+export { distributedLion, distributedLionOptions } from "./algorithms/distributed-lion.ts";
+export { lion, lionOptions } from "./algorithms/lion.ts";
+export { lionCub, lionCubOptions } from "./algorithms/lion-cub.ts";
+export type { OwnedShare, State } from "./algorithms/state.ts";
+export type { ClipBy } from "./clipping.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";
-export { lion, lionOptions } from "./lion.ts";
-export { lionCub, lionCubOptions } from "./lion-cub.ts";
 export { Optimizer, type OptimizerOptions, OverlapError, type StepReport } from "./optimizer.ts";
+export type { ParameterGroup } from "./parameter-groups.ts";
+export { type SavedState, SavedStateError, type Scalar, type StoredState } from "./saved-state.ts";
+export { MessagesError } from "./span-exchange.ts";

@@ -2,7 +2,8 @@ import { type Group, loopback } from "@terse/collectives";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, distributedLion, lionCub, Optimizer, type OptimizerOptions } from "./index.ts";
-import { optimizerContract, votingOracle } from "./optimizer-contract.ts";
+import { optimizerContract, votingOracle } from "./testing/optimizer-contract.ts";
+import { savesOf, stored } from "./testing/stored.ts";
 
 const sizes = { embedding: 40, norm: 70, head: 33, "block.weight": 66, "block.bias": 6 };
 const n = Object.values(sizes).reduce((a, b) => a + b, 0);
@@ -78,7 +79,7 @@ async function advance({ arena, optimizer }: ReturnType<typeof open>, rank: numb
 async function values({ arena, optimizer }: ReturnType<typeof open>) {
   const flat = [...((await arena.parameters.toTypedArray()) as Float32Array)];
   const m: Record<string, number[]> = {};
-  for (const [name, tensor] of optimizer.state())
+  for (const [name, tensor] of (await optimizer.state()).tensors)
     m[name.slice(2)] = [...((await tensor.toTypedArray()) as Float32Array)];
   return { θ: arena.segments.flatMap(({ offset, length }) => flat.slice(offset, offset + length)), m };
 }
@@ -253,9 +254,8 @@ describe("momentum synchronisation", () => {
         await advance(first, group.rank, stop);
         const second = open(group, algorithm());
         noGrad(() => second.arena.parameters.copy_(first.arena.parameters));
-        const saved = first.optimizer.state();
-        for (const [key, tensor] of second.optimizer.state()) noGrad(() => tensor.copy_(saved.get(key)!));
-        second.optimizer.steps = first.optimizer.steps;
+        const save = await stored(first.optimizer);
+        await second.optimizer.restore(first.optimizer.steps, savesOf(group.rank, group.size, save));
         await first.optimizer[Symbol.asyncDispose]();
         await advance(second, group.rank, 6 - stop);
         const seen = await values(second);
@@ -276,13 +276,13 @@ describe("momentum synchronisation", () => {
         // Late, what began in step 3 arrives in step 4, and counts there; nothing is under way before step 1.
         const all = await advance(ours, group.rank, every + 1);
         const reports = all.slice(late ? 1 : 0).slice(0, every);
-        expect(all[0]!.bytes - 32 * all[0]!.messages).toBe(plain.optimizer.bytesSent);
+        expect(all[0]!.bytes - 32 * all[0]!.messages).toBe(plain.optimizer.bytesSent());
         const seen = reports.reduce((sum, { bytes, messages }) => sum + bytes - 32 * messages, 0);
         await ours.optimizer[Symbol.asyncDispose]();
         return {
           seen,
-          closed: every * ours.optimizer.bytesSent,
-          more: ours.optimizer.bytesSent > plain.optimizer.bytesSent,
+          closed: every * ours.optimizer.bytesSent(),
+          more: ours.optimizer.bytesSent() > plain.optimizer.bytesSent(),
         };
       });
       for (const { seen, closed, more } of sent) {

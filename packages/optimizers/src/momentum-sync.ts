@@ -10,14 +10,15 @@
  * difference is not m's but only what one step's own gradients made of it, and nobody waits unless the mean takes longer than a step.
  * A late mean is no state: who resumes after step t still has m_t, and begins it again.
  *
- * Sent every k steps: one mean of 4 bytes an element for each run of neighbouring layers, 2 (P − 1)/P · 4 n of its n elements.
+ * Sent every k steps: one mean of 4 bytes an element for all of them together, 2 (P − 1)/P · 4 n for n elements.
  * Held for a late mean: 8 bytes an element.
  */
 import type { Group } from "@terse/collectives";
-import { mean, meanCost } from "@terse/exchange";
+import { bytesOfTurn, openExchange, standardSchemes } from "@terse/exchange";
 import { flag, oneOf, positiveInteger, text, v } from "@terse/options";
 import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
-import type { Span } from "./buckets.ts";
+import type { Algorithm } from "./algorithms/algorithm.ts";
+import type { Span } from "./parameter-groups.ts";
 
 const role = oneOf(["matrix", "vector", "embedding", "head", "norm"]);
 
@@ -51,6 +52,14 @@ interface Late {
   readonly arrived: Promise<unknown>;
 }
 
+/** One for each algorithm that synchronises its momenta. */
+export function momentumSyncsOf(spans: readonly Span[], all: readonly Segment[]): MomentumSync[] {
+  const byAlgorithm = Map.groupBy(spans, ({ algorithm }): Algorithm => algorithm);
+  return [...byAlgorithm].flatMap(([{ momentumSync }, own]) =>
+    momentumSync && momentumSync.segments !== "none" ? [new MomentumSync(momentumSync, own, all)] : [],
+  );
+}
+
 /** The momenta of one algorithm's spans. */
 export class MomentumSync {
   readonly #every: number;
@@ -76,7 +85,8 @@ export class MomentumSync {
 
   /** Payload bytes that one rank sends in a step, on average. */
   bytesSent(ranks: number, rank: number): number {
-    return this.#momenta.reduce((sum, m) => sum + meanCost(m.length, ranks, rank).bytes, 0) / this.#every;
+    const means = this.#momenta.map(({ length }) => ({ kind: "mean", n: length }) as const);
+    return bytesOfTurn(means, ranks, rank, standardSchemes) / this.#every;
   }
 
   /** Before step t changes any momentum: a late mean that should be under way and is not, as after a resume, begins. */
@@ -90,7 +100,7 @@ export class MomentumSync {
   async synchronise(group: Group, step: number): Promise<void> {
     if (group.size === 1) return;
     if (!this.#late) {
-      if (this.#isDue(step)) await all(this.#momenta.map((m) => mean(group, m)));
+      if (this.#isDue(step)) await average(group, this.#momenta);
       return;
     }
     const came = this.#underWay;
@@ -122,8 +132,8 @@ export class MomentumSync {
     const beside = await this.#beside;
     const copies = () => scope(() => noGrad(() => this.#momenta.map((m) => keep(m.clone()))));
     const [before, means] = [copies(), copies()];
-    const arrived = all(means.map((m) => mean(beside, m)));
-    arrived.catch(() => {}); // `synchronise` tells
+    const arrived = average(beside, means);
+    arrived.catch(() => {}); // `synchronise` throws it
     this.#underWay = { step, before, means, arrived };
   }
 
@@ -138,9 +148,11 @@ export class MomentumSync {
   }
 }
 
-/** None is left alone in its failure. */
-async function all(means: readonly Promise<void>[]): Promise<void> {
-  await Promise.allSettled(means);
+/** All of them in one message. */
+async function average(group: Group, momenta: readonly Tensor[]): Promise<void> {
+  const exchange = openExchange(group);
+  const means = momenta.map((m) => exchange.mean(m));
+  await Promise.allSettled(means); // their memory belongs to the exchange until all have ended
   await Promise.all(means);
 }
 
@@ -173,7 +185,7 @@ function firstAndLast(all: readonly Segment[]): Chosen {
 const moduleOf = ({ name }: Segment): string => (name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : name);
 
 /** Views of m over neighbouring segments that are chosen, and the pads between them. */
-function runsOf({ segments, offset, state }: Span, isChosen: Chosen): Tensor[] {
+function runsOf({ vector: { segments, offset }, state }: Span, isChosen: Chosen): Tensor[] {
   const runs: Segment[][] = [];
   for (const [i, segment] of segments.entries()) {
     if (!isChosen(segment)) continue;
@@ -182,6 +194,6 @@ function runsOf({ segments, offset, state }: Span, isChosen: Chosen): Tensor[] {
   }
   return runs.map((run) => {
     const last = run.at(-1)!;
-    return keep(state.m!.narrow(0, run[0]!.offset - offset, last.offset + last.length - run[0]!.offset));
+    return keep(state.elements!["m"]!.narrow(0, run[0]!.offset - offset, last.offset + last.length - run[0]!.offset));
   });
 }

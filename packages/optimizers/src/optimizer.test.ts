@@ -85,7 +85,7 @@ describe("algorithms side by side on one model", () => {
       setGradient(arena, (_, i) => i - 20);
       const before = group.sent().bytes;
       await optimizer.step({ lr: 0.1 });
-      return { got: group.sent().bytes - before, closed: optimizer.bytesSent };
+      return { got: group.sent().bytes - before, closed: optimizer.bytesSent() };
     });
     for (const { got, closed } of sent) expect(got).toBe(closed);
   });
@@ -96,7 +96,7 @@ describe("algorithms side by side on one model", () => {
       setGradient(arena, (_, i) => i - 20);
       const before = group.sent().bytes;
       await optimizer.step({ lr: 0.1 });
-      return { got: group.sent().bytes - before, closed: optimizer.bytesSent };
+      return { got: group.sent().bytes - before, closed: optimizer.bytesSent() };
     });
     for (const { got, closed } of sent) expect(got).toBe(closed);
   });
@@ -134,13 +134,12 @@ describe("an optimizer", () => {
       const algorithm: Algorithm = {
         name: "scaled gradient",
         splits: "anywhere",
-        gradient,
         init: () => ({}),
         async step(_, g, __, exchange, { gradientScale }) {
           const scale = gradient === "mean" ? await exchange.meanGradient(g) : gradientScale;
           noGrad(() => g.mul_(scale));
         },
-        bytesSent: () => 0,
+        messages: () => (gradient === "mean" ? [{ kind: "meanGradient" }] : []),
       };
       const seen = await onRanks(3, { algorithm, clip: 2 }, async (arena, optimizer, group) => {
         setGradient(arena, (name, i) => (name === "b" && i === 0 ? 3 * (group.rank + 1) : 0));

@@ -1,63 +1,64 @@
-/**
- * One algorithm (or several, by parameter group) at work on a model's arena, together with the other ranks.
- * What all algorithms share lives here once: groups, clipping, refusing a bad step, counting, comparing the ranks.
- */
+/** One algorithm, or several by parameter group, at work on a model's arena together with the other ranks. */
 import type { Group } from "@terse/collectives";
 import {
   type ChosenSchemes,
   type Measured,
-  meanBytes,
-  openExchange,
+  meanCost,
   type RefusalReason,
-  type StepExchange,
+  StepExchange,
+  StepRefusedError,
   standardSchemes,
 } from "@terse/exchange";
 import { useThreads } from "@terse/native-optimizers";
-import { type Arena, keep, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
-import type { Algorithm, OptimizerExchange, State } from "./algorithm.ts";
-import { BucketSize } from "./bucket-size.ts";
-import { type Bucket, bucketsOf, dispose, layersOf, obstacle, type Span } from "./buckets.ts";
-import { clipFactor, norm, together, usable } from "./clipping.ts";
+import { type Arena, fromTypedArray, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
+import { bytesOfAgreedNorm, bytesOfBucket, sentBy, sentOver } from "./accounting.ts";
+import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
+import { BucketSize, standardBucket } from "./bucket-size.ts";
+import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
+import { type ClipBy, Clipping, type GradientNorms } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
-import { MomentumSync } from "./momentum-sync.ts";
+import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
+import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
+import { carried, entriesOf, type SavedState, SavedStateError, type StoredState, scalarsOf } from "./saved-state.ts";
+import { SpanExchange } from "./span-exchange.ts";
 import { type Departure, StepUnderWay } from "./step-under-way.ts";
 
 export interface OptimizerOptions {
   algorithm: Algorithm;
   /** The first group that matches a segment takes it; the others go to `algorithm`. */
-  groups?: readonly { match: (segment: Segment) => boolean; algorithm: Algorithm }[];
+  groups?: readonly ParameterGroup[];
   /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
   clip?: number;
-  /** Whose norm: the whole gradient's ("global", the default), or each bucket's, which lets buckets of votes leave one by one. */
-  clipBy?: "global" | "bucket";
   /**
-   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that says what does
-   * not. "off" (the default) gives the same parameters bit for bit.
+   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or of the whole gradient in the step before
+   * ("previous"), which lets messages leave while backward runs. In the first step "previous" is "global".
+   */
+  clipBy?: ClipBy;
+  /**
+   * Whether buckets leave while backward still runs (`begin`): "auto" where the method allows it, "on" or an error that says what
+   * prevents it. "off" (the default) gives the same parameters bit for bit.
    */
   overlap?: "auto" | "on" | "off";
   /**
-   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki. "auto": that to begin with, and after a few steps
-   * what leaves the least to wait for, by how long backward took and what the network costs (`bucketing` says it). What votes decide does
+   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki. "auto": that at first, and after a few steps
+   * the size that leaves the least to wait for, by the time that backward took and the cost of the network (`bucketing` says it). Votes do
    * not depend on it; means of three ranks and more are added in another order, which shows in their last bits.
    */
   bucket?: number | "auto";
-  /** What `measureLink` found on the group, for `bucket: "auto"`, which else measures for itself. */
+  /** The result of `measureLink` on the group, for `bucket: "auto"`, which otherwise measures for itself. */
   measured?: Measured;
-  /** What carries votes and means; the standard schemes unless given. Its groups are closed with the optimizer. */
+  /** The schemes of votes and means; the standard ones unless given. Their groups are closed with the optimizer. */
   schemes?: Partial<ChosenSchemes>;
   /** Compare the parameters' fingerprints across ranks after every so many steps; 0 never. Default 100. */
   compareEvery?: number;
 }
 
-/** Messages were to leave while backward still runs, and the method does not allow it. The message says what would. */
+/** Messages were to leave while backward still runs, and the method does not allow it. The error says what would. */
 export class OverlapError extends Error {
   override name = "OverlapError";
 }
 
-const leastBucket = 2 ** 18; // elements: 32 KiB of signs, which even a fast link takes longer for than for its latency
-const mostBuckets = 16; // small enough that what a bucket is encoded from is still in the cache
-
-/** What one step cost and saw, on this rank. */
+/** What one step cost, and the norm of its gradient, on this rank. */
 export interface StepReport {
   readonly gradientNorm: number; // before clipping
   readonly bytes: number; // sent: payload and headers
@@ -67,21 +68,11 @@ export interface StepReport {
 
 interface Opened {
   readonly step: StepUnderWay;
-  readonly norms: number[]; // of the gradients that it has seen, before clipping
+  readonly norms: GradientNorms;
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
-/** What all buckets of a step share. */
-interface Setting {
-  readonly lr: number;
-  readonly loss: number;
-  readonly gather: Group;
-  readonly norms: number[];
-  readonly meanNorms: Map<Bucket, number>; // of the means that have come
-  readonly wholeNorm: () => number; // of the whole gradient, once backward has ended
-}
-
-/** Whose step is under way on a group: messages of two would mix where ranks' gradients are complete in another order. */
+/** The optimizer whose step is under way on a group: messages of two would mix where ranks' gradients are complete in another order. */
 const atWork = new WeakMap<Group, Optimizer>();
 
 export class Optimizer implements AsyncDisposable {
@@ -89,60 +80,60 @@ export class Optimizer implements AsyncDisposable {
   steps = 0;
   /** Why messages cannot leave while backward still runs, and what would let them; undefined where they can. */
   readonly obstacle: string | undefined;
-  /** How large buckets are and why, once `bucket: "auto"` has seen enough. */
+  /** How large buckets are and why, once `bucket: "auto"` has chosen. */
   bucketing: string | undefined;
+  /** The schemes that carry its votes and means. */
+  readonly schemes: ChosenSchemes;
 
   readonly #arena: Arena;
   readonly #group: Group;
-  readonly #clip: number;
-  readonly #clipBy: "global" | "bucket";
-  readonly #schemes: ChosenSchemes;
   readonly #overlaps: boolean;
-  readonly #clipsWhole: boolean; // one norm for several buckets
   readonly #compareEvery: number;
+  readonly #clipping: Clipping;
   readonly #spans: readonly Span[];
   #buckets: readonly Bucket[];
-  #sizing: { readonly size: BucketSize; began: number } | undefined; // until buckets have the size that they keep
+  #sizing: { readonly size: BucketSize; began: number } | undefined; // until buckets have their final size
   readonly #pads: readonly Tensor[];
   readonly #syncs: readonly MomentumSync[];
-  #gather: Promise<Group> | undefined; // the group that results go over, where several buckets are under way
+  #down: Promise<Group> | undefined; // the group that results come down over, where several buckets are under way
   #underWay: (Opened & { stop: () => void }) | undefined;
 
   constructor(arena: Arena, group: Group, options: OptimizerOptions) {
     const { algorithm, groups = [], clip = 0, clipBy = "global", overlap = "off", compareEvery = 100 } = options;
     this.#arena = arena;
     this.#group = group;
-    this.#clip = clip;
-    this.#clipBy = clipBy;
-    this.#schemes = { ...standardSchemes, ...options.schemes };
+    this.schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
-    const of = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
-    this.#spans = spansOf(arena, of);
+    this.#clipping = new Clipping(group, clip, clipBy);
+    const algorithmOf = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
+    this.#spans = spansOf(arena, algorithmOf, group);
     this.#pads = padsOf(arena);
-    this.#syncs = syncsOf(this.#spans, arena);
+    this.#syncs = momentumSyncsOf(this.#spans, arena.segments);
+
     const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
-    this.obstacle = obstacle(algorithms, clip, clipBy);
+    const ownGradients = this.#spans.some((span) => !averagesGradients(span.algorithm.messages(span.vector, 0)));
+    this.obstacle = obstacle(algorithms, ownGradients, clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
-    const elements = arena.parameters.length;
-    const usual = Math.max(leastBucket, Math.ceil(elements / mostBuckets));
-    const bucket = options.bucket === undefined || options.bucket === "auto" ? usual : options.bucket;
-    // When nothing leaves before backward has ended, the norm of all own gradients is known by then. Means beside them stay with them.
-    const cut = algorithms.every(({ gradient }) => gradient === "own")
-      ? obstacle(algorithms, 0, clipBy)
-      : this.obstacle;
-    this.#buckets = bucketsOf(this.#spans, cut === undefined ? bucket : Number.POSITIVE_INFINITY);
-    this.#clipsWhole = clip > 0 && clipBy === "global" && this.#buckets.length > 1;
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
-    if (options.bucket === "auto" && clip > 0 && clipBy === "bucket")
+
+    const { bucket = "standard", measured } = options;
+    this.#buckets = bucketsOf(this.#spans, typeof bucket === "number" ? bucket : standardBucket(arena));
+    if (bucket === "auto" && clip > 0 && clipBy === "bucket")
       throw new OverlapError(
         'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
       );
-    if (options.bucket === "auto" && this.#overlaps) {
-      const [{ spans }] = this.#buckets as [Bucket];
-      const each = bytesOf(spans, group.size, 0, this.#schemes) / spans.reduce((sum, { length }) => sum + length, 0);
-      this.#sizing = { size: new BucketSize(group, elements, (n) => n * each, options.measured), began: 0 };
+    if (bucket === "auto" && this.#overlaps) {
+      const owner = this.#spans.find(({ state }) => state.owned !== undefined);
+      if (owner)
+        throw new OverlapError(
+          `bucket is "auto", and the server errors of ${owner.algorithm.name} belong to buckets of one size: give a number`,
+        );
+      const [first] = this.#buckets as [Bucket];
+      const each = this.#bytesOf(first, 0, 0) / first.spans.reduce((sum, { vector }) => sum + vector.n, 0);
+      const size = new BucketSize(group, arena.parameters.length, (n) => n * each, measured);
+      this.#sizing = { size, began: 0 };
     }
-    void this.bytesSent; // schemes that cannot carry this say so now, and not in the first step
+    this.bytesSent(0); // schemes that cannot carry these messages throw now, and not in the first step
   }
 
   /**
@@ -152,6 +143,8 @@ export class Optimizer implements AsyncDisposable {
   async begin({ lr, loss = 0 }: { lr: number; loss?: number }): Promise<void> {
     if (!this.#overlaps) return;
     if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
+    await this.#clipping.settle();
+    if (this.#clipping.usesPreviousNorm && this.#clipping.previousNorm === undefined) return;
     const opened = await this.#open(lr, loss);
     if (this.#sizing) this.#sizing.began = performance.now();
     const { segments } = this.#arena;
@@ -176,37 +169,20 @@ export class Optimizer implements AsyncDisposable {
       atWork.delete(this.#group);
     }
 
-    // Pad lanes go along with their neighbours through every kernel; the arena promises that they stay 0.
+    // Pads go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
     this.steps++;
+    this.#clipping.close(underWay.norms.squares);
     const after = await this.#sent();
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     if (enough) await this.#resize(this.#sizing!.size);
     return {
-      gradientNorm: Math.hypot(...underWay.norms.sort((a, b) => a - b)), // not in the order in which they came
+      gradientNorm: underWay.norms.norm,
       bytes: after.bytes - underWay.before.bytes,
       messages: after.messages - underWay.before.messages,
       exposedSeconds,
     };
-  }
-
-  /** Cuts the buckets anew, between two steps. */
-  async #resize(size: BucketSize): Promise<void> {
-    this.#sizing = undefined;
-    const { elements, why } = await size.choose();
-    const whole = new Set(this.#spans);
-    for (const span of this.#buckets.flatMap(({ spans }) => spans)) if (!whole.has(span)) dispose(span);
-    this.#buckets = bucketsOf(this.#spans, elements);
-    if (this.#buckets.length > 1 && (await this.#gather) === this.#group) this.#gather = undefined;
-    this.bucketing = why;
-  }
-
-  /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
-  async #synchronise(): Promise<number> {
-    const began = performance.now();
-    for (const sync of this.#syncs) await sync.synchronise(this.#group, this.steps);
-    return (performance.now() - began) / 1000;
   }
 
   /** A step of which nothing has left. */
@@ -217,100 +193,101 @@ export class Optimizer implements AsyncDisposable {
       );
     atWork.set(this.#group, this);
     useThreads(numThreads());
-    // A second group of the same ranks, so that what one bucket's vote decided and the next bucket's votes share the wire.
-    this.#gather ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
-    const gather = await this.#gather;
+    await this.#clipping.settle();
+    // A second group of the same ranks, so that one bucket's results come down while the next one's vectors go up.
+    this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
+    const down = await this.#down;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
-    const norms: number[] = [];
-    const meanNorms = new Map<Bucket, number>();
-    let whole: number | undefined;
-    const wholeNorm = () => {
-      whole ??= norm(this.#spans.map(({ g }) => g));
-      return whole;
-    };
-    const step = new StepUnderWay(this.#buckets, (bucket) =>
-      this.#depart(bucket, { lr, loss, gather, norms, meanNorms, wholeNorm }),
-    );
+    const norms = this.#clipping.open(this.#spans, this.#buckets, this.steps);
+    const step = new StepUnderWay(this.#buckets, (bucket) => this.#depart(bucket, { lr, loss, down, norms }));
     return { step, norms, before: await this.#sent() };
   }
 
-  /** Asks for a bucket's messages. */
-  #depart(bucket: Bucket, { lr, loss, gather, norms, meanNorms, wholeNorm }: Setting): Departure {
+  /** Starts the steps of a bucket's spans, which make its first requests. */
+  #depart(
+    bucket: Bucket,
+    { lr, loss, down, norms }: { lr: number; loss: number; down: Group; norms: GradientNorms },
+  ): Departure {
     const { spans } = bucket;
-    const gradients = (whose: Algorithm["gradient"]) =>
-      spans.filter(({ algorithm }) => algorithm.gradient === whose).map(({ g }) => g);
-    const own = gradients("own");
-    const averages = own.length < spans.length;
-    // Means show on all ranks whether they are finite; a rank has to look at its own share only where votes leave with them.
-    const looked = own.length > 0 ? [...own, ...gradients("mean")] : [];
-    const ownNorm = this.#clipsWhole && own.length > 0 ? wholeNorm() : norm(own);
-    if (own.length > 0 && !(this.#clipsWhole && norms.length > 0)) norms.push(ownNorm);
-    const exchange = openExchange(this.#group, {
-      gather,
-      schemes: this.#schemes,
-      withheld: true,
+    const exchange = new StepExchange(this.#group, {
+      schemes: this.schemes,
+      down,
       region: this.#arena.gradients,
-      accepts: (means) => {
-        const meanNorm = norm(means);
-        // Gradients come first; what a step averages afterwards is something else.
-        if (averages && !meanNorms.has(bucket)) {
-          meanNorms.set(bucket, meanNorm);
-          norms.push(meanNorm);
-        }
-        return usable(meanNorm);
-      },
+      placed: true,
     });
-
-    const refusal = refusalOf(loss, looked.length > own.length ? norm(looked) : ownNorm);
+    const usable = norms.acceptOwn(bucket);
+    const refusal = refusalOf(loss, usable);
     if (refusal) {
+      // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
       exchange.refuse(refusal);
-      poison(spans);
+      for (const { g } of spans) noGrad(() => g.zero_());
     }
-    const gradientScale = refusal ? 1 : clipFactor(ownNorm, this.#clip);
-    const seen: OptimizerExchange = Object.assign(Object.create(exchange) as StepExchange, {
-      meanGradient: async (g: Tensor) => {
-        await exchange.mean(g);
-        // The gradients of all spans were asked for in one turn, so their norm is the bucket's. And nothing is handed out before
-        // everything has come, so here all buckets' norms are known.
-        const clipped = this.#clipBy === "bucket" ? [bucket] : this.#buckets;
-        return clipFactor(together(clipped.map((one) => meanNorms.get(one) ?? 0)), this.#clip);
-      },
+    const gradientScale = refusal ? 1 : norms.ownFactor(bucket);
+    let awaits = 0;
+    const steps = spans.map(async ({ algorithm, vector, θ, g, state }) => {
+      const messages = algorithm.messages(vector, this.steps);
+      const context = { step: this.steps, lr, gradientScale, vector };
+      const caller = new SpanExchange(algorithm.name, messages, norms.needsAll);
+      awaits = Math.max(awaits, messages.length, 1);
+      // A step without messages changes θ as soon as it runs: the ranks agree first.
+      if (messages.length === 0) await exchange.requests({ requested: () => ({ held: true }), answered() {} }).agree();
+      await algorithm.step(θ, g, state, caller.over(exchange, bucket, norms), context);
+      caller.check();
     });
-    const context = { step: this.steps, lr, gradientScale };
-    const steps = spans.map(({ algorithm, θ, g, state, layers }) =>
-      algorithm.step(θ, g, state, seen, { ...context, layers }),
-    );
-    return { exchange, applied: Promise.all(steps) };
+    const applied = Promise.all(steps);
+    applied.catch((error: unknown) => {
+      exchange.close(); // a step that has failed makes no more requests
+      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its messages for ever.
+      if (!(error instanceof StepRefusedError)) this.#group.abort(`step ${this.steps} failed: ${String(error)}`);
+    });
+    return { exchange, awaits, applied };
+  }
+
+  /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
+  async #synchronise(): Promise<number> {
+    const began = performance.now();
+    for (const sync of this.#syncs) await sync.synchronise(this.#group, this.steps);
+    return (performance.now() - began) / 1000;
+  }
+
+  /** Cuts the buckets anew, between two steps. */
+  async #resize(size: BucketSize): Promise<void> {
+    this.#sizing = undefined;
+    const { elements, why } = await size.choose();
+    const whole = new Set(this.#spans);
+    for (const span of this.#buckets.flatMap(({ spans }) => spans)) if (!whole.has(span)) disposeSlice(span);
+    this.#buckets = bucketsOf(this.#spans, elements);
+    if (this.#buckets.length > 1 && (await this.#down) === this.#group) this.#down = undefined;
+    this.bucketing = why;
   }
 
   async #sent(): Promise<Opened["before"]> {
-    const gather = await this.#gather;
-    const beside = await this.#schemes.votes.opened(this.#group);
-    const groups = gather && gather !== this.#group ? [this.#group, gather, ...beside] : [this.#group, ...beside];
-    return [...groups.map((group) => group.sent()), ...this.#syncs.map(({ sentBeside }) => sentBeside)].reduce(
-      (sum, { bytes, headerBytes, messages }) => ({
-        bytes: sum.bytes + bytes + headerBytes,
-        messages: sum.messages + messages,
-      }),
-      {
-        bytes: 0,
-        messages: 0,
-      },
-    );
+    const down = await this.#down;
+    const beside = await this.schemes.votes.opened(this.#group);
+    const groups = down && down !== this.#group ? [this.#group, down, ...beside] : [this.#group, ...beside];
+    return sentOver([...sentBy(groups), ...this.#syncs.map(({ sentBeside }) => sentBeside)]);
   }
 
-  /** What carries its votes and means. */
-  get schemes(): ChosenSchemes {
-    return this.#schemes;
+  #bytesOf(bucket: Bucket, step: number, rank: number): number {
+    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes });
   }
 
-  /** Closes what the optimizer has opened; the group stays open. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (atWork.get(this.#group) === this) atWork.delete(this.#group);
-    const gather = await this.#gather;
-    if (gather !== this.#group) await gather?.close();
-    for (const sync of this.#syncs) await sync.close();
-    await this.#schemes.votes.close(this.#group);
+  /**
+   * Payload bytes that this rank sends in a step, by closed form; the next step's unless given. Momenta that are averaged every few steps
+   * count with their mean over these steps.
+   */
+  bytesSent(step = this.steps): number {
+    const { size, rank } = this.#group;
+    const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, rank), 0);
+    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
+    const own = this.#spans.some(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, step)));
+    const norm = this.#clipping.usesPreviousNorm && own ? bytesOfAgreedNorm(size, rank) : 0;
+    return buckets + synchronising + norm;
+  }
+
+  /** Bytes that 32-bit data parallel would send instead. */
+  get denseBytes(): number {
+    return meanCost(this.#arena.parameters.length, this.#group.size, this.#group.rank).bytes;
   }
 
   /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
@@ -318,117 +295,63 @@ export class Optimizer implements AsyncDisposable {
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
   }
 
+  /** This rank's state, by name, for a checkpoint: tensors as views, and numbers. */
+  async state(): Promise<SavedState> {
+    await this.#clipping.settle();
+    const { previousNorm } = this.#clipping;
+    const spans = this.#parts();
+    const scalars = [...scalarsOf(spans)].map(([name, { value }]) => [name, value] as const);
+    return {
+      tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
+      scalars: Object.fromEntries([
+        ...scalars,
+        ...(previousNorm === undefined ? [] : [["previousNorm", previousNorm]]),
+      ]),
+    };
+  }
+
   /**
-   * Payload bytes that this rank sends in a step, as closed form: votes leave as one message, neighbouring means too. Where momenta are
-   * averaged every few steps, the mean of so many steps.
+   * Goes on after `steps` steps from what the ranks of a run have saved, by rank. `saves` of as many ranks as there are now: each rank
+   * takes its own, and needs no other's (they may be empty). Of another number of ranks: all are needed, and each kind of state is
+   * carried as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model; nothing has changed then.
    */
-  get bytesSent(): number {
-    const { size, rank } = this.#group;
-    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
-    return this.#buckets.reduce((sum, { spans }) => sum + bytesOf(spans, size, rank, this.#schemes), synchronising);
-  }
-
-  /** What 32-bit data parallel would send instead. */
-  get denseBytes(): number {
-    return meanBytes(this.#arena.parameters.length, this.#group.size, this.#group.rank);
-  }
-
-  /** Every tensor of the state as views by name, `<state>.<parameter>`, for the checkpoint of this rank. */
-  state(): Map<string, Tensor> {
-    const views = new Map<string, Tensor>();
-    for (const { segments, offset, state, algorithm } of this.#spans)
-      for (const [key, tensor] of Object.entries(state))
-        for (const segment of segments)
-          views.set(
-            `${key}.${segment.name}`,
-            algorithm.splits === "at segments" ? tensor : tensor.narrow(0, segment.offset - offset, segment.length),
-          );
-    return views;
-  }
-}
-
-/** One for each algorithm that has it. */
-function syncsOf(spans: readonly Span[], { segments }: Arena): MomentumSync[] {
-  return [...new Set(spans.map(({ algorithm }) => algorithm))].flatMap((algorithm) => {
-    const { momentumSync } = algorithm;
-    if (!momentumSync || momentumSync.segments === "none") return [];
-    const own = spans.filter((span) => span.algorithm === algorithm);
-    return [new MomentumSync(momentumSync, own, segments)];
-  });
-}
-
-/** Payload bytes of spans that leave together: votes as one message, neighbouring means too. */
-function bytesOf(spans: readonly Span[], size: number, rank: number, schemes: ChosenSchemes): number {
-  const votes = new Map<Algorithm["bytesSent"], number>();
-  let bytes = 0;
-  let run = 0; // elements of neighbouring means so far
-  for (const [i, { algorithm, length }] of spans.entries()) {
-    const { bytesSent, gradient, sends } = algorithm;
-    if (sends === "sums") bytes += bytesSent(length, size, rank, schemes);
-    else if (gradient === "own") votes.set(bytesSent, (votes.get(bytesSent) ?? 0) + 64 * Math.ceil(length / 64));
-    else {
-      run += length;
-      const next = spans[i + 1]?.algorithm;
-      if (next?.gradient === "mean" && next.sends !== "sums") continue;
-      bytes += meanBytes(run, size, rank, schemes);
-      run = 0;
+  async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
+    const { rank, size: ranks } = this.#group;
+    const spans = this.#parts();
+    const entries = entriesOf(spans);
+    const values = carried(entries, saves, { rank, ranks });
+    const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
+    const scalars = scalarsOf(spans);
+    for (const name of scalars.keys())
+      if (numbers[name] === undefined)
+        throw new SavedStateError(`there is no number ${name}: the save belongs to another optimizer or model`);
+    for (const [name, { tensor }] of entries) {
+      using stored = fromTypedArray(values.get(name)!, tensor.shape);
+      noGrad(() => tensor.copy_(stored));
     }
+    for (const [name, { set }] of scalars) set(numbers[name]!);
+    this.#clipping.previousNorm = numbers["previousNorm"] as number | undefined;
+    this.steps = steps;
   }
-  for (const [closedForm, n] of votes) bytes += closedForm(n, size, rank, schemes);
-  return bytes;
+
+  /** The spans of all buckets, in the order of the arena. */
+  #parts(): Span[] {
+    return this.#buckets.flatMap(({ spans }) => spans).sort((a, b) => a.vector.offset - b.vector.offset);
+  }
+
+  /** Closes the groups that the optimizer has opened; its own group stays open. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (atWork.get(this.#group) === this) atWork.delete(this.#group);
+    await this.#clipping.settle().catch(() => {}); // the group has failed, and its operations throw it
+    const down = await this.#down;
+    if (down !== this.#group) await down?.close();
+    for (const sync of this.#syncs) await sync.close();
+    await this.schemes.votes.close(this.#group);
+  }
 }
 
-/**
- * The others wait for this rank's messages, so it still sends them: votes about nothing, with its refusal in their
- * headers, and means that are not finite for anybody.
- */
-function poison(spans: readonly Span[]): void {
-  for (const { algorithm, g } of spans) noGrad(() => (algorithm.gradient === "own" ? g.zero_() : g.fill_(Number.NaN)));
-}
-
-function refusalOf(loss: number, norm: number): RefusalReason | undefined {
+/** Why this rank will not take the step. */
+function refusalOf(loss: number, usable: boolean): RefusalReason | undefined {
   if (!Number.isFinite(loss)) return "the loss is not finite";
-  return usable(norm) ? undefined : "the gradient is not finite";
-}
-
-/** Runs of neighbouring segments that go to the same algorithm; single segments where it may not be cut elsewhere. */
-function spansOf(arena: Arena, algorithmOf: (segment: Segment) => Algorithm): Span[] {
-  const { segments, parameters, gradients } = arena;
-  const runs: { algorithm: Algorithm; segments: Segment[] }[] = [];
-  for (const segment of segments) {
-    const algorithm = algorithmOf(segment);
-    const last = runs.at(-1);
-    if (last && last.algorithm === algorithm && algorithm.splits !== "at segments") last.segments.push(segment);
-    else runs.push({ algorithm, segments: [segment] });
-  }
-  return runs.map(({ algorithm, segments: mine }) => {
-    const { offset } = mine[0]!;
-    const whole = algorithm.splits === "at segments";
-    if (algorithm.splits === "nowhere" && mine.length !== segments.length)
-      throw new Error(
-        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups`,
-      );
-    // A run reaches to where the next one starts: the pad lanes between are zeros and belong to somebody.
-    const next = segments[segments.indexOf(mine.at(-1)!) + 1];
-    const length = whole ? mine[0]!.length : (next?.offset ?? parameters.length) - offset;
-    const view = (flat: Tensor) => keep(flat.narrow(0, offset, length).view(whole ? mine[0]!.shape : [length]));
-    const θ = view(parameters);
-    const layers = layersOf(mine, offset, length);
-    return { algorithm, segments: mine, offset, length, layers, θ, g: view(gradients), state: kept(algorithm.init(θ)) };
-  });
-}
-
-/** Outlives the scope in which the optimizer was made. */
-function kept(state: State): State {
-  for (const tensor of Object.values(state)) keep(tensor);
-  return state;
-}
-
-/** The lanes of the parameters between one segment's end and the next one's start. */
-function padsOf({ segments, parameters }: Arena): Tensor[] {
-  const ends = [...segments.slice(1).map(({ offset }) => offset), parameters.length];
-  return segments.flatMap(({ offset, length }, i) => {
-    const from = offset + length;
-    return from < ends[i]! ? [keep(parameters.narrow(0, from, ends[i]! - from))] : [];
-  });
+  return usable ? undefined : "the gradient is not finite";
 }

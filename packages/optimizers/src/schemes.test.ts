@@ -61,7 +61,7 @@ async function train({ algorithm, ranks, schemes, gradient = waves, bucket = 128
           sent = bytes - 32 * messages;
         }
         const θ = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-        return { θ, sent, closed: optimizer.bytesSent };
+        return { θ, sent, closed: optimizer.bytesSent() };
       }),
     );
   } finally {

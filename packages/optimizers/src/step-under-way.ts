@@ -1,17 +1,22 @@
 import type { StepExchange } from "@terse/exchange";
 import type { Bucket } from "./buckets.ts";
 
-/** A bucket whose messages have been asked for. */
+/** A bucket whose first messages have been requested. */
 export interface Departure {
   readonly exchange: StepExchange;
+  /** How many times its messages wait for those before: the longest of its algorithms' steps. */
+  readonly awaits: number;
   /** The algorithms' steps: done when the bucket's parameters have changed. */
   readonly applied: Promise<unknown>;
 }
 
 /**
- * One step, from its first message to its last. A bucket leaves when its own gradients are complete and all buckets before it have
- * left: so every rank asks for the same messages in the same order, however fast each is. What arrives is withheld until all of it is
- * there and good; only then does any parameter change. Steps of several awaits go on together, from one to the next.
+ * One step, from its first message to its last. A bucket leaves when its gradients are complete and all buckets before it have left: so
+ * the ranks make the same requests in the same order, however fast each is. A bucket's later messages follow while backward still runs.
+ * The results of the last ones are held until all buckets have theirs and all are good; only then does any parameter change.
+ *
+ * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third messages after
+ * the second ones of that, and so on: an order that depends on no clock, and fills the wire while a bucket computes.
  */
 export class StepUnderWay {
   readonly #buckets: readonly Bucket[];
@@ -20,12 +25,13 @@ export class StepUnderWay {
   readonly #left = new Set<string>(); // names of the segments that have left
   readonly #departures: Departure[] = [];
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
+  #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one
 
   constructor(buckets: readonly Bucket[], depart: (bucket: Bucket) => Departure) {
     this.#buckets = buckets;
     this.#depart = depart;
     this.#missing = buckets.map(
-      ({ spans }) => new Set(spans.flatMap(({ segments }) => segments.map(({ name }) => name))),
+      ({ spans }) => new Set(spans.flatMap(({ vector }) => vector.segments.map(({ name }) => name))),
     );
   }
 
@@ -44,28 +50,34 @@ export class StepUnderWay {
   }
 
   /**
-   * Backward has ended: what waits for a gradient that never came leaves with zeros. Resolves to the seconds of waiting for messages,
-   * or throws what any bucket met, on every rank alike.
+   * Backward has ended: a bucket whose gradient never came leaves with zeros. Resolves to the seconds of waiting for messages, or throws
+   * the error of any bucket, on every rank alike.
    */
   async finish(): Promise<number> {
     if (this.#failure) throw this.#failure.error;
-    while (this.#departures.length < this.#buckets.length) {
-      this.#leave();
-      // Its messages are handed to the wire in a turn of their own: from then on they travel while the next bucket gets ready.
-      await nextTurn();
+    try {
+      while (this.#departures.length < this.#buckets.length) {
+        this.#leave();
+        // Its messages are handed to the wire in a turn of their own: from then on they travel while the next bucket gets ready.
+        await nextTurn();
+      }
+      for (let last = this.#buckets.length; this.#enterBehind(last); last++);
+      let seconds = 0;
+      do {
+        const began = performance.now();
+        const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+        seconds += (performance.now() - began) / 1000;
+        if (this.#stepFailure) throw this.#stepFailure.error;
+        for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
+      } while (await this.#release());
+      await Promise.all(this.#departures.map(({ applied }) => applied));
+      return seconds;
+    } finally {
+      for (const { exchange } of this.#departures) exchange.close();
     }
-    let seconds = 0;
-    do {
-      const began = performance.now();
-      const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
-      seconds += (performance.now() - began) / 1000;
-      for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
-    } while (await this.#release());
-    await Promise.all(this.#departures.map(({ applied }) => applied));
-    return seconds;
   }
 
-  /** Hands out what has arrived. Whether there was any: a step of several awaits has asked for the next by then. */
+  /** Hands out the results that are held. False when there were none. */
   async #release(): Promise<boolean> {
     const released = this.#departures.map(({ exchange }) => exchange.release());
     await nextTurn();
@@ -73,11 +85,29 @@ export class StepUnderWay {
   }
 
   #leave(): void {
-    const bucket = this.#buckets[this.#departures.length]!;
+    const place = this.#departures.length;
+    const bucket = this.#buckets[place]!;
     const departure = this.#depart(bucket);
-    for (const { segments } of bucket.spans) for (const { name } of segments) this.#left.add(name);
-    departure.applied.catch(() => {}); // `finish` tells, from the exchange
+    for (const { vector } of bucket.spans) for (const { name } of vector.segments) this.#left.add(name);
+    departure.applied.catch((error: unknown) => {
+      this.#stepFailure ??= { error }; // `finish` throws it
+    });
     this.#departures.push(departure);
+    departure.exchange.enter();
+    this.#enterBehind(place);
+  }
+
+  /** The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False when none has. */
+  #enterBehind(place: number): boolean {
+    let any = false;
+    for (let turn = 1; turn <= place; turn++) {
+      const departure = this.#departures[place - turn];
+      if (departure && turn < departure.awaits) {
+        departure.exchange.enter();
+        any = true;
+      }
+    }
+    return any;
   }
 }
 

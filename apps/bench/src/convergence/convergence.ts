@@ -72,5 +72,5 @@ async function worker(method: string, algorithm: Algorithm, group: Group): Promi
   }
   if (group.rank === 0 && process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
   points.push({ step: steps, loss: (await evaluate(model, data, windows, group))["loss"]! });
-  return { method, bytesPerStep: optimizer.bytesSent, points };
+  return { method, bytesPerStep: optimizer.bytesSent(), points };
 }

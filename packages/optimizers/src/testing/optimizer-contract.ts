@@ -6,7 +6,8 @@ import { type Group, loopback } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { type Algorithm, Optimizer, type OptimizerOptions } from "./index.ts";
+import { type Algorithm, Optimizer, type OptimizerOptions } from "../index.ts";
+import { savesOf, stored } from "./stored.ts";
 
 /** One step on plain numbers: θ and each rank's state change in place; g[rank] are the ranks' own gradients. */
 export type Oracle = (θ: number[], g: readonly number[][], context: { step: number; lr: number }) => void;
@@ -94,7 +95,7 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
         await setGradients(arena, group.rank, 0);
         const before = group.sent().bytes;
         await optimizer.step({ lr: 0.1 });
-        return { got: group.sent().bytes - before, closed: optimizer.bytesSent };
+        return { got: group.sent().bytes - before, closed: optimizer.bytesSent() };
       });
       for (const { got, closed } of sent) expect(got).toBe(closed);
     });
@@ -128,9 +129,8 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
         }
         const second = build(group);
         noGrad(() => second.arena.parameters.copy_(first.arena.parameters));
-        const saved = first.optimizer.state();
-        for (const [key, tensor] of second.optimizer.state()) noGrad(() => tensor.copy_(saved.get(key)!));
-        second.optimizer.steps = first.optimizer.steps;
+        const save = await stored(first.optimizer);
+        await second.optimizer.restore(first.optimizer.steps, savesOf(group.rank, group.size, save));
         for (let step = 4; step < 7; step++) {
           await setGradients(second.arena, group.rank, step);
           await second.optimizer.step({ lr: 0.01 });

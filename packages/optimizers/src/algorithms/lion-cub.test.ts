@@ -1,8 +1,8 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { lion, lionCub } from "./index.ts";
-import { type Oracle, optimizerContract, votingOracle } from "./optimizer-contract.ts";
-import { trajectory } from "./testing.ts";
+import { lion, lionCub } from "../index.ts";
+import { type Oracle, optimizerContract, votingOracle } from "../testing/optimizer-contract.ts";
+import { trajectory } from "../testing/trajectory.ts";
 
 optimizerContract("lion-cub", {
   create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25 }),

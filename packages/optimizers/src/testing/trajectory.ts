@@ -1,7 +1,7 @@
 /** For tests: parameters that go through a few steps with gradients anyone can make again. */
 import type { Group } from "@terse/collectives";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
-import { type Algorithm, Optimizer } from "./index.ts";
+import { type Algorithm, Optimizer } from "../index.ts";
 
 class Vector extends Module {
   readonly weight: Parameter;

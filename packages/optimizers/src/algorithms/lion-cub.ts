@@ -13,17 +13,17 @@
  *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
  *
  * Shapes: θ, g, m (n)   u, v: n bits
- * Sent per step: 2 (P − 1) messages (of two ranks 1), 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
+ * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
  * With p bits (p + 2)/2 as many; c is held meanwhile, 4 n bytes.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
 import { l1, signAt } from "@terse/codecs";
-import { majorityBytes, signOfLevelsCost } from "@terse/exchange";
 import { nonNegative, oneOf, parseOptions, positiveInteger, unitInterval, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
-import type { Algorithm } from "./algorithm.ts";
+import { momentumSyncOptions } from "../momentum-sync.ts";
+import type { Algorithm, Vector } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
-import { momentumSyncOptions } from "./momentum-sync.ts";
+import type { State } from "./state.ts";
 
 export const lionCubOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
@@ -35,9 +35,11 @@ export const lionCubOptions = v.object({
   momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when (§5.1); nobody's
 });
 
-export type LionCubState = {
-  m: Tensor; // this rank's own; ranks drift apart unless it is synchronised
-};
+export interface LionCubState extends State {
+  readonly elements: {
+    m: Tensor; // this rank's own; ranks drift apart unless it is synchronised
+  };
+}
 
 export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
   const { beta1, beta2, weightDecay, bits, zero, tie, momentumSync } = parseOptions(
@@ -49,12 +51,11 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
   return {
     name: "lion-cub",
     splits: "anywhere", // no line above looks further than its own element, so buckets change nothing
-    gradient: "own",
     momentumSync,
 
-    init: (θ) => ({ m: zerosLike(θ) }),
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 
-    async step(θ, g, { m }, exchange, { step, lr: η, gradientScale }) {
+    async step(θ, g, { elements: { m } }, exchange, { step, lr: η, gradientScale }) {
       const u = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale }); // the first two lines
 
       using v = await exchange.majority(u, { tie: signAt(tie, step) });
@@ -62,7 +63,7 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
       applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
     },
 
-    bytesSent: majorityBytes,
+    messages: ({ n }) => [{ kind: "vote", n, outcome: "plus" }],
   };
 }
 
@@ -78,27 +79,25 @@ function withLevels({
   "beta1" | "beta2" | "weightDecay" | "bits" | "momentumSync"
 >): Algorithm<LionCubState> {
   const Q1 = (segments?: readonly number[]) => l1({ bits, unscaled: true, ...(segments && { segments }) });
-  const byLayers = new WeakMap<readonly number[], ReturnType<typeof Q1>>(); // codecs are remembered with their chunks
+  const byVector = new WeakMap<Vector, ReturnType<typeof Q1>>(); // a codec is made once: what depends on it is cached
 
   return {
     name: "lion-cub",
     splits: "anywhere",
-    gradient: "own",
     momentumSync,
-    sends: "sums",
 
-    init: (θ) => ({ m: zerosLike(θ) }),
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 
-    async step(θ, g, { m }, exchange, { lr: η, gradientScale, layers }) {
+    async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale, vector }) {
       using c = lionMix(m, g, { beta1, beta2, gradientScale });
-      const codec = byLayers.get(layers) ?? Q1(layers);
-      byLayers.set(layers, codec);
+      const codec = byVector.get(vector) ?? Q1(vector.lengths); // one scale a layer
+      byVector.set(vector, codec);
 
       using v = await exchange.signOfLevels(c, { codec });
 
       applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
     },
 
-    bytesSent: (n, ranks, rank) => signOfLevelsCost(n, ranks, rank, Q1()).bytes,
+    messages: ({ n }) => [{ kind: "signOfLevels", n, codec: Q1() }],
   };
 }

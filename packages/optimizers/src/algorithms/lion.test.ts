@@ -1,8 +1,8 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
-import { lion } from "./index.ts";
-import { mean, optimizerContract } from "./optimizer-contract.ts";
-import { trajectory } from "./testing.ts";
+import { lion } from "../index.ts";
+import { mean, optimizerContract } from "../testing/optimizer-contract.ts";
+import { trajectory } from "../testing/trajectory.ts";
 
 optimizerContract("lion", {
   create: () => lion({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25 }),

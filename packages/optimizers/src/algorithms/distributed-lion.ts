@@ -9,16 +9,16 @@
  *   θ ← θ − η (Δ + λ θ)
  *
  * Shapes: θ, g, m, Δ (n)   δ: n bits
- * Sent per step, P ranks: n/8 (P − 1)/P bytes up; down as much for a majority of an odd number of ranks, twice that for
+ * Sent per step, P ranks: 1 message, n/8 (P − 1)/P bytes up; down as much for a majority of an odd number of ranks, twice that for
  * an even one (which can tie), ⌈log2(P + 1)⌉ times that for the average.
  */
 import { signAt } from "@terse/codecs";
-import { majorityBytes, majorityOrZeroBytes, tallyBytes } from "@terse/exchange";
 import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
+import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionVote } from "./kernels.ts";
-import { momentumSyncOptions } from "./momentum-sync.ts";
+import type { State } from "./state.ts";
 
 export const distributedLionOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁
@@ -30,9 +30,11 @@ export const distributedLionOptions = v.object({
   momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when; the paper: nobody's
 });
 
-export type DistributedLionState = {
-  m: Tensor; // this rank's own, unless it is synchronised
-};
+export interface DistributedLionState extends State {
+  readonly elements: {
+    m: Tensor; // this rank's own, unless it is synchronised
+  };
+}
 
 export function distributedLion(
   options: v.InferInput<typeof distributedLionOptions> = {},
@@ -45,12 +47,11 @@ export function distributedLion(
   return {
     name: "distributed-lion",
     splits: "anywhere",
-    gradient: "own",
     momentumSync,
 
-    init: (θ) => ({ m: zerosLike(θ) }),
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 
-    async step(θ, g, { m }, exchange, { step, lr: η, gradientScale }) {
+    async step(θ, g, { elements: { m } }, exchange, { step, lr: η, gradientScale }) {
       const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
 
       using Δ =
@@ -61,6 +62,8 @@ export function distributedLion(
       applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
     },
 
-    bytesSent: vote === "average" ? tallyBytes : tie === "zero" ? majorityOrZeroBytes : majorityBytes,
+    messages: ({ n }) => [
+      { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
+    ],
   };
 }

@@ -8,13 +8,13 @@
  *   θ ← θ − η (m̂ / (√v̂ + ε) + λ θ)
  *
  * Shapes: θ, g, m, v (n)
- * Sent per step: 2 (P − 1)/P · 4 n bytes.
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
-import { meanBytes } from "@terse/exchange";
 import { adamwStep } from "@terse/native-optimizers";
 import { nonNegative, parseOptions, positive, unitInterval, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
+import type { State } from "./state.ts";
 
 export const adamwOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁
@@ -23,27 +23,28 @@ export const adamwOptions = v.object({
   weightDecay: v.optional(nonNegative, 0.01), // λ, PyTorch's default
 });
 
-export type AdamwState = {
-  m: Tensor; // first moment, the same on every rank
-  v: Tensor; // second moment, the same on every rank
-};
+export interface AdamwState extends State {
+  readonly elements: {
+    m: Tensor; // first moment, the same on every rank
+    v: Tensor; // second moment, the same on every rank
+  };
+}
 
 export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorithm<AdamwState> {
   const { beta1, beta2, eps, weightDecay } = parseOptions(adamwOptions, options, "adamw");
   return {
     name: "adamw",
     splits: "anywhere",
-    gradient: "mean",
 
-    init: (θ) => ({ m: zerosLike(θ), v: zerosLike(θ) }),
+    init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
 
-    async step(θ, g, { m, v }, exchange, { step, lr }) {
+    async step(θ, g, { elements: { m, v } }, exchange, { step, lr }) {
       const gradientScale = await exchange.meanGradient(g);
 
       // the last four lines, one pass over θ, m, v and g
       adamwStep(θ, m, v, g, { lr, beta1, beta2, eps, weightDecay, step: step + 1, gradientScale });
     },
 
-    bytesSent: meanBytes,
+    messages: () => [{ kind: "meanGradient" }],
   };
 }

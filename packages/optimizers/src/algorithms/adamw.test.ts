@@ -1,5 +1,5 @@
-import { adamw } from "./index.ts";
-import { mean, optimizerContract } from "./optimizer-contract.ts";
+import { adamw } from "../index.ts";
+import { mean, optimizerContract } from "../testing/optimizer-contract.ts";
 
 optimizerContract("adamw", {
   create: () => adamw({ beta1: 0.5, beta2: 0.75, eps: 2 ** -10, weightDecay: 0.25 }),

@@ -7,14 +7,14 @@
  *   θ ← θ − η (sign(c) + λ θ)        sign(0) = 0
  *
  * Shapes: θ, g, m, c (n)
- * Sent per step: 2 (P − 1)/P · 4 n bytes.
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
 import { signAt } from "@terse/codecs";
-import { meanBytes } from "@terse/exchange";
 import { lionStep } from "@terse/native-optimizers";
 import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
+import type { State } from "./state.ts";
 
 export const lionOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the update
@@ -23,20 +23,21 @@ export const lionOptions = v.object({
   zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "hold"), // sign(0): others to compare with one bit
 });
 
-export type LionState = {
-  m: Tensor; // the same on every rank
-};
+export interface LionState extends State {
+  readonly elements: {
+    m: Tensor; // the same on every rank
+  };
+}
 
 export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<LionState> {
   const { beta1, beta2, weightDecay, zero } = parseOptions(lionOptions, options, "lion");
   return {
     name: "lion",
     splits: "anywhere",
-    gradient: "mean",
 
-    init: (θ) => ({ m: zerosLike(θ) }),
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 
-    async step(θ, g, { m }, exchange, { step, lr: η }) {
+    async step(θ, g, { elements: { m } }, exchange, { step, lr: η }) {
       const gradientScale = await exchange.meanGradient(g);
 
       // the last three lines, one pass over θ, m and g
@@ -44,6 +45,6 @@ export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<
       lionStep(θ, m, g, { lr: η, beta1, beta2, weightDecay, zero: sign, gradientScale });
     },
 
-    bytesSent: meanBytes,
+    messages: () => [{ kind: "meanGradient" }],
   };
 }

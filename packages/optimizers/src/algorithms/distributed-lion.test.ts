@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { distributedLion } from "./index.ts";
-import { optimizerContract, votingOracle } from "./optimizer-contract.ts";
+import { distributedLion } from "../index.ts";
+import { optimizerContract, votingOracle } from "../testing/optimizer-contract.ts";
 
 const options = { beta1: 0.5, beta2: 0.75, weightDecay: 0.25 } as const;
 

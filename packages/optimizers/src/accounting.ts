@@ -1,0 +1,43 @@
+/** What a step sends: by closed form beforehand, and by the groups' counters afterwards. */
+import { allReduceBytes, type Group, type Sent } from "@terse/collectives";
+import { bytesOfTurn, type ChosenSchemes, type Message } from "@terse/exchange";
+import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
+import type { Bucket } from "./buckets.ts";
+
+interface Sender {
+  readonly rank: number;
+  readonly ranks: number;
+  readonly schemes: ChosenSchemes;
+}
+
+/** Payload bytes that one rank sends for the messages of a bucket. Those that its spans ask for at the same time travel together. */
+export function bytesOfBucket({ spans }: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
+  const bySpan = spans.map(({ algorithm, vector }) =>
+    algorithm.messages(vector, step).map((message) => inArena(message, vector)),
+  );
+  const turns = Math.max(...bySpan.map(({ length }) => length));
+  let bytes = 0;
+  for (let turn = 0; turn < turns; turn++) {
+    const together = bySpan.flatMap((messages) => messages[turn] ?? []);
+    bytes += bytesOfTurn(together, ranks, rank, schemes);
+  }
+  return bytes;
+}
+
+/** Payload bytes of the all-reduce of one number in f64. */
+export const bytesOfAgreedNorm = (ranks: number, rank: number): number => allReduceBytes(1, 8, ranks, rank).bytes;
+
+/** A mean of gradients lies in the arena, where neighbours travel as one vector. */
+function inArena(message: StepMessage, { n, offset }: Vector): Message {
+  return message.kind === "meanGradient" ? { kind: "mean", n, offset } : message;
+}
+
+/** Everything that groups have sent until now: payload and headers, in bytes, and messages. */
+export function sentOver(counters: readonly Sent[]): { bytes: number; messages: number } {
+  return {
+    bytes: counters.reduce((sum, { bytes, headerBytes }) => sum + bytes + headerBytes, 0),
+    messages: counters.reduce((sum, { messages }) => sum + messages, 0),
+  };
+}
+
+export const sentBy = (groups: readonly Group[]): Sent[] => groups.map((group) => group.sent());

@@ -1,0 +1,25 @@
+/**
+ * The state of an algorithm, by kind. The kind says how a tensor is cut into buckets, saved, and carried to another number of ranks
+ * (saved-state.ts does all three).
+ *
+ *   elements     one value for each element of the parameters: cut and saved with them. Other ranks: the mean of the old ranks' values,
+ *                which keeps what all ranks share, averages momenta, and conserves the mean of worker errors.
+ *   replicated   tensors of any shape, the same on every rank: saved with the vector's first parameter. Other ranks: the same.
+ *   owned        values of the elements that this rank owns, such as a server error: saved with the range. Other ranks: the shares of
+ *                all old ranks are put together and cut anew, which conserves every value.
+ *   scalars      numbers, the same on every rank: saved as numbers. Other ranks: the same.
+ */
+import type { Tensor } from "@terse/tensor";
+
+export interface State {
+  readonly elements?: Readonly<Record<string, Tensor>>;
+  readonly replicated?: Readonly<Record<string, Tensor>>;
+  readonly owned?: Readonly<Record<string, OwnedShare>>;
+  readonly scalars?: Record<string, number | number[]>;
+}
+
+/** f32 values of the elements [begin, begin + values.length) of a vector. The shares of all ranks make up the vector. */
+export interface OwnedShare {
+  readonly begin: number;
+  readonly values: Tensor;
+}

@@ -1,0 +1,142 @@
+/**
+ * The state of an optimizer as it is saved, by name, and how each kind of state (algorithms/state.ts) is carried to another number of
+ * ranks.
+ *
+ *   elements     <key>.<parameter>                     its elements
+ *   replicated   <key>.<first parameter of the vector>
+ *   owned        <key>.<parameter>[<begin>:<end>]      the elements of the parameter that this rank owns
+ *   scalars      <key>.<first parameter of the vector>, or <key> of the optimizer as a whole
+ */
+import type { Tensor, TypedArray } from "@terse/tensor";
+import type { Span } from "./parameter-groups.ts";
+
+/** What one rank saves. */
+export interface SavedState {
+  readonly tensors: ReadonlyMap<string, Tensor>; // views of the state, on its device
+  readonly scalars: Readonly<Record<string, Scalar>>;
+}
+
+/** The same, read back. */
+export interface StoredState {
+  readonly tensors: ReadonlyMap<string, TypedArray>;
+  readonly scalars: Readonly<Record<string, Scalar>>;
+}
+
+export type Scalar = number | readonly number[];
+
+/** What was saved does not fit this optimizer and model. */
+export class SavedStateError extends Error {
+  override name = "SavedStateError";
+}
+
+interface Entry {
+  readonly kind: "elements" | "replicated" | "owned";
+  readonly tensor: Tensor; // a view
+  readonly owned?: { readonly of: string; readonly begin: number; readonly end: number; readonly length: number };
+}
+
+/** Every tensor of the state by name. */
+export function entriesOf(spans: readonly Span[]): Map<string, Entry> {
+  const entries = new Map<string, Entry>();
+  for (const { vector, state, algorithm } of spans) {
+    const [first] = vector.segments;
+    for (const [key, tensor] of Object.entries(state.elements ?? {}))
+      for (const { name, offset, length } of vector.segments) {
+        const view = algorithm.splits === "at segments" ? tensor : tensor.narrow(0, offset - vector.offset, length);
+        entries.set(`${key}.${name}`, { kind: "elements", tensor: view });
+      }
+    for (const [key, tensor] of Object.entries(state.replicated ?? {}))
+      entries.set(`${key}.${first!.name}`, { kind: "replicated", tensor });
+    for (const [key, { begin, values }] of Object.entries(state.owned ?? {}))
+      for (const { name, offset, length } of vector.segments) {
+        // The part of the parameter's elements [0, length) that lies in this rank's share.
+        const start = offset - vector.offset;
+        const [from, to] = [Math.max(begin, start), Math.min(begin + values.length, start + length)];
+        if (from >= to) continue;
+        const owned = { of: `${key}.${name}`, begin: from - start, end: to - start, length };
+        const tensor = values.narrow(0, from - begin, to - from);
+        entries.set(`${owned.of}[${owned.begin}:${owned.end}]`, { kind: "owned", tensor, owned });
+      }
+  }
+  return entries;
+}
+
+/** Every scalar of the state by name, and how it is set. */
+export function scalarsOf(spans: readonly Span[]): Map<string, { value: Scalar; set: (value: Scalar) => void }> {
+  const scalars = new Map<string, { value: Scalar; set: (value: Scalar) => void }>();
+  for (const { vector, state } of spans)
+    for (const [key, value] of Object.entries(state.scalars ?? {})) {
+      const set = (to: Scalar) => {
+        state.scalars![key] = typeof to === "number" ? to : [...to];
+      };
+      scalars.set(`${key}.${vector.segments[0]!.name}`, { value, set });
+    }
+  return scalars;
+}
+
+/**
+ * The values of every entry for this rank, from what the ranks of a run have saved: from its own save, or, of a run with another number
+ * of ranks, as the kind of each says. SavedStateError where a name is missing or has another length.
+ */
+export function carried(
+  entries: ReadonlyMap<string, Entry>,
+  saves: readonly StoredState[],
+  { rank, ranks }: { rank: number; ranks: number },
+): Map<string, TypedArray> {
+  const sameRanks = saves.length === ranks;
+  const values = new Map<string, TypedArray>();
+  for (const [name, { kind, tensor, owned }] of entries) {
+    const read = (save: StoredState) => {
+      const stored = save.tensors.get(name);
+      if (!stored || stored.length !== tensor.length)
+        throw new SavedStateError(
+          `there is no ${name} of ${tensor.length} elements: the save belongs to another optimizer or model`,
+        );
+      return stored;
+    };
+    if (kind === "replicated") values.set(name, read(saves[0]!));
+    else if (kind === "elements") values.set(name, sameRanks ? read(saves[rank]!) : meanOf(saves.map(read)));
+    else values.set(name, cut(owned!, sameRanks ? [saves[rank]!] : saves));
+  }
+  return values;
+}
+
+/** The mean over the old ranks, and the very bits where all of them are alike. */
+function meanOf(ranks: readonly TypedArray[]): Float32Array {
+  const of = ranks as readonly Float32Array[];
+  const mean = new Float32Array(of[0]!.length);
+  for (let i = 0; i < mean.length; i++) {
+    const first = of[0]![i]!;
+    let sum = 0;
+    let alike = true;
+    for (const values of of) {
+      sum += values[i]!;
+      alike &&= Object.is(values[i], first);
+    }
+    mean[i] = alike ? first : sum / of.length;
+  }
+  return mean;
+}
+
+/** The elements [begin, end) of a parameter, out of the shares of all ranks that hold some of them. */
+function cut({ of, begin, end, length }: NonNullable<Entry["owned"]>, saves: readonly StoredState[]): Float32Array {
+  const values = new Float32Array(end - begin);
+  let found = 0;
+  for (const { tensors } of saves)
+    for (const [name, stored] of tensors) {
+      if (!name.startsWith(`${of}[`)) continue;
+      const [from, to] = name
+        .slice(of.length + 1, -1)
+        .split(":")
+        .map(Number) as [number, number];
+      const [first, last] = [Math.max(begin, from), Math.min(end, to)];
+      if (first >= last || to > length || stored.length !== to - from) continue;
+      values.set((stored as Float32Array).subarray(first - from, last - from), first - begin);
+      found += last - first;
+    }
+  if (found !== end - begin)
+    throw new SavedStateError(
+      `${of} has ${found} of the elements ${begin} to ${end - 1}: the save belongs to another optimizer or model, or a rank's file is missing`,
+    );
+  return values;
+}
