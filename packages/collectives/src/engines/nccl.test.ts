@@ -617,7 +617,9 @@ describe("joining a world over NCCL", () => {
       /^NCCL's configuration has no field maxCtas; its fields are cgaClusterSize, minCTAs, maxCTAs, netName/,
     );
     expect((await refusal({ ...defaultLibrary, config: { netName: 4 } })).message).toBe("netName is a text");
-    expect((await refusal({ ...defaultLibrary, config: { blocking: 1 } })).message).toMatch(/^NCCL's configuration has no field blocking/);
+    expect((await refusal({ ...defaultLibrary, config: { blocking: 1 } })).message).toMatch(
+      /^NCCL's configuration has no field blocking/,
+    );
   });
 
   it("warns about NCCL_COMM_BLOCKING", async () => {
