@@ -1,4 +1,4 @@
-// Calls into a codec's table, with everything checked that a caller can get wrong.
+// The public calls: they check the arguments, then call into a codec's table.
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -24,7 +24,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_DOES_NOT_FIT: return "The floats hold a number that this codec cannot write.";
         case TERSE_CODEC_BAD_WIRE: return "No encoder writes such a wire: it was damaged, or written with other options.";
         case TERSE_CODEC_NOT_TAKEN: return "An option is set that this codec does not take.";
-        case TERSE_CODEC_BAD_ZERO: return "What an exact zero or a tie becomes must be said: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
+        case TERSE_CODEC_BAD_ZERO: return "The sign of an exact zero, or of a tie, must be set: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
         case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits per float.";
         case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
         case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
@@ -152,7 +152,7 @@ static void check_part_of_wire(void *context, size_t begin, size_t end) {
 static terse_codec_status decode_add(const terse_codec *codec, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o) {
     if (codec->whole) return codec->decode_add(sum, wire, n, o, 0, n);
     decoding d = {codec, sum, wire, n, o, TERSE_CODEC_OK};
-    // All of the wire is looked at before anything is added: a refusal adds nothing.
+    // The whole wire is checked before anything is added: a refused wire adds nothing.
     if (codec->is_good) terse_parallel(n, CUT, check_part_of_wire, &d);
     if (atomic_load(&d.status) != TERSE_CODEC_OK) return TERSE_CODEC_BAD_WIRE;
     terse_parallel(n, CUT, decode_part, &d);
@@ -181,7 +181,7 @@ terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_t *wire, s
     return status == TERSE_CODEC_OK ? encode(codec, wire, x, n, o, bad) : status;
 }
 
-typedef float floats __attribute__((vector_size(16)));  // every processor's
+typedef float floats __attribute__((vector_size(16)));  // every processor has these
 typedef uint32_t words __attribute__((vector_size(16)));
 
 static inline floats floats_at(const float *x) {
@@ -235,7 +235,7 @@ typedef struct feedback {
     float *error;
     size_t n;
     const terse_codec_options *options;
-    int adds, encodes;  // what is done piece by piece
+    int adds, encodes;  // whether this is done piece by piece
     atomic_size_t refused;  // the first one; n: none
     atomic_size_t parts;
     struct { size_t begin, end; } done[TERSE_PARALLEL_MAX_PARTS];  // what each part has done
@@ -270,7 +270,7 @@ static __attribute__((noinline)) size_t first_refused(const feedback *f, size_t 
     return f->codec->encode(f->wire, sum - at, f->n, f->options, at, to);
 }
 
-// A piece after the other, so that it is in the cache when it is encoded and when it is taken away again.
+// One piece after the other, so that it is still in the cache when it is encoded and subtracted.
 static void pieces_part(void *context, size_t begin, size_t end) {
     feedback *f = context;
     const size_t part = atomic_fetch_add(&f->parts, 1);
@@ -326,8 +326,8 @@ terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, ui
         return TERSE_CODEC_NOT_FINITE;
     }
 
-    // Where elements share nothing on the wire, all is done to a piece at once; where they share one scale, that is
-    // measured between adding and the rest. Where there are many, decode_add looks at all of them: once.
+    // If elements share no scale, each piece is added, encoded and subtracted at once. If all share one scale, it is computed between the
+    // addition and the rest. With many scales decode_add runs once, because it checks all of them.
     f.encodes = !codec->whole && !codec->prepare && !(codec->takes & TERSE_TAKES_BLOCK);
     refused = walk_pieces(&f, 1);
     if (refused == n && f.encodes) return TERSE_CODEC_OK;

@@ -35,7 +35,7 @@ static void random_bytes(uint8_t *to, size_t bytes) {
     }
 }
 
-// Any finite float, with zeros of both signs, denormals and the largest ones more often than chance has them.
+// Any finite float; zeros of both signs, denormals and the largest floats are more frequent than by chance.
 static float random_float(void) {
     const uint64_t r = random_word();
     switch (r % 8) {
@@ -113,7 +113,7 @@ static void blocks_of_24(terse_codec_options *o, size_t n) { (void)n, o->zero = 
 static void clipped_blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->block = 512, o->clip = 2.5f; }
 static void masked_blocks_of_37(terse_codec_options *o, size_t n) { zeros_minus_and_a_mask(o, n), o->block = 37; }
 static void blocks_of_512(terse_codec_options *o, size_t n) { (void)n, o->zero = TERSE_ZERO_PLUS, o->block = 512; }
-static void nothing_said(terse_codec_options *o, size_t n) { (void)o, (void)n; }
+static void nothing_set(terse_codec_options *o, size_t n) { (void)o, (void)n; }
 
 static void keep_one(terse_codec_options *o, size_t n) { (void)n, o->k = 1; }
 static void keep_some(terse_codec_options *o, size_t n) { o->k = n / 7 + 1; }
@@ -223,9 +223,9 @@ static const configuration configurations[] = {
     {"linf", two_bits_by_units_of_segments, gradient, 0},
     {"sign", zeros_plus, NULL, 0},
     {"sign", zeros_minus_and_a_mask, NULL, 0},
-    {"bf16", nothing_said, random_bf16, 0},
-    {"f16", nothing_said, random_f16, 0},
-    {"int8", nothing_said, NULL, 0},
+    {"bf16", nothing_set, random_bf16, 0},
+    {"f16", nothing_set, random_f16, 0},
+    {"int8", nothing_set, NULL, 0},
     {"int8", blocks_of_37, random_bf16, 0},
     {"int8", by_segments, random_f16, 0},
     {"scaled-sign", zeros_plus, NULL, 0},
@@ -235,8 +235,8 @@ static const configuration configurations[] = {
     {"scaled-sign", zeros_plus_by_segments, NULL, 0},
     {"scaled-sign", zeros_minus_by_segments_of_bytes, NULL, 0},
     {"scaled-sign", blocks_of_24, NULL, 0},
-    {"ternary", nothing_said, NULL, 0},
-    {"terngrad", nothing_said, random_f16, 0},
+    {"ternary", nothing_set, NULL, 0},
+    {"terngrad", nothing_set, random_f16, 0},
     {"terngrad", clipped_blocks_of_512, random_f16, 0},
     {"terngrad", blocks_of_37, NULL, 0},
     {"terngrad", by_segments, random_f16, 0},
@@ -363,7 +363,7 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
     }
 }
 
-// What every codec refuses, whatever it is.
+// Calls that every codec refuses.
 static void check_refusals(const terse_codec *codec, const configuration *c) {
     const char *name = codec->name, *by = codec->implementation;
     enum { N = 128 };
@@ -396,7 +396,7 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     REFUSES(TERSE_CODEC_BAD_SCALE, terse_codec_decode_add(codec, x, N, wire, bytes, &o), "an infinite scale");
     if (codec->takes & TERSE_TAKES_ZERO) {
         o = good, o.zero = TERSE_ZERO_UNSET;
-        REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not said");
+        REFUSES(TERSE_CODEC_BAD_ZERO, terse_codec_encode(codec, wire, bytes, x, N, &o, NULL), "a zero that is not set");
     }
     if (codec->takes & TERSE_TAKES_RANDOM) {
         o = good, o.index = 32;
@@ -493,7 +493,7 @@ static void check_vote(const terse_vote *vote, const terse_vote *scalar) {
             for (size_t v = 0; v < ranks; v++) {
                 votes[v] = vote_room[v] + (shift + 3 * v) % 32;
                 random_bytes(vote_room[v], BITS);
-                // Many ranks all but tie on their own; few elements then reach the ends of the count. So let some agree.
+                // The random votes of many ranks nearly tie, so few elements reach the ends of the count. Hence some ranks agree.
                 if (v && random_word() % 3 == 0) memcpy((uint8_t *)votes[v], votes[v - 1], BITS - 64);
             }
             const int some_absent = random_word() % 2;
@@ -564,7 +564,7 @@ static float near_one(void) {
     return (r & 1 ? 1.0f : -1.0f) * (1.0f + (float)(r >> 40) * 0x1p-24f) * (r & 2 ? 1.0f : 0x1p-20f);
 }
 
-// Which NaN a sum gives is not said, so they all count as one.
+// The bits of a NaN sum are not specified, so all NaN are equal here.
 static int same_double(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a); }
 
 static void check_reductions(const terse_reductions *m, const char *by) {
@@ -868,7 +868,7 @@ int main(int count, char **arguments) {
         const long before = checks;
         check_group(l1_kernels[i].kernel, by);
         if (terse_codec_find(&codec, "l1", by) == TERSE_CODEC_OK && terse_codec_find(&scalar_codec, "l1", "scalar") == TERSE_CODEC_OK) check_one_pass(codec, scalar_codec);
-        printf("l1 in one reading by %s: %ld checks\n", by, checks - before);
+        printf("l1 in one pass by %s: %ld checks\n", by, checks - before);
     }
     check_philox();
     for (size_t i = 0; i < sizeof words_list / sizeof *words_list; i++) {

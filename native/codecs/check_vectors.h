@@ -30,7 +30,7 @@ typedef struct terse_golden_by {
     long (*codec)(const terse_golden_codec *golden);
     long (*vote)(const terse_golden_vote *golden);
 } terse_golden_by;
-extern const terse_golden_by terse_golden_here;  // all of find.c
+extern const terse_golden_by terse_golden_here;  // every implementation in find.c
 
 void terse_golden_differs(const char *implementation, const char *what);
 

@@ -124,29 +124,29 @@ static size_t plainness(const char *implementation) {
     return i;
 }
 
-typedef struct wish {
+typedef struct request {
     const char *exactly;  // from the caller
     size_t at_most;       // from TERSE_IMPLEMENTATION
-} wish;
+} request;
 
-static int wished(wish *w, const char *implementation) {
-    *w = (wish){implementation, 0};
+static int requested(request *w, const char *implementation) {
+    *w = (request){implementation, 0};
     if (implementation) return 1;
-    const char *said = getenv("TERSE_IMPLEMENTATION");
-    if (!said || !*said) return 1;
-    w->at_most = plainness(said);
+    const char *forced = getenv("TERSE_IMPLEMENTATION");
+    if (!forced || !*forced) return 1;
+    w->at_most = plainness(forced);
     return terse_implementation_at(w->at_most) != NULL;
 }
 
-static int suits(const wish *w, const char *implementation) {
+static int suits(const request *w, const char *implementation) {
     return w->exactly ? !strcmp(w->exactly, implementation) : plainness(implementation) >= w->at_most;
 }
 
 terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation) {
     terse_codec_status status = TERSE_CODEC_UNKNOWN;
     const terse_codec *c;
-    wish w;
-    const int possible = wished(&w, implementation);
+    request w;
+    const int possible = requested(&w, implementation);
     for (size_t i = 0; (c = terse_codec_at(i)); i++) {
         if (strcmp(c->name, name)) continue;
         status = TERSE_CODEC_UNAVAILABLE;
@@ -159,8 +159,8 @@ terse_codec_status terse_codec_find(const terse_codec **codec, const char *name,
 
 terse_codec_status terse_vote_find(const terse_vote **vote, const char *implementation) {
     const terse_vote *v;
-    wish w;
-    if (!wished(&w, implementation)) return TERSE_CODEC_UNAVAILABLE;
+    request w;
+    if (!requested(&w, implementation)) return TERSE_CODEC_UNAVAILABLE;
     for (size_t i = 0; (v = terse_vote_at(i)); i++) {
         if (!suits(&w, v->implementation)) continue;
         *vote = v;

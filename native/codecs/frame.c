@@ -46,8 +46,8 @@ static terse_codec_status check_options(const terse_codec_options *o) {
 static terse_codec_status sizes_of(const terse_codec *codec, size_t n, const terse_codec_options *o, size_t *wire_at, size_t *wire_bytes, size_t *bytes) {
     const terse_codec_status status = terse_codec_wire_bytes(codec, n, o, wire_bytes);
     if (status != TERSE_CODEC_OK) return status;
-    const terse_codec_status said = check_options(o);
-    if (said != TERSE_CODEC_OK) return said;
+    const terse_codec_status options_status = check_options(o);
+    if (options_status != TERSE_CODEC_OK) return options_status;
     *wire_at = SEGMENTS + 8 * o->segment_count;
     *bytes = *wire_at + *wire_bytes + CHECKSUM_BYTES;
     return TERSE_CODEC_OK;
@@ -112,9 +112,9 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
     const uint32_t segment_count = get_32(bytes + SEGMENT_COUNT);
     if (segment_count > left / 8) return TERSE_FRAME_CUT_SHORT;
     left -= 8 * (size_t)segment_count;
-    const uint64_t told = get_64(bytes + WIRE_BYTES);  // read once: somebody may write there meanwhile
-    if (told > left) return TERSE_FRAME_CUT_SHORT;
-    const size_t wire_bytes = (size_t)told, wire_at = SEGMENTS + 8 * (size_t)segment_count, end = wire_at + wire_bytes;
+    const uint64_t length_64 = get_64(bytes + WIRE_BYTES);  // read once: another thread or process could write there
+    if (length_64 > left) return TERSE_FRAME_CUT_SHORT;
+    const size_t wire_bytes = (size_t)length_64, wire_at = SEGMENTS + 8 * (size_t)segment_count, end = wire_at + wire_bytes;
     if (get_32(bytes + end) != terse_crc32c(bytes, end)) return TERSE_FRAME_DAMAGED;
 
     const uint64_t n = get_64(bytes + N), block = get_64(bytes + BLOCK), k = get_64(bytes + K);

@@ -1,8 +1,8 @@
 // What all kernels share: how they are launched, and how they load, store and refuse.
 //
-// A kernel's unit of work is a piece of the vector that one warp (or one thread) does at a time; launches have a warp (thread) for
-// every unit up to TERSE_MOST_BLOCKS, and stride over the rest. Vectors of 16 bytes need addresses that are multiples of 16: kernels take
-// them where all arrays of a call allow it, and the same elements one by one elsewhere and at the end.
+// A kernel's unit of work is the piece of the vector that one warp (or one thread) processes at a time. A launch has one warp (thread) per
+// unit, up to TERSE_MOST_BLOCKS blocks, which then stride over the rest. Loads of 16 bytes need addresses that are multiples of 16:
+// kernels use them if all arrays of a call allow it, and read elements one by one otherwise and at the end.
 #ifndef TERSE_KERNELS_CUH
 #define TERSE_KERNELS_CUH
 #include <cstdint>
@@ -42,7 +42,7 @@ constexpr unsigned INFINITE = 0x7f800000u;
 __device__ inline unsigned magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
 __device__ inline unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 
-// *bad = the first element that anybody refused.
+// *bad = the first element that any thread refused.
 __device__ inline void refuse(uint64_t *bad, size_t i) { atomicMin((unsigned long long *)bad, (unsigned long long)i); }
 
 #endif

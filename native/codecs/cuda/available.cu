@@ -1,4 +1,4 @@
-// Whether the current device runs the kernels of this library: it has code for the device where CUDA can load one of them.
+// Whether the current device can run the kernels of this library: whether CUDA can load one of them.
 #include "launch.cuh"
 
 __global__ void nothing() {}

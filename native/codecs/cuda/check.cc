@@ -40,7 +40,7 @@ void must(cudaError_t error) {
     std::exit(1);
 }
 
-// Device memory of just `bytes`, from `shift` bytes behind a multiple of 256 on, with margins that nobody may write.
+// Device memory of just `bytes`, from `shift` bytes behind a multiple of 256 on, with margins that no kernel may write.
 struct device_bytes {
     uint8_t *room, *at;
     size_t bytes, all;
@@ -362,7 +362,7 @@ void check_refusals(const terse_codec_cuda *codec, const configuration &c) {
     refuses(TERSE_CODEC_MISALIGNED, "floats at half a float", good, bytes, x.at + 2, room);
     o = good, o.size--;
     refuses(TERSE_CODEC_BAD_ABI, "options of another version", o, bytes, x.at, room);
-    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSET, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not said", o, bytes, x.at, room);
+    if (codec->definition->takes & TERSE_TAKES_ZERO) o = good, o.zero = TERSE_ZERO_UNSET, refuses(TERSE_CODEC_BAD_ZERO, "a zero that is not set", o, bytes, x.at, room);
     if (codec->definition->takes & TERSE_TAKES_RANDOM) o = good, o.index = 32, refuses(TERSE_CODEC_BAD_INDEX, "an index of half a word", o, bytes, x.at, room);
     device_bytes error(N * 4, 0);
     const auto feeds = [&](terse_codec_status status, const char *what, const void *from, const void *to, size_t have) {
@@ -490,7 +490,7 @@ void check_selection(const terse_codec_cuda *codec) {
         }
 }
 
-// Tile t has t + 1; those from `whole` on have told only their own.
+// Tile t has t + 1; those from `whole` on have published only their own count.
 void check_look_back() {
     for (const size_t tile : {0, 1, 31, 32, 33, 64, 65, 100, 200})
         for (const size_t whole : {0, 1, 2, 31, 32, 33, 63, 64, 65, 99, 199}) {
@@ -524,7 +524,7 @@ void check_vote() {
             std::vector<uint8_t> room(stride * ranks);
             for (size_t r = 0; r < ranks; r++) {
                 votes[r] = any_bytes(bytes ? bytes : 1);  // an address even where there is nothing: null would be absent
-                // Many ranks all but tie on their own; few elements then reach the ends of the count. So let some agree.
+                // The random votes of many ranks nearly tie, so few elements reach the ends of the count. Hence some ranks agree.
                 if (r && random_word() % 3 == 0) votes[r] = votes[r - 1];
                 if (bytes) std::memcpy(room.data() + r * stride, votes[r].data(), bytes);
                 host[r] = votes[r].data(), device[r] = there.at + r * stride;
@@ -570,7 +570,7 @@ void check_vote() {
     expect(terse_vote_cuda_majority(out, nobody.data(), 3, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "nobody is refused");
     nobody.assign(1025, (const uint8_t *)&checks);
     expect(terse_vote_cuda_majority(out, nobody.data(), 1025, 8, TERSE_ZERO_PLUS, nullptr) == TERSE_CODEC_BAD_RANKS, "vote cuda", 8, "1025 ranks are refused");
-    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSET, nullptr) == TERSE_CODEC_BAD_ZERO, "vote cuda", 8, "a tie that is not said");
+    expect(terse_vote_cuda_majority(out, nobody.data(), 2, 8, TERSE_ZERO_UNSET, nullptr) == TERSE_CODEC_BAD_ZERO, "vote cuda", 8, "a tie that is not set");
 }
 }  // namespace
 

@@ -12,11 +12,11 @@ int check_golden();
 // Lengths about 1 Mi, odd ones: for a GPU, the emulator would take minutes for each.
 int check_long();
 
-// The measures of all scale groups, in device memory.
+// The reductions of all scale groups, in device memory.
 terse_codec_status reduce_for_check(double *magnitudes, double *squares, float *most, const float *x, size_t n, const terse_codec_options *options, void *workspace);
 size_t workspace_for_check(size_t n, const terse_codec_options *options);
 
-// *before = how many there are before a tile, which has `own`, as the tiles before it have told.
+// *before = the count before a tile that has `own` elements, from the states of the tiles before it.
 terse_codec_status look_back_for_check(unsigned long long *before, unsigned long long *states, size_t tile, unsigned long long own);
 
 #endif

@@ -1,4 +1,4 @@
-// The measures alone, for the checks: a scale is rounded to fp32, and would hide a sum in another order. And the look back of top-k's
+// The reductions alone, for the checks: a scale is rounded to fp32, which would hide a sum in another order. And the look back of top-k's
 // tiles: on a GPU its length is chance, and in the emulator, where blocks come one after another, it is always 1.
 #include "check.h"
 #include "shared/reductions/reductions.cuh"

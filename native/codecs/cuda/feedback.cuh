@@ -1,4 +1,4 @@
-// What error feedback does around an encode and a decode_add, for every codec. x (n), error (n).
+// The steps of error feedback around encode and decode_add, for every codec. x (n), error (n).
 //
 //   find     *bad = the first x that is not finite, else the first error + x: the error then stays as it is
 //   add      error += x

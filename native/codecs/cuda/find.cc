@@ -1,4 +1,4 @@
-// Which codecs have kernels, and the calls into their tables with everything checked that the host can see.
+// The list of codecs with kernels, and the public calls, which check all arguments that the host can see.
 #include <cmath>
 #include <cstring>
 

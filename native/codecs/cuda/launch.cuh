@@ -1,4 +1,4 @@
-// What the kernels of codecs share beside what all kernels do.
+// What the kernels of codecs share, in addition to kernels.cuh.
 #ifndef TERSE_LAUNCH_CUH
 #define TERSE_LAUNCH_CUH
 #include "kernels.cuh"
@@ -8,7 +8,7 @@ inline thread_local cudaError_t last_cuda_error = cudaSuccess;  // for terse_cod
 
 inline terse_codec_status terse_cuda_status(cudaError_t error) {
     if (error == cudaSuccess) return TERSE_CODEC_OK;
-    cudaGetLastError();  // it was reported here: the next call of anybody does not find it again
+    cudaGetLastError();  // clears the error, so that the next call of CUDA does not report it again
     last_cuda_error = error;
     return TERSE_CODEC_UNAVAILABLE;
 }
@@ -25,12 +25,12 @@ __device__ inline float float_on_wire(const uint8_t *at) { return __uint_as_floa
 __device__ inline int nearest_whole(double v) { return __double2loint(v + 0x1.8p52); }  // |v| < 2^31; ties to even
 __device__ inline double as_double(unsigned whole) { return __hiloint2double(0x43300000, (int)whole) - 0x1p52; }
 
-// *bad = *other, where nothing else is bad.
+// *bad = *other, if *bad is good.
 [[maybe_unused]] static __global__ void refuse_too(uint64_t *bad, const uint64_t *other) {
     if (first_thread() == 0 && *bad == TERSE_CODEC_CUDA_GOOD) *bad = *other;
 }
 
-// Rare: who has met a magnitude above `most` looks again, one by one, which it was.
+// Rare: after a magnitude above `most`, finds the element by reading one by one.
 __device__ inline void refuse_first(uint64_t *bad, const float *x, size_t begin, size_t end, unsigned most = INFINITE - 1) {
     for (size_t i = begin; i < end; i++)
         if (magnitude_bits(x[i]) > most) {

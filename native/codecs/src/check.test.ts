@@ -49,7 +49,7 @@ describe.each(codecs().filter(({ name }) => name === "sign"))("the binding of $n
     expect(() => encode(wire.subarray(2), x, {}, plus)).toThrow("wire: expected 2 bytes, got 1");
     expect(() => encode(right, x, {}, { ...plus, hold: wire })).toThrow("hold: expected 2 bytes, got 3");
     expect(() => encode(right, x, {}, { zero: "up" as "plus" })).toThrow("zero");
-    expect(() => encode(right, x, {}, {})).toThrow("must be said");
+    expect(() => encode(right, x, {}, {})).toThrow("must be set");
     expect(() => encode(right, x, {}, undefined as never)).toThrow("options");
     expect(() => encode(right, x, { bits: 4 }, plus)).toThrow("does not take");
     expect(() => encode(right, x, { levels: "many" as "uniform" }, plus)).toThrow("levels");

@@ -11,12 +11,12 @@ export {
 /** Floats to encode, or to add to: fp32, contiguous, on the CPU. */
 export type Floats = Float32Array | NativeBuffer;
 
-/** Which way an exact zero, or a tied vote, goes. */
+/** The sign of an exact zero, or of a tied vote. */
 export type Sign = "plus" | "minus";
 
 /**
- * What shapes a codec's wire, the same on every rank; each codec takes some of these and refuses the others. Names and meanings
- * are those of `terse_codec_options` in `terse/codecs.h`.
+ * The parameters that determine a wire format, the same on every rank. Each codec takes some of them and refuses the others. Names and
+ * meanings are those of `terse_codec_options` in `terse/codecs.h`.
  */
 export interface Parameters {
   readonly bits?: number | undefined;
@@ -32,7 +32,7 @@ export interface Parameters {
   readonly clip?: number | undefined;
 }
 
-/** What one encoding depends on beside the floats. */
+/** The options of one encoding. */
 export interface EncodeCall {
   readonly zero?: Sign | undefined;
   readonly hold?: Uint8Array | undefined;
@@ -63,11 +63,11 @@ export interface CodecKernel {
   encodeWithFeedback?(wire: Uint8Array, x: Floats, error: Floats, parameters: Parameters, call: EncodeCall): number;
   /** sum += scale · decode(wire), the product rounded to fp32. False, and nothing added: no encoder writes such a wire. */
   decodeAdd(sum: Floats, wire: Uint8Array, parameters: Parameters, call: DecodeCall): boolean;
-  /** scales[r] = what encode would write as the scale of scale group r; returns what `encode` does. Absent where scale groups have no scales. */
+  /** scales[r] = the scale of scale group r, as encode writes it; returns what `encode` returns. Absent if the codec has no scales. */
   scales?(scales: Float32Array, x: Floats, parameters: Parameters): number;
 }
 
-/** What a rank votes: its packed signs, or null where it is absent and not counted. */
+/** The vote of one rank: its packed signs, or null if the rank is absent and not counted. */
 export type Vote = Uint8Array | null;
 
 /** One way to count packed votes of n elements. Every array holds exactly ceil(n/8) bytes. 1 to 1024 votes, not all of them null. */
@@ -102,7 +102,7 @@ export const useThreads = (threads: number): void => open().useThreads(threads);
 
 /** Every codec implementation that this machine can run, best first within a codec. Throws NativeMissingError without the addon. */
 export const codecs = (): readonly CodecKernel[] => (listed ??= open().codecs());
-let listed: readonly CodecKernel[] | undefined; // every codec that somebody makes asks for it
+let listed: readonly CodecKernel[] | undefined; // cached: every new codec needs the list
 
 /** Every vote implementation that this machine can run, best first. Throws NativeMissingError without the addon. */
 export const votes = (): readonly VoteKernel[] => open().votes();
@@ -116,7 +116,7 @@ function open(): CodecsAddon {
 /** TERSE_CODECS_ABI of the terse/codecs.h that this file was written for. */
 export const expectedAbi = 2;
 
-/** An addon that was built from other sources than these would be called in a way that it does not understand. */
+/** An addon that was built from other sources than these would get arguments that it does not understand. */
 export function ofThisAbi<A extends { abi: number }>(opened: A): A {
   if (opened.abi === expectedAbi) return opened;
   throw new NativeMissingError(

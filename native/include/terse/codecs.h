@@ -1,8 +1,8 @@
-// Codecs: how a vector of floats is written on the wire, and how written vectors vote without being unpacked.
+// Codecs: wire formats for vectors of floats, and majority votes over packed signs.
 //
 // Every wire is little-endian, least significant bit first; bit 1 means plus; pad bits are 0. Sizes are in elements, unless a
-// name says bytes. Nothing here prints or exits, and but for the number of threads nothing keeps state. l1 alone asks for memory, for
-// the time of one encoding of a long vector, and does without where there is none.
+// name says bytes. No function prints or exits, and only the number of threads is global state. Only l1 allocates memory, while it
+// encodes a long vector, and works without if there is none.
 //
 //     const terse_codec *qsgd;
 //     terse_codec_find(&qsgd, "qsgd", NULL);
@@ -28,7 +28,7 @@ extern "C" {
 
 #define TERSE_CODECS_ABI 2
 
-// The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before anything else.
+// The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before any other call.
 TERSE_API uint32_t terse_codecs_abi(void);
 
 typedef enum terse_codec_status {
@@ -44,55 +44,56 @@ typedef enum terse_codec_status {
     TERSE_CODEC_DOES_NOT_FIT = 9,    // x holds a finite number that this codec cannot write
     TERSE_CODEC_BAD_WIRE = 10,       // no encoder writes such a wire: it was damaged, or belongs to other options
     TERSE_CODEC_NOT_TAKEN = 11,      // an option is set that this codec does not take
-    TERSE_CODEC_BAD_ZERO = 12,       // what an exact zero or a tie becomes was not said
+    TERSE_CODEC_BAD_ZERO = 12,       // options.zero, or the sign of a tie, is not set
     TERSE_CODEC_BAD_BITS = 13,       // bits per float out of the codec's range
-    TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or none that the codec knows
-    TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would run over its field
-    TERSE_CODEC_BAD_SCALE_GROUPS = 16,    // both block and segments, or segments that do not rise to n
-    TERSE_CODEC_BAD_K = 17,          // k is 0, or more than there are
+    TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or not one of the codec's widths
+    TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would overflow its field
+    TERSE_CODEC_BAD_SCALE_GROUPS = 16,    // both block and segments, or segments that do not ascend to n
+    TERSE_CODEC_BAD_K = 17,          // k is 0, or more than the number of floats
     TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
-    TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite, or a unit is negative or so large that a field of it is beyond fp32
-    TERSE_CODEC_BAD_CHOICE = 20,     // an enumerated or otherwise limited option has a value that it does not know
-    TERSE_FRAME_NOT_A_FRAME = 21,    // the bytes do not begin as a frame does
+    TERSE_CODEC_BAD_SCALE = 19,      // scale is not finite, or a unit is negative or so large that a field would overflow fp32
+    TERSE_CODEC_BAD_CHOICE = 20,     // an option has a value that is not one of its choices
+    TERSE_FRAME_NOT_A_FRAME = 21,    // the bytes do not begin with the magic number of frames
     TERSE_FRAME_OTHER_VERSION = 22,  // a frame of a version that this library does not read
     TERSE_FRAME_CUT_SHORT = 23,      // the bytes end before the frame does
-    TERSE_FRAME_DAMAGED = 24,        // the checksum is another
-    TERSE_FRAME_BAD_HEADER = 25,     // the checksum is right, and the header says what no writer writes
-    TERSE_FRAME_NO_ROOM = 26,        // more segments than the caller has room for
+    TERSE_FRAME_DAMAGED = 24,        // the checksum does not match
+    TERSE_FRAME_BAD_HEADER = 25,     // the checksum matches, but no writer writes such a header
+    TERSE_FRAME_NO_ROOM = 26,        // the frame has more segments than the caller has room for
 } terse_codec_status;
 
 // One sentence about a status, for people. Never NULL.
 TERSE_API const char *terse_codec_sentence(terse_codec_status status);
 
-// The sign of an exact zero; -0.0 is an exact zero like any other. There is no default: it must be said.
+// The sign that stands for an exact zero (0.0 or -0.0). There is no default: the caller must set it.
 typedef enum terse_zero { TERSE_ZERO_UNSET = 0, TERSE_ZERO_MINUS = 1, TERSE_ZERO_PLUS = 2 } terse_zero;
 
-// linf: where its levels lie (Lion Cub: section 2; section 4.2 and Figure 5).
+// The levels of linf (Lion Cub: section 2; section 4.2 and Figure 5).
 typedef enum terse_levels { TERSE_LEVELS_UNIFORM = 0, TERSE_LEVELS_WITHOUT_ZERO = 1, TERSE_LEVELS_LOGARITHMIC = 2 } terse_levels;
 
-// Start from TERSE_CODEC_OPTIONS. What is above the line shapes the wire, and must be the same on every rank. A codec refuses what it
-// does not take of that, and a mask or units (TERSE_CODEC_NOT_TAKEN); its README says what it takes. zero, seed and step it passes over.
+// Start from TERSE_CODEC_OPTIONS. The options above the line determine the wire format, and must be the same on every rank. A codec refuses
+// those of them that it does not take, and a mask or units (TERSE_CODEC_NOT_TAKEN); it ignores zero, seed and step. Its README lists what
+// it takes.
 typedef struct terse_codec_options {
     size_t size;             // sizeof(terse_codec_options): the version of this struct
     uint32_t bits;           // bits per float before summing
     uint32_t width;          // bits of a field on the wire; 0: as many as bits
-    uint32_t ranks;          // how many encodings a field has room to sum, and on decoding how many it is the sum of; 0: 1
-    uint32_t unscaled;       // 1: no scales on the wire, decoded values are whole levels; only such wires can be summed
+    uint32_t ranks;          // how many wires a field has room to sum; when decoding, how many were summed; 0: 1
+    uint32_t unscaled;       // 1: no scales on the wire, decoded values are the levels themselves; only such wires can be summed
     terse_levels levels;
     uint32_t dimensions;     // dct-top-k: 1 or 2; 0: 1
-    size_t block;            // floats that share a scale (or a transform); 0: not by blocks
-    const size_t *segments;  // ends of the segments that share a scale: rising, the last is n; NULL: not by segments
+    size_t block;            // floats that share a scale (or a transform); 0: no blocks
+    const size_t *segments;  // ends of the segments that share a scale: ascending, the last is n; NULL: no segments
     size_t segment_count;
-    size_t k;                // how many are kept: of all (top-k), of each block (dct-top-k)
+    size_t k;                // how many elements are kept: of all (top-k), of each block (dct-top-k)
     float clip;              // terngrad: in standard deviations; 0: none
     // ------------------------------------------------------------------------------------------------------------------
-    terse_zero zero;         // encode: where zeros have no code of their own
-    const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this element says nothing. encode writes 0, decode_add adds nothing
-    uint64_t seed, step;     // randomness is a function of seed, step and index + i, of nothing else
+    terse_zero zero;         // encode: for codecs with no code for zero
+    const uint8_t *hold;     // NULL, or packed like signs: bit 1 = this element is masked: encode writes 0, decode_add adds nothing
+    uint64_t seed, step;     // the draw for x[i] depends only on seed, step and index + i
     uint64_t index;          // of x[0], where x is part of something longer; a multiple of 64
-    float scale;             // decode_add: what the wire's 1.0 stands for
-    const float *units;      // of unscaled wires: what one level stands for in each scale group, on every rank alike; NULL: as measured, and 1
-    size_t unit_count;       // as many as there are scale groups
+    float scale;             // decode_add: the factor of the decoded values
+    const float *units;      // of unscaled wires: the value of one level in each scale group, the same on every rank; NULL: encode uses x's own scales, decode_add 1
+    size_t unit_count;       // the number of scale groups
 } terse_codec_options;
 
 // Options with nothing set.
@@ -117,38 +118,37 @@ enum {
 
 // One implementation of one codec. All implementations of a codec write the same bytes and add the same floats.
 //
-// The functions of the table trust their arguments; call them through terse_codec_encode and its neighbours, which check.
-// encode and decode_add work on the elements [begin, end) of the whole wire and the whole vector: begin is a multiple of 64, end
-// one too or n, so that several threads can share a vector. A codec with `whole` set is given everything at once. Where units
-// are larger than 64 elements (blocks of a transform), a call does the units that begin in its range.
+// The functions of the table do not check their arguments; call them through terse_codec_encode and its siblings, which do.
+// encode and decode_add work on the elements [begin, end) of the whole wire and the whole vector, so that several threads can share a
+// vector: begin is a multiple of 64, end is one too or n. If `whole` is set, one call gets all elements. If a block of a transform is
+// longer than 64 elements, a call processes the blocks that begin in its range.
 typedef struct terse_codec {
     const char *name;            // "sign"
     const char *implementation;  // "scalar", "avx2", ...
     uint32_t takes;              // TERSE_TAKES_...
-    uint32_t whole;              // 1: cannot be cut
-    // What the general checks cannot know about the options. NULL: nothing.
+    uint32_t whole;              // 1: cannot be split into ranges
+    // The checks of options that only this codec knows. NULL: none.
     terse_codec_status (*check)(size_t n, const terse_codec_options *options);
     size_t (*wire_bytes)(size_t n, const terse_codec_options *options);
-    // Before encode: writes what stands for all elements (scales). Returns n, or the index of the first element that it refuses.
-    // NULL: nothing to prepare. What it leaves to encode (scales of small blocks), encode looks at and may still refuse.
+    // Runs before encode: writes the scales. Returns n, or the index of the first element that it refuses. NULL: nothing to prepare.
+    // It may leave scales of small blocks to encode, which may then refuse an element itself.
     size_t (*prepare)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
     // Returns end, or the index of the first element that it refuses (NaN, an infinity, or what does not fit), the wire undefined.
     size_t (*encode)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // Before decode_add, where some wires are refused by what lies in a range: is it such that decode_add can read it? NULL: decode_add
-    // sees that for itself, or there is nothing to see.
+    // Runs before decode_add: whether the wire is valid in this range. NULL: decode_add checks it, or every wire is valid.
     int (*is_good)(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may come: those that no encoder
-    // writes are TERSE_CODEC_BAD_WIRE if they would lead out of sum or give NaN or an infinity, and nothing is added then.
+    // sum += scale * decode(wire), the product rounded to fp32 before it is added. Any bytes may arrive: TERSE_CODEC_BAD_WIRE
+    // for bytes that no encoder writes, if they would give an index outside of sum, NaN or infinity; then nothing is added.
     terse_codec_status (*decode_add)(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
-    // The scale of each scale group, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: has none.
+    // The scale of each scale group, one fp32 at any address. Returns n, or the index of the first element that it refuses. NULL: no scales.
     size_t (*scales)(uint8_t *scales, const float *x, size_t n, const terse_codec_options *options);
-    // What prepare and then encode write of an x that is one scale group and is measured, on as many threads as there are, and returns what
-    // they do. For codecs that can do both with less. NULL: prepare, then encode.
+    // prepare and encode in one call, on all threads, for an x that is one scale group with its own scale; returns what they return. For
+    // codecs that then read memory less often. NULL: prepare, then encode.
     size_t (*encode_at_once)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options);
 } terse_codec;
 
-// Best implementation that this machine can run. `implementation` forces one; NULL asks the environment variable
-// TERSE_IMPLEMENTATION, where a codec without an implementation of that name takes its next plainer one, then takes the best.
+// The best implementation that this machine can run. `implementation` forces one. NULL: the one that the environment variable
+// TERSE_IMPLEMENTATION names (or the next plainer one, if the codec has none of that name), else the best.
 // *codec is set only on TERSE_CODEC_OK.
 TERSE_API terse_codec_status terse_codec_find(const terse_codec **codec, const char *name, const char *implementation);
 
@@ -167,8 +167,8 @@ TERSE_API terse_codec_status terse_codec_encode(const terse_codec *codec, uint8_
                                                 const terse_codec_options *options, size_t *bad);
 
 // Error feedback (Seide et al. 2014; Karimireddy et al. 2019): error += x, wire = encode(error), error -= decode(wire).
-// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error holds what it held: exactly where it is x that is not finite, and but for
-// rounding, where it was added to and taken from, where it is a sum.
+// On TERSE_CODEC_NOT_FINITE and TERSE_CODEC_DOES_NOT_FIT error keeps its old values: exactly, if an element of x is not finite; up to the
+// rounding of an addition and a subtraction, if a sum is refused.
 TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec *codec, uint8_t *wire, size_t wire_bytes, const float *x,
                                                               float *error, size_t n, const terse_codec_options *options, size_t *bad);
 
@@ -176,24 +176,24 @@ TERSE_API terse_codec_status terse_codec_encode_with_feedback(const terse_codec 
 TERSE_API terse_codec_status terse_codec_decode_add(const terse_codec *codec, float *sum, size_t n, const uint8_t *wire, size_t wire_bytes,
                                                     const terse_codec_options *options);
 
-// scales[r] = what encode would write as the scale of scale group r of x; `count` scale groups. On failure as terse_codec_encode.
+// scales[r] = the scale of scale group r of x, as encode writes it; `count` scale groups. On failure as terse_codec_encode.
 TERSE_API terse_codec_status terse_codec_scales(const terse_codec *codec, float *scales, size_t count, const float *x, size_t n,
                                                  const terse_codec_options *options, size_t *bad);
 
-// How many threads share a long encode or decode_add from now on, the caller's included; 1 at first. The bytes do not depend on it.
+// Sets how many threads share a long encode or decode_add, including the caller's; 1 at the start. The bytes do not depend on it.
 TERSE_API void terse_codecs_use_threads(unsigned threads);
 
-// A frame: a wire that says what it is, for files and for strangers. Its picture is in docs/wire-formats.md.
+// A frame: a wire with a header that names its codec and options, and a checksum. docs/wire-formats.md has the picture.
 enum { TERSE_FRAME_VERSION = 1 };
 
-// What a frame says. Nothing is copied but the segments.
+// The contents of a frame. Only the segments are copied.
 typedef struct terse_frame {
     const terse_codec *codec;
-    terse_codec_options options;  // what shapes the wire; `hold`, which no frame carries, is the reader's to add
-    size_t n;                     // floats; the frame of a sparse codec may be far smaller than they are
+    terse_codec_options options;  // the options that determine the wire format; a frame does not contain `hold`
+    size_t n;                     // floats; the frame of a sparse codec may be far smaller
     const uint8_t *wire;
     size_t wire_bytes;
-    size_t bytes;                 // of the frame; what lies behind them was not looked at
+    size_t bytes;                 // of the frame; later bytes were not read
 } terse_frame;
 
 // *bytes = the bytes of a frame around n floats. *wire_at = where in it the wire begins; may be NULL.
@@ -203,24 +203,24 @@ TERSE_API terse_codec_status terse_frame_bytes(const terse_codec *codec, size_t 
 TERSE_API terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, size_t frame_bytes, const uint8_t *wire, size_t wire_bytes,
                                                size_t n, const terse_codec_options *options);
 
-// Reads the frame at the beginning of `bytes`, any bytes whatever. `segments` has room for `room` of them, and may be NULL if
-// that is 0; on TERSE_FRAME_NO_ROOM, frame->options.segment_count says how many there are. On TERSE_CODEC_OK the whole of
-// *frame is set, and frame->wire has the length that its codec gives n floats. Other failures: a codec that this library does not
-// have, or what the codec says about n and the parameters.
+// Reads the frame at the beginning of `bytes`, which may be any bytes. `segments` has room for `room` of them, and may be NULL if
+// `room` is 0; on TERSE_FRAME_NO_ROOM, frame->options.segment_count says how many there are. On TERSE_CODEC_OK the whole of
+// *frame is set, and frame->wire has the length that its codec gives n floats. Other failures: an unknown codec, or
+// the codec's status for n and the parameters.
 TERSE_API terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, size_t length, size_t *segments, size_t room);
 
 enum { TERSE_VOTE_MAX_RANKS = 1024 };
 
-// Elections over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL: rank r is absent, and is not counted.
-// Where all are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored, those of the results are 0.
-// A result may be one of the votes, in place; one that overlaps a vote otherwise, or another result, is TERSE_CODEC_OVERLAP.
+// Majority votes over packed signs: votes[r] holds the (n + 7) / 8 bytes of rank r, or is NULL if rank r is absent and not counted.
+// If all ranks are absent, nothing is written (TERSE_CODEC_BAD_RANKS). Pad bits of the votes are ignored, those of the results are 0.
+// A result may be one of the votes; TERSE_CODEC_OVERLAP if it overlaps a vote partly, or another result.
 typedef struct terse_vote {
     const char *implementation;
-    // out = more plus than minus; a tie counts as `tie`.
+    // out = 1 where plus has more votes than minus; a tie counts as `tie`.
     terse_codec_status (*majority)(uint8_t *out, const uint8_t *const *votes, size_t ranks, size_t n, terse_zero tie);
     // Where nonzero is 0 the vote was tied, and plus is 0 too.
     terse_codec_status (*majority_or_zero)(uint8_t *plus, uint8_t *nonzero, const uint8_t *const *votes, size_t ranks, size_t n);
-    // planes[k] = bit k of the number of plus votes; terse_vote_planes(ranks) planes, whoever is absent.
+    // planes[k] = bit k of the number of plus votes; terse_vote_planes(ranks) planes, where ranks includes absent ones.
     terse_codec_status (*tally)(uint8_t *const *planes, const uint8_t *const *votes, size_t ranks, size_t n);
 } terse_vote;
 

@@ -158,7 +158,12 @@ describe("a frame that is refused", () => {
     ["a clip of -0", "bad header", /clip/, sealed(changed(good, 72, 0, 0, 0, 0x80))],
     ["a codec of tomorrow", "unknown codec", /no codec "ight"/, sealed(changed(good, 8, ...Buffer.from("ight\0")))],
     ["a codec of JavaScript", "unknown codec", /"toString"/, sealed(changed(good, 8, ...Buffer.from("toString")))],
-    ["parameters it does not take", "refused parameters", /sign refuses.*no parameters, not k/, sealed(changed(good, 64, 1))],
+    [
+      "parameters it does not take",
+      "refused parameters",
+      /sign refuses.*no parameters, not k/,
+      sealed(changed(good, 64, 1)),
+    ],
     [
       "fewer floats than its wire",
       "wrong length",

@@ -1,4 +1,4 @@
-"""A codec: how a vector of floats is written on a wire."""
+"""A codec: a wire format for vectors of floats."""
 from __future__ import annotations
 
 import contextlib
@@ -46,7 +46,7 @@ class Codec:
         self._options, self._segments = options_of(name, self._parameters)
         if self._takes & c.TAKES_FIELDS and not self._options.width:
             self._choose_width()
-        # What is wrong for every number of floats is said here, and not first at the first use.
+        # Parameters that are wrong for every n are refused here, and not only at the first use.
         status = self._status()
         if status in WRONG_FOR_EVERY_LENGTH:
             raise CodecError(f"{self!r}: {c.sentence(status)}", status)
@@ -76,28 +76,28 @@ class Codec:
 
     @property
     def parameters(self) -> Dict[str, Any]:
-        """What shapes the wire, and must be the same on every rank."""
+        """The parameters that determine the wire format, the same on every rank."""
         return copy.deepcopy(self._parameters)
 
     @property
     def implementation(self) -> str:
-        """What runs: "avx2", "scalar", … All write the same bytes. TERSE_IMPLEMENTATION=scalar forces one."""
+        """The implementation that runs: "avx2", "scalar", … All write the same bytes. TERSE_IMPLEMENTATION=scalar forces one."""
         text: bytes = self._table.contents.implementation
         return text.decode()
 
     @property
     def takes_zero(self) -> bool:
-        """Whether `encode` must be told what an exact zero becomes."""
+        """Whether `encode` needs the sign of an exact zero."""
         return bool(self._takes & c.TAKES_ZERO)
 
     @property
     def takes_hold(self) -> bool:
-        """Whether a mask may hold elements back."""
+        """Whether `encode` and `decode_add` take a mask."""
         return bool(self._takes & c.TAKES_HOLD)
 
     @property
     def takes_random(self) -> bool:
-        """Whether `encode` must be told a seed and a step."""
+        """Whether `encode` needs a seed and a step."""
         return bool(self._takes & c.TAKES_RANDOM)
 
     @property
@@ -137,7 +137,7 @@ class Codec:
         a tensor, a NumPy array for a NumPy array, a bytearray for anything else.
 
         zero: "plus" or "minus", what an exact zero becomes, where the code has none for it (`takes_zero`).
-        hold: ceil(n/8) bytes, bit 1 = this element says nothing; the same on every rank (`takes_hold`).
+        hold: ceil(n/8) bytes, bit 1 = this element is masked; the same on every rank (`takes_hold`).
         seed, step, index: randomness is a function of these alone (`takes_random`); index is that of x[0] in something longer.
         units: of unscaled l1 and linf: float32, one per scale group, what a level stands for there; the same on every rank.
 
@@ -359,7 +359,7 @@ def options_of(name: str, parameters: Dict[str, Any]) -> Tuple[c.Options, Any]:
 
 
 def lengths_of(name: str, segments: Any) -> List[int]:
-    """As ints of our own, which nobody changes any more."""
+    """As a tuple of ints, which the caller cannot change."""
     try:
         lengths = list(segments)
     except TypeError:

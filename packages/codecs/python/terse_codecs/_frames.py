@@ -1,4 +1,4 @@
-"""Frames: a wire that says what it is, for files and for strangers. The picture is in docs/wire-formats.md."""
+"""Frames: a wire with a header that names its codec and parameters, and a checksum. docs/wire-formats.md has the picture."""
 from __future__ import annotations
 
 import contextlib
@@ -18,12 +18,12 @@ REASONS = {
 
 
 class Frame(NamedTuple):
-    """What a frame says."""
+    """The contents of a frame."""
 
     codec: Codec  # with its parameters
     n: int  # floats; the frame of a sparse codec may be far smaller than they are: look before making room
     wire: Any  # a view of the frame's bytes; `codec.decode(wire, n)` gives the floats
-    bytes: int  # of the whole frame; what lies behind them was not looked at
+    bytes: int  # of the whole frame; later bytes were not read
 
 
 def write_frame(codec: Codec, wire: Any, n: int) -> Any:
@@ -92,10 +92,10 @@ def why(status: int, pointer: int, length: int) -> str:
 
 
 def parameters_of(options: c.Options) -> Dict[str, Any]:
-    """What is not 0 was said."""
-    said: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "width", "ranks", "dimensions", "block", "k", "clip")}
-    said["unscaled"] = bool(options.unscaled)
-    said["levels"] = options.levels and list(c.LEVELS)[options.levels]
+    """The parameters of a header: those that are not 0."""
+    given: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "width", "ranks", "dimensions", "block", "k", "clip")}
+    given["unscaled"] = bool(options.unscaled)
+    given["levels"] = options.levels and list(c.LEVELS)[options.levels]
     ends = options.segments[: options.segment_count]
-    said["segments"] = [end - begin for begin, end in zip([0, *ends], ends)]
-    return {key: value for key, value in said.items() if value}
+    given["segments"] = [end - begin for begin, end in zip([0, *ends], ends)]
+    return {key: value for key, value in given.items() if value}

@@ -1,4 +1,4 @@
-"""Elections over packed signs: what most ranks say, per element. Nothing is unpacked."""
+"""Majority votes over packed signs, per element. The signs stay packed."""
 from __future__ import annotations
 
 import contextlib
@@ -81,7 +81,7 @@ def tally_planes(ranks: int) -> int:
 
 
 def vote_implementation() -> str:
-    """What runs: "avx2", "scalar", …"""
+    """The implementation that runs: "avx2", "scalar", …"""
     text: bytes = vote().implementation
     return text.decode()
 

@@ -30,7 +30,7 @@ static void clear_pads(uint8_t *out, size_t n) {
     if (n % 8) out[n / 8] &= (uint8_t)((1u << n % 8) - 1);
 }
 
-// Who votes: the ranks that are not absent. False where nobody does, or there are too many.
+// The votes of the ranks that are present. False if there are none, or too many.
 typedef struct present {
     const uint8_t *votes[TERSE_VOTE_MAX_RANKS];
     size_t ranks;
@@ -44,7 +44,7 @@ static int take_present(present *p, const uint8_t *const *votes, size_t ranks) {
     return p->ranks > 0;
 }
 
-// Whether a result lies across a vote: elements of it would be written before they are counted. In the very place of one it may lie.
+// Whether a result overlaps a vote partly, so that elements would be written before they are counted. It may be the vote itself.
 static int meets_a_vote(const uint8_t *out, const present *p, size_t bytes) {
     for (size_t r = 0; r < p->ranks; r++)
         if (p->votes[r] != out && terse_overlap(out, bytes, p->votes[r], bytes)) return 1;
@@ -113,7 +113,7 @@ size_t terse_vote_planes(size_t ranks) {
 terse_codec_status vote_tally(vote_count *count, uint8_t *const *out, const uint8_t *const *votes, size_t ranks, size_t n) {
     present p;
     if (!take_present(&p, votes, ranks)) return TERSE_CODEC_BAD_RANKS;
-    const int top = (int)terse_vote_planes(ranks) - 1;  // whoever is absent: the planes of a wire do not depend on it
+    const int top = (int)terse_vote_planes(ranks) - 1;  // the number of planes does not depend on which ranks are absent
     for (int k = 0; k <= top; k++) {
         if (meets_a_vote(out[k], &p, wire_bytes(n))) return TERSE_CODEC_OVERLAP;
         for (int other = 0; other < k; other++)

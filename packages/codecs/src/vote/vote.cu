@@ -1,4 +1,4 @@
-// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per element. Nothing is unpacked; the counters of vote.h lie in registers.
+// vote on a GPU: P ranks' signs (P, n) -> one sign, or a count, per element. The signs stay packed; the counters of vote.h are in registers.
 //
 //   a thread's 128 elements of every rank = 16 bytes, four 32-bit words; plane[k] = bit k of start + the number of plus votes
 //   the majority overflows into plane[top] exactly where the count reaches its threshold
@@ -142,7 +142,7 @@ static terse_codec_status elect(const results &out, size_t outs, const uint8_t *
     return launch_for<VOTE_PLANES, TERSE_VOTE_MAX_RANKS>(out, outs, votes, n, c, stream);
 }
 
-// 0 where the election cannot be held: nobody is there, or too many are.
+// 0 if there is no vote to count: all ranks are absent, or there are too many.
 static unsigned present_among(const uint8_t *const *votes, size_t ranks) {
     unsigned present = 0;
     if (ranks <= TERSE_VOTE_MAX_RANKS)
@@ -175,6 +175,6 @@ terse_codec_status terse_vote_cuda_tally(uint8_t *const *planes, const uint8_t *
     if (!present) return TERSE_CODEC_BAD_RANKS;
     results out = {};
     unsigned all = 0;
-    for (; ranks >> all; all++) out.of[all] = planes[all];  // whoever is absent: the planes of a wire do not depend on it
+    for (; ranks >> all; all++) out.of[all] = planes[all];  // the number of planes does not depend on which ranks are absent
     return elect(out, all, votes, n, {TALLY, present, 0, all - 1}, stream);
 }

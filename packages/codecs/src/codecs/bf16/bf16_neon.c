@@ -6,7 +6,7 @@
 typedef struct encoding {
     uint8_t *wire;
     const float *x;
-    uint32x4_t most;  // of the magnitudes' bits
+    uint32x4_t most;  // the largest magnitude, as bits
 } encoding;
 
 static inline __attribute__((always_inline)) uint16x4_t rounded(encoding *e, size_t i) {
@@ -27,7 +27,7 @@ TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     encoding e = {wire + 2 * begin, x + begin, vdupq_n_u32(0)};
     const size_t done = begin + terse_walk(end - begin, encode_round, &e);
-    // What does not fit: let scalar find the first one.
+    // A number that does not fit: the scalar code finds the first one.
     return terse_bf16_scalar.encode(wire, x, n, options, vmaxvq_u32(e.most) > TERSE_BF16_LARGEST ? begin : done, end);
 }
 

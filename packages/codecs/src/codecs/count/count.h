@@ -1,4 +1,4 @@
-// count: how many ranks said plus. Fields that are added where they lie; fields.h has the picture.
+// count: the number of ranks that vote plus, in fields that can be summed on the wire; fields.h has the picture.
 //
 //   1 bit        field = 1 where plus                       decoded 2 c - ranks
 //   2 .. 8 bits  field = x + s, x whole from -s to s        decoded c - ranks s

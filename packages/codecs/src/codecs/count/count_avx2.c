@@ -6,7 +6,7 @@ typedef struct encoding {
     uint8_t *fields;
     const float *x;
     terse_packing_avx2 packing;
-    __m256 s, zero_is_plus, bad;  // bad: lanes that hold what cannot be written
+    __m256 s, zero_is_plus, bad;  // bad: SIMD lanes with a number that cannot be written
 } encoding;
 
 // 1 where plus: as numbers, -1 (a full mask) or 0, negated when all are bytes.
@@ -56,7 +56,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     };
     const size_t done = begin + (bits == 1 ? terse_walk(end - begin, sign_round, &e) : terse_walk(end - begin, level_round, &e));
     const __m256i bad = _mm256_castps_si256(e.bad);
-    // What does not fit: let scalar find the first one.
+    // A number that does not fit: the scalar code finds the first one.
     return terse_count_encode_scalar(wire, x, n, o, _mm256_testz_si256(bad, bad) ? done : begin, end);
 }
 

@@ -7,7 +7,7 @@ typedef struct encoding {
     const float *x;
     terse_packing_avx512 packing;
     __m512 s;
-    __mmask16 zero_is_plus, bad;  // bad: lanes that hold what cannot be written
+    __mmask16 zero_is_plus, bad;  // bad: SIMD lanes with a number that cannot be written
 } encoding;
 
 // FPCLASS: quiet NaN, both infinities, signalling NaN.
@@ -49,7 +49,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
         o->zero == TERSE_ZERO_PLUS ? 0xffff : 0, 0,
     };
     const size_t done = begin + (bits == 1 ? terse_walk(end - begin, sign_round, &e) : terse_walk(end - begin, level_round, &e));
-    // What does not fit: let scalar find the first one.
+    // A number that does not fit: the scalar code finds the first one.
     return terse_count_encode_scalar(wire, x, n, o, e.bad ? begin : done, end);
 }
 

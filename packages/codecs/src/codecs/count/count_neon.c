@@ -7,7 +7,7 @@ typedef struct encoding {
     const float *x;
     terse_packing_neon packing;
     float32x4_t s;
-    uint32x4_t zero_is_plus, bad;  // bad: lanes that hold what cannot be written
+    uint32x4_t zero_is_plus, bad;  // bad: SIMD lanes with a number that cannot be written
 } encoding;
 
 // 1 where plus.
@@ -46,7 +46,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
         vdupq_n_u32(o->zero == TERSE_ZERO_PLUS ? ~0u : 0), vdupq_n_u32(0),
     };
     const size_t done = begin + (bits == 1 ? terse_walk(end - begin, sign_round, &e) : terse_walk(end - begin, level_round, &e));
-    // What does not fit: let scalar find the first one.
+    // A number that does not fit: the scalar code finds the first one.
     return terse_count_encode_scalar(wire, x, n, o, vmaxvq_u32(e.bad) ? begin : done, end);
 }
 

@@ -27,7 +27,7 @@ export const definition: Definition = {
         `dct-top-k: ${n} floats are no whole number of squares of ${block} × ${block}; in two dimensions n must be a multiple of ${block! * block!}.`,
       );
     }
-    // Not by way of chunksOf: whoever reads a frame asks this for any n that the frame says, and has no memory to give.
+    // Without chunksOf, which allocates: a reader of frames calls this with any n that a frame contains.
     const length = chunkLength(parameters);
     const rest = n % length;
     return Math.floor(n / length) * chunkBytes(length, k!) + chunkBytes(rest, k!);

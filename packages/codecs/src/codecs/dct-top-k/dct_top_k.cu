@@ -41,7 +41,7 @@ struct block_team {
     static __device__ size_t first() { return blockIdx.x; }
     static __device__ size_t all() { return gridDim.x; }
     static __device__ void wait() { __syncthreads(); }
-    // What each warp has, in `of_warps`; whoever reads it waits before anybody writes it again.
+    // Gathers the value of each warp in `of_warps`; the next call waits until all threads have read it.
     static __device__ const unsigned *gather(unsigned of_warp) {
         __shared__ unsigned of_warps[THREADS / WARP];
         __syncthreads();

@@ -10,9 +10,10 @@
 //             X[2 j] = A[j], X[2 j + 1] = B[j] + B[j+1], the last one B[c/2-1]
 //
 // then times sqrt(1/c) for j = 0 and sqrt(2/c) beyond; rows first, then columns. The inverse is the transpose, step by step backwards.
-// The magnitudes of a chunk's values add up to a finite fp32 at most: it bounds what is decoded. Encoders refuse more, decoders too.
+// The magnitudes of a chunk's coefficients must add up to a finite fp32, because the sum bounds the decoded floats. Encoders and decoders
+// refuse larger ones.
 //
-// Nothing is allocated: a call takes up to 256 KiB of stack.
+// No memory is allocated; a call takes up to 256 KiB of stack.
 #ifndef TERSE_DCT_TOP_K_H
 #define TERSE_DCT_TOP_K_H
 #include "../../shared/indices/indices.h"
@@ -26,7 +27,7 @@ enum {
     DCT_WIDEST = 128,    // and in two
 };
 
-// What a transform of one length multiplies with.
+// The constants of a transform of one length.
 typedef struct dct_basis {
     size_t length;
     size_t odd;            // length without its factors of two
@@ -53,8 +54,8 @@ size_t dct_top_k_wire_bytes(size_t n, const terse_codec_options *options);
 // Are all chunks of the range good?
 int dct_wire_is_good(const uint8_t *wire, size_t n, const terse_codec_options *options, size_t begin, size_t end);
 
-// The element to name where a chunk's coefficients do not fit: the largest |x|, of those before `end`. `end` where the chunk has one
-// behind it that is not finite: whoever encodes that range names it.
+// The element to report if a chunk's coefficients do not fit: the largest |x| before `end`. Returns `end` if an element of the chunk at or
+// after `end` is not finite: the call that encodes that range reports it.
 size_t dct_refused(const float *x, const dct_chunks *chunks, size_t chunk, size_t end);
 
 #endif

@@ -1,6 +1,6 @@
 #include <stdint.h>
 
-// What a comparison of vectors says of a lane is all ones, -1.
+// A comparison of vectors sets a true lane to all ones, -1.
 enum { LANES = 8, INTS = 16, COMPARED = -1 };
 typedef double lanes __attribute__((vector_size(8 * LANES), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * INTS), may_alias));

@@ -1,6 +1,6 @@
 // dct-top-k over LANES lines at once. The file that includes this defines LANES and `lanes` (that many doubles), INTS and `ints` (that
-// many int32_t, which alias anything), COMPARED, `measures`, and `plainer`, which takes the chunks that are too long; and it makes a
-// table of encode and decode_add. Every lane computes what a plain loop would.
+// many int32_t, which alias anything), COMPARED, `reductions`, and `plainer`, which handles the chunks that are too long, and
+// makes a table of encode and decode_add. Every SIMD lane computes one line as a plain loop would.
 #include <float.h>
 
 #include "../../shared/reductions/reductions.h"
@@ -94,10 +94,10 @@ static size_t count(const float *x, size_t n, uint32_t least) {
     int32_t each[INTS], all = 0;
     memcpy(each, &found, sizeof each);
     for (int i = 0; i < INTS; i++) all += each[i];
-    return (size_t)(all * COMPARED);  // what "yes" adds is 1 or -1
+    return (size_t)(all * COMPARED);  // a true comparison adds 1 or -1
 }
 
-// Writes the k largest. Returns 0 where their magnitudes add up to more than fp32 has.
+// Writes the k largest. Returns 0 if the sum of their magnitudes overflows fp32.
 static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
     // The k-th largest magnitude bit by bit from the top: a bit is 1 where k are at least that large.
     uint32_t least = 0;
@@ -110,7 +110,7 @@ static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
     terse_chosen_writer writer = terse_chosen_writer_at(wire, k, n);
     double sum = 0;
     for (size_t at = 0; at < n; at += 64) {
-        uint64_t large = 0;  // by bits, without a branch that nobody can foresee
+        uint64_t large = 0;  // by bits, without an unpredictable branch
         for (size_t i = at; i < n && i < at + 64; i++) large |= (uint64_t)(terse_magnitude_bits(x + i) >= least) << (i - at);
         for (; large; large &= large - 1) {
             const size_t i = at + (size_t)__builtin_ctzll(large);

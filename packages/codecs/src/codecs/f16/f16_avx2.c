@@ -6,7 +6,7 @@
 typedef struct encoding {
     uint8_t *wire;
     const float *x;
-    __m256i most;  // of the magnitudes' bits
+    __m256i most;  // the largest magnitude, as bits
 } encoding;
 
 static inline __attribute__((always_inline)) __m128i rounded(encoding *e, size_t i) {
@@ -28,7 +28,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     encoding e = {wire + 2 * begin, x + begin, _mm256_setzero_si256()};
     const size_t done = begin + terse_walk(end - begin, encode_round, &e);
     const __m256i refused = _mm256_cmpgt_epi32(e.most, _mm256_set1_epi32(TERSE_F16_LARGEST));
-    // What does not fit: let scalar find the first one.
+    // A number that does not fit: the scalar code finds the first one.
     return terse_f16_scalar.encode(wire, x, n, options, _mm256_testz_si256(refused, refused) ? done : begin, end);
 }
 

@@ -36,7 +36,7 @@ size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing 
     return end;
 }
 
-// -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float.
+// -128, which no encoder writes, overflows fp32 if the scale is near the largest float.
 static int beyond_fp32(const uint8_t *wire, size_t n, const terse_codec_options *o, size_t groups) {
     for (size_t r = 0; r < groups; r++) {
         if (isfinite((float)(-128.0 * terse_int8_step(terse_scale_at(wire, r))))) continue;

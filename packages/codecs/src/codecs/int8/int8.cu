@@ -19,7 +19,7 @@ struct int8_reading {
     __device__ float value(unsigned field, double unit) const { return (float)((double)(int8_t)field * unit); }
 };
 
-// -128, which no encoder writes, is beyond fp32 where the scale is all but the largest float. A warp per scale group.
+// -128, which no encoder writes, overflows fp32 if the scale is near the largest float. A warp per scale group.
 __global__ void __launch_bounds__(256) int8_check(const uint8_t *wire, const uint8_t *bytes, scale_groups in, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_warp(); r < in.count; r += all_warps()) {

@@ -13,14 +13,14 @@ size_t terse_int8_wire_bytes(size_t n, const terse_codec_options *options);
 
 enum { TERSE_INT8_TAKES = TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 
-// Levels a unit of x, and back.
+// Levels per unit of x, and the inverse.
 static inline double terse_int8_levels(float scale) { return scale > 0.0f ? 127.0 / (double)scale : 0.0; }
 static inline double terse_int8_step(float scale) { return (double)scale / 127.0; }
 
-// Where blocks fit the cache, encode measures each and writes it while it is there.
+// Whether encode computes the scales: if blocks fit the cache, so that memory is read once.
 static inline int terse_int8_scale_in_encode(const terse_codec_options *o) { return o->block && o->block <= TERSE_REDUCTION_CHUNK; }
 
-// How far ahead a run of elements asks for the next ones.
+// The prefetch distance.
 static inline size_t terse_int8_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
 // Elements [begin, end), all of one scale group; `bytes` are those of all elements.
@@ -29,13 +29,13 @@ typedef void terse_int8_reading(float *sum, const uint8_t *bytes, size_t begin, 
 terse_int8_writing terse_int8_write;
 terse_int8_reading terse_int8_read;
 
-// What the implementations share: the walk over scale groups.
+// The walk over scale groups, which all implementations share.
 size_t terse_int8_prepare(const terse_reductions *reductions, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_int8_scales(const terse_reductions *reductions, uint8_t *scales, const float *x, size_t n, const terse_codec_options *o);
 size_t terse_int8_encode(const terse_reductions *reductions, terse_int8_writing *write, uint8_t *wire, const float *x, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 terse_codec_status terse_int8_decode_add(terse_int8_reading *read, float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t begin, size_t end);
 
-// The table of one implementation, from its measures and its two loops.
+// The table of one implementation, from its reductions and its two loops.
 #define TERSE_INT8(by, write, read)                                                                                                       \
     static size_t prepare(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o) {                                        \
         return terse_int8_prepare(&terse_reductions_##by, wire, x, n, o);                                                                 \

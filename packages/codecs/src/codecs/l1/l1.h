@@ -1,4 +1,4 @@
-// l1: levels of twice the mean magnitude; larger numbers are cut off there. Lion Cub, section 4.2.
+// l1: levels up to twice the mean magnitude; larger numbers are clamped. Lion Cub, section 4.2.
 //
 //   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even(x s / (2 scale)), -s, s)
 #ifndef TERSE_L1_H
@@ -10,7 +10,7 @@ extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_
 enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 #define TERSE_L1_REACH 2.0
 
-// One step of level by one of x. Units given, `scale` is one.
+// Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
 // s + q, q the level of x.

@@ -1,5 +1,5 @@
 /**
- * l1: levels up to twice the mean magnitude, evenly spaced; what is larger is cut off there.
+ * l1: evenly spaced levels up to twice the mean magnitude; larger numbers are clamped.
  * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §4.2
  *
  *   s     = 2^(bits − 1) − 1
@@ -7,8 +7,8 @@
  *   q     = clamp(round half even(x · (s / (2 scale))), −s, s)    0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
  *
- * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
- * the ranks agreed on, q = clamp(round half even(x · (1 / unit)), −s, s), and what is decoded is (Σ q) · unit.
+ * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units that the ranks
+ * agreed on, q = clamp(round half even(x · (1 / unit)), −s, s), and the sum decodes to (Σ q) · unit.
  * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../../codec.ts";
@@ -34,7 +34,7 @@ export interface L1Parameters extends ScaleGroups {
   readonly bits: number;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
-  /** No scales on the wire: every rank's levels count alike, and wires can be summed. */
+  /** No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. */
   readonly unscaled?: boolean | undefined;
   /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
   readonly ranks?: number | undefined;

@@ -7,7 +7,7 @@
 
 enum { SAMPLES_AHEAD = 4 };
 
-typedef float floats __attribute__((vector_size(16)));  // every processor's
+typedef float floats __attribute__((vector_size(16)));  // every processor has these
 typedef uint32_t words __attribute__((vector_size(16)));
 
 typedef struct reading {
@@ -22,7 +22,7 @@ typedef struct reading {
     double *of_chunks;
     size_t *undecided_count;  // of each group
     terse_l1_undecided *undecided;
-    float scale;  // at last
+    float scale;  // of the whole vector, when all is summed
     double factor;
     int guessed_well;
 } reading;
@@ -55,7 +55,7 @@ static void sample_part(void *context, size_t begin, size_t end) {
     r->of_part[part].sum = sum, r->of_part[part].squares = squares;
 }
 
-// Between which factors the sample says that the factor lies. False where it says too little.
+// The bounds of the factor, from the sample. False if the sample is not precise enough.
 static int guess(reading *r) {
     const double s = terse_levels_a_side(r->options);
     r->stretch = terse_l1_stretch(r->n, terse_levels_a_side(r->options));
@@ -65,7 +65,7 @@ static int guess(reading *r) {
     double sum = 0, squares = 0;
     for (size_t part = 0; part < atomic_load(&r->parts); part++) sum += r->of_part[part].sum, squares += r->of_part[part].squares;
     const double mean = sum / (double)samples, variance = (squares - sum * mean) / (double)(samples - 1);
-    // Where it is wrong, which of a normal error's deviations 2.6 are one time in a hundred, x is read again.
+    // If the bounds are wrong (one time in a hundred for 2.6 standard deviations of a normal error), x is read again.
     const double off = 2.6 * sqrt((variance > 0 ? variance : 0) / (double)samples) / mean + 0x1p-17;
     const double factor = s / (TERSE_L1_REACH * mean);
     if (!(s * off < 1.0 / 24 && factor > 0x1p-90 && factor < 0x1p90)) return 0;
@@ -82,11 +82,11 @@ static void read_part(void *context, size_t begin, size_t end) {
     }
 }
 
-// Rounding is monotone, and so is cutting off: where a factor below and one above give x one level, all between give it that one,
-// and the other sign its negative. A factor is below if it is by more than fp32 rounds.
+// Rounding and clamping are monotone: if a lower and an upper factor give x the same level, every factor between them does,
+// and -x gets the negative level. The bounds are wider than the rounding error of fp32.
 static int lies_between(const terse_l1_guess *g, double factor) { return g->low <= factor * (1 - 0x1p-20) && factor * (1 + 0x1p-20) <= g->high; }
 
-// What is written of an undecided one: in fp32, as many as there are lanes.
+// The field of an undecided element, in fp32, for one SIMD register at a time.
 static unsigned field_by_guess(const terse_l1_guess *g, float x) {
     const float s = (float)g->s, whole = 0x1.8p23f;
     float level = x * g->middle;

@@ -6,12 +6,12 @@
  *   s     = 2^(bits − 1) − 1
  *   scale = ‖x‖_∞
  *   uniform        v = min(|x| · (s / scale), s);  |q| = ⌊v⌋ + draw(v − ⌊v⌋)                     decoded = q · (scale / s)
- *   without-zero   the same, but what would become 0 and is not exactly 0 becomes ±1
+ *   without-zero   the same, but a level 0 of an x ≠ 0 becomes ±1
  *   logarithmic    levels scale · 2^(k − s), k = 1 … s, and 0; drawn between the neighbours      decoded = ± scale · 2^(|q| − s)
  *   wire  = scales, then q + s in fields
  *
- * Unscaled there are no scales on the wire, and what is decoded is q, or Σ q of the wires of `ranks` ranks added up. With units that
- * the ranks agreed on, v = min(|x| · (1 / unit), s), and what is decoded is (Σ q) · unit.
+ * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units that the ranks
+ * agreed on, v = min(|x| · (1 / unit), s), and the sum decodes to (Σ q) · unit.
  * This file is the definition: linf.c, linf_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Draws, type Units } from "../../codec.ts";
@@ -58,7 +58,7 @@ export interface LinfParameters extends ScaleGroups {
   readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
-  /** No scales on the wire: every rank's levels count alike, and wires can be summed. Not with logarithmic levels. */
+  /** No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. Not with logarithmic levels. */
   readonly unscaled?: boolean | undefined;
   /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
   readonly ranks?: number | undefined;

@@ -1,14 +1,14 @@
 /**
- * scaled-sign: one bit per float, and for each scale group the one magnitude that stands for all.
+ * scaled-sign: one bit per float, and one magnitude for all floats of a scale group.
  * Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; Tang et al. 2021, "1-bit Adam", https://arxiv.org/abs/2102.02888;
  * Li et al. 2021, "1-bit LAMB", https://arxiv.org/abs/2104.06069
  *
- *   scale[r]  = fp32(√(Σ x[i]² / count))          over the elements of scale group r that are not held; 0 where there are none
+ *   scale[r]  = fp32(√(Σ x[i]² / count))          over the elements of scale group r that are not masked; 0 if there are none
  *   bit i     = x[i] > 0, or x[i] = 0 and zeros count as plus; 0 in a scale group whose scale is 0
  *   decoded   = +scale where the bit is 1, −scale where it is 0
  *
- * The wire: scales, one fp32 per scale group, then the bits as sign writes them. A held element (bit 1 in `hold`) is written as 0, adds
- * nothing and keeps out of the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
+ * The wire: scales, one fp32 per scale group, then the bits as sign writes them. A masked element (bit 1 in `hold`) is written as 0,
+ * decodes to nothing, and does not enter the scale. This file is the definition: scaled_sign.c, scaled_sign_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats, type Zeros } from "../../codec.ts";
 import { checkNames, checkScaleGroups } from "../../shared/parameters.ts";

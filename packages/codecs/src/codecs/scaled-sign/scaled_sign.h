@@ -1,9 +1,9 @@
 // scaled-sign: one fp32 per scale group, the root of its mean square, then one bit per float as sign writes it.
 // n floats -> 4 scale groups + ceil(n / 8) bytes.
 //
-//   | scale of scale group 0 | scale of scale group 1 | ... | bits of x[0] .. x[7] | ...
+//   | scale of group 0 | scale of group 1 | ... | bits of x[0] .. x[7] | ...
 //
-// The bits are sign's: the measures write them beside the squares, or sign's kernels do; an implementation says whose.
+// The bits are those of sign. Either the reduction of squares writes them, or sign's kernels; see terse_scaled_sign_at_once.
 #ifndef TERSE_SCALED_SIGN_H
 #define TERSE_SCALED_SIGN_H
 #include <math.h>
@@ -24,8 +24,8 @@ static inline unsigned terse_16_bits(const uint8_t *mask, size_t i) {
     return i % 8 ? (two | (unsigned)at[2] << 16) >> i % 8 & 0xffff : two;
 }
 
-// As the measures' sum of squares of x[begin] .. x[end - 1], held elements counting as 0. *count: elements that are not held.
-// A NaN or an infinity makes it not finite, held or not.
+// The sum of squares of x[begin] .. x[end - 1], in the order of reductions.h; masked elements count as 0. *count: elements that are not
+// masked. A NaN or an infinity makes the sum not finite, masked or not.
 static inline double terse_spoken_squares(const float *x, const uint8_t *hold, size_t begin, size_t end, size_t *count) {
     double all = 0;
     *count = 0;
@@ -48,8 +48,8 @@ static inline double terse_spoken_squares(const float *x, const uint8_t *hold, s
     return all;
 }
 
-// Whether no byte of bits is of two scale groups, and no element is held: then the bits are written while the scale group is measured, and x is read
-// once.
+// Whether every byte of bits belongs to one scale group, and no element is masked: then one pass over x writes the bits and computes the
+// scales.
 static inline int terse_scaled_sign_at_once(size_t n, const terse_codec_options *o) {
     if (o->hold || o->block % 8) return 0;
     for (size_t s = 0; s < o->segment_count; s++)

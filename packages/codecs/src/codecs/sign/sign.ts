@@ -4,7 +4,7 @@
  *   bit i mod 8 of byte ⌊i/8⌋  =  x[i] > 0, or x[i] = 0 and zeros count as plus      (−0.0 is a zero)
  *   decoded                    =  +1 where the bit is 1, −1 where it is 0
  *
- * A held element (bit 1 in `hold`, packed the same way) is written as 0 and adds nothing.
+ * A masked element (bit 1 in `hold`, packed the same way) is written as 0 and decodes to nothing.
  * This file is the definition: sign.c, sign_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, floats, type Zeros } from "../../codec.ts";

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(256) terngrad_scales(uint8_t *wire, const unsi
         float scale = largest_of_group(largest, of_largest, r);
         if (magnitude_bits(scale) >= INFINITE) {
             refuse_group(bad, x, begin, end);
-            scale = 0.0f;  // the wire is undefined, but what writes it is not
+            scale = 0.0f;  // the wire is undefined then, but the kernel that writes it needs a number
         } else if (clip > 0.0f && begin < end) {
             const double bound = (double)clip * sqrt(sum_of_group(partials, of_sums, r) / (double)(end - begin));
             if (bound > 0.0 && bound < (double)scale) scale = (float)bound;

@@ -10,7 +10,7 @@
  *
  *   byte j    = code[j] + 4 code[Q + j] + 16 code[2 Q + j] + 64 code[3 Q + j]              0 past the end
  *
- * A scale group whose elements are all equal has σ = 0 and is not clipped. Scaling and drawing are in fp64.
+ * If all elements of a scale group are equal, σ = 0 and the group is not clipped. Scaling and drawing are in fp64.
  * This file is the definition: terngrad.c, terngrad_avx2.c, … write the same bytes.
  */
 import { codec, type Definition, type Draws, floats } from "../../codec.ts";

@@ -96,7 +96,7 @@ static uint32_t lower_bound(top_k_sight *sight, const sample *s, size_t *expecte
     return bound;
 }
 
-enum { AT_ONCE = 1 << 30 };  // a vector's lanes count to 2^32
+enum { AT_ONCE = 1 << 30 };  // SIMD lanes count to 2^32
 
 static int count_all(const top_k_kernel *kernel, top_k_sight *sight, const float *x, size_t n) {
     for (size_t at = 0; at < n; at += AT_ONCE)
@@ -157,7 +157,7 @@ static void copy_part(void *context, size_t begin, size_t end) {
     if (segment.most >= TERSE_INFINITE) atomic_store(&c->infinite, 1);
 }
 
-typedef int32_t lanes __attribute__((vector_size(16)));  // every processor's
+typedef int32_t lanes __attribute__((vector_size(16)));  // every processor has these
 
 static void weigh_part(void *context, size_t begin, size_t end) {
     copies *c = context;

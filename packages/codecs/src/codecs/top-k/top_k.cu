@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(THREADS) top_k_decode_add(float *sum, const ui
 
 static bool short_indices(size_t n) { return n <= TERSE_SHORT_INDICES; }
 
-// search | what tiles told: above, equal | the chosen
+// search | states of the tiles: above, equal | the kept indices
 static size_t bytes_at_first_zero(size_t n) { return sizeof(search) + 2 * sizeof(unsigned long long) * divided_up(n, TILE); }
 static size_t workspace_bytes(size_t n, const terse_codec_options *o) { return bytes_at_first_zero(n) + divided_up(o->k * (short_indices(n) ? 4 : 8), 8) * 8; }
 

@@ -1,5 +1,5 @@
-// Of the kernels of top-k, what the checks know too: which floats they look at before they look at all, so that those can mislead; and
-// how a tile learns what comes before it.
+// The parts of the kernels of top-k that the checks need too: which floats are sampled, so that a check can make the sample misleading,
+// and how a tile gets the counts of the tiles before it.
 #ifndef TERSE_TOP_K_CUH
 #define TERSE_TOP_K_CUH
 #include "launch.cuh"
@@ -9,17 +9,17 @@
 #define TERSE_SHORT_INDICES ((size_t)1 << 32)  // of so many floats indices have 32 bits; the emulated checks take fewer, so that both kinds are chosen
 #endif
 
-// One of each stretch; none of few: looking at all takes no longer.
+// One sample of each stretch; none of a short vector, where reading all takes no longer.
 inline size_t top_k_samples(size_t n) { return n < (1 << 16) ? 0 : n / 64 < (1 << 16) ? n / 64 : 1 << 16; }
 
 template <class T>
 __device__ T fresh(const T *at) { return *(const volatile T *)at; }  // what another block has written in this launch
 
-// What a tile has told the tiles behind it, in the upper two bits of its word: how many it has, or how many there are up to its end.
+// The state of a tile, in the upper two bits of its word: its own count, or the count of all elements up to its end.
 constexpr unsigned long long TILE_AGGREGATE = 1ull << 62, TILE_PREFIX = 2ull << 62, TILE_NUMBER = TILE_AGGREGATE - 1;
 
-// How many there are before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A warp;
-// tiles are begun in their order, so those before have been begun and will tell.
+// The count before the tile (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with Decoupled Look-back"). A warp;
+// tiles start in order, so the tiles before this one have started and will publish their counts.
 __device__ inline unsigned long long before_tile(unsigned long long *states, size_t tile, unsigned long long own) {
     const unsigned lane = lane_of_warp();
     const auto publish = [&](unsigned long long word) {

@@ -6,7 +6,7 @@
 // Selection, without sorting: the bits of a magnitude order like the magnitude, so the k-th largest is a number of 31 bits, found by
 // counting how many floats lie in each of 2048 equal ranges of it, then in 2048 parts of that range which holds the k-th, until a
 // range is one number. A sample says where to look first; where it misled, one looks everywhere. Where k is a small part of n, what
-// may be chosen is copied in one reading of x, and the rest is done among the copies.
+// may be chosen is copied in one pass over x, and the rest is done among the copies.
 #ifndef TERSE_TOP_K_H
 #define TERSE_TOP_K_H
 #include "../../shared/also_on_device.h"

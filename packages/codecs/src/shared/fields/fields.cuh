@@ -8,8 +8,8 @@
 //   g, four loads of 16 bytes, and all four words of four Philox blocks; decoding, four neighbours' fields are 16 to 64 bits, and
 //   nothing changes places
 //
-// What a field is, is said by two small structs: a Writing (factor of a scale; field of a number; what it refuses; what zero is) and a
-// Reading (unit of a scale; value of a field).
+// Two small structs define a field: a Writing (factor for a scale; field of a number; refused numbers; the field of zero) and a Reading
+// (unit for a scale; value of a field).
 #ifndef TERSE_FIELDS_CUH
 #define TERSE_FIELDS_CUH
 #include "fields.h"
@@ -51,7 +51,7 @@ __device__ inline eight_fields load_fields(const uint8_t *from, unsigned width, 
     return v;
 }
 
-// What a kernel that writes fields is told.
+// The arguments of a kernel that writes fields.
 struct field_target {
     uint8_t *fields;
     size_t n;
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(FIELD_THREADS, 3) write_whole_fields(fi
 #pragma unroll
             for (unsigned k = 0; k < 4; k++) {
                 const float value = c == 0 ? loaded[k].x : c == 1 ? loaded[k].y : c == 2 ? loaded[k].z : loaded[k].w;
-                refused |= w.refuses(value);  // what is written then is undefined
+                refused |= w.refuses(value);  // the field is undefined then
                 out[k] |= (w.field(value, factor, word[k]) & 0xff) << 8 * c;
             }
         }

@@ -1,4 +1,4 @@
-// indices.h on a GPU: the places of what was chosen, from the wire.
+// indices.h on a GPU: reads the indices of the kept elements from the wire.
 #ifndef TERSE_INDICES_CUH
 #define TERSE_INDICES_CUH
 #include "launch.cuh"

@@ -13,15 +13,15 @@ size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     if (o->bits < 2 || o->bits > 8) return TERSE_CODEC_BAD_BITS;
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || o->unscaled > 1) return TERSE_CODEC_BAD_CHOICE;
-    if (o->unscaled && o->levels == TERSE_LEVELS_LOGARITHMIC) return TERSE_CODEC_BAD_CHOICE;  // their sum has no meaning
+    if (o->unscaled && o->levels == TERSE_LEVELS_LOGARITHMIC) return TERSE_CODEC_BAD_CHOICE;  // the sum of such levels has no meaning
     if (!o->unscaled && terse_field_ranks(o) > 1) return TERSE_CODEC_BAD_CHOICE;               // every rank has its own scale
     const unsigned width = terse_field_width(o);
     const terse_codec_status status = terse_check_fields(o, width == o->bits || width == 4 || width == 8 || width == 16);
     if (status != TERSE_CODEC_OK || !o->units) return status;
-    if (!o->unscaled) return TERSE_CODEC_BAD_CHOICE;  // the wire says what a level stands for
+    if (!o->unscaled) return TERSE_CODEC_BAD_CHOICE;  // the scales on the wire give the value of a level
     if ((uintptr_t)o->units % sizeof(float)) return TERSE_CODEC_MISALIGNED;
     if (o->unit_count != terse_scale_group_count(n, o)) return TERSE_CODEC_BAD_SCALE_GROUPS;
-    const double most = (1u << width) - 1;  // any bytes may arrive, and none may become an infinity
+    const double most = (1u << width) - 1;  // any bytes may arrive, and none may decode to infinity
     for (size_t r = 0; r < o->unit_count; r++)
         if (!(o->units[r] >= 0 && o->units[r] * most <= FLT_MAX)) return TERSE_CODEC_BAD_SCALE;
     return TERSE_CODEC_OK;
@@ -81,7 +81,7 @@ size_t terse_levels_encode(const terse_levels_codec *codec, uint8_t *wire, const
         size_t to = group_end < end ? group_end : end;
         float scale;
         if (o->units) {
-            const size_t near = (i / TERSE_REDUCTION_CHUNK + 1) * TERSE_REDUCTION_CHUNK;  // looked at and written while it is in the cache
+            const size_t near = (i / TERSE_REDUCTION_CHUNK + 1) * TERSE_REDUCTION_CHUNK;  // checked and written while it is in the cache
             if (near < to) to = near;
             const size_t accepted = i + terse_first_not_finite(x + i, to - i);
             if (accepted < to) return accepted;

@@ -1,5 +1,5 @@
-// levels.h on a GPU, what l1, linf and qsgd have in common: partial measures -> a scale per scale group, in the workspace and on the wire -> fields.
-// Units that ranks agreed on take the place of the scales in the workspace, and nothing is measured.
+// levels.h on a GPU, the part that l1, linf and qsgd share: partial reductions -> one scale per scale group, in the workspace and on the
+// wire -> fields. Units that the ranks agreed on replace the scales in the workspace, and no scale is computed.
 #ifndef TERSE_LEVELS_CUH
 #define TERSE_LEVELS_CUH
 #include "shared/fields/fields.cuh"
@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint
         float scale = begin < end ? (float)reduced : 0.0f;
         if (!((double)scale >= 0 && (double)scale * reach <= (double)0x1.fffffep127f)) {
             refuse_group(bad, x, begin, end);
-            scale = 0.0f;  // the wire is undefined, but what writes it is not
+            scale = 0.0f;  // the wire is undefined then, but the kernel that writes it needs a number
         }
         if (lane_of_warp() == 0) {
             put_scale(scales, r, scale);
@@ -32,7 +32,7 @@ static __global__ void __launch_bounds__(256) level_scales(uint8_t *scales, uint
 
 constexpr size_t chunk_of(reduction kind) { return kind == LARGEST_MAGNITUDE ? LARGEST_CHUNK : (size_t)TERSE_REDUCTION_CHUNK; }
 
-// ends of segments | scales or units | partial measures
+// ends of segments | scales or units | partial reductions
 template <reduction REDUCTION>
 size_t levels_workspace_bytes(size_t n, const terse_codec_options *o) {
     return bytes_of_ends(o) + whole_words(4 * terse_scale_group_count(n, o)) + 8 * slot_count(n, o, chunk_of(REDUCTION));
@@ -44,9 +44,9 @@ inline terse_codec_status put_units(uint8_t *scales, const terse_codec_options *
     return terse_cuda_status(cudaMemcpyAsync(scales, o->units, o->unit_count * sizeof(float), cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
-// What a Writing multiplies x with is `levels` / scale, levels what the scale is worth; units are worth one.
+// A Writing multiplies x with `levels` / scale: the scale is that many levels, a unit is one.
 inline double levels_of_scale(const terse_codec_options *o, double levels) { return o->units ? 1 : levels; }
-// A scale group that is measured has no scale where an element is not finite; of units nothing was measured.
+// A scale is not finite if an element is not; with units no scale is computed, so the kernel looks at the elements.
 __device__ inline bool refused_by_units(bool units, float x) { return units && magnitude_bits(x) >= INFINITE; }
 
 template <reduction REDUCTION, class Writing>

@@ -1,10 +1,10 @@
-// Levels: what l1, linf and qsgd have in common. One scale per scale group, then one level q a field, from -s to s, written as q + s.
+// Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from -s to s, written as q + s.
 //
-//   s = 2^(bits - 1) - 1        reach * scale is what level s stands for
+//   s = 2^(bits - 1) - 1        level s stands for reach * scale
 //   wire: scales (fp32, one per scale group; none where unscaled), then the fields
 //
-// Unscaled wires can be summed: the fields of all ranks then give sum of q + ranks s. With units given, q = x / unit, and what they
-// give is (sum of q) unit.
+// Unscaled wires can be summed: the fields of all ranks add up to (sum of q) + ranks s. With units, q = x / unit, and the sum decodes
+// to (sum of q) unit.
 #ifndef TERSE_LEVELS_H
 #define TERSE_LEVELS_H
 #include <float.h>
@@ -16,23 +16,23 @@
 
 typedef struct terse_levels_codec {
     double reach;
-    double (*scale_of)(const float *x, size_t n);  // n > 0; in fp64, not finite where an element is not
+    double (*scale_of)(const float *x, size_t n);  // n > 0; in fp64, not finite if an element is not
     // Fields of the elements [from, to), which all have this scale (more than 0), or this unit where units are given; x[0] and field 0
     // are those of the whole vector.
     void (*quantise)(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);
     terse_fields_add *add;
-    // Scale and fields of an x that is one scale group, reading it once; false where it cannot be done so. NULL: never can.
+    // Writes scale and fields of an x that is one scale group, in one pass over x; false if that is not possible for this x. NULL: never is.
     int (*encode_in_one_pass)(uint8_t *wire, const float *x, size_t n, const terse_codec_options *o);
 } terse_levels_codec;
 
-// Signed levels on one side of zero.
+// The number of levels on one side of zero.
 static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return (1u << (o->bits - 1)) - 1; }
 
-// Where scale groups fit the cache, encode measures each and writes it while it is there: memory is read once, and not twice. And where
-// no scales are on the wire, there is no place to hand them over.
+// Whether encode computes the scales. It does if scale groups fit the cache, so that memory is read once and not twice; and if no scales
+// are on the wire, because prepare then has no place to store them.
 static inline int terse_levels_scale_in_encode(const terse_codec_options *o) { return o->unscaled || (o->block && o->block <= TERSE_REDUCTION_CHUNK); }
 
-// How far ahead of what it writes a quantiser asks for x. With small blocks, so that the next ones are there when they are measured.
+// The prefetch distance of a quantiser. With small blocks it covers the next ones, whose scales are computed first.
 static inline size_t terse_levels_ahead(const terse_codec_options *o) {
     if (!o->block || o->block > TERSE_REDUCTION_CHUNK) return TERSE_WALK_GROUP;
     return o->block < 2048 ? 1024 : o->block;
@@ -52,7 +52,7 @@ terse_codec_status terse_levels_decode_add(const terse_levels_codec *codec, floa
 
 static inline int terse_levels_can_be_a_scale(double scale, double reach) { return scale >= 0 && scale * reach <= FLT_MAX; }
 
-// Whether the scales of a wire are such that an encoder wrote them.
+// Whether an encoder can have written the scales of a wire.
 int terse_levels_scales_are_good(double reach, const uint8_t *wire, size_t n, const terse_codec_options *o);
 
 // The table of a codec `named`, from its terse_levels_codec.

@@ -1,4 +1,4 @@
-// stochastic.h on a GPU: between two neighbouring levels the upper one is drawn so often that the mean is x.
+// stochastic.h on a GPU: one of the two neighbouring levels is drawn, with probabilities whose mean is x.
 #ifndef TERSE_STOCHASTIC_CUH
 #define TERSE_STOCHASTIC_CUH
 #include "levels.cuh"

@@ -31,7 +31,7 @@ static inline terse_philox_block terse_philox(uint64_t c, uint64_t step, uint64_
     return (terse_philox_block){{c0, c1, c2, c3}};
 }
 
-// What vector implementations draw with. Neither step nor the upper word of the counter changes from one element to the next, so
+// The constants of vector implementations. Neither step nor the upper word of the counter changes from one element to the next, so
 // half of the first two rounds is done once; a and b are the products of the other half:
 //
 //   a = m0 c's low word,  b = m1 (a's upper word ^ with_a)

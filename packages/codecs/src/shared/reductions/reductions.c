@@ -92,7 +92,7 @@ static void largest_part(void *context, size_t begin, size_t end) {
 }
 
 float terse_reductions_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n) {
-    if (n <= TERSE_REDUCTION_CHUNK) return largest(x, n);  // many blocks are short: an atomic exchange each would wait for all that is under way
+    if (n <= TERSE_REDUCTION_CHUNK) return largest(x, n);  // blocks are often short, and an atomic exchange for each would be slow
     measuring m;
     m.x = x, m.largest = largest;
     atomic_init(&m.most, 0);
@@ -103,7 +103,7 @@ float terse_reductions_largest(float (*largest)(const float *x, size_t n), const
     return most;
 }
 
-typedef uint32_t words __attribute__((vector_size(16)));  // every processor's
+typedef uint32_t words __attribute__((vector_size(16)));  // every processor has these
 
 typedef struct looking {
     const float *x;

@@ -1,4 +1,4 @@
-// The measures of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum per scale group.
+// The reductions of reductions.h on a GPU, bit for bit. x (n) -> one partial sum for each 64 Ki of each scale group -> one sum per scale group.
 //
 //   a half-warp walks one chunk of 64 Ki: lane j adds the elements j, j + 16, j + 32, ... in that order, then the fold
 //   a warp adds the chunks of one scale group in their order
@@ -50,7 +50,7 @@ enum summed { PLAIN, MAGNITUDES, SQUARES };
 // A long vector has few slots (256 Mi elements: 4096), so small blocks: large ones would not spread evenly over the multiprocessors.
 constexpr unsigned SUM_THREADS = 64;
 
-// Sixteen elements a lane are on their way at once. Held elements count as 0. about: what is taken from the elements of each scale group; null: 0.
+// Sixteen elements a lane are on their way at once. Masked elements count as 0. about: the number that is subtracted from the elements of each scale group; null: 0.
 template <summed TERM>
 static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials, const float *x, const uint8_t *hold, const double *about, slots s) {
     const unsigned j = threadIdx.x % 16, half = 0xffffu << (lane_of_warp() & 16);
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(SUM_THREADS) sum_slots(double *partials
     }
 }
 
-// The largest magnitude's bits of each slot; a warp a slot. Shorter chunks than those of sums: their order is nobody's business.
+// The bits of the largest magnitude of each slot; one warp per slot. Chunks are shorter than those of sums, because order does not matter.
 constexpr size_t LARGEST_CHUNK = 8192;
 [[maybe_unused]] static __global__ void __launch_bounds__(256) largest_of_slots(unsigned *partials, const float *x, slots s) {
     for (size_t slot = first_warp(); slot < s.count; slot += all_warps()) {

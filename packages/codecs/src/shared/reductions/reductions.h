@@ -1,10 +1,10 @@
-// Measures: what the scales of a scale group are made of. Every implementation gives the same bits, whatever its vectors' width:
+// Reductions over a scale group, from which its scale is computed. Every implementation gives the same bits, whatever its vector width:
 //
 //   partial[j] of 64 Ki elements = sum over i = j, j + 16, j + 32, ... in that order, in fp64           j = 0 .. 15
 //   fold: partial[j] += partial[j + 8] for j < 8, then + 4, + 2, + 1;  the sum = partial[0] of each 64 Ki, added in order
 //
-// All take any n, 0 included, and any float alignment of 4. Finite floats never overflow a sum in fp64, so a sum that is not finite
-// says that an element is not.
+// All of them take any n, including 0, and floats at any multiple of 4 bytes. Finite floats cannot overflow a sum in fp64, so a sum is
+// not finite only if an element is not.
 #ifndef TERSE_REDUCTIONS_H
 #define TERSE_REDUCTIONS_H
 #include <stddef.h>
@@ -15,28 +15,28 @@ enum { TERSE_REDUCTION_CHUNK = 1 << 16 };
 typedef struct terse_reductions {
     double (*sum_of_magnitudes)(const float *x, size_t n);
     double (*sum_of_squares)(const float *x, size_t n);
-    // And the bits of the signs, as sign writes them, so that x is read once: ceil(n / 8) bytes.
+    // Also writes the signs as the codec sign does, ceil(n / 8) bytes, so that x is read once.
     double (*sum_of_squares_and_signs)(uint8_t *signs, const float *x, size_t n, int zero_is_plus);
-    float (*largest)(const float *x, size_t n);  // of the magnitudes; NaN or infinity if there is one, 0 where n is 0
+    float (*largest)(const float *x, size_t n);  // the largest magnitude; NaN or infinity if there is one, 0 if n is 0
 } terse_reductions;
 
 extern const terse_reductions terse_reductions_scalar, terse_reductions_avx2, terse_reductions_avx512, terse_reductions_neon;
 
-// Where the signs of x go; nowhere: NULL.
+// Where the signs of x are written; NULL: nowhere.
 typedef struct terse_signs {
     uint8_t *bytes;
     int zero_is_plus;
 } terse_signs;
 
-// Measures on several threads: from what sums each chunk of a range, and from what looks at a range.
+// Reductions on several threads, from a function that sums each chunk of a range, and one that reduces a range.
 typedef void terse_chunk_sums(double *of_chunks, const float *x, size_t n, terse_signs signs);
 double terse_reductions_sum(terse_chunk_sums *sums, const float *x, size_t n, terse_signs signs);
 float terse_reductions_largest(float (*largest)(const float *x, size_t n), const float *x, size_t n);
 
-// The standard deviation, sqrt(mean (x - mean x)^2), both means summed as above; 0 where all elements are equal. All are finite.
+// The standard deviation, sqrt(mean (x - mean x)^2), with sums as above; 0 if all elements are equal. All elements are finite.
 double terse_deviation(const float *x, size_t n);
 
-// The first NaN or infinity, n where there is none.
+// The index of the first NaN or infinity; n if there is none.
 size_t terse_first_not_finite(const float *x, size_t n);
 
 // The fold and the outer sum, for implementations to end with.

@@ -29,7 +29,7 @@ static int is_large(const walk *w, size_t r) {
     return terse_scale_group_begin(r + 1, w->n, w->options) - terse_scale_group_begin(r, w->n, w->options) >= LARGE;
 }
 
-// The scale groups that begin in the part; in the last part those of nothing at the end, too.
+// The scale groups that begin in [begin, end); the last part also gets the empty ones at the end.
 static void walk_part(void *context, size_t begin, size_t end) {
     walk *w = context;
     const size_t groups = terse_scale_group_count(w->n, w->options), block = w->options->block;

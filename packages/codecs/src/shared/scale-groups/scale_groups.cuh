@@ -1,4 +1,4 @@
-// scale_groups.h on a GPU: which elements share a scale, and where a scale group's scale and partial measures lie in the workspace.
+// scale_groups.h on a GPU: the elements that share one scale, and the place of scales in the workspace.
 #ifndef TERSE_SCALE_GROUPS_CUH
 #define TERSE_SCALE_GROUPS_CUH
 #include "launch.cuh"
@@ -43,7 +43,7 @@ __device__ inline void put_scale(uint8_t *wire, size_t r, float scale) {
     for (unsigned b = 0; b < 4; b++) wire[4 * r + b] = (uint8_t)(__float_as_uint(scale) >> 8 * b);
 }
 
-// *bad = the first scale group whose scale no encoder writes: negative, not finite, or more than the largest float when times `reach`.
+// *bad = the first scale group whose scale no encoder writes: negative, not finite, or beyond the largest float when multiplied with `reach`.
 [[maybe_unused]] static __global__ void check_scales(const uint8_t *wire, size_t count, double reach, uint64_t *bad) {
     if (*bad != TERSE_CODEC_CUDA_GOOD) return;
     for (size_t r = first_thread(); r < count; r += all_threads()) {
