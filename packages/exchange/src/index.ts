@@ -61,6 +61,7 @@ export {
   meanErrorCompensated,
   meanErrorCompensatedCost,
   ownedElements,
+  ownedRange,
 } from "./sums/mean-error-compensated.ts";
 export { type SparseOptions, sparse, sparseCost } from "./sums/sparse.ts";
 export { type SumOptions, sum, sumCost } from "./sums/sum.ts";

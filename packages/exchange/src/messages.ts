@@ -13,6 +13,7 @@ export type Message =
   /** `offset`: where the vector lies in the memory that the exchange calls `region`; neighbours there are one vector. */
   | { readonly kind: "mean"; readonly n: number; readonly offset?: number | undefined }
   | { readonly kind: "vote"; readonly n: number; readonly outcome: Outcome }
+  | { readonly kind: "meanErrorCompensated"; readonly n: number; readonly codec?: Codec | undefined }
   | { readonly kind: keyof typeof sumCosts; readonly n: number; readonly codec: Codec };
 
 const sumCosts = {
@@ -20,7 +21,6 @@ const sumCosts = {
   sumOfFields: sumOfFieldsCost,
   sumOfLevels: sumOfLevelsCost,
   signOfLevels: signOfLevelsCost,
-  meanErrorCompensated: meanErrorCompensatedCost,
   sparse: sparseCost,
 } as const;
 
@@ -41,8 +41,15 @@ export function bytesOfTurn(
     const n = together.length === 1 ? alone : together.reduce((sum, each) => sum + 64 * Math.ceil(each.n / 64), 0);
     bytes += votes.cost(n, ranks, rank, outcome).bytes;
   }
-  for (const message of turn)
-    if ("codec" in message) bytes += sumCosts[message.kind](message.n, ranks, rank, message.codec).bytes;
+  for (const message of turn) {
+    if (message.kind === "mean" || message.kind === "vote") continue;
+    const { kind, n, codec } = message;
+    const cost =
+      kind === "meanErrorCompensated"
+        ? meanErrorCompensatedCost(n, ranks, rank, codec)
+        : sumCosts[kind](n, ranks, rank, codec);
+    bytes += cost.bytes;
+  }
   return bytes;
 }
 

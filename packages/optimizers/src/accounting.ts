@@ -1,5 +1,5 @@
 /** What a step sends: by closed form beforehand, and by the groups' counters afterwards. */
-import { allReduceBytes, type Group, type Sent } from "@terse/collectives";
+import type { Group, Sent } from "@terse/collectives";
 import { bytesOfTurn, type ChosenSchemes, type Message } from "@terse/exchange";
 import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
@@ -23,9 +23,6 @@ export function bytesOfBucket({ spans }: Bucket, step: number, { rank, ranks, sc
   }
   return bytes;
 }
-
-/** Payload bytes of the all-reduce of one number in f64. */
-export const bytesOfAgreedNorm = (ranks: number, rank: number): number => allReduceBytes(1, 8, ranks, rank).bytes;
 
 /** A mean of gradients lies in the arena, where neighbours travel as one vector. */
 function inArena(message: StepMessage, { n, offset }: Vector): Message {

@@ -1,7 +1,8 @@
 /** One algorithm, or several by parameter group, at work on a model's arena together with the other ranks. */
-import type { Group } from "@terse/collectives";
+import { allReduceBytes, type Group, type Volume } from "@terse/collectives";
 import {
   type ChosenSchemes,
+  headerBytes,
   type Measured,
   meanCost,
   type RefusalReason,
@@ -11,7 +12,7 @@ import {
 } from "@terse/exchange";
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, fromTypedArray, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
-import { bytesOfAgreedNorm, bytesOfBucket, sentBy, sentOver } from "./accounting.ts";
+import { bytesOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
@@ -172,15 +173,16 @@ export class Optimizer implements AsyncDisposable {
     // Pads go along with their neighbours through every kernel; the arena promises that they stay 0.
     for (const pad of this.#pads) noGrad(() => pad.zero_());
 
-    this.steps++;
-    this.#clipping.close(underWay.norms.squares);
     const after = await this.#sent();
+    const norm = this.#sentForNorm(this.steps);
+    this.steps++;
+    this.#clipping.close(underWay.norms.squares); // the message of its norm travels beside what comes next, and is counted with this step
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     if (enough) await this.#resize(this.#sizing!.size);
     return {
       gradientNorm: underWay.norms.norm,
-      bytes: after.bytes - underWay.before.bytes,
-      messages: after.messages - underWay.before.messages,
+      bytes: after.bytes - underWay.before.bytes + norm.bytes + headerBytes * norm.messages,
+      messages: after.messages - underWay.before.messages + norm.messages,
       exposedSeconds,
     };
   }
@@ -280,9 +282,14 @@ export class Optimizer implements AsyncDisposable {
     const { size, rank } = this.#group;
     const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, rank), 0);
     const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
+    return buckets + synchronising + this.#sentForNorm(step).bytes;
+  }
+
+  /** The message in which ranks that clip their own gradients agree on the norm of a step. */
+  #sentForNorm(step: number): Volume {
     const own = this.#spans.some(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, step)));
-    const norm = this.#clipping.usesPreviousNorm && own ? bytesOfAgreedNorm(size, rank) : 0;
-    return buckets + synchronising + norm;
+    const { size, rank } = this.#group;
+    return this.#clipping.usesPreviousNorm && own ? allReduceBytes(1, 8, size, rank) : { bytes: 0, messages: 0 };
   }
 
   /** Bytes that 32-bit data parallel would send instead. */

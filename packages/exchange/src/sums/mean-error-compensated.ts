@@ -85,7 +85,20 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
 
 /** Floats of this rank's server error: the length of the chunk that it owns, 0 where it is alone. */
 export function ownedElements(n: number, ranks: number, rank: number, codec: Codec = oneBit): number {
-  return ranks === 1 ? 0 : ownedChunks(codec, n, ranks).lengthOf(rank);
+  const [begin, end] = ownedRange(n, ranks, rank, codec);
+  return end - begin;
+}
+
+/** The elements [begin, end) of a vector whose server error this rank keeps: the chunk that it owns, none where it is alone. */
+export function ownedRange(
+  n: number,
+  ranks: number,
+  rank: number,
+  codec: Codec = oneBit,
+): [begin: number, end: number] {
+  if (ranks === 1) return [0, 0];
+  const { starts } = ownedChunks(codec, n, ranks);
+  return [starts[rank]!, starts[rank + 1]!];
 }
 
 export function meanErrorCompensatedCost(n: number, ranks: number, rank: number, codec: Codec = oneBit): Cost {

@@ -9,7 +9,8 @@ export interface Vector {
   readonly n: number; // elements, pads included
   readonly offset: number; // of its first element in the arena
   readonly segments: readonly Segment[]; // the parameters that it holds
-  readonly lengths: readonly number[]; // of the segments and of the pad after each, in turn; together n
+  /** Of the segments and of the pad after each, in turn; together n. As `segments` of a codec they keep pads, which are 0, out of scales. */
+  readonly lengths: readonly number[];
   readonly rank: number;
   readonly ranks: number; // P
 }

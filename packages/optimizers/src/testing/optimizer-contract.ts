@@ -2,7 +2,7 @@
  * What every algorithm of this folder must do, with the other ranks in the same process. A new one's test is ten lines:
  * its options, and its update written plainly in float64 from the paper.
  */
-import { type Group, loopback } from "@terse/collectives";
+import { copy, type Group, loopback } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
@@ -118,6 +118,27 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
         }
       },
     );
+
+    it("leaves the pads between parameters at zero, in its state too: they are not saved", async () => {
+      await onRanks(2, async (group) => {
+        const { arena, optimizer } = build(group);
+        for (let step = 0; step < 3; step++) {
+          await setGradients(arena, group.rank, step);
+          await optimizer.step({ lr: 0.01 });
+        }
+        const { tensors } = await optimizer.state();
+        for (const { name, length } of arena.segments)
+          for (const [key, { length: n, pointer, dtype, device }] of tensors) {
+            if (!key.endsWith(`.${name}`) || n !== length || length % 64 === 0) continue;
+            const pad = new Float32Array(64 - (length % 64)); // behind the parameter's values, in the same memory
+            copy(pad, { pointer: pointer + BigInt(4 * length), length: pad.length, dtype, device });
+            expect(
+              pad.every((value) => value === 0),
+              key,
+            ).toBe(true);
+          }
+      });
+    });
 
     it("goes on from a saved state as if it had never stopped", async () => {
       const straight = await run(2, 7, {}, 0.01);
