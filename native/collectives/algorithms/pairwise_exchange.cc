@@ -1,7 +1,7 @@
-// Pairwise exchange: every rank sends a payload directly to each other rank. Headers, and short payloads with them, go to all ranks at once.
-// Longer payloads go in rounds: in round d rank r sends to r + d. So each link carries one stream out and one in. If all ranks sent to all at
-// once, more data would meet at one rank's link than a switch can buffer. A round begins when all but the tail of the previous one has
-// arrived, so the link stays busy whatever the latency.
+// Pairwise exchange: every rank sends a payload directly to each other rank. Headers, and short payloads with them, go to all ranks
+// at once. Longer payloads go in rounds: in round d rank r sends to r + d. So each link carries one stream out and one in. If all
+// ranks sent to all at once, more data would meet at one rank's link than a switch can buffer. A round begins when all but the tail
+// of the previous one has arrived, so the link stays busy whatever the latency.
 #include <algorithm>
 
 #include "algorithms/algorithms.h"

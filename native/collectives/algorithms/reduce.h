@@ -1,5 +1,6 @@
-// into ← into ∘ from, element by element, where ∘ is sum, prod, min or max. A mean is a sum that `complete` divides by the number of
-// ranks. Integers wrap around. f16 and bf16 are computed in f32 and rounded to nearest even after every step. min and max keep a NaN.
+// into ← into ∘ from, element by element, where ∘ is sum, prod, min or max. A mean is a sum that `complete` divides by the number
+// of ranks. Integers wrap around. f16 and bf16 are computed in f32 and rounded to nearest even after every step. min and max keep a
+// NaN.
 #pragma once
 #include "communicator/operation.h"
 

@@ -109,8 +109,8 @@ Napi::Value make_nccl(const Napi::CallbackInfo& info) {
     return make_communicator(info.Env(), device_of(info[0]), info[1].ToNumber(), info[2].ToNumber(), id, info[4], info[5], info[6]);
 }
 
-// ncclSplit(pending split, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when the split has
-// ended; undefined for color −1
+// ncclSplit(pending split, color, key, rank, size, config, timeoutSeconds, connectSeconds) → communicator, usable when the split
+// has ended; undefined for color −1
 Napi::Value nccl_split(const Napi::CallbackInfo& info) {
     const PendingSplit& pending = *info[0].As<Napi::External<PendingSplit>>().Data();
     const int color = info[1].ToNumber(), key = info[2].ToNumber();

@@ -1,8 +1,8 @@
 // The interface of an engine: it carries bytes between two ranks, and the algorithms of this folder run on it.
 //
-// Messages between two ranks on one slot arrive in the order in which they were sent; slots are independent. A receive may have more
-// room than its message needs. In some engines a message longer than its receive ends the process, so a payload receive is posted only
-// after a header (wire/header.h) has announced its length.
+// Messages between two ranks on one slot arrive in the order in which they were sent; slots are independent. A receive may have
+// more room than its message needs. In some engines a message longer than its receive ends the process, so a payload receive is
+// posted only after a header (wire/header.h) has announced its length.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -28,8 +28,8 @@ public:
     virtual ~Transfer() = default;
     virtual void wait(Clock::time_point deadline) = 0;  // throws Failure
 
-    // Any thread, for the receive of a header: the running or the next wait throws Reason::aborted unless the header has arrived. The
-    // transfer can be waited for again.
+    // Any thread, for the receive of a header: the running or the next wait throws Reason::aborted unless the header has arrived.
+    // The transfer can be waited for again.
     virtual void interrupt() noexcept {}
 };
 
@@ -48,7 +48,8 @@ public:
     virtual std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) = 0;
     virtual std::unique_ptr<Transfer> recv(int peer, uint32_t slot, void* data, size_t room) = 0;
 
-    // True: a send starts only when the receiver has announced its room. Then receives are posted early, and transfers are made large.
+    // True: a send starts only when the receiver has announced its room. Then receives are posted early, and transfers are made
+    // large.
     virtual bool waits_for_room() const { return false; }
 
     // Any thread, at any time: every running and later wait throws Reason::aborted.

@@ -127,7 +127,7 @@ describe("the search for NCCL", () => {
     expect(status).toEqual({
       available: false,
       reason: expect.stringMatching(
-        /^NCCL does not open \(\S+ does not exist\): `pip install nvidia-nccl-cu13` .*; the NVIDIA driver does not open/,
+        /^NCCL does not open \(\S+ does not exist\): install it by `pip install nvidia-nccl-cu13` .*; the NVIDIA driver does not open/,
       ),
       devices: 0,
     });

@@ -26,8 +26,8 @@ private:
     std::vector<std::unique_ptr<Transfer>> posted_;
 };
 
-// Waits for the header and throws Reason::mismatch unless it is the expected one. Then receives are posted in order, for pieces of the
-// same sizes as the sender pushes.
+// Waits for the header and throws Reason::mismatch unless it is the expected one. Then receives are posted in order, for pieces of
+// the same sizes as the sender pushes.
 class Incoming {
 public:
     Incoming(Wire& wire, int peer, const Message& expected);

@@ -60,8 +60,8 @@ std::string without_source_line(const std::string& what) {
     return end == std::string::npos ? what : what.substr(end + 2);
 }
 
-// Uncaught exceptions of Gloo come from its own thread. That thread holds locks that other threads need, so the process must end. It
-// ends with a message and an exit code, and the rendezvous names this rank to the others.
+// Uncaught exceptions of Gloo come from its own thread. That thread holds locks that other threads need, so the process must end.
+// It ends with a message and an exit code, and the rendezvous names this rank to the others.
 std::terminate_handler previous_terminate_handler;
 [[noreturn]] void terminate_with_message() {
     const auto end = [](const char* cause) {
@@ -97,8 +97,9 @@ std::string place_of(const std::string& address) {
     return place_of(at);
 }
 
-// Lets the kernel end a connection whose other side has acknowledged nothing for `silence`, whether this side sends or waits. A little
-// less than the silence after which the rendezvous calls that rank lost, so that finding the rank to blame takes no longer than that.
+// Lets the kernel end a connection whose other side has acknowledged nothing for `silence`, whether this side sends or waits. A
+// little less than the silence after which the rendezvous calls that rank lost, so that finding the rank to blame takes no longer
+// than that.
 void limit_silence(int fd, Clock::duration silence) {
     const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count() * 4 / 5;
     const int milliseconds = static_cast<int>(std::clamp<int64_t>(most, 4000, 1 << 30));
@@ -249,7 +250,8 @@ private:
         return found == broken_.end() ? std::string() : found->second;
     }
 
-    // Gloo wakes a receive that has not begun when its connection breaks. Posting such a receive again tells which connection it was.
+    // Gloo wakes a receive that has not begun when its connection breaks. Posting such a receive again tells which connection it
+    // was.
     void watch() {
         pthread_setname_np(pthread_self(), "terse-watch");
         char nothing;
@@ -314,8 +316,8 @@ private:
         }
     }
 
-    // Ends the wait of connect(). If this rank listens for the peer, a connection from this process ends it as well as the peer's would.
-    // If it calls the peer and gets no answer, closing the pair is safe: there is no connection yet that could be reset.
+    // Ends the wait of connect(). If this rank listens for the peer, a connection from this process ends it as well as the peer's
+    // would. If it calls the peer and gets no answer, closing the pair is safe: there is no connection yet that could be reset.
     void wake(int peer) noexcept {
         sockaddr_storage here{};
         std::memcpy(&here, addresses_[peer].data(), std::min(sizeof here, addresses_[peer].size()));

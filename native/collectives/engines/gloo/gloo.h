@@ -7,8 +7,8 @@
 
 namespace terse::collectives {
 
-// Listens on `address` (numeric). A connection whose other side acknowledges nothing for `silence` counts as broken. nullptr in a build
-// without Gloo.
+// Listens on `address` (numeric). A connection whose other side acknowledges nothing for `silence` counts as broken. nullptr in a
+// build without Gloo.
 std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence);
 
 }  // namespace terse::collectives

@@ -1,6 +1,6 @@
-// One thread of the process makes all MPI calls (MPI_THREAD_FUNNELED), so any build of MPI works. It starts MPI, starts sends and receives,
-// and polls them. MPI moves bytes only inside its calls, so the thread keeps polling, more rarely, while no transfer waits here: another rank
-// may still wait for data that this one has sent.
+// One thread of the process makes all MPI calls (MPI_THREAD_FUNNELED), so any build of MPI works. It starts MPI, starts sends and
+// receives, and polls them. MPI moves bytes only inside its calls, so the thread keeps polling, more rarely, while no transfer
+// waits here: another rank may still wait for data that this one has sent.
 //
 //  - MPI cannot give memory back from a transfer that has begun, and cannot end one whose other side is gone. So MPI gets buffers of this
 //    engine, and data is copied; an unwanted transfer keeps its buffer until it ends.

@@ -82,7 +82,7 @@ Opened<Library> open_library_at(const std::string& path) {
         if (!found.handle) found = try_all(files, reason);
     }
     if (!found.handle)
-        return {nullptr, "NCCL does not open (" + reason + "): `pip install nvidia-nccl-cu13` or `apt-get install libnccl2` brings it, and TERSE_NCCL names a file"};
+        return {nullptr, "NCCL does not open (" + reason + "): install it by `pip install nvidia-nccl-cu13` or `apt-get install libnccl2`, or set TERSE_NCCL to its file"};
 
     auto library = std::make_unique<Library>();
     library->path = file_of(dlsym(found.handle, "ncclGetVersion"), found.path);
@@ -97,7 +97,7 @@ Opened<Library> open_library_at(const std::string& path) {
     TERSE_NCCL_OPTIONAL(TERSE_TRY)
 #undef TERSE_TRY
     const Result result = library->GetVersion(&library->version);
-    if (result != success) return {nullptr, library->path + " does not tell its version: " + library->GetErrorString(result)};
+    if (result != success) return {nullptr, library->path + " does not report its version: " + library->GetErrorString(result)};
     if (library->version < oldest_version)
         return {nullptr, library->path + " is NCCL " + version_text(library->version) + ", and " + version_text(oldest_version) + " or newer is needed"};
     return {library.release(), ""};

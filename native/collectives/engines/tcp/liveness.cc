@@ -1,5 +1,6 @@
-// A peer may be late for hours without being lost. Data sent to it then waits in full buffers, where the kernel cannot tell a late reader from a
-// cut cable: a limit on unacknowledged data (TCP_USER_TIMEOUT) would end the connection. So three checks find a dead machine instead:
+// A peer may be late for hours without being lost. Data sent to it then waits in full buffers, where the kernel cannot tell a late
+// reader from a cut cable: a limit on unacknowledged data (TCP_USER_TIMEOUT) would end the connection. So three checks find a dead
+// machine instead:
 //
 // 1. Keepalive. The third connection carries no data, so the kernel's keepalive always runs on it, and the other machine's kernel answers.
 //    A thread that waits looks whether that connection has ended.
