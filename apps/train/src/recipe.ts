@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { datasets } from "@terse/data";
 import { type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms } from "@terse/optimizers";
+import { algorithms, clipBys } from "@terse/optimizers";
 import {
   applyOverrides,
   nonNegative,
@@ -39,7 +39,7 @@ const data = section(datasets, {
 const optimizer = section(algorithms, {
   lr: positive, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
-  clipBy: v.optional(oneOf(["global", "bucket"]), "global"), // whose norm; "bucket" lets buckets leave one by one
+  clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; "previous" and "bucket" let votes leave while backward runs
 });
 
 const schedule = v.object({

@@ -16,7 +16,9 @@ import type { Bucket } from "./buckets.ts";
 import type { Span } from "./parameter-groups.ts";
 
 /** Whose norm a gradient is clipped by. */
-export type ClipBy = "global" | "bucket" | "previous";
+export const clipBys = ["global", "bucket", "previous"] as const;
+
+export type ClipBy = (typeof clipBys)[number];
 
 export class Clipping {
   readonly limit: number; // 0: none

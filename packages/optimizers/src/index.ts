@@ -6,7 +6,7 @@ export { distributedLion, distributedLionOptions } from "./algorithms/distribute
 export { lion, lionOptions } from "./algorithms/lion.ts";
 export { lionCub, lionCubOptions } from "./algorithms/lion-cub.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
-export type { ClipBy } from "./clipping.ts";
+export { type ClipBy, clipBys } from "./clipping.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";
 export { Optimizer, type OptimizerOptions, OverlapError, type StepReport } from "./optimizer.ts";
 export type { ParameterGroup } from "./parameter-groups.ts";

@@ -5,7 +5,7 @@
 import { type Group, loopback } from "@terse/collectives";
 import { textData } from "@terse/data";
 import { Gpt, gptPresets } from "@terse/models";
-import { type Algorithm, distributedLion, lion, lionCub, Optimizer } from "@terse/optimizers";
+import { type Algorithm, type ClipBy, distributedLion, lion, lionCub, Optimizer } from "@terse/optimizers";
 import { Arena, manualSeed, scope } from "@terse/tensor";
 import { evaluate } from "@terse/train/evaluate";
 import { learningRate } from "@terse/train/schedule";
@@ -17,11 +17,18 @@ const shape = gptPresets.small;
 const windows = 128; // of the held-out text
 const settings = { steps: 300, batchSize: 4, lr: 3e-4, warmup: 40, final: 0.1, clip: 1, weightDecay: 0.1 };
 
-const methods: Record<string, () => Algorithm> = {
-  "lion, 32 bit": () => lion({ weightDecay: settings.weightDecay }),
-  "lion-cub, 1 bit": () => lionCub({ weightDecay: settings.weightDecay }),
-  "distributed-lion, majority": () => distributedLion({ weightDecay: settings.weightDecay }),
-  "distributed-lion, average": () => distributedLion({ weightDecay: settings.weightDecay, vote: "average" }),
+const { weightDecay } = settings;
+
+/** Clipped by the global norm unless given; "previous" is what `./terse train` does, and lets messages leave while backward runs. */
+const methods: Record<string, { create: () => Algorithm; clipBy?: ClipBy }> = {
+  "lion, 32 bit": { create: () => lion({ weightDecay }) },
+  "lion-cub, 1 bit": { create: () => lionCub({ weightDecay }) },
+  "lion-cub, 1 bit, clipped by the norm of the step before": {
+    create: () => lionCub({ weightDecay }),
+    clipBy: "previous",
+  },
+  "distributed-lion, majority": { create: () => distributedLion({ weightDecay }) },
+  "distributed-lion, average": { create: () => distributedLion({ weightDecay, vote: "average" }) },
 };
 
 export interface Curve {
@@ -32,8 +39,8 @@ export interface Curve {
 
 export async function* convergence(): AsyncGenerator<Measurement> {
   const curves: Curve[] = [];
-  for (const [method, create] of Object.entries(methods)) {
-    const curve = await run(method, create);
+  for (const method of Object.keys(methods)) {
+    const curve = await run(method);
     curves.push(curve);
     const last = curve.points.at(-1)!.loss;
     yield { case: method, metric: "validation_loss", value: last, unit: "nats/byte" };
@@ -43,20 +50,27 @@ export async function* convergence(): AsyncGenerator<Measurement> {
   lossCurves(curves, { workers, ...settings });
 }
 
-async function run(method: string, create: () => Algorithm): Promise<Curve> {
+async function run(method: string): Promise<Curve> {
   const groups = loopback(workers);
-  const [first] = await Promise.all(groups.map((group) => worker(method, create(), group)));
+  const [first] = await Promise.all(groups.map((group) => worker(method, group)));
   await Promise.all(groups.map((group) => group.close()));
   return first!;
 }
 
-async function worker(method: string, algorithm: Algorithm, group: Group): Promise<Curve> {
+async function worker(method: string, group: Group): Promise<Curve> {
+  const { create, clipBy = "global" } = methods[method]!;
   const { steps, batchSize, clip } = settings;
   manualSeed(0);
   const model = new Gpt(shape);
   const arena = new Arena(model);
   const data = await textData({ blockSize: shape.context, batchSize, rank: group.rank, ranks: group.size });
-  const optimizer = new Optimizer(arena, group, { algorithm, clip, compareEvery: 100 });
+  const optimizer = new Optimizer(arena, group, {
+    algorithm: create(),
+    clip,
+    clipBy,
+    overlap: "auto",
+    compareEvery: 100,
+  });
   const points: { step: number; loss: number }[] = [];
   for (let step = 0; step < steps; step++) {
     if (step % 20 === 0) points.push({ step, loss: (await evaluate(model, data, windows, group))["loss"]! });
@@ -64,8 +78,10 @@ async function worker(method: string, algorithm: Algorithm, group: Group): Promi
       arena.zeroGradients();
       const [batch] = await data.next();
       const loss = model.loss(batch!);
+      const lr = learningRate(step, settings);
+      await optimizer.begin({ lr, loss: loss.item() });
       await loss.backward();
-      await optimizer.step({ lr: learningRate(step, settings), loss: loss.item() });
+      await optimizer.step({ lr, loss: loss.item() });
     });
     if (group.rank === 0 && process.stderr.isTTY)
       process.stderr.write(`\r\x1b[2K${method}: step ${step + 1} of ${steps}`);
