@@ -539,7 +539,9 @@ describe("joining a world over NCCL", () => {
     const library = "/nowhere/libnccl.so.2";
     expect(findNccl({ ...defaultLibrary, library })).toEqual({
       available: false,
-      reason: expect.stringMatching(/^NCCL does not open \(\/nowhere\/libnccl\.so\.2 does not exist\): `pip install/),
+      reason: expect.stringMatching(
+        /^NCCL does not open \(\/nowhere\/libnccl\.so\.2 does not exist\): install it by `pip install/,
+      ),
       devices: 16,
     });
     const without = { ...defaultLibrary, driver: "/nowhere/libcuda.so.1" };
