@@ -1,6 +1,6 @@
 /** What a step sends: by closed form beforehand, and by the groups' counters afterwards. */
 import type { Group, Sent } from "@terse/collectives";
-import { bytesOfTurn, type ChosenSchemes, type Message } from "@terse/exchange";
+import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
 import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
 
@@ -15,11 +15,11 @@ export function bytesOfBucket({ spans }: Bucket, step: number, { rank, ranks, sc
   const bySpan = spans.map(({ algorithm, vector }) =>
     algorithm.messages(vector, step).map((message) => inArena(message, vector)),
   );
-  const turns = Math.max(...bySpan.map(({ length }) => length));
+  const rounds = Math.max(...bySpan.map(({ length }) => length));
   let bytes = 0;
-  for (let turn = 0; turn < turns; turn++) {
-    const together = bySpan.flatMap((messages) => messages[turn] ?? []);
-    bytes += bytesOfTurn(together, ranks, rank, schemes);
+  for (let round = 0; round < rounds; round++) {
+    const together = bySpan.flatMap((messages) => messages[round] ?? []);
+    bytes += bytesOfRound(together, ranks, rank, schemes);
   }
   return bytes;
 }

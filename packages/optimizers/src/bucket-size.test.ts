@@ -6,7 +6,7 @@ import { BucketSize } from "./bucket-size.ts";
 /** α 1 ms, 1 µs a byte. */
 const measured = { link: { alpha: 1e-3, alphaLong: 1e-3, perMessage: 0, beta: 1e-6 } } as Measured;
 
-it("chooses by the slowest rank's usual backward, and alike on all ranks", async () => {
+it("chooses by the slowest rank's median backward, the same on all ranks", async () => {
   const groups = loopback(3);
   const chosen = await Promise.all(
     groups.map(async (group) => {
@@ -27,7 +27,7 @@ it("chooses by the slowest rank's usual backward, and alike on all ranks", async
   await Promise.all(groups.map((group) => group.close()));
 });
 
-it("measures the network where nobody has", async () => {
+it("measures the network where no measurement is given", async () => {
   const groups = loopback(2);
   const chosen = await Promise.all(
     groups.map((group) => {

@@ -27,13 +27,13 @@ export class BucketSize {
     this.#measured = measured;
   }
 
-  /** A step's backward took this long here. True when enough of them have been seen, which is in the same step on every rank. */
+  /** Records how long a step's backward took here. True when there are enough of them, which is in the same step on every rank. */
   saw(seconds: number): boolean {
     this.#seconds.push(seconds);
     return this.#seconds.length >= trials;
   }
 
-  /** All ranks call it together, and get the same. Times are those of the slowest rank. */
+  /** All ranks call it together and get the same answer, from the times of the slowest rank. */
   async choose(): Promise<{ elements: number; why: string }> {
     const median = this.#seconds.slice(1).sort((a, b) => a - b)[Math.floor((trials - 1) / 2)]!;
     const slowest = Float64Array.of(median);
@@ -43,7 +43,7 @@ export class BucketSize {
     const { count, elements, exposedSeconds } = bestBuckets({
       elements: this.#elements,
       backwardSeconds,
-      exchangeSeconds: (n) => 2 * link.alphaLong + this.#bytesSent(n) * link.beta, // there and back
+      exchangeSeconds: (n) => 2 * link.alphaLong + this.#bytesSent(n) * link.beta, // up and down
     });
     const short = (value: number) => Number(value.toPrecision(3)); // 3500, and not 3.50e+3
     const text = (seconds: number) => `${short(1000 * seconds)} ms`;

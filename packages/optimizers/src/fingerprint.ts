@@ -1,4 +1,4 @@
-/** Ranks that should hold the same parameters say so, in 8 bytes each. */
+/** Compares the parameters of all ranks, with 8 bytes from each. */
 import type { Group } from "@terse/collectives";
 import { fingerprint } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";

@@ -197,7 +197,7 @@ describe("momentum synchronisation", () => {
         }
   });
 
-  it("takes the first and the last module that have a matrix where no role says more, with their biases", async () => {
+  it("takes the first and the last module that have a matrix, with their biases, where roles do not say", async () => {
     const got = await onRanks(2, async (group) => {
       const ours = open(group, lionCub({ momentumSync: { segments: "first-and-last", every: 1 } }), new Plain());
       await advance(ours, group.rank, 1);
@@ -209,7 +209,7 @@ describe("momentum synchronisation", () => {
     expect(equal).toEqual(["first.weight", "first.bias", "second.weight", "second.bias"]);
   });
 
-  it("takes the embedding alone where it is the head too", async () => {
+  it("takes the embedding alone where it is also the head", async () => {
     class Tied extends Module {
       readonly embedding: Parameter = new Parameter(filled(40, [10, 4]), { role: "embedding" });
       readonly block: Layer = new Layer();
@@ -292,7 +292,7 @@ describe("momentum synchronisation", () => {
     }
   });
 
-  it("says which layers there are when none is meant, and which option is wrong", async () => {
+  it("names the layers of the model when the options select none, and the wrong option", async () => {
     const [group] = loopback(1);
     expect(() => open(group!, lionCub({ momentumSync: { segments: { match: "hedd" } } }))).toThrow(
       /momentumSync: segments {"match":"hedd"} means no parameter of this optimizer; there is embedding \(embedding\), norm \(norm\)/,

@@ -1,20 +1,20 @@
 /**
- * Momenta that ranks keep for themselves drift apart; here some layers' are averaged now and then. Ishikawa et al. 2024, "Lion Cub",
+ * The ranks' own momenta drift apart. Here those of some layers are averaged every few steps. Ishikawa et al. 2024, "Lion Cub",
  * §5.1, https://arxiv.org/abs/2411.16462: needed with one bit and β₂ = 0.95, not with 0.99; the first and the last layer are enough,
  * every 10 steps.
  *
  *   m_t ← mean_ranks(m_t)                                       after the update of every k-th step t
  *   late:  m_{t+1} ← m_{t+1} + (mean_ranks(m_t) − m_t)          the mean travels beside step t + 1, and is added after its update
  *
- * At once, all ranks hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to future work) their
- * difference is not m's but only what one step's own gradients made of it, and nobody waits unless the mean takes longer than a step.
- * A late mean is no state: who resumes after step t still has m_t, and begins it again.
+ * At once: all ranks then hold the same momentum in these layers, bit for bit. Late (the paper's §5.2 leaves it to future work): their
+ * momenta then differ only by the own gradients of one step, and no rank waits unless the mean takes longer than a step.
+ * A late mean is not part of the state: a run that resumes after step t still has m_t, and starts the mean again.
  *
  * Sent every k steps: one mean of 4 bytes an element for all of them together, 2 (P − 1)/P · 4 n for n elements.
  * Held for a late mean: 8 bytes an element.
  */
 import type { Group } from "@terse/collectives";
-import { bytesOfTurn, openExchange, standardSchemes } from "@terse/exchange";
+import { bytesOfRound, openExchange, standardSchemes } from "@terse/exchange";
 import { flag, oneOf, positiveInteger, text, v } from "@terse/options";
 import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
 import type { Algorithm } from "./algorithms/algorithm.ts";
@@ -34,7 +34,7 @@ const pattern = v.pipe(
 );
 
 export const momentumSyncOptions = v.object({
-  /** Which layers: by word, by the role of their parameters, or by name. */
+  /** Which layers: by a word, by the role of their parameters, or by name. */
   segments: v.optional(
     v.union([oneOf(["none", "all", "first-and-last"]), v.object({ role }), v.object({ match: pattern })]),
     "none",
@@ -48,7 +48,7 @@ export type MomentumSyncOptions = v.InferOutput<typeof momentumSyncOptions>;
 interface Late {
   readonly step: number; // t
   readonly before: Tensor[]; // m_t
-  readonly means: Tensor[]; // of it, once `arrived`
+  readonly means: Tensor[]; // of m_t, once `arrived`
   readonly arrived: Promise<unknown>;
 }
 
@@ -65,12 +65,12 @@ export class MomentumSync {
   readonly #every: number;
   readonly #late: boolean;
   readonly #momenta: readonly Tensor[]; // m of each run of neighbouring segments
-  #beside: Promise<Group> | undefined; // the same ranks, so that a late mean and the next step's messages share the wire
+  #beside: Promise<Group> | undefined; // a second group of the same ranks: a late mean travels beside the next step's messages
   #underWay: Late | undefined;
-  /** What has gone over the group beside: of means that have arrived, because the others' bytes are still being counted. */
+  /** Sent over the second group, for the means that have arrived: the bytes of the others are still being counted. */
   sentBeside = { bytes: 0, headerBytes: 0, messages: 0 };
 
-  /** Error: no segment of the spans is meant. `all`: the whole model's, which is what the first and the last layer are of. */
+  /** Throws where the options select no segment of the spans. `all`: the segments of the whole model, for its first and last layer. */
   constructor(options: MomentumSyncOptions, spans: readonly Span[], all: readonly Segment[]) {
     this.#every = options.every;
     this.#late = options.late;
@@ -86,10 +86,10 @@ export class MomentumSync {
   /** Payload bytes that one rank sends in a step, on average. */
   bytesSent(ranks: number, rank: number): number {
     const means = this.#momenta.map(({ length }) => ({ kind: "mean", n: length }) as const);
-    return bytesOfTurn(means, ranks, rank, standardSchemes) / this.#every;
+    return bytesOfRound(means, ranks, rank, standardSchemes) / this.#every;
   }
 
-  /** Before step t changes any momentum: a late mean that should be under way and is not, as after a resume, begins. */
+  /** Before step t changes any momentum: starts a late mean that should be under way and is not, as after a resume. */
   async prepare(group: Group, step: number): Promise<void> {
     if (!this.#late || group.size === 1 || this.#underWay?.step === step - 1) return;
     await this.#settle();
@@ -117,7 +117,7 @@ export class MomentumSync {
     if (this.#isDue(step)) await this.#begin(group, step);
   }
 
-  /** Waits for what is under way, and closes what was opened. */
+  /** Waits for a mean that is under way, and closes the second group. */
   async close(): Promise<void> {
     await this.#settle();
     await (await this.#beside)?.close();
@@ -138,7 +138,7 @@ export class MomentumSync {
   }
 
   async #settle(): Promise<void> {
-    await this.#underWay?.arrived.catch(() => {}); // the group has failed, and tells whoever uses it
+    await this.#underWay?.arrived.catch(() => {}); // the group has failed, and its next operation throws the error
     this.#drop();
   }
 
@@ -148,7 +148,7 @@ export class MomentumSync {
   }
 }
 
-/** All of them in one message. */
+/** Averages all of them in one message. */
 async function average(group: Group, momenta: readonly Tensor[]): Promise<void> {
   const exchange = openExchange(group);
   const means = momenta.map((m) => exchange.mean(m));
@@ -168,8 +168,8 @@ function chosenOf(segments: MomentumSyncOptions["segments"], all: readonly Segme
 }
 
 /**
- * Where data comes in and predictions go out: embeddings and head. Without embeddings the first module that has a matrix, without a
- * head the last one, unless the embedding is the head as well, tied. What else a module holds, its bias, goes with it.
+ * The layers where data comes in and predictions go out: embeddings and head. Without embeddings the first module that has a matrix,
+ * without a head the last one, unless the embedding is also the head (tied). The other parameters of a module, its bias, go with it.
  */
 function firstAndLast(all: readonly Segment[]): Chosen {
   const matrices = all.filter(({ shape }) => shape.length > 1);
@@ -181,10 +181,10 @@ function firstAndLast(all: readonly Segment[]): Chosen {
   return (segment) => modules.has(moduleOf(segment));
 }
 
-/** A parameter of the model itself stands for itself. */
+/** The module of a parameter; a parameter of the model itself is its own module. */
 const moduleOf = ({ name }: Segment): string => (name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : name);
 
-/** Views of m over neighbouring segments that are chosen, and the pads between them. */
+/** Views of m over runs of chosen neighbouring segments, with the pads between them. */
 function runsOf({ vector: { segments, offset }, state }: Span, isChosen: Chosen): Tensor[] {
   const runs: Segment[][] = [];
   for (const [i, segment] of segments.entries()) {

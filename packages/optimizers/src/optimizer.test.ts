@@ -101,7 +101,7 @@ describe("algorithms side by side on one model", () => {
     for (const { got, closed } of sent) expect(got).toBe(closed);
   });
 
-  it("leave the lanes between segments at zero", async () => {
+  it("leave the pads between segments at zero", async () => {
     const [first] = await onRanks(2, mixed(groups), async (arena, optimizer) => {
       setGradient(arena, (_, i) => i - 20);
       for (let i = 0; i < 3; i++) await optimizer.step({ lr: 0.1 });
@@ -165,7 +165,7 @@ describe("an optimizer", () => {
     }
   });
 
-  it("compares nothing away: equal parameters pass", async () => {
+  it("passes ranks with equal parameters", async () => {
     await onRanks(3, { algorithm: lionCub() }, async (arena, _, group) => compareRanks(group, arena.parameters, 0));
   });
 });

@@ -214,8 +214,8 @@ export class Optimizer implements AsyncDisposable {
     const exchange = new StepExchange(this.#group, {
       schemes: this.schemes,
       down,
-      region: this.#arena.gradients,
-      placed: true,
+      memory: this.#arena.gradients,
+      entersByCaller: true,
     });
     const usable = norms.acceptOwn(bucket);
     const refusal = refusalOf(loss, usable);

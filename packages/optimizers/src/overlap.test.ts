@@ -139,7 +139,7 @@ const cases: Record<string, Omit<Run, "algorithm">> = {
 };
 
 describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
-  it.each(Object.entries(cases))("gives the same bits as without, %s", async (_, options) => {
+  it.each(Object.entries(cases))("gives the same bits as no overlap, %s", async (_, options) => {
     const off = await train({ ...options, algorithm: algorithm(), overlap: "off" });
     const on = await train({ ...options, algorithm: algorithm(), overlap: "on" });
     for (const { θ } of on) expect(θ).toEqual(off[0]!.θ);
@@ -263,7 +263,7 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
     await group!.close();
   });
 
-  it("hand the first to the wire before the next gets ready", async () => {
+  it("send a bucket before the next one is encoded", async () => {
     const [happened] = await onRanks(2, async (group) => {
       const log: string[] = [];
       const inner = lionCub() as Algorithm;
@@ -388,7 +388,7 @@ describe("overlap", () => {
     expect(seen.indexOf("backward has ended")).toBeGreaterThanOrEqual(layers - 1);
   });
 
-  it("says what stands in its way, and what would let it", async () => {
+  it("names its obstacle, and the options that remove it", async () => {
     const [group] = loopback(1);
     const make = (options: OptimizerOptions) => new Optimizer(new Arena(new Chain()), group!, options);
     expect(() => make({ algorithm: lionCub(), clip: 1, overlap: "on" })).toThrow(
@@ -402,7 +402,7 @@ describe("overlap", () => {
     await group!.close();
   });
 
-  it.each([2, 3])("cuts buckets by what the first steps took, and gives the same bits, on %i ranks", async (ranks) => {
+  it.each([2, 3])("cuts buckets by the time of the first steps, and gives the same bits, on %i ranks", async (ranks) => {
     // A network so slow to begin a message that one bucket is best; and a choice of as many as there are segments.
     const measured = { link: { alphaLong: 1e6, beta: 1e-15 } } as Measured;
     const settings = { ranks, algorithm: lionCub({ weightDecay: 0.1 }), bucket: "auto", compareEvery: 0 } as const;
@@ -426,7 +426,7 @@ describe("overlap", () => {
     expect(off[0]!.bucketing).toBeUndefined();
   });
 
-  it("does not let times decide what a gradient is clipped to", async () => {
+  it("refuses bucket "auto" where each bucket is clipped: times would decide about values", async () => {
     const [group] = loopback(1);
     const options = { algorithm: lionCub(), clip: 1, clipBy: "bucket", bucket: "auto" } as const;
     expect(() => new Optimizer(new Arena(new Chain()), group!, options)).toThrow(
@@ -448,9 +448,9 @@ describe("overlap", () => {
       expect(error).toMatch(/^Error: the gradient of layers\.5\.\w+ has grown .* before the last backward of a step$/);
   });
 
-  it("gives the same bits as without where hosts are dense inside", async () => {
-    for (const hosts of [2, 3]) {
-      const votes = () => hierarchical({ hosts, inside: "dense" });
+  it("gives the same bits as no overlap where hosts are dense inside", async () => {
+    for (const ranksPerHost of [2, 3]) {
+      const votes = () => hierarchical({ ranksPerHost, inside: "dense" });
       const run = { ranks: 5, accumulate: 2, frozen: [1], algorithm: lionCub({ weightDecay: 0.1 }) };
       const off = await train({ ...run, overlap: "off", schemes: { votes: votes() } });
       const on = await train({ ...run, overlap: "on", schemes: { votes: votes() } });
@@ -459,7 +459,7 @@ describe("overlap", () => {
     }
   });
 
-  it("tells the same norm of the gradient, whichever bucket's mean comes first", async () => {
+  it("reports the same norm of the gradient, whichever bucket's mean comes first", async () => {
     const groups = [{ match: ({ name }: { name: string }) => name.endsWith("bias"), algorithm: adamw() as Algorithm }];
     const run = { ranks: 5, steps: 16, algorithm: lionCub(), groups, bucket: 1 };
     const norms = async (overlap: "on" | "off") =>
@@ -467,7 +467,7 @@ describe("overlap", () => {
     expect(await norms("on")).toEqual(await norms("off"));
   });
 
-  it("keeps two optimizers apart, which need a group each to be under way together", async () => {
+  it("refuses two optimizers under way on one group: each needs its own", async () => {
     const run = (overlap: "on" | "off", apart: boolean) =>
       onRanks(2, async (group) => {
         const models = [new Chain(), new Chain()] as const;

@@ -6,6 +6,7 @@ import {
   count,
   type DenseType,
   dense,
+  type HierarchicalOptions,
   hierarchical,
   parameterServer,
   parameterServerEfficient,
@@ -75,8 +76,8 @@ const schemes: Record<string, (ranks: number) => VoteScheme> = {
   "count in fields of 16 bits": () => count({ width: 16 }),
   "parameter-server": () => parameterServer(),
   "parameter-server-efficient": () => parameterServerEfficient(),
-  "hierarchical with one host": (ranks) => hierarchical({ hosts: ranks }),
-  "hierarchical with a host for each rank": () => hierarchical({ hosts: 1 }),
+  "hierarchical with one host": (ranks) => hierarchical({ ranksPerHost: ranks }),
+  "hierarchical with a host for each rank": () => hierarchical({ ranksPerHost: 1 }),
 };
 
 const voters: Record<string, () => Algorithm> = {
@@ -87,15 +88,22 @@ const voters: Record<string, () => Algorithm> = {
 
 describe.each(Object.entries(voters))("%s", (name, algorithm) => {
   const able = Object.entries(schemes).filter(([scheme]) => name === "lion-cub" || !scheme.startsWith("hierarchical"));
-  it.each(able)("goes the same way when votes are counted by %s, and sends its closed form", async (_, scheme) => {
-    for (const ranks of [1, 2, 3, 4, 7]) {
-      const [expected] = await train({ algorithm, ranks, schemes: () => ({}) });
-      for (const { θ, sent, closed } of await train({ algorithm, ranks, schemes: () => ({ votes: scheme(ranks) }) })) {
-        expect(θ).toEqual(expected!.θ);
-        expect(sent).toBe(closed);
+  it.each(able)(
+    "gives the same parameters when votes are counted by %s, and sends its closed form",
+    async (_, scheme) => {
+      for (const ranks of [1, 2, 3, 4, 7]) {
+        const [expected] = await train({ algorithm, ranks, schemes: () => ({}) });
+        for (const { θ, sent, closed } of await train({
+          algorithm,
+          ranks,
+          schemes: () => ({ votes: scheme(ranks) }),
+        })) {
+          expect(θ).toEqual(expected!.θ);
+          expect(sent).toBe(closed);
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe("lion-cub with hosts that vote", () => {
@@ -119,26 +127,26 @@ describe("lion-cub with hosts that are dense inside", () => {
   const betas = { beta1: 0.5, beta2: 0.75 };
   /** Sums of these, and of momenta made of them, are exact. */
   const gradient = (rank: number, step: number, i: number) => 12 * (((i * 7 + step * 5 + rank * 4 + (i % 3)) % 16) - 8);
-  const dense = (hosts: readonly number[] | number) => ({ votes: hierarchical({ hosts, inside: "dense" }) });
+  const dense = (hosts: HierarchicalOptions) => ({ votes: hierarchical({ ...hosts, inside: "dense" }) });
 
   it("is Lion where all ranks share a host", async () => {
     for (const ranks of [1, 2, 4]) {
       const whole = () => lion({ ...betas, zero: "alternate" });
       const [expected] = await train({ algorithm: whole, ranks, gradient, schemes: () => ({}) });
       const algorithm = () => lionCub(betas);
-      for (const { θ } of await train({ algorithm, ranks, gradient, schemes: () => dense(ranks) }))
+      for (const { θ } of await train({ algorithm, ranks, gradient, schemes: () => dense({ ranksPerHost: ranks }) }))
         expect(θ).toEqual(expected!.θ);
     }
   });
 
-  it("hears how large a gradient is inside a host, and one vote of each host, and sends its closed form", async () => {
+  it("uses the size of gradients inside a host and one vote of each host, and sends its closed form", async () => {
     // On the first host one large gradient outweighs two small ones; the second host pulls the other way, the third with the first.
     const pull = (rank: number) => [8, -1, -1, -1, 5][rank]!;
     const hosts = [9, 9, 9, 4, 7];
     const run = { algorithm: () => lionCub(), ranks: 5, gradient: pull };
     const bySigns = await train({ ...run, schemes: () => ({ votes: hierarchical({ hosts }) }) });
     for (const { θ } of bySigns) expect(θ[0]).toBeCloseTo(1 + 6 * 0.01, 6);
-    for (const { θ, sent, closed } of await train({ ...run, schemes: () => dense(hosts) })) {
+    for (const { θ, sent, closed } of await train({ ...run, schemes: () => dense({ hosts }) })) {
       expect(θ[0]).toBeCloseTo(1 - 6 * 0.01, 6);
       expect(sent).toBe(closed);
     }
@@ -148,7 +156,12 @@ describe("lion-cub with hosts that are dense inside", () => {
     // 0.1, 0.2 and 0.3 add up otherwise in another order; here they do against −0.6.
     const gradient = (rank: number, _: number, i: number) =>
       [[0.1, 0.2, 0.3][(rank + i) % 3]!, -0.6][rank === 3 ? 1 : 0]!;
-    const run = { algorithm: () => lionCub({ ...betas, zero: "plus" }), ranks: 4, gradient, schemes: () => dense(4) };
+    const run = {
+      algorithm: () => lionCub({ ...betas, zero: "plus" }),
+      ranks: 4,
+      gradient,
+      schemes: () => dense({ ranksPerHost: 4 }),
+    };
     const cut = await train(run);
     for (const { θ } of await train({ ...run, bucket: 2 ** 20 })) expect(θ).toEqual(cut[0]!.θ);
   });
@@ -184,7 +197,7 @@ describe.each(["bf16", "f16", "int8"] as const)("means in %s", (type: DenseType)
 
   if (type === "int8") return; // whose unit is the largest number's 127th, whatever the numbers are
 
-  it("follow a mean that 16 bits hold exactly as f32 does", async () => {
+  it("give the parameters of f32 where 16 bits hold the mean exactly", async () => {
     const gradient = (rank: number, step: number, i: number) => ((i * 7 + step * 5 + rank * 4) % 16) - 8;
     const run = { algorithm: () => adamw(), ranks: 4, gradient };
     const [full] = await train({ ...run, schemes: () => ({}) });
@@ -193,15 +206,15 @@ describe.each(["bf16", "f16", "int8"] as const)("means in %s", (type: DenseType)
 });
 
 describe("an optimizer", () => {
-  it("says when it is made that a scheme cannot carry its votes", () => {
+  it("throws when it is made where a scheme cannot carry its votes", () => {
     const [group] = loopback(4);
     const make = (algorithm: Algorithm, votes: VoteScheme) =>
       new Optimizer(new Arena(new Vectors()), group!, { algorithm, schemes: { votes } });
-    expect(() => make(distributedLion(), hierarchical({ hosts: 2 }))).toThrow(
-      "hierarchical: it cannot give a tie of zero",
+    expect(() => make(distributedLion(), hierarchical({ ranksPerHost: 2 }))).toThrow(
+      "hierarchical: this vote scheme does not support a tie of zero",
     );
     expect(() => make(lionCub(), count({ width: 2 }))).toThrow("take a width of 4");
     expect(() => make(lionCub(), hierarchical({ hosts: [1, 2] }))).toThrow("the hosts of 2 ranks, and there are 4");
-    make(lionCub(), hierarchical({ hosts: 2 }));
+    make(lionCub(), hierarchical({ ranksPerHost: 2 }));
   });
 });

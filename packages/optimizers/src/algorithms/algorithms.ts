@@ -20,8 +20,8 @@ const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
     : undefined;
 
 /**
- * Every algorithm by the name that recipes use, with the options it takes. `cpuOnly` says why it cannot run on a GPU with these
- * options (only votes leave a GPU), and undefined where it can.
+ * Every algorithm by its name in recipes, with its options. `cpuOnly` returns why it cannot run on a GPU with these options, where only
+ * votes leave the GPU; undefined where it can.
  */
 export const algorithms = {
   adamw: { options: adamwOptions, create: adamw, cpuOnly: sendsFloats("adamw") },

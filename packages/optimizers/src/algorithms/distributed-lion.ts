@@ -27,7 +27,7 @@ export const distributedLionOptions = v.object({
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
   zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0)
-  momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when; the paper: nobody's
+  momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
 
 export interface DistributedLionState extends State {

@@ -6,9 +6,9 @@ import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
 import { keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
- * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g, which is multiplied by gradientScale first. The
- * pass is made piece by piece when the exchange asks for the signs, so that the first are on their way while it goes on. Where it asks
- * for β₁ m + (1 − β₁) g itself, that is made at once.
+ * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale first. The kernel
+ * runs piece by piece, when the exchange needs the signs, so the first ones travel while it computes the others. A dense vote reads
+ * β₁ m + (1 − β₁) g in place of the signs, and that is computed at once.
  */
 export function lionVote(
   m: Tensor,

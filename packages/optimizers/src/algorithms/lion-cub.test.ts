@@ -42,7 +42,7 @@ for (const bits of [2, 5, 8])
   });
 
 describe("lion-cub", () => {
-  it("with many bits goes where the sum of the ranks' updates points, which one bit does not", async () => {
+  it("with many bits follows the sum of the ranks' updates, which one bit does not", async () => {
     // Two ranks want a little one way, one wants much the other way; what stands beside sets the scale.
     const run = async (bits: number) => {
       const groups = loopback(3);
@@ -74,7 +74,7 @@ describe("lion-cub", () => {
     },
   );
 
-  it("names the option that is wrong", () => {
+  it("names the wrong option", () => {
     expect(() => lionCub({ beta1: 1.5 })).toThrow(/lion-cub\.beta1/);
     expect(() => lionCub({ bits: 9 })).toThrow(/lion-cub\.bits/);
     expect(() => lionCub({ zero: "hold" as never })).toThrow(/lion-cub\.zero.*plus.*minus.*alternate/);

@@ -29,10 +29,10 @@ export const lionCubOptions = v.object({
   beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
   beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegative, 0), // λ
-  bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: of what a rank votes with
-  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what a rank votes where it has exactly 0; with one bit
-  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // what half the votes each way become; with one bit
-  momentumSync: v.optional(momentumSyncOptions, {}), // whose m is averaged, and when (§5.1); nobody's
+  bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: bits of a rank's vote
+  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the vote of an exact 0; with one bit
+  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the outcome of as many votes each way; with one bit
+  momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
 
 export interface LionCubState extends State {
@@ -50,7 +50,7 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
   if (bits > 1) return withLevels({ beta1, beta2, weightDecay, bits, momentumSync });
   return {
     name: "lion-cub",
-    splits: "anywhere", // no line above looks further than its own element, so buckets change nothing
+    splits: "anywhere", // every line above works on single elements, so buckets change nothing
     momentumSync,
 
     init: (θ) => ({ elements: { m: zerosLike(θ) } }),
@@ -67,7 +67,7 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
   };
 }
 
-/** With p bits. Scales go by layer; buckets are cut between layers, so they change nothing here either. */
+/** With p bits. Each layer has its scale; buckets are cut between layers, so they change nothing here either. */
 function withLevels({
   beta1,
   beta2,
@@ -79,7 +79,7 @@ function withLevels({
   "beta1" | "beta2" | "weightDecay" | "bits" | "momentumSync"
 >): Algorithm<LionCubState> {
   const Q1 = (segments?: readonly number[]) => l1({ bits, unscaled: true, ...(segments && { segments }) });
-  const byVector = new WeakMap<Vector, ReturnType<typeof Q1>>(); // a codec is made once: what depends on it is cached
+  const byVector = new WeakMap<Vector, ReturnType<typeof Q1>>(); // made once, because the exchange caches what it derives from a codec
 
   return {
     name: "lion-cub",

@@ -21,7 +21,7 @@ optimizerContract("lion", {
 });
 
 describe("lion", () => {
-  it("goes where lion-pytorch goes, and leaves an element with no gradient alone", async () => {
+  it("follows lion-pytorch, and leaves an element without gradient as it is", async () => {
     // Computed in float64 with lion-pytorch: θ₀ below, η 0.01, β (0.9, 0.99), λ 0.1, three gradients.
     const [group] = loopback(1);
     const visited = await trajectory(
