@@ -402,31 +402,34 @@ describe("overlap", () => {
     await group!.close();
   });
 
-  it.each([2, 3])("cuts buckets by the time of the first steps, and gives the same bits, on %i ranks", async (ranks) => {
-    // A network so slow to begin a message that one bucket is best; and a choice of as many as there are segments.
-    const measured = { link: { alphaLong: 1e6, beta: 1e-15 } } as Measured;
-    const settings = { ranks, algorithm: lionCub({ weightDecay: 0.1 }), bucket: "auto", compareEvery: 0 } as const;
-    const off = await train({ ...settings, steps: 7, overlap: "off" });
-    const before = await train({ ...settings, steps: 4, overlap: "on", measured });
-    const one = await train({ ...settings, steps: 7, overlap: "on", measured });
-    vi.spyOn(BucketSize.prototype, "choose").mockResolvedValue({ elements: 1, why: "as many as there can be" });
-    const many = await train({ ...settings, steps: 7, overlap: "on", measured });
-    vi.restoreAllMocks();
-    for (const { θ } of [...many, ...one]) expect(θ).toEqual(off[0]!.θ);
-    const messages = ranks === 2 ? 1 : 2 * (ranks - 1); // there and back; two ranks both count everything
-    for (const { report } of [...before, ...one, ...off]) expect(report.messages).toBe(messages);
-    for (const { report, bytesSent, bucketing } of many) {
-      expect(report.messages).toBe(2 * layers * messages); // each layer has a weight and a bias
-      expect(report.bytes - 32 * report.messages).toBe(bytesSent);
-      expect(bucketing).toBe("as many as there can be");
-    }
-    for (const { bucketing } of [...before, ...one]) {
-      expect(bucketing).toMatch(/^1 bucket of \d+ parameters: backward takes /); // the fourth step was the last to be looked at
-    }
-    expect(off[0]!.bucketing).toBeUndefined();
-  });
+  it.each([2, 3])(
+    "cuts buckets by the time of the first steps, and gives the same bits, on %i ranks",
+    async (ranks) => {
+      // A network so slow to begin a message that one bucket is best; and a choice of as many as there are segments.
+      const measured = { link: { alphaLong: 1e6, beta: 1e-15 } } as Measured;
+      const settings = { ranks, algorithm: lionCub({ weightDecay: 0.1 }), bucket: "auto", compareEvery: 0 } as const;
+      const off = await train({ ...settings, steps: 7, overlap: "off" });
+      const before = await train({ ...settings, steps: 4, overlap: "on", measured });
+      const one = await train({ ...settings, steps: 7, overlap: "on", measured });
+      vi.spyOn(BucketSize.prototype, "choose").mockResolvedValue({ elements: 1, why: "as many as there can be" });
+      const many = await train({ ...settings, steps: 7, overlap: "on", measured });
+      vi.restoreAllMocks();
+      for (const { θ } of [...many, ...one]) expect(θ).toEqual(off[0]!.θ);
+      const messages = ranks === 2 ? 1 : 2 * (ranks - 1); // there and back; two ranks both count everything
+      for (const { report } of [...before, ...one, ...off]) expect(report.messages).toBe(messages);
+      for (const { report, bytesSent, bucketing } of many) {
+        expect(report.messages).toBe(2 * layers * messages); // each layer has a weight and a bias
+        expect(report.bytes - 32 * report.messages).toBe(bytesSent);
+        expect(bucketing).toBe("as many as there can be");
+      }
+      for (const { bucketing } of [...before, ...one]) {
+        expect(bucketing).toMatch(/^1 bucket of \d+ parameters: backward takes /); // the fourth step was the last to be looked at
+      }
+      expect(off[0]!.bucketing).toBeUndefined();
+    },
+  );
 
-  it("refuses bucket "auto" where each bucket is clipped: times would decide about values", async () => {
+  it("refuses bucket auto where each bucket is clipped: times would decide about values", async () => {
     const [group] = loopback(1);
     const options = { algorithm: lionCub(), clip: 1, clipBy: "bucket", bucket: "auto" } as const;
     expect(() => new Optimizer(new Arena(new Chain()), group!, options)).toThrow(
