@@ -58,7 +58,7 @@ describe("which implementation runs", () => {
     expect(choose(implementations(sign, withoutAddon), none, "")).toBe(sign);
     expect(choose(implementations(sign, withoutAddon), none, "typescript")).toBe(sign);
     expect(() => choose(implementations(sign, withoutAddon), none, "avx2")).toThrow(
-      "there is typescript (the addon is not built)",
+      "it has typescript (the addon is not built)",
     );
   });
 

@@ -44,7 +44,7 @@ describe("the checks of parameters", () => {
 
   it("refuse segments that do not add up to the number of floats, with both numbers", () => {
     expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow(RangeError);
-    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and x has 12");
+    expect(() => scaleGroupCount(12, { segments: [4, 6] })).toThrow("add up to 10 floats, and there are 12");
     expect(scaleGroupCount(10, { segments: [4, 0, 6] })).toBe(3);
   });
 });

@@ -13,7 +13,7 @@ export interface ScaleGroups {
 export function scaleGroupCount(n: number, { block, segments }: ScaleGroups): number {
   if (segments) {
     const together = segments.reduce((sum, length) => sum + length, 0);
-    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and x has ${n}.`);
+    if (together !== n) throw new RangeError(`segments: they add up to ${together} floats, and there are ${n}.`);
     return segments.length;
   }
   if (block) return Math.ceil(n / block);
