@@ -1,7 +1,15 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
 import type { Group } from "@terse/collectives";
 import { type Dataset, datasets } from "@terse/data";
-import { type ChosenSchemes, dense, type Measured, measureLink, voteSchemes } from "@terse/exchange";
+import {
+  type ChosenSchemes,
+  dense,
+  type Measured,
+  measureLink,
+  type VoteSchemeEntry,
+  type VoteSchemeName,
+  voteSchemes,
+} from "@terse/exchange";
 import { type Model, models } from "@terse/models";
 import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
@@ -46,30 +54,29 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
 }
 
 /** Whether the recipe leaves a choice to what the network costs. */
-const needsMeasurements = ({ exchange, bucket }: Recipe) => exchange.vote === "auto" || bucket === "auto";
-
-/** Options that only some vote schemes take. */
-const onlyOf = {
-  ranksPerHost: ["hierarchical"],
-  inside: ["hierarchical"],
-  width: ["count"],
-  chunk: ["all-to-all", "auto"],
-} as const;
+const needsMeasurements = ({ exchange, bucket }: Recipe) => takes(exchange.vote, "measured") || bucket === "auto";
 
 /** What carries votes and means; `vote: auto` needs `measured`. Throws `OptionsError`. */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Measured): ChosenSchemes {
-  const { vote, ranksPerHost: hosts, inside, width, chunk } = exchange;
-  const problems = (Object.keys(onlyOf) as (keyof typeof onlyOf)[])
-    .filter((key) => exchange[key] !== undefined && !(onlyOf[key] as readonly string[]).includes(vote))
-    .map((key) => `exchange.${key}: only vote: ${onlyOf[key].join(" and ")} has it, and vote is ${vote}`);
-  if (vote === "hierarchical" && hosts === undefined)
-    problems.push("exchange.ranksPerHost: a hierarchical vote needs to know how many ranks share a host");
+  const { vote, dense: type, ...given } = exchange;
+  const options = defined(given);
+  const problems = Object.keys(options)
+    .filter((key) => !takes(vote, key))
+    .map((key) => {
+      const others = (Object.keys(voteSchemes) as VoteSchemeName[]).filter((name) => takes(name, key));
+      return `exchange.${key}: only vote: ${others.join(" and ")} has it, and vote is ${vote}`;
+    });
   if (problems.length > 0) throw new OptionsError(problems);
-  return {
-    votes: voteSchemes[vote](defined({ hosts, inside, width, chunk, measured })),
-    means: dense(exchange.dense),
-  };
+  try {
+    const { create }: VoteSchemeEntry = voteSchemes[vote];
+    return { votes: create({ ...options, ...defined({ measured }) }), means: dense(type) };
+  } catch (error) {
+    throw error instanceof RangeError ? new OptionsError([`exchange.vote: ${error.message}`]) : error;
+  }
 }
+
+/** Whether a vote scheme takes an option. */
+const takes = (vote: VoteSchemeName, option: string) => (voteSchemes[vote].takes as readonly string[]).includes(option);
 
 /** The options that have a value. */
 function defined<T extends object>(options: T): { [K in keyof T]: NonNullable<T[K]> } {

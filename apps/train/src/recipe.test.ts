@@ -63,9 +63,13 @@ describe("a recipe", () => {
     const auto = readRecipe(defaultRecipe, ["exchange.vote=auto", "exchange.chunk=640"]);
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { link, codec: {} as never }).votes.name).toBe("auto");
-    expect(() => of("exchange.vote=hierarchical")).toThrow(/exchange\.ranksPerHost: .*how many ranks share a host/);
+    expect(() => of("exchange.vote=hierarchical")).toThrow(
+      /exchange\.vote: hierarchical: ranksPerHost is missing; give the number of ranks on a host/,
+    );
     expect(() => of("exchange.width=4")).toThrow(/exchange\.width: only vote: count has it, and vote is all-to-all/);
-    expect(() => of("exchange.chunk=100")).toThrow("a chunk is a multiple of 64 elements, and is 100; take 128");
+    expect(() => of("exchange.chunk=100")).toThrow(
+      "exchange.vote: all-to-all: chunk is 100, and must be a multiple of 64 elements; take 128",
+    );
   });
 
   it.each([

@@ -1,7 +1,7 @@
 /** Recipes: the schema, the YAML file, and overrides from the command line. */
 import { readFileSync } from "node:fs";
 import { datasets } from "@terse/data";
-import { type VoteSchemeName, voteSchemes } from "@terse/exchange";
+import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
 import { algorithms, clipBys } from "@terse/optimizers";
 import {
@@ -56,7 +56,7 @@ const device = v.optional(
 
 /** The type of means on the wire, and the vote scheme. */
 const exchange = v.object({
-  dense: v.optional(oneOf(["f32", "bf16", "f16", "int8"]), "f32"),
+  dense: v.optional(oneOf(denseTypes), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
   inside: v.optional(oneOf(["signs", "dense"])), // of vote: hierarchical, what ranks of one host send to each other; signs if absent

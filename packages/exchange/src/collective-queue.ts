@@ -1,8 +1,8 @@
 /**
- * In which order exchanges call a group's collectives. Several exchanges are under way at the same time, and each calls its next
- * collective when its own data has arrived, which is at another moment on every rank. Yet all ranks must call the collectives of a
- * group in the same order. So every exchange has a place in the group's queue: its calls start when the exchange before it has made
- * its last one. The ranks enter in the same order, by the program and not by the clock.
+ * The order in which exchanges call a group's collectives. Several exchanges are under way at the same time. Each calls its next
+ * collective when its own data has arrived, and that moment differs between ranks. But all ranks must call the collectives of a group
+ * in the same order. So every exchange has a place in the group's queue: its calls start when the exchange before it has made its last
+ * one. The program decides in which order exchanges enter, not the clock, so it is the same on every rank.
  */
 import type { BufferLike, Collectives, Group, OperationOptions, PointToPoint, Reduction } from "@terse/collectives";
 
@@ -17,11 +17,11 @@ export function enterQueue(group: Group): QueuedGroup {
 
 /** A group as one exchange sees it. All calls keep their order, and none is made before the place is the first of the queue. */
 export class QueuedGroup implements Collectives, PointToPoint {
-  /** For what is no operation between ranks: a key of memory, the counters, `abort`. */
+  /** The group itself, for `abort`, the counters, and as a key of maps. Operations between ranks go through this class. */
   readonly group: Group;
   readonly rank: number;
   readonly size: number;
-  /** Resolves when this place is the first of the queue: for an exchange whose collectives go over groups of its own. */
+  /** Resolves when this place is the first of the queue, for an exchange whose collectives go over groups of its own. */
   readonly begins: Promise<void>;
   readonly #left = Promise.withResolvers<void>();
   #isFirst: boolean;
@@ -39,7 +39,7 @@ export class QueuedGroup implements Collectives, PointToPoint {
         });
   }
 
-  /** Whether calls would still wait for the exchanges before. */
+  /** Whether a call would still wait for the exchanges before this one. */
   get waits(): boolean {
     return !this.#isFirst;
   }
@@ -47,7 +47,7 @@ export class QueuedGroup implements Collectives, PointToPoint {
   /** The exchange has made its last call. */
   leave(): void {
     if (this.#hasLeft) return;
-    // A place that is given up without a call leaves no sooner than the ones before it.
+    // A place that is given up early leaves only after the places before it.
     void this.begins.then(() => {
       this.#hasLeft = true;
       this.#left.resolve();

@@ -1,13 +1,13 @@
-/** What a scheme costs one rank, as closed forms, so that docs, tests, logs and whoever chooses between schemes agree. */
+/** The cost of a scheme on one rank, in closed form: documents, tests, logs and the choice between schemes use the same formula. */
 import type { Volume } from "@terse/collectives";
 
-/** Of one exchange, on one rank. */
+/** The cost of one exchange on one rank. */
 export interface Cost {
   /** Payload that it sends, without headers. */
   readonly bytes: number;
   /** Messages that it sends; each has a header of `headerBytes`. */
   readonly messages: number;
-  /** Most memory that the scheme holds at once beyond its input, results that are not the input included; not the engine's own. */
+  /** The most memory that the scheme holds at once besides its input. Separate results count, the engine's memory does not. */
   readonly peakBytes: number;
 }
 
@@ -16,7 +16,7 @@ export type CostOf = (n: number, ranks: number, rank: number) => Cost;
 
 export const headerBytes = 32;
 
-/** Of operations one after the other or side by side, with all the memory that they need together. */
+/** The cost of several operations, sequential or concurrent, with the peak of all their memory. */
 export function costOf(operations: readonly Volume[], peakBytes = 0): Cost {
   return {
     bytes: operations.reduce((sum, { bytes }) => sum + bytes, 0),

@@ -1,4 +1,4 @@
-/** What a scheme works with besides its vectors: the groups that carry them, and this rank's refusal. */
+/** What a scheme needs besides its vectors: the groups that carry them, and this rank's refusal. */
 import type { Group } from "@terse/collectives";
 import { enterQueue, type QueuedGroup } from "./collective-queue.ts";
 import { noteOf, type RefusalReason } from "./refusal.ts";
@@ -9,20 +9,20 @@ export class ExchangeContext {
   readonly up: QueuedGroup;
   /** Carries results down, to all ranks: a second group of the same ranks, so that it runs beside the next exchange's `up`; or `up` itself. */
   readonly down: QueuedGroup;
-  /** Why this rank will not take the step. The headers of its messages tell the others. */
+  /** Why this rank will not take the step. The headers of its messages carry the reason to the other ranks. */
   readonly refusal: RefusalReason | undefined;
-  readonly #more: "nothing" | "down" | "both";
+  readonly #callsLater: "none" | "down" | "both";
 
-  /** `more`: what will be called after the scheme that this context is for. */
+  /** `callsLater`: the groups on which other schemes of the same round will still call collectives. */
   constructor(
     { up, down }: { up: QueuedGroup; down: QueuedGroup },
     refusal: RefusalReason | undefined,
-    more: "nothing" | "down" | "both" = "nothing",
+    callsLater: "none" | "down" | "both" = "none",
   ) {
     this.up = up;
     this.down = down;
     this.refusal = refusal;
-    this.#more = more;
+    this.#callsLater = callsLater;
   }
 
   get rank(): number {
@@ -42,29 +42,29 @@ export class ExchangeContext {
     return this.refusal === undefined ? 0 : noteOf(this.refusal);
   }
 
-  /** The last collective on `up` has been called: the next exchange may begin. */
+  /** The scheme has called its last collective on `up`: the next exchange may begin. */
   upCalled(): void {
-    if (this.up !== this.down && this.#more !== "both") this.up.leave();
+    if (this.up !== this.down && this.#callsLater !== "both") this.up.leave();
   }
 
-  /** The last collective at all has been called. */
+  /** The scheme has called its last collective on either group. */
   allCalled(): void {
     this.upCalled();
-    if (this.#more !== "nothing") return;
+    if (this.#callsLater !== "none") return;
     this.up.leave();
     this.down.leave();
   }
 }
 
-/** For one call of a scheme by itself. */
+/** Options of a scheme that is called by itself, without an exchange. */
 export interface CallOptions {
   /** Why this rank will not take the step; all ranks then throw the same StepRefusedError. */
   readonly refusal?: RefusalReason | undefined;
-  /** A second group of the same ranks, which results go over. */
+  /** A second group of the same ranks, for results. */
   readonly down?: Group | undefined;
 }
 
-/** Carries something over a group, in the group's queue. */
+/** Enters the queues of the groups, and runs a scheme there. */
 export async function carryOver<T>(
   group: Group,
   { refusal, down = group }: CallOptions,

@@ -11,7 +11,7 @@ function bits(n: number, value: number): PackedBits {
 
 it("makes no bits of a length that is none", () => {
   for (const length of [-1, 1.5, Number.NaN])
-    expect(() => new PackedBits(length)).toThrow(`bits: the length must be a whole number from 0 on, and is ${length}`);
+    expect(() => new PackedBits(length)).toThrow(`PackedBits: length must be a non-negative integer, and is ${length}`);
 });
 
 describe("the exchange of a step", () => {

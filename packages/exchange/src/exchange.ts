@@ -1,11 +1,13 @@
 /**
- * What an optimizer's step may ask of the other ranks, and how that becomes messages. Requests that are made in one turn of the event
- * loop travel together, one message for each kind, in the order in which they were made, which is segment order on every rank.
+ * The exchange of a step: an optimizer's requests to the other ranks, and the messages that carry them. Requests that are made in one
+ * iteration of the event loop form a round. Those of one kind travel together as one message, in the order in which they were made: the
+ * order of the segments, the same on every rank.
  *
- * Each kind of request has a scheme, with these phases:
+ * How to read on. `requests` makes a request of each call, `#add` puts it into a round, `#carry` runs the scheme of each kind. A scheme
+ * has these phases:
  *
- *   lay out      which vectors become one, and which bytes go to which rank
- *   encode       the codec writes them
+ *   lay out      several vectors become one, and each rank's part of it is known
+ *   encode       the codec writes the bytes
  *   carry        the group's collectives, in the order of its queue (collective-queue.ts)
  *   reduce       votes are counted, wires are added
  *   hand out     every request gets its result, and its promise resolves
@@ -27,29 +29,29 @@ import { type SumOptions, sumScheme } from "./sums/sum.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
 import { carryVotes, type VoteRequest } from "./votes/vote.ts";
 
-/** What a vote without a majority becomes. An algorithm turns `alternate` into plus or minus, by its step, before it asks. */
+/** The result of a vote without a majority. An algorithm resolves its own `alternate` to plus or minus, by the step, before it requests a vote. */
 export type Tie = "plus" | "minus" | "zero";
 
 export interface MeanOptions {
-  /** Whether the mean, the same on every rank, may be used. If it may not, all ranks throw a StepRefusedError and nothing is handed out. */
+  /** Whether the mean, the same on every rank, may be used. If not, all ranks throw a StepRefusedError and no result is handed out. */
   readonly accept?: (() => boolean) | undefined;
 }
 
 /**
  * All results are the same bits on every rank. Vectors, errors and `into` belong to the exchange until the promise settles. A NaN in a
- * vector is a refusal, which every rank is told; errors and `into` may have changed then.
+ * vector makes every rank throw a StepRefusedError; errors and `into` may have changed then.
  */
 export interface Exchange {
   readonly ranks: number;
 
-  /** x ← mean over ranks. */
+  /** x ← mean over ranks of x. */
   mean(x: BufferLike, options?: MeanOptions): Promise<void>;
 
-  /** The sign that most ranks gave; takes over u's memory. */
+  /** The sign of the majority of the ranks; takes over u's memory. */
   majority(u: PackedBits, options: { tie: "plus" | "minus" }): Promise<PackedBits>;
   majority(u: PackedBits, options: { tie: Tie }): Promise<PackedBits | Ternary>;
 
-  /** How many ranks gave a plus; takes over u's memory. */
+  /** The number of ranks that voted plus; takes over u's memory. */
   tally(u: PackedBits): Promise<Tally>;
 
   /** into += scale · Σ x, through a codec on the way up and on the way down. */
@@ -61,50 +63,50 @@ export interface Exchange {
   /** into += scale · Σ q, the levels of l1 or linf as whole numbers, exactly. */
   sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
 
-  /** sign(Σ q): what Lion Cub makes of its levels. */
+  /** sign(Σ q), Lion Cub's use of its levels. */
   signOfLevels(x: Floats, options: LevelsOptions): Promise<Ternary>;
 
-  /** into += the mean of x, compressed both ways; the errors keep what was not sent for the next time. */
+  /** into += the mean of x, compressed both ways; the errors keep the unsent rest for the next time. */
   meanErrorCompensated(x: Floats, options: ErrorCompensation): Promise<void>;
 
   /** into += the mean of the few elements that each rank sends of its x. */
   sparse(x: Floats, options: SparseOptions): Promise<void>;
 
-  /** Sends nothing but this rank's refusal, if it has one: for a step that has no other message. */
+  /** Sends only this rank's refusal, if it has one: for a step without any other message. */
   agree(): Promise<void>;
 }
 
 export interface ExchangeOptions {
   /** The schemes of votes and means; the standard ones unless given. */
   schemes?: Partial<ChosenSchemes>;
-  /** A second group of the same ranks, which results come down over while the next exchange's vectors go up; the first group unless given. */
+  /** A second group of the same ranks, for results. They come down over it while the next exchange's vectors go up over the first. */
   down?: Group;
   /** f32 vectors that are neighbours in this memory are averaged as one. */
-  region?: NativeBuffer;
-  /** Turns wait until `enter` has given them their places in the queues. Without it a turn enters when its requests are made. */
-  placed?: boolean;
+  memory?: NativeBuffer;
+  /** The caller enters each round into the groups' queues, by `enter`. Otherwise a round enters at its first request. */
+  entersByCaller?: boolean;
 }
 
-/** One request: how it is carried, and its promise. */
+/** The code that makes requests; the exchange reports each request and each result to it. */
+export interface Caller {
+  /** Called before a request joins its round. `held`: its result waits for `release`. */
+  requested(): { held: boolean };
+  /** Called before the request's promise settles. */
+  answered(): void;
+}
+
+/** One request: the function that carries it, and its promise. */
 interface Request<Part = unknown> {
-  /** Requests of a turn with the same key are carried together. */
+  /** Requests of a round with the same key are carried together. */
   readonly key: string;
-  carry(parts: readonly Part[], context: ExchangeContext): Promise<void>;
   readonly part: Part;
-  /** After a mean has come, more may be called on the group that results come down over: ranks ask who refused. */
-  readonly asksAfterwards: boolean;
+  carry(parts: readonly Part[], context: ExchangeContext): Promise<void>;
+  /** After a mean has arrived, the ranks may send their notes over `down`, to find the rank that refused. */
+  readonly notesMayFollow: boolean;
   /** The result waits for `release`. */
   readonly held: boolean;
   resolve(): void;
   reject(error: unknown): void;
-}
-
-/** Who makes requests: it learns of each one and of its answer. */
-export interface Caller {
-  /** Before a request is made. `held`: its result waits for `release`. */
-  requested(): { held: boolean };
-  /** Before its promise settles. */
-  answered(): void;
 }
 
 interface MeanPart extends MeanOptions {
@@ -121,34 +123,115 @@ export class StepExchange {
   readonly #group: Group;
   readonly #down: Group;
   readonly #schemes: ChosenSchemes;
-  readonly #region: NativeBuffer | undefined;
-  readonly #placed: boolean;
-  readonly #places: PromiseWithResolvers<Places>[] = []; // by turn
-  readonly #entered: Places[] = [];
-  readonly #turns: Promise<void>[] = [];
-  #waiting: Request[] = [];
-  #held: Request[] = []; // their results have come
+  readonly #memory: NativeBuffer | undefined;
+  readonly #entersByCaller: boolean;
+  readonly #places: PromiseWithResolvers<Places>[] = []; // by round
+  readonly #entered: Places[] = []; // by round
+  readonly #rounds: Promise<void>[] = [];
+  #next: Request[] = []; // the requests of the round that has not started
+  #scheduled = false; // that round has its first request
+  #held: Request[] = []; // their results have arrived
   #refusal: RefusalReason | undefined;
-  #scheduled = false;
   #closed = false;
 
-  constructor(group: Group, { schemes, down = group, region, placed = false }: ExchangeOptions) {
+  constructor(group: Group, { schemes, down = group, memory, entersByCaller = false }: ExchangeOptions) {
     this.#group = group;
     this.#down = down;
     this.#schemes = { ...standardSchemes, ...schemes };
-    this.#region = region;
-    this.#placed = placed;
+    this.#memory = memory;
+    this.#entersByCaller = entersByCaller;
   }
 
-  /**
-   * This rank will not take the step. The headers of the messages that it still sends say so, or NaN in a mean, and every rank's await
-   * throws the same StepRefusedError.
-   */
-  refuse(reason: RefusalReason): void {
-    this.#refusal ??= reason;
+  /** The operations of an optimizer's step. Each call is a request. */
+  requests(caller: Caller = withoutHolding): Exchange {
+    const group = this.#group;
+    const request = <Part, R>(
+      {
+        key,
+        part,
+        carry,
+        notesMayFollow = false,
+      }: Pick<Request<Part>, "key" | "part" | "carry"> & { notesMayFollow?: boolean },
+      result: () => R,
+    ): Promise<R> =>
+      new Promise((resolve, reject) => {
+        const { held } = caller.requested();
+        const settle = (how: () => void) => {
+          caller.answered();
+          how();
+        };
+        const added: Request<Part> = {
+          key,
+          part,
+          carry,
+          notesMayFollow,
+          held,
+          resolve: () => settle(() => resolve(result())),
+          reject: (error) => settle(() => reject(error)),
+        };
+        this.#add(added as Request);
+      });
+    const nothing = () => {};
+    const viaOwners = <R>(part: OwnerScheme, result: () => R) =>
+      request({ key: "owners", part, carry: byOwners }, result);
+    const vote = (outcome: Outcome, u: PackedBits): Promise<never> => {
+      const { votes } = this.#schemes;
+      const part: VoteRequest = { u };
+      // A dense vote has one sign of zero for all its elements.
+      const key = votes.dense ? `vote ${outcome} ${u.zero}` : `vote ${outcome}`;
+      return request(
+        { key, part, carry: (parts, context) => carryVotes(parts, votes, outcome, context) },
+        () => part.result as Result as never,
+      );
+    };
+    return {
+      ranks: group.size,
+      majority: (u: PackedBits, { tie }: { tie: Tie }) => vote(tie, u),
+      tally: (u) => vote("tally", u),
+      mean: (x, options = {}) =>
+        request(
+          {
+            key: "mean",
+            part: { x, ...options } as MeanPart,
+            carry: (parts, context) => this.#carryMeans(parts, context),
+            notesMayFollow: true,
+          },
+          nothing,
+        ),
+      meanErrorCompensated: async (x, options) => viaOwners(errorCompensatedScheme(group, x, options), nothing),
+      sum: async (x, options) => viaOwners(sumScheme(group, x, options), nothing),
+      async sumOfFields(x, options) {
+        const part: FieldsRequest = { x, options };
+        checkFields("sumOfFields", group, part);
+        await request({ key: "fields", part, carry: carryFields }, nothing);
+      },
+      sumOfLevels: async (x, options) => viaOwners(sumOfLevelsScheme(group, x, options), nothing),
+      async signOfLevels(x, options) {
+        const { scheme, result } = signOfLevelsScheme(group, x, options);
+        return viaOwners(scheme, result);
+      },
+      async sparse(x, options) {
+        const part: SparseRequest = { x, options };
+        checkSparse(x, options);
+        await request({ key: "sparse", part, carry: carrySparse }, nothing);
+      },
+      agree: () => viaOwners(emptyScheme(group.size), nothing),
+    };
   }
 
-  /** Gives the next turn its places in the queues. All ranks call it in the same order for all their exchanges. */
+  #add(request: Request): void {
+    this.#next.push(request);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    const round = this.#rounds.length;
+    if (!this.#entersByCaller) this.enter();
+    // Steps that resume with the last results make all their next requests before the next iteration of the event loop.
+    const carried = nextIteration().then(() => this.#carry(round));
+    carried.catch(() => {}); // the round's requests are rejected
+    this.#rounds.push(carried);
+  }
+
+  /** Gives the next round its places in the queues. All ranks call it in the same order for all their exchanges. */
   enter(): void {
     const up = enterQueue(this.#group);
     const places = { up, down: this.#down === this.#group ? up : enterQueue(this.#down) };
@@ -157,11 +240,63 @@ export class StepExchange {
     if (this.#closed) this.close();
   }
 
-  /** Resolves when all that was requested has come, and what was requested on from there, up to results that are held; or rejects. */
+  /** Carries all requests of a round, and resolves them. */
+  async #carry(round: number): Promise<void> {
+    const requests = this.#next;
+    this.#next = [];
+    this.#scheduled = false;
+    const places = await this.#placesOf(round).promise;
+    try {
+      // The kinds are carried one after the other: their order must not depend on which kind's results arrive first.
+      const kinds = [...Map.groupBy(requests, ({ key }) => key).values()];
+      for (const [i, together] of kinds.entries()) {
+        const [{ carry, notesMayFollow }] = together as [Request];
+        const isLast = i + 1 === kinds.length;
+        const callsLater = isLast ? (notesMayFollow ? "down" : "none") : "both";
+        await carry(
+          together.map(({ part }) => part),
+          new ExchangeContext(places, this.#refusal, callsLater),
+        );
+      }
+      for (const request of requests) {
+        if (request.held) this.#held.push(request);
+        else request.resolve();
+      }
+    } catch (error) {
+      for (const request of requests) request.reject(error);
+      this.close(); // every rank has the error, and closes
+      throw error;
+    } finally {
+      places.up.leave();
+      places.down.leave();
+    }
+  }
+
+  async #carryMeans(parts: readonly MeanPart[], context: ExchangeContext): Promise<void> {
+    const vectors = parts.map(({ x }) => x);
+    await this.#schemes.means.carry(adjacent(vectors, this.#memory), context);
+    const accepted = parts.map(({ accept }) => accept?.() ?? true);
+    if (accepted.includes(false)) await throwRefusal(context.down, context.note);
+  }
+
+  #placesOf(round: number): PromiseWithResolvers<Places> {
+    this.#places[round] ??= Promise.withResolvers();
+    return this.#places[round];
+  }
+
+  /**
+   * This rank will not take the step. The headers of the messages that it still sends carry the reason, or a mean carries NaN, and every
+   * rank throws the same StepRefusedError.
+   */
+  refuse(reason: RefusalReason): void {
+    this.#refusal ??= reason;
+  }
+
+  /** Resolves when all rounds have arrived, also those that follow from earlier results, up to results that are held; or rejects. */
   async arrived(): Promise<void> {
-    for (let i = 0; i < this.#turns.length; i++) {
-      await this.#turns[i];
-      await nextTurn(); // steps that have their results make their next requests
+    for (let round = 0; round < this.#rounds.length; round++) {
+      await this.#rounds[round];
+      await nextIteration(); // steps that have their results make their next requests
     }
   }
 
@@ -173,7 +308,7 @@ export class StepExchange {
     return held.length > 0;
   }
 
-  /** Gives up the places of turns that will not come. */
+  /** Gives up the places of rounds that will not come. */
   close(): void {
     this.#closed = true;
     for (const { up, down } of this.#entered) {
@@ -181,151 +316,20 @@ export class StepExchange {
       down.leave();
     }
   }
-
-  /** The exchange as a caller sees it. */
-  requests(caller: Caller = anybody): Exchange {
-    const group = this.#group;
-    const ask = <Part, R>(
-      request: Pick<Request<Part>, "key" | "carry" | "part"> & { asksAfterwards?: boolean },
-      result: () => R,
-    ): Promise<R> =>
-      new Promise((resolve, reject) => {
-        const { held } = caller.requested();
-        const settle = (how: () => void) => {
-          caller.answered();
-          how();
-        };
-        const asked = {
-          asksAfterwards: false,
-          ...request,
-          held,
-          resolve: () => settle(() => resolve(result())),
-          reject: (error: unknown) => settle(() => reject(error)),
-        };
-        this.#ask(asked as unknown as Request);
-      });
-    const nothing = () => {};
-    const toOwners = <R>(part: OwnerScheme, result: () => R) => ask({ key: "owners", carry: byOwners, part }, result);
-    const vote = (outcome: Outcome, u: PackedBits): Promise<never> => {
-      const { votes } = this.#schemes;
-      const part: VoteRequest = { u };
-      // A dense vote knows one sign of zero for all its elements.
-      const key = votes.dense ? `vote ${outcome} ${u.zero}` : `vote ${outcome}`;
-      return ask(
-        { key, part, carry: (parts, context) => carryVotes(parts, votes, outcome, context) },
-        () => part.result as Result as never,
-      );
-    };
-    return {
-      ranks: group.size,
-      mean: (x, options = {}) =>
-        ask(
-          {
-            key: "mean",
-            part: { x, ...options } as MeanPart,
-            carry: (parts, context) => this.#carryMeans(parts, context),
-            asksAfterwards: true,
-          },
-          nothing,
-        ),
-      majority: (u: PackedBits, { tie }: { tie: Tie }) => vote(tie, u),
-      tally: (u) => vote("tally", u),
-      sum: async (x, options) => toOwners(sumScheme(group, x, options), nothing),
-      async sumOfFields(x, options) {
-        const part: FieldsRequest = { x, options };
-        checkFields("sumOfFields", group, part);
-        await ask({ key: "fields", carry: carryFields, part }, nothing);
-      },
-      sumOfLevels: async (x, options) => toOwners(sumOfLevelsScheme(group, x, options), nothing),
-      async signOfLevels(x, options) {
-        const { scheme, result } = signOfLevelsScheme(group, x, options);
-        return toOwners(scheme, result);
-      },
-      meanErrorCompensated: async (x, options) => toOwners(errorCompensatedScheme(group, x, options), nothing),
-      async sparse(x, options) {
-        const part: SparseRequest = { x, options };
-        checkSparse(x, options);
-        await ask({ key: "sparse", carry: carrySparse, part }, nothing);
-      },
-      agree: () => ask({ key: "owners", carry: byOwners, part: noScheme(group.size) }, nothing),
-    };
-  }
-
-  #ask(request: Request): void {
-    this.#waiting.push(request);
-    if (!this.#scheduled) this.#schedule();
-  }
-
-  /** The steps that the last results have resumed make all their next requests before the event loop comes to its next turn. */
-  #schedule(): void {
-    this.#scheduled = true;
-    const index = this.#turns.length;
-    if (!this.#placed) this.enter();
-    const turn = nextTurn().then(() => this.#leave(index));
-    turn.catch(() => {}); // its requests are rejected
-    this.#turns.push(turn);
-  }
-
-  async #leave(index: number): Promise<void> {
-    const requests = this.#waiting;
-    this.#waiting = [];
-    this.#scheduled = false;
-    const places = await this.#placesOf(index).promise;
-    try {
-      // One kind after the other: the order must not depend on which kind's results come first.
-      const kinds = [...Map.groupBy(requests, ({ key }) => key).values()];
-      for (const [i, together] of kinds.entries()) {
-        const [{ carry, asksAfterwards }] = together as [Request];
-        const isLast = i + 1 === kinds.length;
-        const context = new ExchangeContext(
-          places,
-          this.#refusal,
-          isLast ? (asksAfterwards ? "down" : "nothing") : "both",
-        );
-        await carry(
-          together.map(({ part }) => part),
-          context,
-        );
-      }
-      for (const request of requests) {
-        if (request.held) this.#held.push(request);
-        else request.resolve();
-      }
-    } catch (error) {
-      for (const request of requests) request.reject(error);
-      this.close(); // on every rank, as the error is
-      throw error;
-    } finally {
-      places.up.leave();
-      places.down.leave();
-    }
-  }
-
-  async #carryMeans(parts: readonly MeanPart[], context: ExchangeContext): Promise<void> {
-    const vectors = parts.map(({ x }) => x);
-    await this.#schemes.means.carry(adjacent(vectors, this.#region), context);
-    const accepted = parts.map(({ accept }) => accept?.() ?? true);
-    if (accepted.includes(false)) await throwRefusal(context.down, context.note);
-  }
-
-  #placesOf(turn: number): PromiseWithResolvers<Places> {
-    this.#places[turn] ??= Promise.withResolvers();
-    return this.#places[turn];
-  }
 }
 
-/** An exchange whose results are handed out as soon as they come. */
+/** An exchange that hands out each result when it arrives. */
 export function openExchange(group: Group, options: ExchangeOptions = {}): Exchange & Pick<StepExchange, "refuse"> {
   const exchange = new StepExchange(group, options);
   return { ...exchange.requests(), refuse: (reason) => exchange.refuse(reason) };
 }
 
-const anybody: Caller = { requested: () => ({ held: false }), answered() {} };
+const withoutHolding: Caller = { requested: () => ({ held: false }), answered() {} };
 
-/** A vector of no element: its messages are bare headers. */
-function noScheme(ranks: number): OwnerScheme {
+/** A vector without elements: its messages are bare headers. */
+function emptyScheme(ranks: number): OwnerScheme {
   const sizes = new Array<number>(ranks).fill(0);
   return { up: sizes, down: sizes, encode() {}, reduce() {}, handOut() {} };
 }
 
-const nextTurn = (): Promise<void> => new Promise((done) => setImmediate(done));
+const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));

@@ -31,9 +31,9 @@ export {
   type Tie,
 } from "./exchange.ts";
 export type { CallOptions } from "./exchange-context.ts";
-export { type DenseScheme, type DenseType, dense } from "./means/dense.ts";
+export { type DenseScheme, type DenseType, dense, denseTypes } from "./means/dense.ts";
 export { mean, meanCost } from "./means/f32-mean.ts";
-export { bytesOfTurn, type Message } from "./messages.ts";
+export { bytesOfRound, type Message } from "./messages.ts";
 export type { EncodeOptions } from "./owned-chunks.ts";
 export { type Encode, PackedBits, type Signed, Tally, Ternary, wordsOf } from "./packed-bits.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
@@ -83,4 +83,9 @@ export {
   vote,
 } from "./votes/vote.ts";
 export type { VoteScheme } from "./votes/vote-scheme.ts";
-export { type VoteSchemeName, type VoteSchemeOptions, voteSchemes } from "./votes/vote-schemes.ts";
+export {
+  type VoteSchemeEntry,
+  type VoteSchemeName,
+  type VoteSchemeOptions,
+  voteSchemes,
+} from "./votes/vote-schemes.ts";

@@ -1,9 +1,9 @@
-/** Several vectors of packed signs laid out as one, each from a whole word on, so that they are one message. */
+/** Several vectors of packed signs, laid out as one message. Each begins at a whole 64-bit word. */
 import { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 
 export interface JointVotes {
   readonly bits: PackedBits;
-  /** The outcome of each vector, in their order; frees the joint memory. */
+  /** The outcome of each vector, in the order of the vectors; frees the joint memory. */
   split(result: PackedBits | Ternary | Tally): (PackedBits | Ternary | Tally)[];
 }
 
@@ -25,14 +25,14 @@ export function joinVotes(vectors: readonly PackedBits[]): JointVotes {
         const [begin, end] = [Math.max(from / 8, at), Math.min(to / 8, at + vector.wire.length)];
         if (begin >= end) continue;
         vector.fill(8 * (end - at));
-        joint.firstNonFinite ??= vector.firstNonFinite; // only whether there is one matters
+        joint.firstNonFinite ??= vector.firstNonFinite; // only its existence matters, not the index
         joint.wire.set(vector.wire.subarray(begin - at, end - at), begin);
       }
     },
     {
       zero: vectors[0]!.zero,
       write(into, joint) {
-        into.fill(-1); // pads stay 0 bits
+        into.fill(-1); // pad bits stay 0
         for (const [k, vector] of vectors.entries()) {
           vector.values(into.subarray(8 * starts[k]!, 8 * starts[k]! + vector.length));
           joint.firstNonFinite ??= vector.firstNonFinite;
@@ -41,7 +41,7 @@ export function joinVotes(vectors: readonly PackedBits[]): JointVotes {
     },
   );
 
-  /** One plane of the result, cut; the vectors' own memory is used again for the first plane. */
+  /** Cuts one plane of the result into the pieces of the vectors. The first plane goes into the vectors' own memory. */
   const cut = (plane: PackedBits, into: readonly PackedBits[]): readonly PackedBits[] => {
     let from = 0;
     for (const piece of into) {

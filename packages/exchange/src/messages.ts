@@ -1,5 +1,6 @@
-/** What the requests of a step cost a rank, as closed forms: requests that travel together are counted together, as exchange.ts joins them. */
+/** The bytes of a step's requests, in closed form. Requests that exchange.ts joins into one message are counted as one. */
 import type { Codec } from "@terse/codecs";
+import { wordsOf } from "./packed-bits.ts";
 import type { ChosenSchemes } from "./schemes.ts";
 import { sumOfFieldsCost } from "./sums/fields.ts";
 import { signOfLevelsCost, sumOfLevelsCost } from "./sums/levels.ts";
@@ -8,9 +9,9 @@ import { sparseCost } from "./sums/sparse.ts";
 import { sumCost } from "./sums/sum.ts";
 import type { Outcome } from "./votes/outcome.ts";
 
-/** One request for a vector of n elements, as far as its cost depends on it. */
+/** The parts of a request that its cost depends on: its kind, the n elements of its vector, and its codec. */
 export type Message =
-  /** `offset`: where the vector lies in the memory that the exchange calls `region`; neighbours there are one vector. */
+  /** `offset`: the first element in the exchange's `memory`; vectors that are neighbours there are averaged as one. */
   | { readonly kind: "mean"; readonly n: number; readonly offset?: number | undefined }
   | { readonly kind: "vote"; readonly n: number; readonly outcome: Outcome }
   | { readonly kind: "meanErrorCompensated"; readonly n: number; readonly codec?: Codec | undefined }
@@ -24,24 +25,24 @@ const sumCosts = {
   sparse: sparseCost,
 } as const;
 
-/** Payload bytes that one rank sends for requests of one turn. */
-export function bytesOfTurn(
-  turn: readonly Message[],
+/** Payload bytes that one rank sends for the requests of one round. */
+export function bytesOfRound(
+  round: readonly Message[],
   ranks: number,
   rank: number,
   { votes, means }: ChosenSchemes,
 ): number {
-  let bytes = means.costTogether(joinedMeans(turn), ranks, rank).bytes;
-  const voters = Map.groupBy(
-    turn.filter((message) => message.kind === "vote"),
+  let bytes = means.costTogether(joinedMeans(round), ranks, rank).bytes;
+  const votesByOutcome = Map.groupBy(
+    round.filter((message) => message.kind === "vote"),
     ({ outcome }) => outcome,
   );
-  for (const [outcome, together] of voters) {
-    const [{ n: alone }] = together as [Message];
-    const n = together.length === 1 ? alone : together.reduce((sum, each) => sum + 64 * Math.ceil(each.n / 64), 0);
+  for (const [outcome, together] of votesByOutcome) {
+    const [{ n: single }] = together as [Message];
+    const n = together.length === 1 ? single : together.reduce((sum, each) => sum + 64 * wordsOf(each.n), 0);
     bytes += votes.cost(n, ranks, rank, outcome).bytes;
   }
-  for (const message of turn) {
+  for (const message of round) {
     if (message.kind === "mean" || message.kind === "vote") continue;
     const { kind, n, codec } = message;
     const cost =
@@ -53,11 +54,11 @@ export function bytesOfTurn(
   return bytes;
 }
 
-/** The lengths of the vectors that are averaged, neighbours as one. */
-function joinedMeans(turn: readonly Message[]): number[] {
+/** The lengths of the vectors that are averaged. Neighbours count as one vector. */
+function joinedMeans(round: readonly Message[]): number[] {
   const joined: number[] = [];
-  let end: number | undefined; // of the vector before, in the region
-  for (const message of turn) {
+  let end: number | undefined; // offset + n of the vector before
+  for (const message of round) {
     if (message.kind !== "mean") continue;
     const { n, offset } = message;
     if (offset !== undefined && offset === end) joined[joined.length - 1]! += n;

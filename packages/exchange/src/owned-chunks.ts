@@ -1,27 +1,27 @@
 /**
- * Which rank owns which chunk of a vector, and how the wire of the whole vector is cut into the wires of its chunks.
+ * The chunk of a vector that each rank owns, and the cuts of the whole vector's wire into the wires of its chunks.
  *
  *   wire of the whole     | scales of all scale groups | fields of chunk 0 | fields of chunk 1 | …
  *   wire of a chunk       | scales of its scale groups | its fields |            a wire of `codecs[r]`
  *
  * Chunks begin at multiples of the codec's `alignment`: whole bytes of fields, and whole blocks where blocks share a scale. A segment
- * that lies in two chunks has its scale in both.
+ * that lies in two chunks has its scale in both wires.
  */
 import { type Codec, type Floats, scaleGroupsWithin } from "@terse/codecs";
 import type { Scratch } from "./scratch.ts";
 
-/** Options of one encoding. A codec uses those that its `takes` names. */
+/** Options of one encoding. A codec uses those that its `takes` lists. */
 export interface EncodeOptions {
-  /** What an exact zero becomes on a wire that has none; plus unless given. */
+  /** The sign of an exact zero on a wire without zeros; plus unless given. */
   readonly zero?: "plus" | "minus" | undefined;
-  /** A mask of ⌈n / 8⌉ bytes, the same on every rank: these elements are left out, and do not count in the scales. */
+  /** A mask of ⌈n / 8⌉ bytes, the same on every rank. Masked elements are not sent and do not count in the scales. */
   readonly hold?: Uint8Array | undefined;
-  /** For random rounding: the same on every rank, and another `step` each step. Each rank still draws its own random numbers. */
+  /** For random rounding: the same on every rank, with a new `step` at each step. Each rank still draws its own random numbers. */
   readonly seed?: number | undefined;
   readonly step?: number | undefined;
 }
 
-/** The chunks of a vector of n floats. They are cached: some codecs of chunks take longer to make than to use. */
+/** The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it. */
 export function ownedChunks(codec: Codec, n: number, ranks: number): OwnedChunks {
   let known = cached.get(codec);
   if (!known) {
@@ -50,13 +50,13 @@ export class OwnedChunks {
   /** The codec of each chunk's wire. */
   readonly codecs: readonly Codec[];
   /** Whether the vector is encoded as a whole, with scales that reach beyond a chunk, and its wire is cut afterwards. */
-  readonly inOrder: boolean;
+  readonly encodedWhole: boolean;
 
   constructor(codec: Codec, n: number, ranks: number) {
     this.n = n;
     this.ranks = ranks;
     this.codec = codec;
-    this.inOrder = codec.layout !== undefined;
+    this.encodedWhole = codec.layout !== undefined;
     const unit = codec.alignment;
     const units = Math.ceil(n / unit);
     this.starts = Array.from({ length: ranks + 1 }, (_, r) => Math.min(n, unit * Math.floor((r * units) / ranks)));
@@ -78,15 +78,15 @@ export class OwnedChunks {
     return Array.from({ length: this.ranks }, (_, r) => this.bytesOf(r));
   }
 
-  /** Bytes of the wire of the whole vector; 0 where it is encoded by chunk. */
+  /** Bytes of the wire of the whole vector; 0 if each chunk is encoded by itself. */
   get wholeBytes(): number {
-    return this.inOrder && this.n > 0 ? this.codec.wireBytes(this.n) : 0;
+    return this.encodedWhole && this.n > 0 ? this.codec.wireBytes(this.n) : 0;
   }
 
-  /** Writes every chunk's wire. `encode` writes the elements [begin, end): of the whole, or of one chunk after the other. */
+  /** Writes every chunk's wire. `encode` is called once for the whole vector, or once for each chunk. */
   write(wires: readonly Uint8Array[], scratch: Scratch, encode: Encode): void {
     if (this.n === 0) return;
-    if (!this.inOrder) {
+    if (!this.encodedWhole) {
       for (const [r, wire] of wires.entries())
         if (wire.length > 0) encode(this.codecs[r]!, wire, this.starts[r]!, this.starts[r + 1]!);
       return;
@@ -110,17 +110,17 @@ export class OwnedChunks {
       this.add(r, [wire], sliceOf(into, this.starts[r]!, this.starts[r + 1]!), options, scale);
   }
 
-  /** The codec's options for the elements [begin, end). `stream`: each rank and owner has its own, and so its own random numbers. */
+  /** The codec's options for the elements [begin, end). Each rank and each owner has a `stream` of its own, and so its own random numbers. */
   call(options: EncodeOptions, stream: number, begin = 0, end = this.n): never {
     const { zero, hold, random } = this.codec.takes;
     return {
       ...(zero && { zero: options.zero ?? "plus" }),
       ...(hold && options.hold && { hold: options.hold.subarray(begin / 8, Math.ceil(end / 8)) }),
       ...(random && { seed: options.seed, step: options.step, index: stream * 64 * Math.ceil(this.n / 64) + begin }),
-    } as never; // the options that this codec takes, which its general type does not know
+    } as never; // the general type Codec does not know a codec's own options
   }
 
-  /** Chunk r's wire, of the wire of the whole. */
+  /** Copies chunk r's scales and fields out of the wire of the whole vector. */
   #cut(whole: Uint8Array, r: number, into: Uint8Array): void {
     const [begin, end] = [this.starts[r]!, this.starts[r + 1]!];
     if (begin === end) return;
@@ -138,19 +138,19 @@ export function sliceOf(x: Floats, begin: number, end: number): Floats {
   return { pointer: x.pointer + BigInt(4 * begin), length: end - begin, dtype: x.dtype, device: x.device };
 }
 
-/** Options are checked before anything is sent: later, their error would look like a value that the codec cannot write. */
+/** Checks options before anything is sent. Later their RangeError would be taken for a value that the codec cannot write. */
 export function checkOptions(where: string, { name, takes }: Codec, n: number, options: EncodeOptions): void {
   const { seed, step, hold } = options;
   for (const [what, value] of Object.entries(takes.random ? { seed, step } : {}))
     if (!Number.isSafeInteger(value) || value! < 0)
       throw new RangeError(
-        `${where}: ${what} is ${value}, and ${name} draws: give a whole number, the same on every rank.`,
+        `${where}: ${what} is ${value}, and ${name} needs it to draw random numbers: give a whole number, the same on every rank.`,
       );
   if (hold && hold.length !== Math.ceil(n / 8))
     throw new RangeError(`${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}.`);
 }
 
-/** RangeError where a vector has another length than the one it goes with. */
+/** RangeError if a vector does not have the expected length; `why` explains that length. */
 export function checkLength(where: string, what: string, x: Floats, length: number, why: string): void {
   if (x.length === length) return;
   throw new RangeError(`${where}: ${what} has ${x.length} floats, and must have ${length}, ${why}.`);

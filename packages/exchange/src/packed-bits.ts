@@ -1,36 +1,36 @@
-import { type Scratch, unbooked } from "./scratch.ts";
+import { type Scratch, uncounted } from "./scratch.ts";
 
 /**
- * One bit an element, packed LSB first, in whole 64-bit words: bit 1 = plus, pad bits 0.
- * The memory comes from the pool and goes back with `dispose`; `scratch` keeps the books of it.
+ * Signs, one bit an element, packed LSB first in whole 64-bit words: bit 1 = plus, pad bits 0.
+ * The memory comes from the pool of scratch.ts and returns to it with `dispose`; `scratch` counts it.
  */
 export class PackedBits implements Disposable {
   readonly length: number; // elements
   readonly wire: Uint8Array; // 8 · ⌈length / 64⌉ bytes
-  /** Index of the first element whose sign was asked of NaN or ±∞; the exchange tells every rank instead of sending it. */
+  /** Index of the first element that is NaN or ±∞ and so has no sign. The exchange then refuses the step on every rank. */
   firstNonFinite: number | undefined;
   readonly #scratch: Scratch;
   readonly #encode: Encode | undefined;
   readonly #signed: Signed | undefined;
   #filled = 0; // elements that have been encoded
-  #given = false;
+  #disposed = false;
 
   /**
-   * With `encode` the signs are there once `fill` has asked for them; without, whoever made the bits writes them. `signed`: what they are
-   * the signs of.
+   * `encode` writes the signs when `fill` calls it; without `encode` the caller writes them into `signs` or `wire`. `signed` gives the
+   * values themselves, for schemes that send values.
    */
-  constructor(length: number, scratch: Scratch = unbooked, encode?: Encode, signed?: Signed) {
+  constructor(length: number, scratch: Scratch = uncounted, encode?: Encode, signed?: Signed) {
     if (!Number.isSafeInteger(length) || length < 0)
-      throw new RangeError(`bits: the length must be a whole number from 0 on, and is ${length}`);
+      throw new RangeError(`PackedBits: length must be a non-negative integer, and is ${length}`);
     this.length = length;
     this.#scratch = scratch;
     this.#encode = encode;
     this.#signed = signed;
     this.wire = scratch.take(bytesOf(length));
-    this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; what is left of the last word is pad
+    this.wire.fill(0, Math.ceil(length / 8)); // kernels write ⌈length / 8⌉ bytes; the rest of the last word is pad
   }
 
-  /** Makes sure that the first `end` elements have been encoded, so that a scheme can send them while the others are. */
+  /** Encodes at least the first `end` elements, so that a scheme can send them and encode the others meanwhile. */
   fill(end: number = this.length): void {
     const from = this.#filled;
     const to = Math.min(this.length, 64 * wordsOf(end));
@@ -39,12 +39,12 @@ export class PackedBits implements Disposable {
     this.#encode?.(this, from, to);
   }
 
-  /** What an exact zero of `values` is to become, where these are known. */
+  /** The sign of an exact zero among `values`; undefined if only the signs are known. */
   get zero(): "plus" | "minus" | undefined {
     return this.#signed?.zero;
   }
 
-  /** What these are the signs of; ±1 where only the signs are known. In place of `fill`, because a momentum moves on with either. */
+  /** The values whose signs these are; ±1 if only the signs are known. Call it instead of `fill`, not besides: each updates the momentum. */
   values(into: Float32Array): void {
     if (this.#signed) this.#signed.write(into, this);
     else {
@@ -59,15 +59,15 @@ export class PackedBits implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (!this.#given) this.#scratch.give(this.wire);
-    this.#given = true;
+    if (!this.#disposed) this.#scratch.give(this.wire);
+    this.#disposed = true;
   }
 }
 
-/** Writes the signs of elements from … to − 1 into bits.signs; `from` is a multiple of 64. */
+/** Writes the signs of the elements [from, to) into bits.signs; `from` is a multiple of 64. */
 export type Encode = (bits: PackedBits, from: number, to: number) => void;
 
-/** What signs are taken of. */
+/** The values whose signs are packed. */
 export interface Signed {
   readonly zero: "plus" | "minus" | undefined;
   write(into: Float32Array, bits: PackedBits): void;
@@ -99,7 +99,7 @@ export class Ternary implements Disposable {
   }
 }
 
-/** How many of `ranks` voted plus, as bit planes: plane k holds bit k of the count. */
+/** The number of ranks that voted plus on each element, as bit planes: plane k holds bit k of the number. */
 export class Tally implements Disposable {
   readonly planes: readonly PackedBits[];
   readonly ranks: number;

@@ -1,8 +1,8 @@
 import { wordsOf } from "./packed-bits.ts";
 
 /**
- * Which words of a packed vector each rank owns while a vote is counted: rank r owns words [start[r], start[r + 1]).
- * Parts differ by at most one word and may be empty. Both ends are the same on every rank.
+ * The words of a packed vector that each rank owns in a vote: rank r owns words [starts[r], starts[r + 1]). Parts differ by at most one
+ * word and may be empty. All ranks compute the same starts.
  */
 export function partition(n: number, ranks: number): number[] {
   const words = wordsOf(n);
@@ -14,17 +14,17 @@ export function parts(wire: Uint8Array, starts: readonly number[]): Uint8Array[]
   return starts.slice(1).map((end, r) => wire.subarray(8 * starts[r]!, 8 * end));
 }
 
-/** Of a chunk of words, the bytes that hold its first n signs. */
+/** The bytes of a chunk of words that hold its first n signs. */
 export function signsOf(chunk: Uint8Array, n: number): Uint8Array {
   return chunk.subarray(0, Math.ceil(n / 8));
 }
 
-/** How many of the n elements lie in rank r's words: the last words may hold pad bits. */
+/** The number of elements in rank r's words, of n in all; the last words may hold pad bits. */
 export function elementsOf(n: number, starts: readonly number[], r: number): number {
   return Math.max(0, Math.min(n, 64 * starts[r + 1]!) - 64 * starts[r]!);
 }
 
-/** Bytes of each rank's words. */
+/** The bytes of each rank's words. */
 export function partBytes(starts: readonly number[]): number[] {
   return starts.slice(1).map((end, r) => 8 * (end - starts[r]!));
 }

@@ -1,10 +1,11 @@
 /**
- * Why a rank will not take this step. All ranks learn it and stop together, before any of them has changed a parameter. The headers of
- * votes and encoded sums carry it as a number, the note, so no message is sent for it. A mean in f32 has no such header: it carries NaN.
+ * A rank's reason for not taking the step. All ranks receive it and stop together, before any of them has changed a parameter. The
+ * headers of votes and encoded sums carry it as a number, the note, so it needs no message of its own. A mean in f32 has no such header:
+ * it carries NaN.
  */
 import type { Group } from "@terse/collectives";
 
-/** By note; 0 is no refusal. */
+/** The reasons by note; 0 is no refusal. */
 const reasons = [
   undefined,
   "the loss is not finite",
@@ -18,14 +19,14 @@ export function noteOf(reason: RefusalReason | undefined): number {
   return reasons.indexOf(reason);
 }
 
-/** Throws when a rank refused. `notes[r]` is rank r's. */
+/** Throws a StepRefusedError if any rank refused. `notes[r]` is the note of rank r. */
 export function checkNotes(notes: readonly number[]): void {
   const rank = notes.findIndex((note) => note !== 0);
   if (rank >= 0) throw new StepRefusedError(rank, reasons[notes[rank]!] ?? `reason ${notes[rank]}`);
 }
 
 /**
- * For messages that carry no notes: a mean that is not finite is so on every rank, and the ranks then ask each other why.
+ * For messages without notes. If a mean is not finite, it is not finite on every rank, and the ranks then gather their notes here.
  * Always throws, the same error on every rank.
  */
 export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGather">, note: number): Promise<never> {
@@ -39,7 +40,7 @@ export async function throwRefusal(group: Pick<Group, "rank" | "size" | "allGath
 /** Thrown on every rank in the same step. No parameter was changed. */
 export class StepRefusedError extends Error {
   override name = "StepRefusedError";
-  readonly rank: number | undefined; // undefined: only the ranks' common result shows it
+  readonly rank: number | undefined; // undefined if no single rank caused it, only the common result
   readonly reason: string;
 
   constructor(rank: number | undefined, reason: string) {

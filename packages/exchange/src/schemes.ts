@@ -4,11 +4,11 @@ import { allToAll } from "./votes/all-to-all.ts";
 import type { VoteScheme } from "./votes/vote-scheme.ts";
 
 export interface ChosenSchemes {
-  /** How votes are counted. */
+  /** Counts votes. */
   readonly votes: VoteScheme;
-  /** How means travel. */
+  /** Carries means. */
   readonly means: DenseScheme;
 }
 
-/** Those that send least without another result. */
+/** The schemes that send the fewest bytes without changing the result. */
 export const standardSchemes: ChosenSchemes = { votes: allToAll(), means: dense("f32") };

@@ -1,27 +1,27 @@
 /**
- * Memory that schemes need for a while: it comes from one pool of the process and goes back, so that training steps use the same
- * memory again and again. Each rank counts what it holds, which is how a test knows that a scheme's `peakBytes` is true.
+ * Temporary memory of schemes. It comes from one pool of the process and returns to it, so that every training step uses the same memory.
+ * Each rank counts the bytes that it holds; a test compares that count with a scheme's `peakBytes`.
  */
 import type { Group } from "@terse/collectives";
 
 export class Scratch {
-  /** Bytes that are out, and the most that ever were. */
+  /** Bytes in use, and the most that ever were. */
   live = 0;
   peak = 0;
 
-  /** As it was left: only what is written to is known. */
+  /** Memory with unknown contents. */
   take(bytes: number): Uint8Array {
     this.live += bytes;
     this.peak = Math.max(this.peak, this.live);
     return free.get(bytes)?.pop() ?? new Uint8Array(bytes);
   }
 
-  /** What `take` gave, once. */
+  /** Returns memory of `take` to the pool. Each buffer is returned once. */
   give(memory: Uint8Array): void {
     this.live -= memory.byteLength;
-    const same = free.get(memory.byteLength);
-    if (!same) free.set(memory.byteLength, [memory]);
-    else if (same.length < kept && !same.includes(memory)) same.push(memory);
+    const sameSize = free.get(memory.byteLength);
+    if (!sameSize) free.set(memory.byteLength, [memory]);
+    else if (sameSize.length < kept && !sameSize.includes(memory)) sameSize.push(memory);
   }
 
   /** Memory until the end of a block: `using sums = scratch.loan(4 * n)`. */
@@ -48,19 +48,19 @@ export class Loan implements Disposable {
   }
 }
 
-/** The books of this rank in this group; several ranks of one process keep their own. */
+/** The scratch of this rank in this group. Several ranks of one process count separately. */
 export function scratchOf(group: Group): Scratch {
-  let scratch = books.get(group);
+  let scratch = scratches.get(group);
   if (!scratch) {
     scratch = new Scratch();
-    books.set(group, scratch);
+    scratches.set(group, scratch);
   }
   return scratch;
 }
 
-/** For what no scheme asks for. */
-export const unbooked = new Scratch();
+/** For memory outside of schemes, which no rank counts. */
+export const uncounted = new Scratch();
 
-const books = new WeakMap<Group, Scratch>();
-const kept = 8; // buffers of each size; what is beyond that is left to the collector
+const scratches = new WeakMap<Group, Scratch>();
+const kept = 8; // buffers of each size; the garbage collector frees the others
 const free = new Map<number, Uint8Array[]>();

@@ -1,4 +1,4 @@
-/** For tests: the same task on every rank of a loopback world. */
+/** For tests: runs the same task on every rank of a loopback world. */
 import { type Group, loopback } from "@terse/collectives";
 import type { CodecCost } from "./cost-model/measure-link.ts";
 
@@ -11,7 +11,7 @@ export async function onRanks<T>(size: number, task: (group: Group) => Promise<T
   }
 }
 
-/** Codecs that take no time: what is predicted is the network's alone. */
+/** Codecs that take no time, so that predictions show the network alone. */
 export const noComputing: CodecCost = {
   encode: 0,
   decode: 0,

@@ -2,6 +2,7 @@
 import type { Group } from "@terse/collectives";
 import {
   dense,
+  hierarchical,
   type Measured,
   PackedBits,
   type Prediction,
@@ -9,6 +10,7 @@ import {
   predictMean,
   predictVote,
   predictVoteOfHosts,
+  type VoteSchemeEntry,
   vote,
   voteSchemes,
 } from "@terse/exchange";
@@ -24,7 +26,7 @@ export interface Exchange {
 }
 
 const votes = predictedVotes.map((scheme): Exchange => {
-  const votes = voteSchemes[scheme]();
+  const votes = (voteSchemes[scheme] as VoteSchemeEntry).create({});
   return {
     name: `vote ${scheme}`,
     predict: (n, ranks, measured) => predictVote(scheme, { n, ranks }, measured),
@@ -36,16 +38,16 @@ const votes = predictedVotes.map((scheme): Exchange => {
 });
 
 /** Two hosts that vote. */
-const hierarchical = voteSchemes.hierarchical({ hosts: 2 });
+const votesOfHosts = hierarchical({ ranksPerHost: 2 });
 const ofHosts: Exchange = {
   name: "vote hierarchical",
   ranks: 4,
   predict: (n, ranks, measured) => predictVoteOfHosts({ n, ranks, ranksPerHost: 2 }, measured),
   prepare(group, n) {
     const u = new PackedBits(n);
-    return () => vote(hierarchical, group, u, { outcome: "plus" });
+    return () => vote(votesOfHosts, group, u, { outcome: "plus" });
   },
-  close: (group) => hierarchical.close(group),
+  close: (group) => votesOfHosts.close(group),
 };
 
 const means = (["f32", "bf16", "int8"] as const).map(

@@ -1,21 +1,21 @@
 import type { BufferLike, NativeBuffer } from "@terse/collectives";
 
 /**
- * Vectors that lie one after the other in the same memory become one vector: views of one ArrayBuffer, or of `memory`. Vectors that touch
- * by chance stay apart, because on another rank they may not touch.
+ * Joins vectors that are neighbours in the same memory: in one ArrayBuffer, or in `memory`. Other vectors stay separate even if they happen
+ * to be neighbours, because on another rank they may not be.
  */
 export function adjacent(vectors: readonly BufferLike[], memory?: NativeBuffer): BufferLike[] {
   const merged: BufferLike[] = [];
   for (const vector of vectors) {
     const last = merged.at(-1);
-    const both = last && touching(last, vector, memory);
+    const both = last && joined(last, vector, memory);
     if (both) merged[merged.length - 1] = both;
     else merged.push(vector);
   }
   return merged;
 }
 
-function touching(a: BufferLike, b: BufferLike, memory?: NativeBuffer): BufferLike | undefined {
+function joined(a: BufferLike, b: BufferLike, memory?: NativeBuffer): BufferLike | undefined {
   if (a instanceof Float32Array && b instanceof Float32Array) {
     if (a.buffer !== b.buffer || a.byteOffset + a.byteLength !== b.byteOffset) return undefined;
     return new Float32Array(a.buffer, a.byteOffset, a.length + b.length);

@@ -163,5 +163,5 @@ describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mea
 });
 
 it("names the type that does not exist", () => {
-  expect(() => dense("f8" as never)).toThrow("there is f32, bf16, f16, int8");
+  expect(() => dense("f8" as never)).toThrow("choose f32, bf16, f16, int8");
 });

@@ -6,21 +6,23 @@ import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
 import { carryInt8Means, int8MeanCost } from "./int8-mean.ts";
 
-export type DenseType = "f32" | "bf16" | "f16" | "int8";
-
+/** A way to carry means, by the type on the wire. */
 export interface DenseScheme {
   readonly type: DenseType;
   /**
-   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits a refusal, and a value that does not
-   * fit, reach every rank as a StepRefusedError. In f32 a value that is not finite spreads to all ranks, and so does a refusal, as NaN.
+   * x ← mean over ranks of x, for several vectors, the same bits on every rank. In 8 and 16 bits all ranks throw a StepRefusedError if a
+   * rank refuses or a value does not fit. In f32 a value that is not finite spreads to all ranks; so does a refusal, as NaN.
    */
   carry(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void>;
-  /** Of one vector by itself. */
+  /** Carries one vector by itself, without an exchange. */
   mean(group: Group, x: BufferLike, call?: CallOptions): Promise<void>;
+  /** The cost of one vector. */
   readonly cost: CostOf;
-  /** Of several vectors together. */
+  /** The cost of several vectors that are carried together. */
   costTogether(lengths: readonly number[], ranks: number, rank: number): Cost;
 }
+
+export type DenseType = "f32" | "bf16" | "f16" | "int8";
 
 function scheme(
   type: DenseType,
@@ -43,13 +45,13 @@ const schemes: Record<DenseType, DenseScheme> = {
   f16: scheme("f16", (vectors, context) => carryHalfMeans("f16", vectors, context), halfMeanCost),
   int8: scheme("int8", carryInt8Means, int8MeanCost, (lengths, ranks, rank) => {
     const costs = lengths.map((n) => int8MeanCost(n, ranks, rank));
-    const owners = lengths.length > 0 ? 2 * (ranks - 1) : 0; // their messages carry all vectors, the scales' one each
+    const owners = lengths.length > 0 ? 2 * (ranks - 1) : 0; // these messages carry all vectors; units take an all-reduce for each vector
     const messages = costs.reduce((sum, cost) => sum + cost.messages - owners, owners);
     return { ...added(costs), messages };
   }),
 };
 
-/** Bytes and memory of all vectors; they share their messages. */
+/** The bytes and memory of all vectors, which share their messages. */
 function added(costs: readonly Cost[]): Cost {
   return {
     bytes: costs.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -58,8 +60,12 @@ function added(costs: readonly Cost[]): Cost {
   };
 }
 
+/** Every type that means can be sent in; recipes use these names. */
+export const denseTypes = Object.keys(schemes) as readonly DenseType[];
+
+/** The scheme that sends means in this type. RangeError for an unknown type. */
 export function dense(type: DenseType): DenseScheme {
   if (!Object.hasOwn(schemes, type))
-    throw new RangeError(`dense: there is no type "${type}"; there is ${Object.keys(schemes).join(", ")}.`);
+    throw new RangeError(`dense: unknown type "${type}"; choose ${denseTypes.join(", ")}.`);
   return schemes[type];
 }

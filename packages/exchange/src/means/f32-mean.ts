@@ -1,24 +1,24 @@
 /**
- * The mean of vectors over the ranks, in their own precision: a ring all-reduce.
+ * The mean of vectors over the ranks, sent in their own type by an all-reduce.
  * Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", doi:10.1016/j.jpdc.2008.09.002
  *
- * Vectors that are averaged together and do not lie side by side are copied into one, so that they are one message.
+ * Several vectors of one round that are not neighbours in memory are copied into one, so that they are one message.
  *
- * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes; P − 1 messages of 4 n bytes while the
- * vector has at most 8 KiB. Held: 4 n bytes of vectors that were copied.
+ * Sent by a rank: one message, streamed in 2 (P − 1) steps, about 2 (P − 1)/P · 4 n bytes; P − 1 messages of 4 n bytes if the vector
+ * has at most 8 KiB. Held: 4 n bytes for vectors that are copied.
  */
 import { allReduceBytes, type BufferLike, copy, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 
-/** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank is so on all afterwards. */
+/** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
 export async function mean(group: Group, x: BufferLike, call: CallOptions = {}): Promise<void> {
   await carryOver(group, call, (context) => carryMeans([x], context));
 }
 
 export async function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
   const { up, scratch } = context;
-  // An all-reduce has no headers: NaN in the first element tells the others of this rank's refusal.
+  // An all-reduce has no headers for notes: NaN in the first element stands for this rank's refusal.
   if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));
   if (vectors.length > 1 && vectors.every(isF32OnCpu)) {
     using loan = scratch.loan(4 * vectors.reduce((sum, { length }) => sum + length, 0));
@@ -37,7 +37,7 @@ export async function carryMeans(vectors: readonly BufferLike[], context: Exchan
   }
   const reduced = vectors.map((x) => up.allReduce(x, "mean"));
   context.allCalled();
-  await Promise.allSettled(reduced); // the memory belongs to all of them until each has ended
+  await Promise.allSettled(reduced); // the memory belongs to the group until all of them have ended
   await Promise.all(reduced);
 }
 
@@ -45,7 +45,7 @@ export function meanCost(n: number, ranks: number, rank: number): Cost {
   return costOf([allReduceBytes(n, 4, ranks, rank)]);
 }
 
-/** Of several vectors together; what is copied is held, too. */
+/** The cost of several vectors together, with the memory of their copy. */
 export function meansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
   if (lengths.length === 0) return costOf([]);
   const n = lengths.reduce((a, b) => a + b, 0);

@@ -1,18 +1,18 @@
 /**
  * Every rank counts a part of the vector. Ishikawa et al. 2024, §3.1 "1-bit compressed allreduce", https://arxiv.org/abs/2411.16462
  *
- *   1. all-to-all    every rank gets everybody's signs for the words it owns
+ *   1. all-to-all    every rank receives all ranks' signs for the words that it owns
  *   2. vote          it counts them in the packed domain
- *   3. all-gather    and gives the outcome to everybody
+ *   3. all-gather    and sends the outcome to all ranks
  *
- * Two ranks send each other all their signs, and both count all of them: that takes as many bytes, and nothing has to come back.
+ * Two ranks exchange all their signs, and both count all of them: for a majority that takes as many bytes, in one message instead of two.
  *
- * Long vectors go in chunks, so that the four things that take time run at the same time: while chunk k is on the wire, chunk k + 1 is
- * encoded, and chunk k − 1 is counted and on its way back.
+ * Long vectors are sent in chunks, and the work on them overlaps: while chunk k is on the wire, chunk k + 1 is encoded, and chunk k − 1 is
+ * counted and sent back.
  *
- * Sent by a rank, for each chunk: (1 + d)(P − 1) messages, 8 ((W − w) + d (P − 1) w) bytes, for W = ⌈n / 64⌉ words of the chunk of
- * which it owns w ≈ W / P, and d planes of the outcome; of two ranks, 1 message, 8 W bytes, and there w = W. Held: the votes of two
- * chunks about its words, 8 (P − 1) w bytes each (P w where d > 1), and the outcome's planes above the first.
+ * Sent by a rank, for each chunk of W = ⌈n / 64⌉ words of which it owns w ≈ W / P, and d planes of the outcome: (1 + d)(P − 1) messages,
+ * 8 ((W − w) + d (P − 1) w) bytes; with two ranks 1 message of 8 W bytes, and w = W. Held: the votes on its words of two chunks,
+ * 8 (P − 1) w bytes each (8 P w if d > 1), and the outcome's planes above the first.
  */
 import { allGatherBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
@@ -31,7 +31,7 @@ export interface AllToAllOptions {
 export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
   if (chunk !== undefined && !(Number.isSafeInteger(chunk) && chunk > 0 && chunk % 64 === 0))
     throw new RangeError(
-      `all-to-all: a chunk is a multiple of 64 elements, and is ${chunk}; take ${nearestChunk(chunk)}.`,
+      `all-to-all: chunk is ${chunk}, and must be a multiple of 64 elements; take ${nearestChunk(chunk)}.`,
     );
 
   return voteScheme({
@@ -40,7 +40,7 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
     async carry(planes, outcome, context) {
       const [u] = planes;
       const { up, down, rank, size, scratch } = context;
-      const returns = size > 2; // of two, both count everything
+      const returns = size > 2; // two ranks both count everything, and nothing comes back
 
       /** Encodes a chunk and sends it to the ranks that count it. */
       const send = ({ from, n }: Chunk) => {
@@ -106,7 +106,7 @@ export interface Chunk {
 const leastChunk = 2 ** 20;
 const mostChunks = 16;
 
-/** At least one chunk, even an empty one: its headers carry refusals. */
+/** The chunks of a vector: at least one, if only an empty one, because its headers carry refusals. */
 export function pipelineChunks(n: number, chunk = Math.max(leastChunk, 64 * Math.ceil(n / 64 / mostChunks))): Chunk[] {
   return Array.from({ length: Math.max(1, Math.ceil(n / chunk)) }, (_, k) => ({
     from: k * chunk,

@@ -1,9 +1,9 @@
 /**
- * The way to count votes that is fastest for a vector of that length, on the network and the machine that were measured. All ranks have
- * the same measurements, bit for bit, so they make the same choice without a message. All ways give the same bits, so the choice changes
- * no result. `hierarchical` gives another result, and is never chosen.
+ * Takes the fastest vote scheme for the length of the vector, predicted from measurements of the network and the machine. All ranks have the
+ * same measurements, bit for bit, so they make the same choice without a message. All these schemes give the same bits, so the choice does
+ * not change the result. `hierarchical` gives another result and is never chosen.
  *
- * Sent by a rank, and held: what the chosen scheme sends and holds.
+ * Sent by a rank, and held: as the chosen scheme.
  */
 import { type Choice, chooseVote } from "../cost-model/choose-vote.ts";
 import type { Measured } from "../cost-model/measure-link.ts";
@@ -16,18 +16,20 @@ import { parameterServerEfficient } from "./parameter-server-efficient.ts";
 import type { VoteScheme } from "./vote-scheme.ts";
 
 export interface AutoOptions extends AllToAllOptions {
-  /** What `measureLink` found on the group that will vote. */
+  /** The result of `measureLink` on the group that will vote. */
   readonly measured: Measured;
 }
 
 export interface AutoVoteScheme extends VoteScheme {
   /** The scheme for n elements, and why. */
   choice(n: number, ranks: number, outcome?: Outcome): Choice;
-  /** All choices made so far, for votes and for costs. */
+  /** All choices so far, for votes and for costs. */
   choices(): Choice[];
 }
 
 export function auto({ measured, chunk }: AutoOptions): AutoVoteScheme {
+  if (measured === undefined)
+    throw new RangeError("auto: measured is missing; pass the result of measureLink on the group that will vote.");
   const schemes: Record<PredictedVote, VoteScheme> = {
     "all-to-all": allToAll({ chunk }),
     count: count(),

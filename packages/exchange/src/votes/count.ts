@@ -1,9 +1,9 @@
 /**
- * All ranks count all votes: the signs become numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and
- * every rank compares the sums with P/2. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
+ * All ranks count all votes: signs become the numbers 0 and 1 in fields of b bits, an ordinary all-reduce adds the fields, and every rank
+ * compares the sums with P/2. Ishikawa et al. 2024, §3.1 "direct allreduce", https://arxiv.org/abs/2411.16462
  *
- * The fields are those of the codec `count`: b is 2, 4, 8 or 16, the narrowest with P ≤ 2^b − 1, so that no sum carries into the
- * next field; a narrower one is refused. The paper has log2(P) + 1 bits, and "in practice" 8-bit words with packed entries.
+ * The fields are those of the codec `count`: b is 2, 4, 8 or 16, by default the narrowest with P ≤ 2^b − 1, so that no sum carries into
+ * the next field. A narrower b is a RangeError. The paper uses log2(P) + 1 bits, "in practice" packed into 8-bit words.
  *
  * Sent by a rank: an all-reduce of F = ⌈b n / 8⌉ bytes, about 2 (P − 1)/P · F, and P − 1 empty messages that carry the notes.
  * Held: F bytes, and the outcome's planes above the first.
@@ -16,12 +16,12 @@ import { planesOfCount } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface CountOptions {
-  /** Bits of a field: 2, 4, 8 or 16. The narrowest with room unless given; one without room is a RangeError. */
+  /** Bits of a field: 2, 4, 8 or 16. Unless given, the narrowest that holds the number of ranks; a narrower one is a RangeError. */
   readonly width?: number;
 }
 
 export function count({ width }: CountOptions = {}): VoteScheme {
-  /** The width of a field that holds the votes of so many ranks. */
+  /** The fields for the votes of this many ranks. */
   const fieldsFor = (ranks: number) => {
     const codec = countCodec({ ranks, width });
     return { width: codec.parameters.width ?? 1, bytes: (n: number) => codec.wireBytes(n) };
@@ -60,19 +60,19 @@ export function count({ width }: CountOptions = {}): VoteScheme {
   });
 }
 
-/** The memory belongs to both operations until both have ended, also where one fails. */
+/** Waits for both operations even if one fails, because the memory belongs to the group until both have ended. */
 async function settled<A, B>(operations: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
   await Promise.allSettled(operations);
   return Promise.all(operations);
 }
 
-/** fields[i] ← 0 or 1. A byte holds 8 / width narrow fields; their signs are neighbours, too. */
+/** fields[i] ← 0 or 1. A byte holds 8 / width fields of neighbouring elements. */
 export function setFields(fields: Uint8Array | Uint16Array, signs: Uint8Array, width: number): void {
   if (width === 16) {
     for (let i = 0; i < fields.length; i++) fields[i] = (signs[i >> 3]! >> (i & 7)) & 1;
     return;
   }
-  // A byte of signs becomes `width` bytes of fields: they are looked up, and written as one number.
+  // A byte of signs becomes `width` bytes of fields, which are looked up in a table and written as one number.
   const Numbers = { 2: Uint16Array, 4: Uint32Array, 8: Float64Array }[width]!;
   const spread = new Uint8Array(256 * width);
   for (let i = 0; i < 8 * 256; i++) spread[(i * width) >> 3]! |= ((i >> (3 + (i & 7))) & 1) << ((i * width) & 7);
@@ -102,7 +102,7 @@ export function compareFields(
     for (let j = 0; j < together; j++) if (bit((byte >> (j * width)) & ((1 << width) - 1))) bits |= 1 << j;
     return bits;
   });
-  // `width` bytes of fields are a byte of signs; written out, it takes half the time.
+  // `width` bytes of fields become a byte of signs. One loop for each width takes half the time of a general one.
   const whole = Math.floor(fields.length / width);
   if (width === 2)
     for (let i = 0, j = 0; i < whole; i++, j += 2) signs[i] = table[fields[j]!]! | (table[fields[j + 1]!]! << 4);

@@ -1,30 +1,30 @@
 /**
- * Hosts vote: inside a host all ranks' votes are counted, and between hosts each host has one vote, the majority of its ranks. So
- * only one copy of the vector leaves a host, whatever the number of ranks on it.
+ * Hosts vote: each host has one vote, the majority of its ranks. So only one copy of the vector leaves a host, for any number of ranks
+ * on it.
  *
  *   h_k ← sign(Σ_{ranks of host k} u)      a tie is `tie`
  *   v   ← sign(Σ_k h_k)                    a tie is `tie`
  *
- * That is not the majority of all ranks: hosts with many ranks count no more than others, and votes inside a host are forgotten.
- * With one host, or with one rank on each, it is the majority. The arrangement is that of ZeRO++ (Wang et al. 2023,
- * https://arxiv.org/abs/2306.10209): inside, between ranks of the same place in their hosts, inside.
+ * That is not the majority of all ranks: a host with many ranks has one vote, as every other host, and minority votes inside a host are
+ * lost. With one host, or with one rank on each host, it is the majority. The arrangement is that of ZeRO++ (Wang et al. 2023,
+ * https://arxiv.org/abs/2306.10209): inside the hosts, between ranks with the same place in their hosts, inside the hosts again.
  *
- *   1. all-to-all inside     owner l of a host gets its host's signs for part l of the vector; o owners, the smallest host's ranks
- *   2. all-to-all between    the H owners of a part, one on each host, share it out again and vote on it
+ *   1. all-to-all inside     owner l of a host receives its host's signs for part l of the vector; as many owners as the smallest host has ranks
+ *   2. all-to-all between    the H owners of a part, one on each host, divide it among them and vote on it
  *   3. all-gather between
- *   4. all-to-all inside     the part goes to the host's other ranks, with the notes
+ *   4. all-to-all inside     the owner sends the part to the other ranks of its host, with the notes
  *
- * `inside: "dense"`: inside a host the ranks send, in f32, the values that they would take the signs of. So a host votes as the mean of
- * its ranks would, and their noise is averaged before anything is cut to one bit. One host is Lion itself.
+ * `inside: "dense"`: inside a host the ranks send the values themselves in f32, not their signs. So a host votes as the mean of its ranks
+ * would, and noise is averaged before values become one bit. With one host, Lion Cub is Lion.
  *
- *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; 0 as the ranks' own zeros
- *   1. all-to-all inside                   owner l of a host gets its host's c for part l: a reduce-scatter that also carries the notes
+ *   h_k ← sign(Σ_{ranks of host k} c)      added in the order of the ranks, in f32; the sign of 0 is that of the ranks' own zeros
+ *   1. all-to-all inside                   owner l of a host receives its host's c for part l: a reduce-scatter that also carries the notes
  *
- * Sent by a rank, W words of which it owns w (w = 0 and nothing between hosts for a rank that owns none), and within the part w' of
- * those between hosts, L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1) messages,
- * 8 ((w − w') + (H − 1) w') bytes between.
+ * Sent by a rank that owns w of W words (w = 0, and nothing between hosts, for a rank that owns no part) and w' of those between hosts,
+ * with L ranks on its host: 2 (L − 1) messages, 8 ((W − w) + (L − 1) w) bytes inside; 2 (H − 1) messages, 8 ((w − w') + (H − 1) w') bytes
+ * between.
  * Held: the larger of 8 (L − 1) w and 8 (H − 1) w' bytes.
- * Dense, n elements of which it owns p: inside 4 (n − p) + 8 (L − 1) w bytes; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1) w'.
+ * Dense, for p owned elements of n: 4 (n − p) + 8 (L − 1) w bytes inside; held is the larger of 4 n + 4 (L − 1) p and 8 (H − 1) w'.
  */
 import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
@@ -39,15 +39,24 @@ import { ReceivedVotes } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
 export interface HierarchicalOptions {
-  /** The host of every rank, as any whole number; or how many neighbouring ranks share a host (the last one may have fewer). */
-  readonly hosts: readonly number[] | number;
-  /** What the ranks of one host send each other: signs, or ("dense") the f32 values before their sign is taken. Signs unless given. */
+  /** The number of neighbouring ranks that share a host; the last host may have fewer. This or `hosts` is required. */
+  readonly ranksPerHost?: number;
+  /** The host of every rank, as any whole number. */
+  readonly hosts?: readonly number[];
+  /** Inside a host the ranks send signs, or ("dense") the values themselves in f32. Signs unless given. */
   readonly inside?: "signs" | "dense";
 }
 
-export function hierarchical({ hosts, inside: kind = "signs" }: HierarchicalOptions): VoteScheme {
-  const dense = kind === "dense";
-  const beside = new WeakMap<Group, Promise<readonly Group[]>>();
+export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: HierarchicalOptions): VoteScheme {
+  if (hosts === undefined && ranksPerHost === undefined)
+    throw new RangeError(
+      "hierarchical: ranksPerHost is missing; give the number of ranks on a host, or list each rank's host in hosts.",
+    );
+  if (ranksPerHost !== undefined && !(Number.isSafeInteger(ranksPerHost) && ranksPerHost > 0))
+    throw new RangeError(`hierarchical: ranksPerHost is ${ranksPerHost}, and must be a whole number, 1 or more.`);
+  const hostOf = hosts ?? ((rank: number) => Math.floor(rank / ranksPerHost!));
+  const dense = sends === "dense";
+  const splits = new WeakMap<Group, Promise<readonly Group[]>>();
   return voteScheme({
     name: "hierarchical",
     outcomes: ["plus", "minus"],
@@ -56,10 +65,10 @@ export function hierarchical({ hosts, inside: kind = "signs" }: HierarchicalOpti
     async carry([u], outcome, context) {
       const { up, scratch } = context;
       const { group } = up;
-      await up.begins; // the groups inside and between have no queues of their own
-      const { place, owners } = layoutOf(hosts, group.size, group.rank);
-      if (!beside.has(group)) beside.set(group, open(up, hosts));
-      const [inside, between] = (await beside.get(group)!) as readonly [Group, Group?];
+      await up.begins; // the groups inside and between hosts have no queues of their own
+      const { place, owners } = layoutOf(hostOf, group.size, group.rank);
+      if (!splits.has(group)) splits.set(group, open(up, hostOf));
+      const [inside, between] = (await splits.get(group)!) as readonly [Group, Group?];
       const n = u!.length;
       const starts = ownedParts(n, owners, inside.size);
       const chunks = parts(u!.wire, starts);
@@ -96,11 +105,11 @@ export function hierarchical({ hosts, inside: kind = "signs" }: HierarchicalOpti
       }
       const outgoing = chunks.map((_, r) => (r === place ? nothing : own));
       read(await inside.allToAll(outgoing, chunks.with(place, nothing), { note: Number(refused) }));
-      if (refused) await throwRefusal(up, note()); // all ranks know by now; one more message says which rank refused
+      if (refused) await throwRefusal(up, note()); // all ranks know of a refusal by now, and exchange the notes to name the rank
     },
 
     cost(n, ranks, rank) {
-      const { place, owners, ranksHere, hosts: H, host } = layoutOf(hosts, ranks, rank);
+      const { place, owners, ranksHere, hosts: H, host } = layoutOf(hostOf, ranks, rank);
       const starts = ownedParts(n, owners, ranksHere);
       const sizes = partBytes(starts);
       const up = dense ? sizes.map((_, r) => 4 * elementsOf(n, starts, r)) : sizes;
@@ -113,11 +122,11 @@ export function hierarchical({ hosts, inside: kind = "signs" }: HierarchicalOpti
       return costOf([...inside, ...between], Math.max(held, (H - 1) * pieces[host]!));
     },
 
-    beside,
+    splits,
   });
 }
 
-/** own ← the signs of the sum over the ranks of a host, for the part that this rank owns. */
+/** own ← the signs of the sum over the ranks of this host, for the part that this rank owns. */
 async function signOfSum(
   inside: Group,
   u: PackedBits,
@@ -136,7 +145,7 @@ async function signOfSum(
   const incoming = parts.map((_, r) => (r === rank ? nothing : others.floats.subarray(at(r), at(r) + mine.length)));
   const notes = await inside.allToAll(parts.with(rank, nothing), incoming, { note: note() });
 
-  // Added in the order of the ranks by every owner: the sum does not depend on where a vector is cut.
+  // Every owner adds in the order of the ranks, so the sum does not depend on the cuts of the vector.
   const [sum, ...more] = incoming.with(rank, mine);
   for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
   try {
@@ -149,29 +158,30 @@ async function signOfSum(
 }
 
 /** A group of the ranks of this host, and, for a rank that owns a part, one of the owners of the same part on all hosts. */
-async function open(group: QueuedGroup, hosts: HierarchicalOptions["hosts"]): Promise<readonly Group[]> {
-  const { place, owners, host } = layoutOf(hosts, group.size, group.rank);
+async function open(group: QueuedGroup, hostOf: HostOf): Promise<readonly Group[]> {
+  const { place, owners, host } = layoutOf(hostOf, group.size, group.rank);
   const inside = await group.split(host);
   const between = await group.split(place < owners ? place : undefined, host);
   return between ? [inside!, between] : [inside!];
 }
 
+/** The host of each rank, as a list or as a function of the rank. */
+type HostOf = readonly number[] | ((rank: number) => number);
+
 interface Layout {
   readonly host: number; // of this rank, hosts counted in the order of their first ranks
   readonly hosts: number;
-  readonly place: number; // of this rank among its host's
+  readonly place: number; // of this rank among its host's ranks
   readonly ranksHere: number;
-  readonly owners: number; // places whose ranks own a part on every host
+  readonly owners: number; // the ranks with a lower place own a part, on every host
 }
 
-function layoutOf(hosts: HierarchicalOptions["hosts"], ranks: number, rank: number): Layout {
-  if (typeof hosts === "number" && !(Number.isSafeInteger(hosts) && hosts > 0))
-    throw new RangeError(`hierarchical: hosts is ${hosts}, and the number of ranks on a host is whole and 1 or more.`);
-  if (typeof hosts !== "number" && hosts.length !== ranks)
+function layoutOf(hosts: HostOf, ranks: number, rank: number): Layout {
+  if (typeof hosts !== "function" && hosts.length !== ranks)
     throw new RangeError(
-      `hierarchical: hosts names the hosts of ${hosts.length} ranks, and there are ${ranks}; give one number a rank.`,
+      `hierarchical: hosts lists the hosts of ${hosts.length} ranks, and there are ${ranks}; list one host for each rank.`,
     );
-  const hostOf = typeof hosts === "number" ? (r: number) => Math.floor(r / hosts) : (r: number) => hosts[r]!;
+  const hostOf = typeof hosts === "function" ? hosts : (r: number) => hosts[r]!;
   const members = new Map<number, number[]>();
   for (let r = 0; r < ranks; r++) members.set(hostOf(r), [...(members.get(hostOf(r)) ?? []), r]);
   const here = members.get(hostOf(rank))!;
@@ -184,7 +194,7 @@ function layoutOf(hosts: HierarchicalOptions["hosts"], ranks: number, rank: numb
   };
 }
 
-/** Where the parts of the ranks of one host begin: owners share the vector, the others have none of it. */
+/** The words where the parts of one host's ranks begin. Owners share the vector, the parts of the other ranks are empty. */
 function ownedParts(n: number, owners: number, ranksHere: number): number[] {
   const starts = partition(n, owners);
   return [...starts, ...Array.from({ length: ranksHere - owners }, () => starts[owners]!)];

@@ -1,9 +1,8 @@
 /**
- * What the votes of all ranks become. Each outcome is a function of the number of plus votes c among P, and is given as one or
- * more bits an element:
+ * The outcome of a vote: for each element a function of c, the number of plus votes of P ranks, in one or more bits.
  *
- *   plus, minus   1 bit    the majority; an equal number of votes each way is that sign
- *   zero          2 bits   c > P/2, and c ≠ P/2; an odd number of ranks cannot tie, and then it is 1 bit
+ *   plus, minus   1 bit    the majority; a tie is that sign
+ *   zero          2 bits   c > P/2, and c ≠ P/2; 1 bit if P is odd, because then there are no ties
  *   tally         K bits   c itself, K = ⌈log2(P + 1)⌉
  */
 import { majority, majorityOrZero, tally, tallyPlanes } from "@terse/codecs";
@@ -13,7 +12,7 @@ export type Outcome = "plus" | "minus" | "zero" | "tally";
 
 export type Result = PackedBits | Ternary | Tally;
 
-/** Bits an element of the outcome. */
+/** The number of bits per element of an outcome: its planes. */
 export function planesOf(outcome: Outcome, ranks: number): number {
   if (outcome === "tally") return tallyPlanes(ranks);
   return outcome === "zero" && ranks % 2 === 0 ? 2 : 1;
@@ -26,7 +25,7 @@ export function decide(outcome: Outcome, planes: readonly Uint8Array[], votes: r
   else majority(planes[0]!, votes, n, { tie: outcome === "minus" ? "minus" : "plus" });
 }
 
-/** The same for somebody who has the counts: whether each plane's bit is set where c of the ranks voted plus. */
+/** The same outcome as functions of the count: for each plane, its bit for an element with c plus votes. */
 export function planesOfCount(outcome: Outcome, ranks: number): ((c: number) => boolean)[] {
   if (outcome === "tally") return Array.from({ length: tallyPlanes(ranks) }, (_, k) => (c) => ((c >> k) & 1) === 1);
   const most = outcome === "plus" ? (c: number) => 2 * c >= ranks : (c: number) => 2 * c > ranks;

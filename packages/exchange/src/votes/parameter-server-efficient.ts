@@ -1,15 +1,15 @@
 /**
- * One rank counts, over trees, which are the shortest way to it and back: the votes climb a binomial tree in ⌈log2 P⌉ rounds,
- * and the outcome comes down as a scatter and an all-gather, so that the server sends it about once instead of P − 1 times.
+ * One rank counts. The votes climb a binomial tree to it in ⌈log2 P⌉ rounds, and the outcome comes down as a scatter and an all-gather,
+ * so that the server sends it about once instead of P − 1 times.
  * Ishikawa et al. 2024, Table 1 "parameter server (efficient)", https://arxiv.org/abs/2411.16462: a gather and a long broadcast of
- * Chan et al. 2007, doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N. Table 1 takes N as what is gathered; here
- * P vectors of N bits reach one server, so its link carries (P − 1) N bits up whatever the tree. A server for each part of the
- * vector would not: that is all-to-all.ts.
+ * Chan et al. 2007, doi:10.1002/cpe.1206, which cost one and two times (P − 1)/P · N. Table 1 counts N for the gather. Here P vectors of
+ * N bits reach one server, so its link carries (P − 1) N bits up with any tree. all-to-all.ts avoids that: every rank is the server of
+ * one part of the vector.
  *
- * The server is rank 0; s ranks are in the subtree of a rank (its lowest set bit, or what is left of P).
- * Sent by a rank: up one message of 8 W s bytes, the server none; down d times a scatter from the server, 8 (W − w) bytes of it, and
- * an all-to-all, P − 1 messages of 8 w bytes, which also carries the notes.
- * Held: 8 W s bytes of votes where s > 1, the server 8 W (P − 1) (8 W P where d > 1); and the outcome's planes above the first.
+ * The server is rank 0; the subtree of a rank has s ranks: its lowest set bit, or P − rank if that is less.
+ * Sent by a rank: up one message of 8 W s bytes, the server none; down d times a scatter, 8 (W − w) bytes from the server, and an
+ * all-to-all, P − 1 messages of 8 w bytes, which also carries the notes.
+ * Held: 8 W s bytes of votes if s > 1, the server 8 W (P − 1) (8 W P if d > 1); and the outcome's planes above the first.
  */
 import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import type { QueuedGroup } from "../collective-queue.ts";
@@ -68,12 +68,12 @@ export function parameterServerEfficient(): VoteScheme {
   });
 }
 
-/** Ranks at and below a rank in the tree: it hangs under itself without its lowest set bit. */
+/** The number of ranks in a rank's subtree. The parent of a rank is the rank without its lowest set bit. */
 function subtree(rank: number, ranks: number): number {
   return rank === server ? ranks : Math.min(rank & -rank, ranks - rank);
 }
 
-/** Brings every rank's votes to the server, where `count` gets them. */
+/** Sends every rank's votes to the server, which passes them to `count`. */
 async function climb(
   group: QueuedGroup,
   u: PackedBits,
@@ -83,7 +83,7 @@ async function climb(
 ): Promise<void> {
   const { rank, size } = group;
   const s = subtree(rank, size);
-  // The server's own votes stay where they are, unless the outcome is written over them while they are still needed.
+  // The server's own votes stay in place, unless an outcome of several planes overwrites them while they are still needed.
   const own = rank === server && planes === 1 ? 0 : 1;
   if (s === 1) return group.send(u.wire, rank - (rank & -rank));
 
@@ -92,7 +92,7 @@ async function climb(
   if (own) bundle.bytes.set(u.wire);
   const arriving: Promise<void>[] = [];
   for (let bit = 1; bit < s; bit *= 2) {
-    const from = plane * (bit - 1 + own); // the subtree of rank + bit holds the ranks from there on
+    const from = plane * (bit - 1 + own); // the subtree of rank + bit begins with that rank
     const length = plane * subtree(rank + bit, size);
     arriving.push(group.recv(bundle.bytes.subarray(from, from + length), rank + bit));
   }

@@ -3,8 +3,8 @@ import { signsOf } from "../partition.ts";
 import type { Scratch } from "../scratch.ts";
 
 /**
- * The votes of all ranks about the same n elements: memory for those that arrive, and this rank's own votes where they lie. Where an
- * outcome has several planes, the own votes are copied, because the first plane is written over them.
+ * The votes of all ranks on the same n elements: memory for the votes that arrive, and this rank's own votes in place. If the outcome has
+ * several planes, the own votes are copied, because the first plane overwrites them.
  */
 export class ReceivedVotes implements Disposable {
   /** The votes that arrive, by rank; this rank's entry is empty unless its votes are copied. */
@@ -35,7 +35,7 @@ export class ReceivedVotes implements Disposable {
   }
 }
 
-/** How many vectors of n votes a rank holds beside its own. */
+/** The number of vectors of n votes that a rank holds besides its own. */
 export function votesHeld(ranks: number, planes: number): number {
   return planes > 1 ? ranks : ranks - 1;
 }

@@ -1,4 +1,4 @@
-/** A way to count votes: who gets whose signs, who counts, and how the outcome reaches all ranks. All give the same bits. */
+/** The contract of vote schemes. A scheme decides which ranks count which votes, and how the outcome reaches all ranks, with the same bits on each. */
 import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
@@ -8,42 +8,42 @@ import { type Outcome, planesOf } from "./outcome.ts";
 
 export interface VoteScheme {
   readonly name: string;
-  /** The outcomes that it can give. */
+  /** The outcomes that it supports. */
   readonly outcomes: readonly Outcome[];
-  /** It reads the values that the votes are the signs of, in place of the signs. */
+  /** Whether it reads the values of the votes (`PackedBits.values`) instead of their signs. */
   readonly dense: boolean;
-  /** On more than one rank: from this rank's votes in planes[0] to the outcome in all planes, the same bits on every rank. */
+  /** Only on more than one rank. Takes this rank's votes in planes[0], and leaves the outcome in all planes, the same bits on every rank. */
   carry(planes: readonly PackedBits[], outcome: Outcome, context: ExchangeContext): Promise<void>;
-  /** Throws a RangeError that says why so many ranks cannot vote in this way. */
+  /** The cost on one rank. RangeError if this number of ranks cannot use the scheme, with the reason. */
   cost(n: number, ranks: number, rank: number, outcome?: Outcome): Cost;
-  /** The groups that it has opened beside this one; they count what they send for themselves. */
+  /** The groups that it has split off this group. They have their own counters. */
   opened(group: Group): Promise<readonly Group[]>;
-  /** Closes those; the group itself stays open. All ranks call it. */
+  /** Closes those groups; the given group stays open. All ranks call it. */
   close(group: Group): Promise<void>;
 }
 
-/** What one scheme defines; `voteScheme` adds what all have in common. */
+/** The definition of one scheme; `voteScheme` adds the parts that all schemes share. */
 export interface VoteSchemeDefinition extends Pick<VoteScheme, "name" | "carry"> {
-  /** All outcomes unless given. */
+  /** The outcomes that it supports; all of them unless given. */
   readonly outcomes?: readonly Outcome[];
   readonly dense?: boolean;
-  /** On more than one rank; memory without the outcome's planes above the first. */
+  /** The cost on more than one rank; its memory leaves out the outcome's planes above the first. */
   cost(n: number, ranks: number, rank: number, outcome: Outcome): Cost;
-  /** The groups that were opened beside a group. */
-  readonly beside?: WeakMap<Group, Promise<readonly Group[]>>;
+  /** The groups that the scheme has split off each group. */
+  readonly splits?: WeakMap<Group, Promise<readonly Group[]>>;
 }
 
-const everything: readonly Outcome[] = ["plus", "minus", "zero", "tally"];
+const allOutcomes: readonly Outcome[] = ["plus", "minus", "zero", "tally"];
 
 export function voteScheme({
   name,
-  outcomes = everything,
+  outcomes = allOutcomes,
   dense = false,
   carry,
   cost,
-  beside = new WeakMap(),
+  splits = new WeakMap(),
 }: VoteSchemeDefinition): VoteScheme {
-  const opened = async (group: Group) => (await beside.get(group)?.catch(() => undefined)) ?? [];
+  const opened = async (group: Group) => (await splits.get(group)?.catch(() => undefined)) ?? [];
   return {
     name,
     outcomes,
@@ -61,7 +61,7 @@ export function voteScheme({
 
     async close(group) {
       const groups = await opened(group);
-      beside.delete(group);
+      splits.delete(group);
       for (const inner of groups) await inner.close();
     },
   };
@@ -70,11 +70,11 @@ export function voteScheme({
 export function checkOutcome({ name, outcomes }: Pick<VoteScheme, "name" | "outcomes">, outcome: Outcome): void {
   if (!outcomes.includes(outcome))
     throw new RangeError(
-      `${name}: it cannot give ${outcome === "tally" ? "a count of the ranks' votes" : `a tie of ${outcome}`}; it gives a tie of ${outcomes.join(" or ")}.`,
+      `${name}: this vote scheme does not support ${outcome === "tally" ? "a tally of the votes" : `a tie of ${outcome}`}; it supports a tie of ${outcomes.join(" or ")}. Choose another scheme (exchange.vote in a recipe), or such a tie.`,
     );
 }
 
-/** This rank's refusal as a header carries it. It may become known while the votes are encoded, piece by piece. */
+/** This rank's refusal as the note of a header. Encoding, which goes piece by piece, may find the first reason for it. */
 export function noteOfVotes(u: PackedBits, { note }: ExchangeContext): number {
   return note || (u.firstNonFinite === undefined ? 0 : noteOf("the gradient is not finite"));
 }

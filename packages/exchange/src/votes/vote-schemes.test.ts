@@ -11,7 +11,6 @@ import {
   StepRefusedError,
   scratchOf,
   vote,
-  voteSchemes,
 } from "../index.ts";
 import { onRanks } from "../testing.ts";
 import { outcomeOf, packed, voteContract } from "./vote-contract.ts";
@@ -43,7 +42,7 @@ function byHosts(hosts: (ranks: number) => readonly number[]): Parameters<typeof
 
 voteContract("hierarchical, two ranks a host", {
   ...byHosts((ranks) => Array.from({ length: ranks }, (_, r) => Math.floor(r / 2))),
-  scheme: () => hierarchical({ hosts: 2 }),
+  scheme: () => hierarchical({ ranksPerHost: 2 }),
 });
 voteContract(
   "hierarchical, three hosts whose ranks alternate",
@@ -53,11 +52,11 @@ voteContract(
   "hierarchical, one host with one rank",
   byHosts((ranks) => Array.from({ length: ranks }, (_, r) => (r === 1 ? 5 : 2))),
 );
-voteContract("hierarchical, one host", { scheme: (ranks) => hierarchical({ hosts: ranks }) });
+voteContract("hierarchical, one host", { scheme: (ranks) => hierarchical({ ranksPerHost: ranks }) });
 
 voteContract("hierarchical and dense inside, two ranks a host", {
   ...byHosts((ranks) => Array.from({ length: ranks }, (_, r) => Math.floor(r / 2))),
-  scheme: () => hierarchical({ hosts: 2, inside: "dense" }),
+  scheme: () => hierarchical({ ranksPerHost: 2, inside: "dense" }),
 });
 voteContract("hierarchical and dense inside, one host with one rank", {
   ...byHosts((ranks) => Array.from({ length: ranks }, (_, r) => (r === 1 ? 5 : 2))),
@@ -113,7 +112,7 @@ describe("hosts that are dense inside", () => {
 
   it("keep apart votes whose zeros become something else", async () => {
     const got = await onRanks(2, async (group) => {
-      const votes = hierarchical({ hosts: 2, inside: "dense" });
+      const votes = hierarchical({ ranksPerHost: 2, inside: "dense" });
       const exchange = openExchange(group, { schemes: { votes } });
       const nothing = { write: (into: Float32Array) => void into.fill(0) };
       const [plus, minus] = await Promise.all(
@@ -130,7 +129,7 @@ describe("hosts that are dense inside", () => {
   it("stop together when a sum is not finite, on whichever rank it shows", async () => {
     for (const at of [0, 999]) {
       const outcomes = await onRanks(5, async (group) => {
-        const votes = hierarchical({ hosts: 2, inside: "dense" });
+        const votes = hierarchical({ ranksPerHost: 2, inside: "dense" });
         const write = (into: Float32Array) => void into.fill(1).fill(group.rank < 2 ? 3e38 : 1, at, at + 1);
         const u = new PackedBits(1000, undefined, undefined, { zero: "plus", write });
         const error = await vote(votes, group, u, { outcome: "plus" }).catch((error: unknown) => error);
@@ -148,12 +147,12 @@ describe("hosts that are dense inside", () => {
 
 describe("vote schemes", () => {
   it("refuse what cannot be right, and say what would be", async () => {
-    expect(() => allToAll({ chunk: 100 })).toThrow("a chunk is a multiple of 64 elements, and is 100; take 128");
-    expect(() => voteSchemes.hierarchical({})).toThrow("hosts is missing");
+    expect(() => allToAll({ chunk: 100 })).toThrow("chunk is 100, and must be a multiple of 64 elements; take 128");
+    expect(() => hierarchical({})).toThrow("ranksPerHost is missing");
     expect(() => hierarchical({ hosts: [0, 0, 1] }).cost(10, 4, 0)).toThrow("the hosts of 3 ranks, and there are 4");
-    expect(() => hierarchical({ hosts: 0 }).cost(10, 4, 0)).toThrow("1 or more");
-    expect(() => hierarchical({ hosts: 2 }).cost(10, 4, 0, "zero")).toThrow(
-      "cannot give a tie of zero; it gives a tie of plus or minus",
+    expect(() => hierarchical({ ranksPerHost: 0 })).toThrow("1 or more");
+    expect(() => hierarchical({ ranksPerHost: 2 }).cost(10, 4, 0, "zero")).toThrow(
+      "does not support a tie of zero; it supports a tie of plus or minus",
     );
     expect(() => count({ width: 2 }).cost(10, 4, 0)).toThrow("take a width of 4");
     const errors = await onRanks(4, (group) =>

@@ -6,24 +6,22 @@ import { parameterServer } from "./parameter-server.ts";
 import { parameterServerEfficient } from "./parameter-server-efficient.ts";
 import type { VoteScheme } from "./vote-scheme.ts";
 
-export type VoteSchemeOptions = AllToAllOptions & CountOptions & Partial<HierarchicalOptions> & Partial<AutoOptions>;
+/** The options of all schemes together. */
+export type VoteSchemeOptions = AllToAllOptions & CountOptions & HierarchicalOptions & Partial<AutoOptions>;
 
-/** Every way to count votes, by the name that recipes use; each takes its own of the options and leaves the others alone. */
+/** Every vote scheme: a function that makes it, and the options that it takes. The names are those of recipes. */
 export const voteSchemes = {
-  "all-to-all": allToAll,
-  count,
-  "parameter-server": parameterServer,
-  "parameter-server-efficient": parameterServerEfficient,
-  hierarchical: ({ hosts, inside }: Partial<HierarchicalOptions>) => {
-    if (hosts === undefined)
-      throw new RangeError("hierarchical: hosts is missing; say how many ranks share a host, or each rank's host.");
-    return hierarchical({ hosts, ...(inside && { inside }) });
-  },
-  auto: ({ measured, chunk }: Partial<AutoOptions>) => {
-    if (measured === undefined)
-      throw new RangeError("auto: measured is missing; give it what measureLink found on the group that will vote.");
-    return auto({ measured, chunk });
-  },
-} as const satisfies Record<string, (options: VoteSchemeOptions) => VoteScheme>;
+  "all-to-all": { create: allToAll, takes: ["chunk"] },
+  count: { create: count, takes: ["width"] },
+  "parameter-server": { create: parameterServer, takes: [] },
+  "parameter-server-efficient": { create: parameterServerEfficient, takes: [] },
+  hierarchical: { create: hierarchical, takes: ["ranksPerHost", "hosts", "inside"] },
+  auto: { create: auto, takes: ["measured", "chunk"] },
+} as const satisfies Record<string, VoteSchemeEntry>;
+
+export interface VoteSchemeEntry {
+  create(options: VoteSchemeOptions): VoteScheme;
+  readonly takes: readonly (keyof VoteSchemeOptions)[];
+}
 
 export type VoteSchemeName = keyof typeof voteSchemes;

@@ -1,9 +1,9 @@
 /**
- * From the signs that a rank gives to the outcome of all ranks' votes. Vectors of signs that are voted on together are laid out as one:
+ * One vote, from the signs of this rank to the outcome of all ranks' votes. Several vectors of signs are one message:
  *
  *   lay out      one vector of all signs, and memory for the outcome's planes        joint-votes.ts, outcome.ts
- *   encode       the signs are packed when the scheme asks for them, piece by piece  packed-bits.ts
- *   carry        the scheme sends, counts and returns them                           all-to-all.ts and its neighbours
+ *   encode       the scheme packs the signs, piece by piece                          packed-bits.ts
+ *   carry        the scheme sends the votes, counts them and returns the outcome     all-to-all.ts, or another scheme
  *   hand out     every vector gets its piece of the outcome
  */
 import type { Group } from "@terse/collectives";
@@ -16,13 +16,13 @@ import { standardSchemes } from "../schemes.ts";
 import { type Outcome, planesOf, type Result, resultOf } from "./outcome.ts";
 import { checkOutcome, noteOfVotes, type VoteScheme } from "./vote-scheme.ts";
 
-/** One vector of signs, and its outcome once it has been carried. The outcome takes over u's memory. */
+/** One vector of signs, and its outcome after `carryVotes`. The outcome takes over u's memory. */
 export interface VoteRequest {
   readonly u: PackedBits;
   result?: Result;
 }
 
-/** Carries several vectors as one message. */
+/** Votes on several vectors in one message. */
 export async function carryVotes(
   requests: readonly VoteRequest[],
   scheme: VoteScheme,
@@ -42,7 +42,7 @@ async function counted(u: PackedBits, scheme: VoteScheme, outcome: Outcome, cont
     checkNotes([noteOfVotes(u, context)]);
     return resultOf(outcome, [u], 1);
   }
-  // A vote that would only wait in the queue is encoded meanwhile.
+  // While the vote waits in the queue, its signs are encoded.
   if (context.up.waits && !scheme.dense) u.fill();
   const planes = [u];
   while (planes.length < planesOf(outcome, size)) planes.push(new PackedBits(u.length, scratch));
@@ -73,13 +73,13 @@ export async function vote(
 
 const { votes } = standardSchemes;
 
-/** The majority of all ranks' u, over the scheme that sends least; takes over u's memory. */
+/** The majority of all ranks' u, by the standard scheme; takes over u's memory. */
 export function majority(group: Group, u: PackedBits, tie: "plus" | "minus", call?: CallOptions): Promise<PackedBits> {
   return vote(votes, group, u, { ...call, outcome: tie }) as Promise<PackedBits>;
 }
 
 /**
- * The majority of all ranks' u, or zero where as many voted each way; takes over u's memory.
+ * The majority of all ranks' u, or zero for a tie; takes over u's memory.
  * Liu et al. 2024, "Majority Vote": Δ = sign(Σ δ), sign(0) = 0, https://arxiv.org/abs/2404.00438
  */
 export function majorityOrZero(group: Group, u: PackedBits, call?: CallOptions): Promise<PackedBits | Ternary> {
@@ -87,7 +87,7 @@ export function majorityOrZero(group: Group, u: PackedBits, call?: CallOptions):
 }
 
 /**
- * How many ranks voted plus, for every element; takes over u's memory.
+ * The number of ranks that voted plus on each element; takes over u's memory.
  * Liu et al. 2024, "Averaging": Δ = (1/P) Σ δ, https://arxiv.org/abs/2404.00438
  */
 export function tally(group: Group, u: PackedBits, call?: CallOptions): Promise<Tally> {
