@@ -21,22 +21,24 @@ export class QueuedGroup implements Collectives, PointToPoint {
   readonly group: Group;
   readonly rank: number;
   readonly size: number;
-  /** Resolves when this place is the first of the queue, for an exchange whose collectives go over groups of its own. */
-  readonly begins: Promise<void>;
-  readonly #left = Promise.withResolvers<void>();
-  #isFirst: boolean;
+  readonly #begins = Promise.withResolvers<void>();
+  #isFirst = false;
+  #waiting: (() => void)[] = []; // calls, in order; at last the step that makes the next place the first
+  #leaves = false;
   #hasLeft = false;
+  #next: QueuedGroup | undefined;
 
   constructor(group: Group, before: QueuedGroup | undefined) {
     this.group = group;
     this.rank = group.rank;
     this.size = group.size;
-    this.#isFirst = before === undefined || before.#hasLeft;
-    this.begins = this.#isFirst
-      ? Promise.resolve()
-      : before!.#left.promise.then(() => {
-          this.#isFirst = true;
-        });
+    if (before === undefined || before.#hasLeft) this.#begin();
+    else before.#next = this;
+  }
+
+  /** Resolves when this place is the first of the queue, for an exchange whose collectives go over groups of its own. */
+  get begins(): Promise<void> {
+    return this.#begins.promise;
   }
 
   /** Whether a call would still wait for the exchanges before this one. */
@@ -44,15 +46,14 @@ export class QueuedGroup implements Collectives, PointToPoint {
     return !this.#isFirst;
   }
 
-  /** The exchange has made its last call. */
+  /** The exchange has made its last call. A place may leave while it waits: its calls are still made, before those of the next place. */
   leave(): void {
-    if (this.#hasLeft) return;
-    // A place that is given up early leaves only after the places before it.
-    void this.begins.then(() => {
+    if (this.#leaves) return;
+    this.#leaves = true;
+    this.#whenFirst(() => {
       this.#hasLeft = true;
-      this.#left.resolve();
+      if (this.#next) this.#next.#begin();
     });
-    if (this.#isFirst) this.#hasLeft = true;
   }
 
   allReduce(x: BufferLike, op?: Reduction, options?: OperationOptions & { packed?: boolean }): Promise<void> {
@@ -103,8 +104,20 @@ export class QueuedGroup implements Collectives, PointToPoint {
     return this.#call(() => this.group.split(color, key));
   }
 
-  async #call<T>(operation: () => Promise<T>): Promise<T> {
-    if (!this.#isFirst) await this.begins;
-    return operation();
+  #call<T>(operation: () => Promise<T>): Promise<T> {
+    return new Promise((resolve) => this.#whenFirst(() => resolve(operation())));
+  }
+
+  #whenFirst(action: () => void): void {
+    if (this.#isFirst) action();
+    else this.#waiting.push(action);
+  }
+
+  /** Makes all waiting calls before any other code can make a new one. */
+  #begin(): void {
+    this.#isFirst = true;
+    this.#begins.resolve();
+    for (const action of this.#waiting) action();
+    this.#waiting = [];
   }
 }
