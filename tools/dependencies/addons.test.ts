@@ -2,7 +2,7 @@ import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scratchFolder } from "../testing/scratch-folder.ts";
-import { hashFiles } from "./addons.ts";
+import { hashFiles, wantedStamp } from "./addons.ts";
 
 describe("the stamp of a native build", () => {
   it("changes with content and names, not with times", () => {
@@ -18,5 +18,18 @@ describe("the stamp of a native build", () => {
     write("a.c", "int a;int");
     write("b.c", " b;");
     expect(hashFiles(folder, ["a.c", "b.c"])).not.toBe(before);
+  });
+
+  it("depends on the libraries, not on how they were found", () => {
+    const gloo = (source: "TERSE_GLOO" | "toolchain", library: string) => ({
+      gloo: { prefix: "/gloo", library, source },
+    });
+    const found = wantedStamp("collectives", gloo("toolchain", "/gloo/libgloo.so"));
+    expect(wantedStamp("collectives", gloo("TERSE_GLOO", "/gloo/libgloo.so"))).toEqual(found);
+    expect(wantedStamp("collectives", gloo("toolchain", "/gloo/libgloo.a")).tools).not.toBe(found.tools);
+    const libtorch = (source: "LIBTORCH" | "toolchain") => ({
+      libtorch: { root: "/torch", version: "2.13.0", source },
+    });
+    expect(wantedStamp("tensor", libtorch("LIBTORCH"))).toEqual(wantedStamp("tensor", libtorch("toolchain")));
   });
 });

@@ -64,12 +64,18 @@ function stampFile(addon: AddonName): string {
   return join(root, "native", addon, "build", "terse-stamp.json");
 }
 
-function wantedStamp(addon: AddonName, environment: Environment): Stamp {
+export function wantedStamp(addon: AddonName, environment: Environment): Stamp {
   const { compiler, cmake, make } = findBuildTools();
   const tools = [compiler.path, cmake.path, make.path].map((path) => path && fileIdentity(path));
   const flags = ["CFLAGS", "CXXFLAGS", "LDFLAGS", "CC", "CXX"].map((name) => process.env[name]);
+  const { libtorch, gloo, mpi } = environment;
+  // Their files, and not how they were found: a shell that has `./terse env` names the same ones by variables.
   const libraries =
-    addon === "tensor" ? [environment.libtorch] : addon === "collectives" ? [environment.gloo, environment.mpi] : [];
+    addon === "tensor"
+      ? [libtorch?.root, libtorch?.version]
+      : addon === "collectives"
+        ? [gloo?.library, mpi?.prefix, mpi?.path]
+        : [];
   const headers = realpathSync(join(root, "native", addon, "node_modules", "node-addon-api"));
   return {
     tools: createHash("sha256")
