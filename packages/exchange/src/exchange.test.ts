@@ -9,13 +9,13 @@ function bits(n: number, value: number): PackedBits {
   return u;
 }
 
-it("makes no bits of a length that is none", () => {
+it("makes no PackedBits of a length that is not a whole number", () => {
   for (const length of [-1, 1.5, Number.NaN])
     expect(() => new PackedBits(length)).toThrow(`PackedBits: length must be a non-negative integer, and is ${length}`);
 });
 
 describe("the exchange of a step", () => {
-  it("sends votes that are asked for in one turn as one message", async () => {
+  it("sends votes of one round as one message", async () => {
     const alone = await onRanks(3, async (group) => {
       await openExchange(group).majority(bits(64 * 7, 0b1011), { tie: "plus" });
       return group.sent().messages;
@@ -42,7 +42,7 @@ describe("the exchange of a step", () => {
     for (const result of results) expect(result).toEqual(expected);
   });
 
-  it("averages the vectors of a turn in one message, in place where they lie side by side", async () => {
+  it("averages the vectors of a round in one message, in place if they are neighbours in memory", async () => {
     const messages = await onRanks(2, async (group) => {
       const flat = Float32Array.from({ length: 30 }, (_, i) => i * (group.rank + 1));
       const exchange = openExchange(group);
@@ -67,17 +67,17 @@ describe("the exchange of a step", () => {
     expect(apart.map(({ bytes }) => bytes)).toEqual([0, 1].map((rank) => meanCost(30, 2, rank).bytes));
   });
 
-  it("lets all ranks stop together when one refuses, for every scheme and any number of ranks", async () => {
+  it("stops all ranks together if one refuses, for every outcome and any number of ranks", async () => {
     for (const ranks of [1, 2, 3, 4])
-      for (const ask of ["majority", "zero", "tally"] as const) {
+      for (const operation of ["majority", "zero", "tally"] as const) {
         const outcomes = await onRanks(ranks, async (group) => {
           const exchange = openExchange(group);
           if (group.rank === ranks - 1) exchange.refuse("the loss is not finite");
-          const asked =
-            ask === "tally"
+          const requested =
+            operation === "tally"
               ? exchange.tally(bits(100, 3))
-              : exchange.majority(bits(100, 3), { tie: ask === "zero" ? "zero" : "plus" });
-          return asked.then(
+              : exchange.majority(bits(100, 3), { tie: operation === "zero" ? "zero" : "plus" });
+          return requested.then(
             () => "went on",
             (error: unknown) => error,
           );
@@ -89,7 +89,7 @@ describe("the exchange of a step", () => {
       }
   });
 
-  it("hands nothing out when a mean of the turn is not accepted, and names the rank that refused", async () => {
+  it("hands out nothing of a round if one of its means is not accepted, and names the rank that refused", async () => {
     const outcomes = await onRanks(3, async (group) => {
       const x = new Float32Array(1000).fill(1); // the exchange itself makes it NaN on the rank that refuses
       const exchange = openExchange(group);
@@ -105,7 +105,7 @@ describe("the exchange of a step", () => {
   });
 
   it.each(["f32", "bf16", "int8"] as const)(
-    "asks why a mean was not accepted before anything that another step asks for, in %s",
+    "finds the reason for a mean that was not accepted before it carries the next exchange, in %s",
     async (type) => {
       for (const over of ["the same group", "a second group"]) {
         const outcomes = await onRanks(2, async (group) => {
@@ -114,7 +114,7 @@ describe("the exchange of a step", () => {
           const first = openExchange(group, options)
             .mean(new Float32Array(4).fill(1), { accept: () => false })
             .catch((error: unknown) => error);
-          // Rank 0 asks for the next while the first is on its way, rank 1 when it has come.
+          // Rank 0 requests the next mean while the first is on the wire, rank 1 after it has arrived.
           await new Promise((next) => (group.rank === 0 ? setImmediate(next) : setTimeout(next, 30)));
           const y = new Float32Array(4).fill(group.rank === 0 ? 0 : 127);
           await openExchange(group, options).mean(y);
@@ -130,7 +130,7 @@ describe("the exchange of a step", () => {
     },
   );
 
-  it("refuses in the same way when a sign was asked of a number that is none", async () => {
+  it("refuses in the same way if an element without a sign was encoded", async () => {
     const outcomes = await onRanks(2, async (group) => {
       const u = bits(100, 5);
       if (group.rank === 1) u.firstNonFinite = 17;
@@ -141,7 +141,7 @@ describe("the exchange of a step", () => {
     for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the gradient is not finite");
   });
 
-  it("encodes votes that leave together when they leave, and meets what is not finite in any of them", async () => {
+  it("encodes votes of one round when it sends them, and refuses if any of them is not finite", async () => {
     const lengths = [70, 64, 200];
     const later = (n: number, k: number, bad = false) =>
       new PackedBits(n, undefined, (u, from, to) => {
@@ -150,23 +150,23 @@ describe("the exchange of a step", () => {
       });
     const results = await onRanks(3, async (group) => {
       const exchange = openExchange(group);
-      const asked = lengths.map((n, k) => exchange.majority(later(n, k), { tie: "plus" }));
-      return (await Promise.all(asked)).map(({ wire }) => [...wire]);
+      const requested = lengths.map((n, k) => exchange.majority(later(n, k), { tie: "plus" }));
+      return (await Promise.all(requested)).map(({ wire }) => [...wire]);
     });
     for (const result of results) expect(result).toEqual(lengths.map((n, k) => [...bits(n, 11 * (k + 1)).wire]));
 
     const errors = await onRanks(3, async (group) => {
       const exchange = openExchange(group);
-      const asked = lengths.map((n, k) =>
+      const requested = lengths.map((n, k) =>
         exchange.majority(later(n, k, group.rank === 2 && k === 1), { tie: "plus" }).catch((error: unknown) => error),
       );
-      return Promise.all(asked);
+      return Promise.all(requested);
     });
     for (const error of errors.flat())
       expect((error as Error).message).toContain("rank 2 refuses the step: the gradient is not finite");
   });
 
-  it("keeps turns in the same order on every rank when steps ask again", async () => {
+  it("keeps rounds in the same order on every rank when steps make further requests", async () => {
     const results = await onRanks(4, async (group) => {
       const exchange = openExchange(group);
       const step = async (k: number) => {

@@ -5,7 +5,7 @@ import { Scratch } from "./scratch.ts";
 
 const x = (n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(1 + i * 12.9898) * (1 + (i % 5)));
 
-const inOrder: Record<string, Codec> = {
+const encodedWhole: Record<string, Codec> = {
   sign: sign as Codec,
   "scaled sign": scaledSign() as Codec,
   "scaled sign in blocks": scaledSign({ block: 12 }) as Codec,
@@ -21,27 +21,30 @@ const inOrder: Record<string, Codec> = {
 };
 
 describe("chunks", () => {
-  it.each(Object.entries(inOrder))("have wires that say what the wire of the whole says, %s", (_, codec) => {
-    const n = 400;
-    for (const ranks of [1, 2, 3, 7, 64]) {
-      const chunks = ownedChunks(codec, n, ranks);
-      const call = chunks.call({ seed: 4, step: 2 }, 3);
-      const whole = new Uint8Array(codec.wireBytes(n));
-      const wires = chunks.sizes.map((bytes) => new Uint8Array(bytes));
-      chunks.write(wires, new Scratch(), (of, wire, begin, end) => {
-        expect([of, begin, end]).toEqual([codec, 0, n]);
-        of.encode(wire, x(n), call);
-        whole.set(wire);
-      });
-      const [together, apart] = [new Float32Array(n), new Float32Array(n)];
-      codec.decodeAdd(together, whole);
-      chunks.addAll(wires, apart, {});
-      expect(apart).toEqual(together);
-      expect(Math.max(...together.map(Math.abs))).toBeGreaterThan(0);
-    }
-  });
+  it.each(Object.entries(encodedWhole))(
+    "have wires that decode to the same as the wire of the whole vector, %s",
+    (_, codec) => {
+      const n = 400;
+      for (const ranks of [1, 2, 3, 7, 64]) {
+        const chunks = ownedChunks(codec, n, ranks);
+        const call = chunks.call({ seed: 4, step: 2 }, 3);
+        const whole = new Uint8Array(codec.wireBytes(n));
+        const wires = chunks.sizes.map((bytes) => new Uint8Array(bytes));
+        chunks.write(wires, new Scratch(), (of, wire, begin, end) => {
+          expect([of, begin, end]).toEqual([codec, 0, n]);
+          of.encode(wire, x(n), call);
+          whole.set(wire);
+        });
+        const [together, apart] = [new Float32Array(n), new Float32Array(n)];
+        codec.decodeAdd(together, whole);
+        chunks.addAll(wires, apart, {});
+        expect(apart).toEqual(together);
+        expect(Math.max(...together.map(Math.abs))).toBeGreaterThan(0);
+      }
+    },
+  );
 
-  it("cover the vector in order, with whole blocks, as evenly as these allow", () => {
+  it("cover the vector in order, in whole blocks, as evenly as blocks allow", () => {
     for (const [codec, unit] of [
       [scaledSign() as Codec, 8],
       [scaledSign({ block: 12 }) as Codec, 24],
@@ -59,7 +62,7 @@ describe("chunks", () => {
         }
   });
 
-  it("keep k, or one more for each of them, of top-k", () => {
+  it("keep k elements of top-k together, or at most one more each", () => {
     for (const ranks of [1, 2, 3, 8]) {
       const { codecs } = ownedChunks(topK({ k: 25 }), 1000, ranks);
       const kept = codecs.reduce((sum, { parameters }) => sum + parameters.k!, 0);
@@ -68,16 +71,16 @@ describe("chunks", () => {
     }
   });
 
-  it("draw from places of their own for every rank and owner", () => {
+  it("have random numbers of their own for every rank and owner", () => {
     const [n, ranks] = [1000, 3];
     const chunks = ownedChunks(terngrad() as Codec, n, ranks);
-    const places = new Set<number>();
+    const indices = new Set<number>();
     for (let stream = 0; stream < 2 * ranks; stream++)
       for (let r = 0; r < ranks; r++) {
         const [begin, end] = [chunks.starts[r]!, chunks.starts[r + 1]!];
         const { index } = chunks.call({ seed: 0, step: 0 }, stream, begin, end) as { index: number };
-        for (let i = begin; i < end; i++) places.add(index + i - begin);
+        for (let i = begin; i < end; i++) indices.add(index + i - begin);
       }
-    expect(places.size).toBe(2 * ranks * n);
+    expect(indices.size).toBe(2 * ranks * n);
   });
 });

@@ -1,4 +1,4 @@
-/** Dense means: against a float64 oracle that rounds to 16 bits by search, as IEEE 754 defines it. */
+/** Dense means, compared with an oracle in float64 that rounds to 16 bits as IEEE 754 defines it. */
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { type DenseType, dense, openExchange, StepRefusedError, scratchOf } from "../index.ts";
@@ -18,33 +18,36 @@ function rounded(x: number, { fraction, least }: { fraction: number; least: numb
   return (up ? down + 1 : down) * unit;
 }
 
-/** Of several sizes, most of them between two numbers of 16 bits. */
+/** Values of several sizes, most of them between two numbers of 16 bits. */
 const value = (rank: number, i: number) => Math.fround(Math.sin(i * 12.9898 + rank * 78.233) * 10 ** ((i % 7) - 3));
 
 describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
-  it.each(worlds)("rounds once up, adds in f32 and rounds once down, on %i ranks alike", async (ranks) => {
-    for (const n of lengths) {
-      const inverse = Math.fround(1 / ranks);
-      const expected = Float32Array.from({ length: n }, (_, i) => {
-        if (ranks === 1) return value(0, i);
-        let sum = 0;
-        for (let r = 0; r < ranks; r++)
-          sum = Math.fround(sum + Math.fround(rounded(value(r, i), formats[type]) * inverse));
-        return rounded(sum, formats[type]);
-      });
-      const got = await onRanks(ranks, async (group) => {
-        const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
-        await dense(type).mean(group, x);
-        return x;
-      });
-      for (const x of got) expect(x.every((v, i) => v === expected[i])).toBe(true);
-    }
-  });
+  it.each(worlds)(
+    "rounds once on the way up, adds in f32, and rounds once on the way down, on %i ranks",
+    async (ranks) => {
+      for (const n of lengths) {
+        const inverse = Math.fround(1 / ranks);
+        const expected = Float32Array.from({ length: n }, (_, i) => {
+          if (ranks === 1) return value(0, i);
+          let sum = 0;
+          for (let r = 0; r < ranks; r++)
+            sum = Math.fround(sum + Math.fround(rounded(value(r, i), formats[type]) * inverse));
+          return rounded(sum, formats[type]);
+        });
+        const got = await onRanks(ranks, async (group) => {
+          const x = Float32Array.from({ length: n }, (_, i) => value(group.rank, i));
+          await dense(type).mean(group, x);
+          return x;
+        });
+        for (const x of got) expect(x.every((v, i) => v === expected[i])).toBe(true);
+      }
+    },
+  );
 
   it.each([
     ["is not finite", Number.NaN, "the gradient is not finite"],
     ["does not fit", type === "f16" ? 1e5 : 3.4e38, "a value is beyond what its codec can write"],
-  ])("is refused on every rank when a number %s, and keeps no memory", async (_, bad, reason) => {
+  ])("is refused on every rank if a number %s, and keeps no memory", async (_, bad, reason) => {
     const outcomes = await onRanks(3, async (group) => {
       const x = new Float32Array(1000).fill(1);
       if (group.rank === 1) x[700] = bad;
@@ -60,7 +63,7 @@ describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
     }
   });
 
-  it("tells every rank why a step is refused", async () => {
+  it("throws the reason of a refusal on every rank", async () => {
     const errors = await onRanks(3, async (group) => {
       const exchange = openExchange(group, { schemes: { means: dense(type) } });
       if (group.rank === 2) exchange.refuse("the loss is not finite");
@@ -73,7 +76,7 @@ describe.each(["bf16", "f16"] as const)("a mean in %s", (type) => {
 });
 
 describe("a mean in int8", () => {
-  /** The least fp32 of which 127 reach the largest of a block, of all ranks. */
+  /** The least fp32 u with 127 u ≥ the largest magnitude of the block on any rank. */
   const unitOf = (ranks: number, n: number, i: number) => {
     const [begin, end] = [i - (i % 512), Math.min(n, i - (i % 512) + 512)];
     let most = 0;
@@ -86,7 +89,7 @@ describe("a mean in int8", () => {
     return x - down > 0.5 || (x - down === 0.5 && down % 2 !== 0) ? down + 1 : down;
   };
 
-  it.each(worlds)("rounds once, by a unit of all ranks, and adds exactly, on %i ranks", async (ranks) => {
+  it.each(worlds)("rounds once, with a unit that all ranks share, and adds exactly, on %i ranks", async (ranks) => {
     for (const n of lengths.filter((length) => length <= 1000)) {
       const inverse = Math.fround(1 / ranks);
       const expected = Float32Array.from({ length: n }, (_, i) => {
@@ -105,7 +108,7 @@ describe("a mean in int8", () => {
     }
   });
 
-  it("is refused on every rank together, and keeps no memory", async () => {
+  it("is refused on all ranks together, and keeps no memory", async () => {
     for (const [bad, refusal, reason] of [
       [Number.NaN, undefined, "the gradient is not finite"],
       [1, "the loss is not finite", "the loss is not finite"],
@@ -126,7 +129,7 @@ describe("a mean in int8", () => {
     }
   });
 
-  it("leaves in buckets that keep one order on all ranks, whoever is slow", async () => {
+  it("travels in buckets that keep one order on all ranks, even if some ranks are slow", async () => {
     const sums = await onRanks(3, async (group) => {
       const gather = (await group.split(0))!;
       const exchanges = [0, 1, 2].map(() => openExchange(group, { down: gather, schemes: { means: dense("int8") } }));
@@ -147,7 +150,7 @@ describe("a mean in int8", () => {
 });
 
 describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mean in %s", (type: DenseType) => {
-  it.each(worlds)("says what the counters of %i ranks say", async (ranks) => {
+  it.each(worlds)("equals the counters of %i ranks", async (ranks) => {
     for (const n of lengths) {
       const groups = loopback(ranks);
       await Promise.all(groups.map((group: Group) => dense(type).mean(group, new Float32Array(n))));
@@ -162,6 +165,6 @@ describe.each(["f32", "bf16", "f16", "int8"] as const)("the closed form of a mea
   });
 });
 
-it("names the type that does not exist", () => {
+it("names the types if one does not exist", () => {
   expect(() => dense("f8" as never)).toThrow("choose f32, bf16, f16, int8");
 });

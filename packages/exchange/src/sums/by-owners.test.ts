@@ -106,7 +106,7 @@ const schemes: Record<string, Scheme> = {
 const lengths = [0, 1, 63, 64, 65, 1000, 100_003];
 
 describe.each(Object.entries(schemes))("the closed forms of %s", (_, { run, cost }) => {
-  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9])("say what the counters of %i ranks say", async (ranks) => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9])("equal the counters of %i ranks", async (ranks) => {
     for (const n of lengths) {
       const groups = loopback(ranks);
       const results = await Promise.all(groups.map((group) => run(group, new Float32Array(n).fill(group.rank + 1))));
@@ -122,8 +122,8 @@ describe.each(Object.entries(schemes))("the closed forms of %s", (_, { run, cost
   });
 });
 
-describe("what owners carry", () => {
-  it("leaves while what was asked for before is still on its way back, over a second group", async () => {
+describe("a sum by owners", () => {
+  it("goes up while the sums before it come down over a second group", async () => {
     const [happened] = await onRanks(3, async (group) => {
       const gather = (await group.split(0))!;
       const log: string[] = [];
@@ -147,13 +147,13 @@ describe("what owners carry", () => {
     expect(happened).toEqual(["up", "up", "up", "down", "down", "down"]);
   });
 
-  it("ends the group on every rank when a rank's wire is one that no encoder writes", async () => {
+  it("ends the group on every rank if a rank sends a wire that no encoder writes", async () => {
     const groups = loopback(3);
     const codec = int8({ block: 8 });
     const outcomes = await Promise.allSettled(
       groups.map(async (group, rank) => {
         if (rank !== 1) return sum(group, new Float32Array(48).fill(1), { codec, into: new Float32Array(48) });
-        // Two blocks for each owner, with scales that are NaN; what rank 1 owns it never reduces.
+        // Two blocks for each owner, with NaN as scales. Rank 1 does not reduce its own chunk.
         const wires = (bytes: number) => groups.map((_, r) => new Uint8Array(r === rank ? 0 : bytes).fill(0xff));
         await group.allToAll(wires(24), wires(24));
         return group.allToAll(wires(24), wires(24));

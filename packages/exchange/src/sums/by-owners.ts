@@ -1,15 +1,15 @@
 /**
- * Vectors of which every rank owns a chunk, carried together as one message each way.
+ * Reduces vectors by owners: each rank owns a chunk of every vector. Several vectors are carried together, as one message each way.
  *
- *   lay out      how many bytes go to each owner (up), and how many come from each owner (down)
+ *   lay out      the number of bytes to each owner (up) and from each owner (down)
  *   encode       every rank writes a wire for each owner
  *   carry up     all-to-all: every owner receives all ranks' wires of its chunk
- *   reduce       the owner makes one wire of them
- *   carry down   all-gather, as an all-to-all whose headers say where an owner could not
- *   hand out     every rank reads the owners' wires: the same bytes everywhere
+ *   reduce       the owner reduces them to one wire
+ *   carry down   an all-gather, sent as an all-to-all, whose headers carry the refusal of an owner that cannot write its result
+ *   hand out     every rank reads the owners' wires, which are the same bytes on every rank
  *
- * Sent by a rank for up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1) down[rank] bytes.
- * Held: Σ up + (P − 1) up[rank] + Σ down, and what encoding or reducing takes.
+ * Sent by a rank, with up[r] bytes to owner r and down[r] bytes from it: 2 (P − 1) messages, Σ up − up[rank] + (P − 1) down[rank] bytes.
+ * Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
  */
 import { BadWireError, NotFiniteError } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
@@ -18,20 +18,21 @@ import type { ExchangeContext } from "../exchange-context.ts";
 import { checkNotes, noteOf, type RefusalReason } from "../refusal.ts";
 import type { Loan, Scratch } from "../scratch.ts";
 
-/** The phases of one vector. A codec's error while it encodes or reduces is a refusal, which every rank is told. */
+/** The phases of one vector. If a codec fails in `encode` or `reduce`, this rank refuses the step, and every rank throws a StepRefusedError. */
 export interface OwnerScheme {
-  /** Bytes to each owner, the same from every rank; and bytes of the wire that each owner makes. */
+  /** Bytes to each owner, the same from every rank. */
   readonly up: readonly number[];
+  /** Bytes of each owner's result. */
   readonly down: readonly number[];
   /** Writes a wire for each owner, this rank included. */
   encode(outgoing: readonly Uint8Array[]): void;
-  /** As the owner: makes one wire of what each rank sent, by rank. */
+  /** As the owner of a chunk: reduces the wires of all ranks, by rank, to one. */
   reduce(incoming: readonly Uint8Array[], result: Uint8Array): void;
   /** Reads the owners' wires, by rank. */
   handOut(results: readonly Uint8Array[]): void;
 }
 
-/** Carries the vectors of several schemes together. */
+/** Runs all phases for several vectors together. */
 export async function byOwners(schemes: readonly OwnerScheme[], context: ExchangeContext): Promise<void> {
   const { up, down, rank, size, scratch } = context;
   using results = new Wires(
@@ -78,7 +79,7 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
   for (const [s, scheme] of schemes.entries()) scheme.handOut(results.of(s));
 }
 
-/** The cost of one vector; `encoding` and `reducing`: bytes that these take beside the wires. */
+/** The cost of one vector; `encoding` and `reducing` are the bytes that these phases hold besides the wires. */
 export function byOwnersCost(
   up: readonly number[],
   down: readonly number[],
@@ -93,7 +94,7 @@ export function byOwnersCost(
 
 const nothing = new Uint8Array(0);
 
-/** Why a codec refuses to write a vector; undefined where it has written it. */
+/** The reason if a codec cannot write a vector; undefined if it has written it. */
 export function failureOf(write: () => void): RefusalReason | undefined {
   try {
     write();
@@ -106,7 +107,7 @@ export function failureOf(write: () => void): RefusalReason | undefined {
   }
 }
 
-/** A wire that cannot be read is this rank's knowledge alone: it ends the group, so that no other rank waits for ever. */
+/** Reads wires. Only this rank knows of a wire that cannot be read, so it aborts the group; otherwise the other ranks would wait for it. */
 export function readOrAbort(group: Group, read: () => void): void {
   try {
     read();
@@ -149,7 +150,7 @@ export class Wires implements Disposable {
     });
   }
 
-  /** For a message: a rank does not send to itself. */
+  /** The parts of a message: all wires, and an empty part for this rank, which sends nothing to itself. */
   except(rank: number): Uint8Array[] {
     return this.byRank.map((all, r) => (r === rank ? nothing : all));
   }

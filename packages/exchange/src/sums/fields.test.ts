@@ -1,4 +1,4 @@
-/** Sums of fields: against whole numbers from the formulas of the file's header, in float64. */
+/** Sums of fields, compared with the formulas of fields.ts in float64. */
 import { type Codec, f16, int8, l1, linf, qsgd } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
@@ -31,33 +31,34 @@ const halfEven = (x: number) => {
   return rest < 0.5 || (rest === 0.5 && below % 2 === 0) ? below : below + 1;
 };
 
-const measures = {
+/** The norms of a scale group, times the reach. */
+const norms = {
   mean: (x: readonly number[]) => 2 * Math.fround(x.reduce((sum, v) => sum + Math.abs(v), 0) / x.length),
   largest: (x: readonly number[]) => Math.max(...x.map(Math.abs)),
 };
 
-/** The least fp32 of which s reach so far. */
+/** The least fp32 u with s u ≥ reach. */
 function unitOf(reach: number, s: number): number {
   if (reach === 0) return 0;
   const place = Math.max(2 ** (Math.floor(Math.log2(reach / s)) - 23), 2 ** -149);
   return Math.ceil(reach / s / place) * place;
 }
 
-/** Σ x as the ranks wrote it, region by region. */
-function oracle(ranks: number, segments: readonly number[], bits: number, measure: keyof typeof measures): number[] {
+/** Σ x as the ranks wrote it, for each scale group. */
+function oracle(ranks: number, segments: readonly number[], bits: number, norm: keyof typeof norms): number[] {
   const s = 2 ** (bits - 1) - 1;
   let from = 0;
   return segments.flatMap((length) => {
     const parts = Array.from({ length: ranks }, (_, r) => Array.from({ length }, (_, i) => value(r, from + i)));
     from += length;
     if (length === 0) return [];
-    const unit = unitOf(Math.max(...parts.map(measures[measure])), s);
+    const unit = unitOf(Math.max(...parts.map(norms[norm])), s);
     const q = (v: number) => (unit === 0 ? 0 : Math.max(-s, Math.min(s, halfEven(v * (1 / unit)))));
     return parts[0]!.map((_, i) => Math.fround(parts.reduce((sum, x) => sum + q(x[i]!), 0) * unit) + 0);
   });
 }
 
-/** Both ways on every rank, and that both are the same. */
+/** The sum by owners; the direct sum must be the same, on every rank. */
 async function summed(ranks: number, n: number, codec: Codec): Promise<number[]> {
   const all = await onRanks(ranks, async (group) => {
     const [owners, direct] = [new Float32Array(n), new Float32Array(n)];
@@ -94,7 +95,7 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("says everything of long vectors, too", async () => {
+  it("is the same sum for long vectors", async () => {
     for (const codec of [l1({ bits: 3 }), int8({ block: 4096 })]) {
       const sum = await summed(5, 100_003, codec);
       const sizes = codec.name === "int8" ? blocks(100_003, 4096) : [100_003];
@@ -104,10 +105,10 @@ describe("the sum of fields", () => {
   });
 
   it.each([
-    { of: "linf", codec: linf({ bits: 3 }) as Codec, norm: measures.largest },
-    { of: "linf in blocks", codec: linf({ bits: 2, block: 32 }) as Codec, norm: measures.largest },
+    { of: "linf", codec: linf({ bits: 3 }) as Codec, norm: norms.largest },
+    { of: "linf in blocks", codec: linf({ bits: 2, block: 32 }) as Codec, norm: norms.largest },
     { of: "qsgd", codec: qsgd({ bits: 6 }) as Codec, norm: (x: readonly number[]) => Math.hypot(...x) },
-  ])("has no bias where levels are drawn: $of", async ({ codec, norm }) => {
+  ])("has no bias with random rounding: $of", async ({ codec, norm }) => {
     const [n, ranks, steps] = [64, 4, 500];
     const s = 2 ** (codec.parameters.bits! - 1) - 1;
     const size = codec.parameters.block ?? n;
@@ -131,7 +132,7 @@ describe("the sum of fields", () => {
     expect(worst).toBeLessThan(4.5);
   });
 
-  it("draws apart on every rank", async () => {
+  it("draws different random numbers on every rank", async () => {
     const [codec, steps] = [linf({ bits: 2 }) as Codec, 200];
     const [sum] = await onRanks(4, async (group) => {
       const into = new Float32Array(64);
@@ -139,12 +140,12 @@ describe("the sum of fields", () => {
       for (let step = 0; step < steps; step++) await sumOfFields(group, x, { codec, into, seed: 9, step });
       return into;
     });
-    // 800 draws of odds 1/4 an element; were all ranks to draw alike, the variance would be four times that
+    // 800 draws of odds 1/4 an element. If all ranks drew the same numbers, the variance would be four times as large.
     const away = [...sum!.subarray(1)].map((v) => (v - steps) / Math.sqrt(4 * steps * 0.1875));
     expect(away.reduce((total, z) => total + z * z, 0) / away.length).toBeLessThan(2); // ± 0.18 about 1
   });
 
-  it("errs by at most half a unit of each rank, whatever their own maxima", async () => {
+  it("has an error of at most half a unit for each rank, for any maxima of the ranks", async () => {
     const [n, ranks] = [500, 3];
     const codec = int8({ block: 100 });
     const sum = await summed(ranks, n, codec);
@@ -157,7 +158,7 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("adds to what is there, times a scale, and keeps no memory", async () => {
+  it("adds to the contents of `into`, times a scale, and keeps no memory", async () => {
     const expected = oracle(3, [100], 5, "mean");
     for (const way of Object.values(ways)) {
       const got = await onRanks(3, async (group) => {
@@ -170,7 +171,7 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("reaches the largest number although fp32 rounds units, down to the least numbers of all", async () => {
+  it("reaches the largest element although fp32 rounds units, also for denormals", async () => {
     const least = 2 ** -149;
     for (const most of [3e-45, 714 * least, 1e-38, 1, Math.fround(1 / 3), 1e30]) {
       const [got] = await onRanks(2, async (group) => {
@@ -185,13 +186,13 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("refuses more ranks than a field has room for, and never wraps", async () => {
+  it("refuses more ranks than a field can hold, and never overflows", async () => {
     expect(() => sumOfFieldsCost(64, 257, 0, int8())).not.toThrow();
     for (const cost of [sumOfFieldsCost, sumOfFieldsDirectCost])
       expect(() => cost(64, 258, 0, int8())).toThrow(
-        "sumOfFields: 258 ranks of 8 bits sum up to 65790, and a field of 16 bits holds 65535: take fewer bits, or `sum`.",
+        "sumOfFields: 258 ranks of 8 bits sum up to 65790, and a field of 16 bits holds 65535: take fewer bits, or `sum` (in a recipe, another exchange.dense than int8).",
       );
-    // All ranks at the upper end, where a sum that is too wide would carry.
+    // All ranks have the largest level, so that a sum beyond its field would carry.
     const ends = await onRanks(17, async (group) => {
       const [owners, direct] = [new Float32Array(65), new Float32Array(65)];
       const x = new Float32Array(65).fill(127).fill(-127, 60);
@@ -203,9 +204,11 @@ describe("the sum of fields", () => {
       for (const sum of sums) expect(sum).toEqual(new Float32Array(65).fill(17 * 127).fill(-17 * 127, 60));
   });
 
-  it("takes only what can be agreed on, and lengths and draws that fit", async () => {
+  it("takes only codecs with units to agree on, equal lengths, and a seed for random rounding", async () => {
     for (const codec of [f16, l1({ bits: 4, unscaled: true }), linf({ bits: 3, levels: "logarithmic" }) as Codec])
-      expect(() => sumOfFieldsCost(10, 2, 0, codec)).toThrow(/^sumOfFields: .* cannot be agreed on; take l1/);
+      expect(() => sumOfFieldsCost(10, 2, 0, codec)).toThrow(
+        /^sumOfFields: .* has no units that ranks can agree on; take l1/,
+      );
     const messages = await onRanks(2, async (group) => {
       const outcomes = await Promise.allSettled([
         sumOfFields(group, new Float32Array(4), { codec: int8(), into: new Float32Array(3) }),
@@ -215,21 +218,21 @@ describe("the sum of fields", () => {
     });
     for (const [length, draws, sent] of messages) {
       expect(length).toContain("sumOfFields: into has 3 floats, and must have 4, as x has.");
-      expect(draws).toContain("sumOfFieldsDirect: seed is undefined, and linf draws");
+      expect(draws).toContain("sumOfFieldsDirect: seed is undefined, and linf needs it to draw random numbers");
       expect(sent).toBe(0);
     }
   });
 
-  it.each(Object.entries(ways))("lets all ranks stop together before any level is sent, %s", async (_, way) => {
-    const whats = {
+  it.each(Object.entries(ways))("stops all ranks together before any level is sent, %s", async (_, way) => {
+    const reasons = {
       "the gradient is not finite": Number.NaN,
       "the loss is not finite": 0,
       "a value is beyond what its codec can write": 3.4e38,
     };
     for (const ranks of [1, 2, 5])
-      for (const [what, bad] of Object.entries(whats)) {
+      for (const [what, bad] of Object.entries(reasons)) {
         const outcomes = await onRanks(ranks, async (group) => {
-          const refuses = group.rank >= ranks - 2; // two of them, where there are so many
+          const refuses = group.rank >= ranks - 2; // two ranks, if there are two
           const x = vector(group.rank, 100);
           if (refuses) x.fill(bad, 90);
           const into = new Float32Array(100);
@@ -247,17 +250,22 @@ describe("the sum of fields", () => {
       }
   });
 
-  it.each(Object.entries(ways))("refuses on all ranks alike a sum that may be beyond fp32, %s", async (_, way) => {
-    const outcomes = await onRanks(3, async (group) => {
-      const into = new Float32Array(8);
-      return way(group, new Float32Array(8).fill(2e38), { codec: int8(), into }).catch((error: Error) => error.message);
-    });
-    for (const message of outcomes)
-      expect(message).toContain("the step is refused: a value is beyond what its codec can write");
-  });
+  it.each(Object.entries(ways))(
+    "refuses a sum that may exceed fp32, with the same error on all ranks, %s",
+    async (_, way) => {
+      const outcomes = await onRanks(3, async (group) => {
+        const into = new Float32Array(8);
+        return way(group, new Float32Array(8).fill(2e38), { codec: int8(), into }).catch(
+          (error: Error) => error.message,
+        );
+      });
+      for (const message of outcomes)
+        expect(message).toContain("the step is refused: a value is beyond what its codec can write");
+    },
+  );
 
-  it("leaves with others of its turn as one message, with the same result", async () => {
-    // l1's sums have 5 bits, 15 bytes of a chunk: what int8 has behind them begins at an odd byte.
+  it("travels with other sums of its round as one message, with the same result", async () => {
+    // l1's sums have 5 bits, 15 bytes a chunk: so int8's wire after them begins at an odd byte.
     const codecs = [int8({ block: 16 }), l1({ bits: 3, segments: [40, 60] }), int8({ block: 8 })];
     const alone = await Promise.all(codecs.map((codec) => summed(4, 100, codec)));
     const together = await onRanks(4, async (group) => {
@@ -274,7 +282,7 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("sends fewer bits by way of owners", () => {
+  it("sends fewer bits by owners", () => {
     const n = 8_000_000;
     const bits = (cost: { bytes: number }) => (8 * cost.bytes) / n / (7 / 8);
     expect(bits(sumOfFieldsCost(n, 8, 0, l1({ bits: 5 })))).toBeCloseTo(13, 3);

@@ -1,26 +1,26 @@
 /**
- * The exact sum over the ranks of what their codecs wrote. The ranks agree on one unit first, so a level has the same value on every
- * rank and levels are added as whole numbers. They are quantised once, and not again on the way down.
+ * The exact sum over the ranks of their quantised vectors. The ranks first agree on a unit, so that a level has the same value on every
+ * rank and levels are added as whole numbers. Vectors are quantised once, on the way up, and not again on the way down.
  *
- *   S = max over ranks of scale(x_r)                         of each scale group: a vector, a block or a segment
- *   u = the least fp32 with s u ≥ reach S                    s = 2^(p − 1) − 1;  reach: 2 of l1, 1 of the others
- *   q_r = Q(x_r / u)                                         −s … s: to the nearest (l1, int8), or drawn (linf, qsgd)
- *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, in whatever order they were added
+ *   S = max over ranks of scale(x_r)                         for each scale group: a vector, a block or a segment
+ *   u = the least fp32 with s u ≥ reach S                    s = 2^(p − 1) − 1;  reach is 2 for l1, 1 for the others
+ *   q_r = Q(x_r / u)                                         −s … s: rounded to the nearest (l1, int8) or randomly (linf, qsgd)
+ *   into += scale · fp32(u Σ q_r)                            the same bits on every rank, for any order of the additions
  *
- * int8 errs by at most P u/2 = P S/254 (and Σ's rounding to fp32), however the ranks' maxima differ; l1 by P u/2 where no |x| is beyond
- * 2 S, which it cuts off. What is drawn has no bias, and a variance of at most P u²/4.
+ * The error of int8 is at most P u/2 = P S/254, and the rounding of Σ to fp32, however different the ranks' maxima are; that of l1 is P u/2
+ * if no |x| exceeds 2 S, where it clips. Random rounding has no bias, and a variance of at most P u²/4.
  *
- * Two ways, which give the same bits:
+ * Two ways give the same bits:
  *
- *   owners         p bits up; each chunk's owner adds, and its whole numbers go down in the narrowest fields that hold P s
- *   direct         fields so wide that nothing carries, P (2^p − 1) ≤ 2^w − 1, in one summing all-reduce
+ *   owners         p bits up; each chunk's owner adds, and its whole numbers come down in the narrowest fields that hold P s
+ *   direct         one summing all-reduce of fields that are wide enough for the sum: P (2^p − 1) ≤ 2^w − 1
  *
- * Sent by a rank: an all-reduce of 4 (R + 1) bytes, R scale groups, whose last element carries refusals; then, in bits an element times
- * (P − 1)/P, owners p + w′, direct 2 w. For 8 ranks of 5 bits 13 and 16, of int8 24 and 32. Messages: the all-reduce's, then 2 (P − 1),
- * or another all-reduce's. Held: 4 (R + 1) bytes, and what levels.ts holds.
- * Papers: Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, for sums of whole numbers by a factor
- * that every rank knows; Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD", https://arxiv.org/abs/2305.18627, for a norm that is shared;
- * Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, for a maximum that ranks agree on before each block
+ * Sent by a rank: an all-reduce of 4 (R + 1) bytes for R scale groups, whose last element carries refusals; then, in bits an element times
+ * (P − 1)/P, owners p + w′, direct 2 w. For 8 ranks and 5 bits that is 13 and 16, for int8 24 and 32. Messages: those of the all-reduce,
+ * then 2 (P − 1), or those of another all-reduce. Held: 4 (R + 1) bytes, and the memory of levels.ts.
+ * Papers: Mishchenko, Wang, Kovalev, Richtárik 2022, "IntSGD", https://arxiv.org/abs/2102.08374, sums whole numbers with a
+ * factor that every rank knows; Xin, Canini, Richtárik, Horváth 2023, "Global-QSGD", https://arxiv.org/abs/2305.18627, shares a norm;
+ * Sapio et al. 2021, "SwitchML", https://arxiv.org/abs/1903.06701, agrees on a maximum before each block
  */
 import { type Codec, type Floats, l1, type Summable, scaleGroupsWithin } from "@terse/codecs";
 import { allReduceBytes, copy, type Group } from "@terse/collectives";
@@ -41,9 +41,9 @@ import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners
 export interface SumOfFieldsOptions extends EncodeOptions {
   /** Σ x, times `scale`, is added to these n floats. */
   readonly into: Floats;
-  /** l1, linf with evenly spaced levels, qsgd or int8, which says how many bits and what shares a scale. */
+  /** l1, linf with evenly spaced levels, qsgd or int8, with its number of bits and its scale groups. */
   readonly codec: Codec;
-  /** What the sum is multiplied with before it is added: 1 unless given; 1/P makes it the mean. */
+  /** The factor of the sum when it is added: 1 unless given; 1/P gives the mean. */
   readonly scale?: number | undefined;
 }
 
@@ -55,8 +55,8 @@ export interface FieldsRequest {
 }
 
 /**
- * into += scale · Σ x, by way of owners. RangeError where no field has room for the sum of this many ranks. A NaN on one rank, and a sum
- * that may be beyond fp32, are refused on all of them, before any level was sent.
+ * into += scale · Σ x, by owners. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError, before any
+ * level is sent, if one rank has a NaN or if the sum may exceed fp32.
  */
 export async function sumOfFields(
   group: Group,
@@ -68,7 +68,7 @@ export async function sumOfFields(
   await carryOver(group, call, (context) => carryFields([{ x, options }], context));
 }
 
-/** Several vectors: a small all-reduce of scales for each, at the same time, and one message for all fields. */
+/** Several vectors: a small all-reduce of scales for each vector, all at the same time, and one message for all fields. */
 export async function carryFields(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<void> {
   const outcomes = await Promise.allSettled(requests.map((request) => agree(request, context)));
   const agreed = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
@@ -81,7 +81,7 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
   }
 }
 
-/** into += scale · Σ x by a summing all-reduce of fields; the same bits, and errors, as `sumOfFields`. */
+/** into += scale · Σ x by a summing all-reduce of fields; the same bits and the same errors as `sumOfFields`. */
 export async function sumOfFieldsDirect(
   group: Group,
   x: Floats,
@@ -121,14 +121,14 @@ export function sumOfFieldsHeld(n: number, ranks: number, codec: Codec): number 
   return 4 * (groups + 1) + downSizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Throws where options are wrong, before anything is sent. */
+/** RangeError for wrong options, before anything is sent. */
 export function checkFields(where: string, group: Group, { x, options }: FieldsRequest): void {
   checkOptions(where, options.codec, x.length, options);
   checkLength(where, "into", options.into, x.length, "as x has");
   layoutOf(options.codec, x.length, group.size);
 }
 
-/** With the units that the ranks have agreed on. */
+/** The phases of one vector, with the units that the ranks have agreed on. */
 export function fieldsScheme(group: Group, { x, options, replaces }: FieldsRequest, units: Float32Array): OwnerScheme {
   const { rank, size } = group;
   const { into, scale = 1 } = options;
@@ -164,7 +164,7 @@ export function fieldsScheme(group: Group, { x, options, replaces }: FieldsReque
   };
 }
 
-/** What the ranks agree on: a unit for each scale group, and after them the refusal. */
+/** The units of the scale groups, which the ranks agree on, and after them one element for the refusal. */
 class Agreed implements Disposable {
   readonly all: Float32Array;
   readonly units: Float32Array;
@@ -181,7 +181,7 @@ class Agreed implements Disposable {
   }
 }
 
-/** The units of a vector's scale groups, the same on every rank. Throws on every rank where one refuses. */
+/** Agrees on the units of a vector's scale groups. Throws a StepRefusedError on every rank if one rank refuses. */
 async function agree({ x, options }: FieldsRequest, context: ExchangeContext): Promise<Agreed> {
   const { rank, size, up, scratch } = context;
   const { groups, unitOf, largestField } = layoutOf(options.codec, x.length, size);
@@ -191,7 +191,7 @@ async function agree({ x, options }: FieldsRequest, context: ExchangeContext): P
     const failure = failureOf(() => options.codec.scales(x, units));
     const note = context.note || noteOf(failure);
     if (note) units.fill(0);
-    // The lower the rank, the larger the number: the maximum names the first rank that refuses.
+    // A lower rank has a larger number, so the maximum names the first rank that refuses.
     all[groups] = note ? notes * (size - rank) + note : 0;
     await up.allReduce(all, "max");
     const refusal = all[groups]!;
@@ -207,7 +207,7 @@ async function agree({ x, options }: FieldsRequest, context: ExchangeContext): P
   }
 }
 
-const notes = 128; // how many numbers a note can be, 0 included
+const notes = 128; // a note is 0 to 127
 const largestFloat = 3.4028234663852886e38;
 
 /** The least fp32 u with s u ≥ reach · scale. */
@@ -222,18 +222,19 @@ function leastUnit(scale: number, reach: number, s: number): number {
 const number = new Float32Array(1);
 const bits = new Uint32Array(number.buffer);
 
-/** How a vector of n floats is laid out, for so many ranks. */
+/** The layout of a vector of n floats for a number of ranks. */
 interface Layout {
   readonly groups: number; // scale groups
   unitOf(scale: number): number;
   /** The largest number that a field holds. */
   readonly largestField: number;
-  /** By way of owners: fields of p bits up, and the codec of each chunk's sum on the way down. */
+  /** By owners: fields of p bits on the way up, and the codec of each chunk's sum on the way down. */
   readonly chunks: OwnedChunks;
   readonly down: readonly Codec[];
   readonly downSizes: readonly number[];
-  /** The number that every sum starts from, and how sums are written. */
+  /** The initial value of every sum. */
   readonly sumsStartAt: number;
+  /** Writes a chunk's sums. */
   writeSums(wire: Uint8Array, Σq: Float32Array): void;
   /** Direct: fields that hold the sum over all ranks. */
   readonly wide: Codec;
@@ -241,7 +242,7 @@ interface Layout {
   readonly elements: number;
 }
 
-/** Cached, as owned chunks are. */
+/** The layout, cached as owned chunks are. */
 function layoutOf(codec: Codec, n: number, ranks: number): Layout {
   const known = cached.get(codec) ?? new Map<string, Layout>();
   cached.set(codec, known);
@@ -260,7 +261,7 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
   const room = ranks * (2 ** bits - 1);
   if (room > widest)
     throw new RangeError(
-      `sumOfFields: ${ranks} ranks of ${bits} bits sum up to ${room}, and a field of 16 bits holds ${widest}: take fewer bits, or \`sum\`.`,
+      `sumOfFields: ${ranks} ranks of ${bits} bits sum up to ${room}, and a field of 16 bits holds ${widest}: take fewer bits, or \`sum\` (in a recipe, another exchange.dense than int8).`,
     );
   const chunks = ownedChunks(withRoomFor(1) as Codec, n, ranks);
   const wide = withRoomFor(ranks) as Codec;
@@ -292,9 +293,9 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
 const widest = 2 ** 16 - 1;
 const one = Float32Array.of(1);
 
-const lowBits = 2 ** 23; // from 2²³ to 2²⁴ fp32 holds the whole numbers, and their low bits are those of the mantissa
+const lowBits = 2 ** 23; // between 2²³ and 2²⁴ the mantissa of an fp32 number is the whole number less 2²³
 
-/** Writes whole numbers from `lowBits` on as the fields of unscaled l1 in 16 bits, at any byte. */
+/** Writes whole numbers, to each of which `lowBits` was added, as 16-bit fields of unscaled l1; the wire may begin at an odd byte. */
 function writeLow16(wire: Uint8Array, { buffer, byteOffset, length }: Float32Array): void {
   const even = wire.byteOffset % 2 === 0 ? wire : new Uint8Array(wire.length);
   new Uint16Array(even.buffer, even.byteOffset, length).set(new Uint32Array(buffer, byteOffset, length));
@@ -304,6 +305,6 @@ function writeLow16(wire: Uint8Array, { buffer, byteOffset, length }: Float32Arr
 function summableOf({ name, parameters, summable }: Codec): Summable {
   if (summable && !parameters.unscaled) return summable;
   throw new RangeError(
-    `sumOfFields: ${name} ${JSON.stringify(parameters)} cannot be agreed on; take l1, linf with evenly spaced levels, qsgd or int8, and leave unscaled out, or take \`sum\`.`,
+    `sumOfFields: ${name} ${JSON.stringify(parameters)} has no units that ranks can agree on; take l1, linf with evenly spaced levels, qsgd or int8, without unscaled, or take \`sum\`.`,
   );
 }

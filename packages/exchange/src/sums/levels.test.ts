@@ -53,7 +53,7 @@ function oracle(ranks: number, n: number, bits: number, segments = [n]): number[
 const unpacked = (bits: PackedBits) =>
   Array.from({ length: bits.length }, (_, i) => (bits.wire[i >> 3]! >> (i & 7)) & 1);
 
-/** All three ways, on every rank. */
+/** The sums in all three ways, on every rank. */
 function threeWays(ranks: number, n: number, codec: Codec) {
   return onRanks(ranks, async (group) => {
     const [direct, owners] = [new Float32Array(n), new Float32Array(n)];
@@ -80,7 +80,7 @@ describe("the sum of levels", () => {
     expect(q).toEqual([0, 0, -1, 1, -15, 15, -1, 2]);
   });
 
-  it.each(worlds)("is exact, and the same three ways, on %i ranks", async (ranks) => {
+  it.each(worlds)("is exact, and the same in all three ways, on %i ranks", async (ranks) => {
     for (const bits of [2, 3, 4, 5, 6, 7, 8]) {
       for (const n of bits === 5 ? lengths : [65, 1000]) {
         const sum = oracle(ranks, n, bits);
@@ -93,7 +93,7 @@ describe("the sum of levels", () => {
     }
   });
 
-  it("measures each segment and each block by itself", async () => {
+  it("has a scale for each segment and each block", async () => {
     for (const ranks of [1, 3, 4]) {
       const segments = [5, 0, 700, 1, 294];
       const [bySegment] = await threeWays(ranks, 1000, l1({ bits: 4, unscaled: true, segments }));
@@ -106,7 +106,7 @@ describe("the sum of levels", () => {
     }
   });
 
-  it("adds to what is there, times a scale", async () => {
+  it("adds to the contents of `into`, times a scale", async () => {
     const sum = oracle(3, 100, 5);
     const got = await onRanks(3, async (group) => {
       const [direct, owners] = [new Float32Array(100).fill(7), new Float32Array(100).fill(7)];
@@ -118,7 +118,7 @@ describe("the sum of levels", () => {
     for (const ways of got) for (const way of ways) expect(way).toEqual(sum.map((v) => 7 + v / 2));
   });
 
-  it("draws apart on every rank: the mean of many sums is the sum", async () => {
+  it("draws different random numbers on every rank: the mean of many sums is the sum", async () => {
     const codec = linf({ bits: 2, unscaled: true }) as Codec;
     const steps = 400;
     const [sum] = await onRanks(4, async (group) => {
@@ -127,7 +127,7 @@ describe("the sum of levels", () => {
       for (let step = 0; step < steps; step++) await sumOfLevels(group, x, { codec, into, seed: 9, step });
       return into;
     });
-    // 1600 draws of odds 1/4 an element, each ± 17.3; were all ranks to draw alike, ± 34.6
+    // 1600 draws of odds 1/4 an element: ± 17.3. If all ranks drew the same numbers: ± 34.6.
     const away = sum!.subarray(1).map((v) => (v - 400) / Math.sqrt(4 * steps * 0.1875));
     expect(sum![0]).toBe(4 * steps);
     expect(Math.max(...away.map(Math.abs))).toBeLessThan(4.5);
@@ -135,7 +135,7 @@ describe("the sum of levels", () => {
     expect(variance).toBeLessThan(2); // ± 0.18 about 1
   });
 
-  it("refuses more ranks than its fields have room for, and never wraps", async () => {
+  it("refuses more ranks than its fields can hold, and never overflows", async () => {
     const codec = (bits: number) => l1({ bits, unscaled: true });
     expect(() => sumOfLevelsDirectCost(64, 257, 0, codec(8))).not.toThrow();
     expect(() => sumOfLevelsDirectCost(64, 258, 0, codec(8))).toThrow(
@@ -158,14 +158,14 @@ describe("the sum of levels", () => {
     }
   });
 
-  it("takes only what can be summed", async () => {
+  it("takes only codecs whose levels can be summed", async () => {
     for (const codec of [int8(), l1({ bits: 4 })])
       expect(() => signOfLevelsCost(10, 2, 0, codec)).toThrow(
         /cannot be summed as whole numbers; take l1 or linf with unscaled/,
       );
   });
 
-  it("lets all ranks stop together when one has a NaN or refuses, whichever way", async () => {
+  it("stops all ranks together if one has a NaN or refuses, in all three ways", async () => {
     const codec = l1({ bits: 8, unscaled: true });
     for (const ranks of [1, 2, 5])
       for (const way of [sumOfLevelsDirect, sumOfLevels, signOfLevels])

@@ -1,19 +1,19 @@
 /**
- * Levels of several ranks, summed as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2 and §6,
- * https://arxiv.org/abs/2411.16462
+ * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2
+ * and §6, https://arxiv.org/abs/2411.16462
  *
- *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; every rank is measured by its own mean, so all count alike   (l1 or linf, unscaled)
- *   Σ q_r                exactly; in Lion Cub the update is its sign, and 0 does not move
+ *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; each rank has its own scale, so all ranks count alike   (l1 or linf, unscaled)
+ *   Σ q_r                exactly; Lion Cub's update is its sign, and 0 leaves the parameter unchanged
  *
- * Three ways that give the same Σ q:
+ * Three ways use the same Σ q:
  *
- *   direct         the paper's: fields so wide that nothing carries, P (2^p − 1) ≤ 2^w − 1, in one summing all-reduce
- *   owners         p bits up; each chunk's owner sums, and its whole numbers go down in the narrowest fields that hold P s
- *   sign           p bits up; only the sign of the sum comes down, as two planes of bits
+ *   direct         the paper's: one summing all-reduce of fields that are wide enough for the sum, P (2^p − 1) ≤ 2^w − 1
+ *   owners         p bits up; each chunk's owner adds, and its whole numbers come down in the narrowest fields that hold P s
+ *   sign           p bits up; only the sign of the sum comes down, as two bit planes
  *
- * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks of 5 bits: 16, 13, 7.
- * Messages: direct 1 (P − 1 while small), the others 2 (P − 1). The direct sum has no headers for refusals: they ride behind the fields,
- * one element a rank.
+ * Sent by a rank, about, in bits an element times (P − 1)/P: direct 2 w, owners p + w′, sign p + 2. For 8 ranks and 5 bits: 16, 13, 7.
+ * Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for refusals: they follow the fields, one
+ * element for each rank.
  */
 import { type Codec, codecNamed, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
@@ -33,7 +33,7 @@ import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
 export interface LevelsOptions extends EncodeOptions {
-  /** l1 or linf with `unscaled`; `ranks` and `width` are set here. */
+  /** l1 or linf with `unscaled`; the exchange sets its `ranks` and `width`. */
   readonly codec: Codec;
 }
 
@@ -43,7 +43,7 @@ export interface SumOfLevelsOptions extends LevelsOptions {
   readonly scale?: number | undefined;
 }
 
-/** into += scale · Σ q by a summing all-reduce. RangeError where no field has room for the sum of this many ranks. */
+/** into += scale · Σ q by a summing all-reduce. RangeError if no field can hold the sum of this many ranks. */
 export async function sumOfLevelsDirect(
   group: Group,
   x: Floats,
@@ -75,7 +75,7 @@ export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, co
   return costOf([allReduceBytes(elements, elementBytes, ranks, rank)], elementBytes * elements);
 }
 
-/** into += scale · Σ q by way of owners. RangeError where a down field, 8 bits or f16's whole numbers up to 2048, has no room for it. */
+/** into += scale · Σ q by owners. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to 2048. */
 export async function sumOfLevels(
   group: Group,
   x: Floats,
@@ -115,7 +115,7 @@ export async function signOfLevels(
   return result();
 }
 
-/** The scheme, and its result once it has been handed out. */
+/** The scheme, and its result, which exists after `handOut`. */
 export function signOfLevelsScheme(
   group: Group,
   x: Floats,
@@ -142,11 +142,11 @@ export function signOfLevelsScheme(
 
 export function signOfLevelsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
   const cost = levelsCost(n, ranks, rank, codec, ternary);
-  const wires = 2 * Math.ceil(n / 8); // all that came down, held while it is copied into planes
+  const wires = 2 * Math.ceil(n / 8); // the owners' wires, held while they are copied into planes
   return { ...cost, peakBytes: Math.max(cost.peakBytes, wires + 2 * bytesOf(n)) };
 }
 
-/** All phases but the last: levels of p bits go up, and the owner writes Σ q with the codec `down`. */
+/** All phases except the last: levels of p bits go up, and the owner writes Σ q with the codec `down`. */
 function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) {
   const { rank, size } = group;
   checkOptions("levels", options.codec, x.length, options);
@@ -165,7 +165,7 @@ function levelsUp(group: Group, x: Floats, options: LevelsOptions, down: Codec) 
       using loan = scratchOf(group).loan(4 * mine);
       const Σq = loan.floats.fill(0); // whole numbers, exact in fp32
       chunks.add(rank, incoming, Σq, {}, 1);
-      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // `count` wants to know the sign of a zero, and uses it with one bit only
+      (down as Codec<Zeros>).encode(result, Σq, { zero: "plus" }); // `count` requires a sign of zero, but uses it only for fields of one bit
     },
   };
   return { phases, chunks, down };
@@ -178,27 +178,27 @@ function levelsCost(n: number, ranks: number, rank: number, codec: Codec, down: 
   return byOwnersCost(chunks.sizes, sizes, rank, memory);
 }
 
-/** Chunks of one rank's levels, p bits each. */
+/** The chunks of one rank's levels of p bits. */
 function chunksUp(codec: Codec, n: number, ranks: number): OwnedChunks {
   return ownedChunks(summable(codec, 1), n, ranks);
 }
 
-/** The codec with room for the sum of so many ranks. */
+/** The codec with fields for the sum of this many ranks. */
 function summable(codec: Codec, ranks: number): Codec {
   const { name, parameters } = codec;
   if (!parameters.unscaled)
     throw new RangeError(
       `levels: ${name} ${JSON.stringify(parameters)} cannot be summed as whole numbers; take l1 or linf with unscaled, or \`sum\`.`,
     );
-  const known = withRoom.get(codec) ?? new Map<number, Codec>();
-  withRoom.set(codec, known);
+  const known = cached.get(codec) ?? new Map<number, Codec>();
+  cached.set(codec, known);
   const { width, ranks: given, ...own } = parameters;
-  const roomy = known.get(ranks) ?? codecNamed(name, { ...own, ranks });
-  known.set(ranks, roomy);
-  return roomy;
+  const wide = known.get(ranks) ?? codecNamed(name, { ...own, ranks });
+  known.set(ranks, wide);
+  return wide;
 }
 
-const withRoom = new WeakMap<Codec, Map<number, Codec>>();
+const cached = new WeakMap<Codec, Map<number, Codec>>();
 
 /** The narrowest codec that writes every whole number from −P s to P s. */
 function wholeNumbers(codec: Codec, ranks: number): Codec {
@@ -211,7 +211,7 @@ function wholeNumbers(codec: Codec, ranks: number): Codec {
   );
 }
 
-/** The vector that the direct sum adds: the fields, and after them one element a rank for refusals. */
+/** The vector of the direct sum: the fields, and after them one element for each rank's refusal. */
 function layout(codec: Codec, n: number, ranks: number) {
   const fieldBytes = codec.wireBytes(n);
   const elementBytes = codec.parameters.width === 16 ? 2 : 1;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { meanErrorCompensated, meanErrorCompensatedCost, ownedElements, StepRefusedError } from "../index.ts";
 import { onRanks } from "../testing.ts";
 
-/** Between −1 and 1, nowhere near 0, and none like another. */
+/** Distinct values between −1 and 1, none near 0. */
 function value(rank: number, step: number, i: number): number {
   const x = Math.sin(i * 12.9898 + rank * 78.233 + step * 37.719) * 43758.5453;
   const fraction = x - Math.floor(x);
@@ -54,7 +54,7 @@ describe("the error-compensated mean", () => {
       }
   });
 
-  /** Algorithm 1 of 1-bit Adam in float64: what each rank keeps, what each owner keeps, and what all get. */
+  /** Algorithm 1 of 1-bit Adam in float64: each rank's error, each owner's error, and the common result. */
   function oracle(x: number[][], e: number[][], f: number[], starts: readonly number[]) {
     const P = x.length;
     const sent = x.map((of, r) => {
@@ -77,7 +77,7 @@ describe("the error-compensated mean", () => {
     for (const n of ranks === 3 ? [...lengths, 100_003] : lengths) {
       const owned = Array.from({ length: ranks }, (_, r) => ownedElements(n, ranks, r));
       const starts = [0, ...owned.map((_, r) => owned.slice(0, r + 1).reduce((a, b) => a + b, 0))];
-      // Errors so far apart from the ranks' ± scales that no sum comes near 0, where fp32 could take the other sign.
+      // Owners' errors so large, compared with the ranks' scales, that no sum comes near 0, where fp32 could have the other sign.
       const before = Float32Array.from({ length: n }, (_, i) => 3 * value(77, 0, i) + Math.sign(value(77, 0, i)));
       const got = await onRanks(ranks, async (group) => {
         const into = new Float32Array(n);
@@ -117,7 +117,7 @@ describe("the error-compensated mean", () => {
   };
 
   it.each(Object.entries(codecs))(
-    "loses nothing in 40 steps: outputs and errors are the inputs, %s",
+    "loses nothing in 40 steps: outputs and errors add up to the inputs, %s",
     async (_, codec) => {
       const n = 300;
       const steps = 40;
@@ -146,7 +146,7 @@ describe("the error-compensated mean", () => {
     },
   );
 
-  it("draws otherwise on every rank and in every step, and the same again for the same seed", async () => {
+  it("draws different random numbers on every rank and in every step, and the same ones for the same seed", async () => {
     const codec = terngrad() as Codec;
     const run = (seed: number, step: number) =>
       onRanks(2, async (group) => {
@@ -171,7 +171,7 @@ describe("the error-compensated mean", () => {
     expect((await run(1, 0))[0]).toEqual(first);
   });
 
-  it("keeps held lanes out of scales, the owners' errors and the result", async () => {
+  it("keeps masked elements out of scales, owners' errors and the result", async () => {
     const n = 70;
     const hold = new Uint8Array(9);
     for (const i of [0, 1, 8, 33, 69]) hold[i >> 3]! |= 1 << (i & 7);
@@ -190,7 +190,7 @@ describe("the error-compensated mean", () => {
     for (const [i, v] of small.flatMap(({ f }) => f).entries()) expect(v === 0).toBe(is(i) === 1);
   });
 
-  it("lets all ranks stop together when one has a NaN, or a sum that its owner cannot write", async () => {
+  it("stops all ranks together if one has a NaN, or an owner a sum that it cannot write", async () => {
     for (const ranks of [1, 2, 3]) {
       const outcomes = await onRanks(ranks, async (group) => {
         const x = vector(group.rank, 0, 100);
@@ -219,7 +219,7 @@ describe("the error-compensated mean", () => {
     for (const message of beyond) expect(message).toContain("rank 1 refuses the step: the gradient is not finite");
   });
 
-  it("says which length does not fit before anything is sent", async () => {
+  it("names a wrong length before anything is sent", async () => {
     const messages = await onRanks(2, async (group) => {
       const options = {
         into: new Float32Array(10),
@@ -236,14 +236,14 @@ describe("the error-compensated mean", () => {
       return [error, drawn, group.sent().messages];
     });
     expect(messages[0]![0]).toBe(
-      "meanErrorCompensated: serverError has 10 floats, and must have 8, what rank 0 of 2 owns: ask ownedElements.",
+      "meanErrorCompensated: serverError has 10 floats, and must have 8, the elements that rank 0 of 2 owns (see ownedElements).",
     );
-    expect(messages[1]![0]).toContain("serverError has 10 floats, and must have 2, what rank 1 of 2 owns");
-    expect(messages[0]![1]).toContain("seed is undefined, and terngrad draws");
+    expect(messages[1]![0]).toContain("serverError has 10 floats, and must have 2, the elements that rank 1 of 2 owns");
+    expect(messages[0]![1]).toContain("seed is undefined, and terngrad needs it to draw random numbers");
     expect(messages[0]![2]).toBe(0);
   });
 
-  it("sends a 32nd of what a 32-bit mean sends", () => {
+  it("sends a 32nd of the bytes of a 32-bit mean", () => {
     const n = 124_000_000;
     expect((2 * 7 * 4 * n) / 8 / meanErrorCompensatedCost(n, 8, 0).bytes).toBeCloseTo(32, 3);
   });

@@ -1,14 +1,14 @@
 /**
- * The mean of a vector over the ranks, compressed on the way up and on the way down, and error feedback: what a wire could not
- * carry is added the next time. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021, Algorithm 1,
- * lines 7 to 10, https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
+ * The mean of a vector over the ranks, compressed on the way up and on the way down, with error feedback: the rest that a wire cannot carry
+ * is added at the next step. 1-bit Adam, Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888; 1-bit LAMB, Li et al. 2021,
+ * Algorithm 1, lines 7 to 11, https://arxiv.org/abs/2104.06069; Seide et al. 2014, "1-Bit Stochastic Gradient Descent"
  *
- *   e ← e + x,  a = C(e),  e ← e − a              every rank, of the whole vector      e: its own error, n floats
+ *   e ← e + x,  a = C(e),  e ← e − a              every rank, for the whole vector     e: its own error, n floats
  *   f ← f + (1/P) Σ a,  b = C(f),  f ← f − b      each chunk's owner                   f: the chunk's error
  *   into += b                                     the same on every rank
  *
- * Always, and for any codec C:  Σ_t b + mean(e) + f = Σ_t mean(x). With the default C, scaled-sign, a rank writes one scale for its
- * whole vector and an owner one for its chunk, √mean x², over real elements only: nothing is padded. One rank has no f: b = a.
+ * For any codec C and at any time:  Σ_t b + mean(e) + f = Σ_t mean(x). With the default C, scaled-sign, a rank writes one scale for its
+ * whole vector and an owner one for its chunk: √mean x², over real elements only, without padding. A single rank has no f: b = a.
  *
  * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 + ⌈c/8⌉) bytes.
  * Held: three wires of the whole, so 3 n/8 bytes, and 4 c bytes for the sum.
@@ -24,19 +24,19 @@ import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
-  /** n floats, 0 at first: what this rank has not sent yet. */
+  /** n floats, 0 at first: the rest that this rank has not sent yet. */
   readonly workerError: Floats;
-  /** As many floats as `ownedElements` says, 0 at first: what this rank, as the owner of a chunk, has not sent yet. */
+  /** `ownedElements` floats, 0 at first: the rest that this rank, as the owner of a chunk, has not sent yet. */
   readonly serverError: Floats;
-  /** Any codec, the same on every rank; its parameters say which elements share a scale. scaled-sign unless given. */
+  /** Any codec, the same on every rank; its parameters define the scale groups. scaled-sign unless given. */
   readonly codec?: Codec | undefined;
 }
 
 const oneBit = scaledSign() as Codec;
 
 /**
- * into += the error-compensated mean over ranks of x, the same bits on every rank. Lengths that do not fit: RangeError. A NaN in x is a
- * refusal. After a refused exchange the errors are no longer what they were.
+ * into += the error-compensated mean over ranks of x, the same bits on every rank. RangeError for wrong lengths. After a NaN in x all ranks
+ * throw a StepRefusedError, and the errors may have changed.
  */
 export async function meanErrorCompensated(
   group: Group,
@@ -58,7 +58,13 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
   checkLength(where, "into", into, n, "as x has");
   checkLength(where, "workerError", workerError, n, "as x has");
   const mine = size === 1 ? 0 : chunks.lengthOf(rank);
-  checkLength(where, "serverError", serverError, mine, `what rank ${rank} of ${size} owns: ask ownedElements`);
+  checkLength(
+    where,
+    "serverError",
+    serverError,
+    mine,
+    `the elements that rank ${rank} of ${size} owns (see ownedElements)`,
+  );
   return {
     up: chunks.sizes,
     down: chunks.sizes,
@@ -83,13 +89,13 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
   };
 }
 
-/** Floats of this rank's server error: the length of the chunk that it owns, 0 where it is alone. */
+/** The length of this rank's server error: that of the chunk that it owns, 0 for a single rank. */
 export function ownedElements(n: number, ranks: number, rank: number, codec: Codec = oneBit): number {
   const [begin, end] = ownedRange(n, ranks, rank, codec);
   return end - begin;
 }
 
-/** The elements [begin, end) of a vector whose server error this rank keeps: the chunk that it owns, none where it is alone. */
+/** The elements [begin, end) of a vector whose server error this rank keeps: the chunk that it owns, none for a single rank. */
 export function ownedRange(
   n: number,
   ranks: number,

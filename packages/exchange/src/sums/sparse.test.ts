@@ -5,7 +5,7 @@ import { onRanks } from "../testing.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-/** Multiples of 2520, which 1 to 9 ranks share exactly, and no two magnitudes alike. */
+/** Multiples of 2520, which 1 to 9 divide, with distinct magnitudes. */
 const value = (rank: number, step: number, i: number) =>
   2520 * (((i * 389 + rank * 101 + step * 57) % 1009) + 1) * ((i + rank + step) % 2 === 0 ? 1 : -1);
 
@@ -26,7 +26,7 @@ const dct = (x: readonly number[]) => x.map((_, k) => x.reduce((sum, v, i) => su
 const inverse = (X: readonly number[]) => X.map((_, i) => X.reduce((sum, v, k) => sum + v * cosine(X.length, k, i), 0));
 
 describe("the sparse mean", () => {
-  it.each(worlds)("is the mean of what was kept, exactly, on %i ranks", async (ranks) => {
+  it.each(worlds)("is the exact mean of the kept elements, on %i ranks", async (ranks) => {
     for (const n of [1, 63, 64, 65, 1000])
       for (const k of [1, Math.ceil(n / 10), n]) {
         const got = await onRanks(ranks, async (group) => {
@@ -48,7 +48,7 @@ describe("the sparse mean", () => {
       }
   });
 
-  it.each(worlds)("keeps in the error what was not sent, on %i ranks: nothing is lost", async (ranks) => {
+  it.each(worlds)("keeps the unsent rest in the error, on %i ranks: nothing is lost", async (ranks) => {
     const [n, k, steps] = [200, 7, 12];
     const got = await onRanks(ranks, async (group) => {
       const [into, error] = [new Float32Array(n), new Float32Array(n)];
@@ -106,7 +106,7 @@ describe("the sparse mean", () => {
     for (const [i, v] of golden.entries()) expect(into![i]).toBeCloseTo(v, 6);
   });
 
-  it("takes a codec that asks what a zero is, and holds lanes", async () => {
+  it("takes a codec that needs a sign of zero, and masks elements", async () => {
     const hold = Uint8Array.of(0b00000010);
     const got = await onRanks(2, async (group) => {
       const into = new Float32Array(4);
@@ -116,7 +116,7 @@ describe("the sparse mean", () => {
     for (const into of got) expect(into).toEqual([1, 0, -1, 1]);
   });
 
-  it("lets all ranks stop together when one has a NaN, and keeps its error", async () => {
+  it("stops all ranks together if one has a NaN, and keeps its error", async () => {
     for (const ranks of [1, 3]) {
       const outcomes = await onRanks(ranks, async (group) => {
         const x = vector(group.rank, 0, 20);
@@ -134,7 +134,7 @@ describe("the sparse mean", () => {
     }
   });
 
-  it("says what a k larger than the vector means", () => {
+  it("refuses a k larger than the vector", () => {
     expect(() => sparseCost(10, 2, 0, topK({ k: 11 }))).toThrow("k is 11, and of 10 floats at most 10 can be kept");
   });
 });

@@ -1,15 +1,15 @@
 /**
- * The mean of vectors of which each rank sends a few elements only, to all other ranks.
+ * The mean of sparse vectors: each rank sends only a few elements of its vector, to all other ranks.
  * DeMo, Peng, Quesnelle and Kingma 2024, Algorithm 1, https://arxiv.org/abs/2411.19870; Deep Gradient Compression, Lin et al. 2018,
  * https://arxiv.org/abs/1712.01887; Aji and Heafield 2017, "Sparse Communication for Distributed Gradient Descent", https://arxiv.org/abs/1704.05021
  *
- *   e ← e + x,  a = C(e),  e ← e − a        with an error; else a = C(x)         C: top-k, dct-top-k, or any codec
+ *   e ← e + x,  a = C(e),  e ← e − a        with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
  *   into += (1/P) Σ a                       on every rank, in rank order
  *
- * Sums of sparse vectors grow denser with every rank, so nothing is summed on the way. Worth it while (P − 1) wires are smaller than
- * what a dense mean sends: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
+ * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if (P − 1) wires are smaller
+ * than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
  *
- * Sent by a rank: P − 1 messages, (P − 1) b bytes, b the bytes of a wire; as an all-to-all of the same to everybody, whose headers
+ * Sent by a rank: P − 1 messages, (P − 1) b bytes for wires of b bytes, as an all-to-all with the same wire for every rank, whose headers
  * carry refusals. Held: P b bytes.
  */
 import type { Codec, Floats } from "@terse/codecs";
@@ -23,9 +23,9 @@ import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
 export interface SparseOptions extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
-  /** topK, dctTopK, or any other; the same on every rank. */
+  /** topK, dctTopK, or any other codec; the same on every rank. */
   readonly codec: Codec;
-  /** n floats, 0 at first: what this rank has not sent yet. Without it what is not sent is lost, or kept by the caller. */
+  /** n floats, 0 at first: the rest that this rank has not sent yet. Without it the rest is lost, unless the caller keeps it. */
   readonly error?: Floats | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface SparseRequest {
   readonly options: SparseOptions;
 }
 
-/** into += the mean over ranks of what each sent of its x, the same bits on every rank. A NaN in x is a refusal. */
+/** into += the mean over ranks of the elements that each sends, the same bits on every rank. After a NaN in x all ranks throw a StepRefusedError. */
 export async function sparse(group: Group, x: Floats, options: SparseOptions, call: CallOptions = {}): Promise<void> {
   checkSparse(x, options);
   await carryOver(group, call, (context) => carrySparse([{ x, options }], context));
@@ -61,12 +61,12 @@ export async function carrySparse(requests: readonly SparseRequest[], context: E
   });
 }
 
-/** RangeError where the lengths of x and the other vectors, or the codec, do not fit. */
+/** RangeError if the lengths of x and the other vectors differ, or the codec cannot write x. */
 export function checkSparse(x: Floats, options: SparseOptions): void {
   checkOptions("sparse", options.codec, x.length, options);
   checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
-  wireBytes(options.codec, x.length); // throws where the codec cannot keep so many elements
+  wireBytes(options.codec, x.length); // throws if the codec would keep more elements than x has
 }
 
 export function sparseCost(n: number, ranks: number, rank: number, codec: Codec): Cost {

@@ -15,43 +15,46 @@ const halfEven = (x: number) => {
   return rest < 0.5 || (rest === 0.5 && below % 2 === 0) ? below : below + 1;
 };
 
-/** int8 in float64: what an encoder writes, and what a decoder makes of it. */
+/** int8 in float64, encoded and decoded. */
 function throughInt8(x: readonly number[]): number[] {
   const scale = Math.max(...x.map(Math.abs), 0);
   return x.map((v) => (scale === 0 ? 0 : halfEven((v * 127) / scale) * (scale / 127)));
 }
 
 describe("the sum through a codec", () => {
-  it.each(worlds)("is, through int8, what float64 says, up, sum and down, on %i ranks", async (ranks) => {
-    for (const n of lengths) {
-      const block = 8;
-      const got = await onRanks(ranks, async (group) => {
-        const into = new Float32Array(n);
-        await sum(group, vector(group.rank, n), { codec: int8({ block }), into });
-        return into;
-      });
-      for (const into of got) expect(into).toEqual(got[0]);
-      const vectors = got.map((_, r) => vector(r, n));
-      let [worst, most] = [0, 0];
-      for (let begin = 0; begin < n; begin += block) {
-        const of = (x: Float32Array) => [...x.subarray(begin, begin + block)];
-        const inputs = vectors.map(of);
-        const up = inputs.map(throughInt8);
-        const S = up[0]!.map((_, i) => up.reduce((total, x) => total + x[i]!, 0));
-        const expected = ranks === 1 ? S : throughInt8(S);
-        const bound = inputs.reduce((total, x) => total + Math.max(...x.map(Math.abs)) / 127, 0);
-        for (const [i, out] of of(got[0]!).entries()) {
-          // fp32 and float64 may round a half-way value to different levels
-          const step = Math.max(...S.map(Math.abs)) / 127;
-          const away = Math.abs(out - expected[i]!);
-          if (away > 1e-4) worst = Math.max(worst, Math.abs(away - step));
-          most = Math.max(most, Math.abs(out - inputs.reduce((total, x) => total + x[i]!, 0)) / bound);
+  it.each(worlds)(
+    "matches int8 in float64, on the way up, as a sum and on the way down, on %i ranks",
+    async (ranks) => {
+      for (const n of lengths) {
+        const block = 8;
+        const got = await onRanks(ranks, async (group) => {
+          const into = new Float32Array(n);
+          await sum(group, vector(group.rank, n), { codec: int8({ block }), into });
+          return into;
+        });
+        for (const into of got) expect(into).toEqual(got[0]);
+        const vectors = got.map((_, r) => vector(r, n));
+        let [worst, most] = [0, 0];
+        for (let begin = 0; begin < n; begin += block) {
+          const of = (x: Float32Array) => [...x.subarray(begin, begin + block)];
+          const inputs = vectors.map(of);
+          const up = inputs.map(throughInt8);
+          const S = up[0]!.map((_, i) => up.reduce((total, x) => total + x[i]!, 0));
+          const expected = ranks === 1 ? S : throughInt8(S);
+          const bound = inputs.reduce((total, x) => total + Math.max(...x.map(Math.abs)) / 127, 0);
+          for (const [i, out] of of(got[0]!).entries()) {
+            // fp32 and float64 may round a value half-way between two levels to different ones
+            const step = Math.max(...S.map(Math.abs)) / 127;
+            const away = Math.abs(out - expected[i]!);
+            if (away > 1e-4) worst = Math.max(worst, Math.abs(away - step));
+            most = Math.max(most, Math.abs(out - inputs.reduce((total, x) => total + x[i]!, 0)) / bound);
+          }
         }
+        expect(worst).toBeLessThan(1e-4);
+        expect(most).toBeLessThanOrEqual(1.0001); // the bound of the file's header
       }
-      expect(worst).toBeLessThan(1e-4);
-      expect(most).toBeLessThanOrEqual(1.0001); // the bound of the file's header
-    }
-  });
+    },
+  );
 
   it("is exact where the codec is: halves of small whole numbers", async () => {
     for (const ranks of [2, 3, 9]) {
@@ -69,7 +72,7 @@ describe("the sum through a codec", () => {
     }
   });
 
-  it("has no bias through a codec that draws", async () => {
+  it("has no bias through a codec with random rounding", async () => {
     const codec = qsgd({ bits: 3 }) as Codec;
     const steps = 300;
     const [mean] = await onRanks(3, async (group) => {
@@ -88,7 +91,7 @@ describe("the sum through a codec", () => {
       expect(Math.abs(v - exact.reduce((total, x) => total + x[i]!, 0))).toBeLessThan(4.5 * deviation);
   });
 
-  it("refuses on every rank what one cannot write", async () => {
+  it("refuses the step on every rank if one cannot write its vector", async () => {
     const outcomes = await onRanks(3, (group) => {
       const x = new Float32Array(16).fill(group.rank === 1 ? 3e38 : 1); // twice its mean is beyond fp32
       return sum(group, x, { codec: l1({ bits: 4 }), into: new Float32Array(16) }).catch((error: unknown) => error);

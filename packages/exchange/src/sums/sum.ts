@@ -1,15 +1,15 @@
 /**
- * The sum of a vector over the ranks, written by a codec on the way up and again on the way down: approximate, by a bounded error,
+ * The sum of a vector over the ranks, written by a codec on the way up and again on the way down. It is approximate, with a bounded error,
  * and the same bits on every rank.
  *
- *   a = C(x)             every rank, of the whole vector
+ *   a = C(x)             every rank, for the whole vector
  *   S = Σ a              each chunk's owner, in fp32, in rank order
  *   into += scale · C(S)
  *
- * int8 errs by at most half a step, max |x| / 254, and enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254
- * ≤ Σ_r max |x_r| / 127, maxima of what shares a scale, and the fp32 roundings of P additions. Nothing is carried over to the next
- * exchange: for that see mean-error-compensated. With a codec that draws (linf, qsgd, terngrad) it is unbiased.
- * Levels that are summed as whole numbers, so exactly: fields.ts, and levels.ts without scales.
+ * The error of int8 is at most half a step, max |x| / 254, and it enlarges no maximum. So |C(S) − Σ x| ≤ Σ_r max |x_r| / 254 + max |S| / 254
+ * ≤ Σ_r max |x_r| / 127, with the maxima of a scale group, and the fp32 roundings of P additions. The error is not kept for the next step:
+ * see mean-error-compensated.ts for that. With random rounding (linf, qsgd, terngrad) the sum is unbiased.
+ * fields.ts and levels.ts add levels exactly, as whole numbers.
  *
  * Sent by a rank, int8 without blocks, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + c_r) + (P − 1)(4 + c) bytes.
  * Held: three wires of the whole, so 3 n bytes, and 4 c bytes for the sum.
@@ -27,11 +27,11 @@ export interface SumOptions extends EncodeOptions {
   /** The sum is added to these n floats. */
   readonly into: Floats;
   readonly codec: Codec;
-  /** The factor of the sum when it is added: 1 unless given; 1/P makes it the mean. */
+  /** The factor of the sum when it is added: 1 unless given; 1/P gives the mean. */
   readonly scale?: number | undefined;
 }
 
-/** into += scale · Σ over ranks of x, twice through the codec. A NaN in x is a refusal. */
+/** into += scale · Σ over ranks of x, twice through the codec. After a NaN in x all ranks throw a StepRefusedError. */
 export async function sum(group: Group, x: Floats, options: SumOptions, call: CallOptions = {}): Promise<void> {
   const scheme = sumScheme(group, x, options);
   await carryOver(group, call, (context) => byOwners([scheme], context));

@@ -34,9 +34,9 @@ function errorsOf(group: Group, n: number) {
 const into = (n: number) => new Float32Array(n).fill(1);
 const codecs = { all: int8(), few: [topK({ k: 1 }), dctTopK({ block: 16, k: 2 })] as readonly Codec[] };
 
-/** Everything for every length; what comes of it. */
-async function askAll(group: Group, sums: Sums): Promise<unknown[]> {
-  const asked = lengths.flatMap((n) => {
+/** The results of all sums for every length. */
+async function requestAll(group: Group, sums: Sums): Promise<unknown[]> {
+  const requested = lengths.flatMap((n) => {
     const x = () => vector(group.rank, n);
     const errors = errorsOf(group, n);
     const outs = [into(n), into(n), into(n), into(n), into(n)] as const;
@@ -50,10 +50,10 @@ async function askAll(group: Group, sums: Sums): Promise<unknown[]> {
       n === 0 ? undefined : sums.sparse(x(), { into: outs[3], codec: few }).then(() => outs[3]),
     ];
   });
-  return Promise.all(asked);
+  return Promise.all(requested);
 }
 
-/** Each by itself, as a function on the group. */
+/** Each sum by itself, as a function on the group. */
 const alone = (group: Group): Sums => {
   let before: Promise<unknown> = Promise.resolve();
   const next = <T>(run: () => Promise<T>): Promise<T> => {
@@ -72,23 +72,22 @@ const alone = (group: Group): Sums => {
 };
 
 describe("sums of a step", () => {
-  it.each([1, 2, 3, 5])("leave together and come out as if each had gone alone, on %i ranks", async (ranks) => {
+  it.each([1, 2, 3, 5])("travel together with the results that each has alone, on %i ranks", async (ranks) => {
     const apart = await onRanks(ranks, async (group) => {
-      const results = await askAll(group, alone(group));
+      const results = await requestAll(group, alone(group));
       return { results, bytes: group.sent().bytes };
     });
     const together = await onRanks(ranks, async (group) => {
-      const results = await askAll(group, openExchange(group));
+      const results = await requestAll(group, openExchange(group));
       const { bytes, messages } = group.sent();
-      // all that owners carry: 2 (P − 1); all that is sparse: P − 1; what four agree on, each by itself, and then
-      // goes by owners: 6 (P − 1)
+      // By owners: 2 (P − 1). Sparse: P − 1. Fields: four agreements, one for each vector, and then by owners: 6 (P − 1).
       expect(messages).toBe(9 * (ranks - 1));
       return { results, bytes };
     });
     expect(together).toEqual(apart);
   });
 
-  it("go beside votes and means, in the same order on every rank", async () => {
+  it("travel beside votes and means, in the same order on every rank", async () => {
     const results = await onRanks(4, async (group) => {
       const exchange = openExchange(group);
       const step = async (k: number) => {
@@ -106,31 +105,31 @@ describe("sums of a step", () => {
       };
       return Promise.all([0, 1, 2].map(step));
     });
-    // −1 is the mean magnitude, so level −3.5, to the even one below: −4 of 7, from each of four ranks.
+    // The mean magnitude is 1, so −1 is level −3.5 of 7, rounded to the even −4, on each of four ranks.
     for (const result of results) expect(result).toEqual([0, 1, 2].map((k) => [3 + 2 * k, 0xff, 1 - 16]));
   });
 
-  it("are held until they are released, where the caller says so", async () => {
+  it("are held until they are released, if the caller says so", async () => {
     await onRanks(2, async (group) => {
       const exchange = new StepExchange(group, {});
       let seen = false;
-      const asked = exchange
+      const requested = exchange
         .requests({ requested: () => ({ held: true }), answered() {} })
         .sum(vector(0, 64), { into: into(64), codec: codecs.all })
         .then(() => {
           seen = true;
         });
-      await Promise.resolve(); // asked for by now
+      await Promise.resolve(); // then the request is made
       await exchange.arrived();
       await new Promise((next) => setImmediate(next));
       expect(seen).toBe(false);
       exchange.release();
-      await asked;
+      await requested;
       expect(seen).toBe(true);
     });
   });
 
-  it("stop on every rank when one refuses, or has a NaN in any of them", async () => {
+  it("stop on every rank if one refuses, or has a NaN in any of them", async () => {
     for (const ranks of [1, 2, 3])
       for (const kind of ["sum", "sparse"] as const)
         for (const what of ["loss", "gradient"] as const) {
@@ -160,7 +159,7 @@ describe("sums of a step", () => {
         }
   });
 
-  it("are refused alone, and at once, where their lengths do not fit", async () => {
+  it("are rejected alone, before anything is sent, if their lengths do not fit", async () => {
     const messages = await onRanks(2, async (group) => {
       const exchange = openExchange(group);
       const [wrong, right, tooMany] = await Promise.allSettled([

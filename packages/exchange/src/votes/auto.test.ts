@@ -16,7 +16,7 @@ voteContract("auto, where bytes cost most", { scheme: () => auto({ measured: net
 voteContract("auto, where every message costs", { scheme: () => auto({ measured: network(1e-3, 1e-12, 1) }) });
 
 describe("auto", () => {
-  it("takes the scheme of fewest bytes where bytes cost most, and says what the others would take", () => {
+  it("takes the scheme with the fewest bytes where bytes cost most, and reports the times of the others", () => {
     // 2²⁰ signs are 128 KiB; at 8 µs a byte (1 Mbit/s) all-to-all carries 2 · 3/4 of them: 1.57 s. Fields of 4 bits: 6.3 s.
     const { scheme, why } = auto({ measured: network(1e-3, 8e-6) }).choice(2 ** 20, 4);
     expect(scheme).toBe("all-to-all");
@@ -25,15 +25,15 @@ describe("auto", () => {
     );
   });
 
-  it("says nothing of a mean in int8 where there are too many ranks for it", () => {
+  it("leaves out a mean in int8 if there are too many ranks for it", () => {
     const { choice } = auto({ measured: network(1e-3, 8e-6) });
     expect(choice(2 ** 20, 257).why).toContain(", in int8 ");
     expect(choice(2 ** 20, 258).why).not.toContain("int8");
   });
 
-  it("takes another one where each message costs, until the bytes cost more", () => {
+  it("takes another scheme where each message costs, until the bytes cost more", () => {
     // 16 ranks, 10 ms a message. All-to-all goes in 16 chunks, each there and back: 480 messages, 4.8 s. Counts take 15 empty messages
-    // and one round the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB, 32 s, against 0.5 GB.
+    // and one pass of the ring. 2²⁶ elements: 8-bit fields carry 126 MB, 1 s at 8 ns a byte. 2³¹: 4 GB, 32 s, against 0.5 GB.
     const of = auto({ measured: network(1e-3, 8e-9, 1e-2) });
     expect([2 ** 26, 2 ** 31].map((n) => of.choice(n, 16).scheme)).toEqual(["count", "all-to-all"]);
   });
@@ -52,12 +52,12 @@ describe("auto", () => {
     ]);
   });
 
-  it("leaves out what so many ranks cannot use", () => {
+  it("leaves out schemes that this many ranks cannot use", () => {
     const { predictions } = auto({ measured: network(1e-3, 8e-6) }).choice(1e6, 70_000);
     expect(predictions.map(({ scheme }) => scheme)).not.toContain("count"); // fields have at most 16 bits
   });
 
-  it("chooses alike on all ranks, from what they measured together", async () => {
+  it("makes the same choice on all ranks, from their common measurements", async () => {
     const groups = loopback(3);
     const schemes = await Promise.all(groups.map(async (group) => auto({ measured: await measureLink(group) })));
     const why = (scheme: AutoVoteScheme) => [10, 1e4, 1e7].map((n) => scheme.choice(n, 3, "zero").why);
@@ -81,7 +81,7 @@ describe("auto", () => {
     await Promise.all(groups.map((group) => group.close()));
   });
 
-  it("asks for what was measured where that is missing", () => {
+  it("names missing measurements", () => {
     expect(() => auto({} as never)).toThrow("auto: measured is missing");
   });
 });

@@ -1,7 +1,4 @@
-/**
- * What every way to count votes must do, on up to nine ranks of one process. The oracle counts plain numbers, and packs and unpacks
- * for itself.
- */
+/** The contract of vote schemes, tested on up to nine ranks of one process. The oracle counts plain numbers, and packs and unpacks by itself. */
 import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import {
@@ -19,9 +16,9 @@ import { Ternary } from "../packed-bits.ts";
 import type { VoteScheme } from "./vote-scheme.ts";
 
 export interface VoteContract {
-  /** A scheme for so many ranks. */
+  /** The scheme for a number of ranks. */
   scheme: (ranks: number) => VoteScheme;
-  /** What the ranks' votes (±1, one a rank) about one element become: −1, 0 or 1, or the number of plus votes. */
+  /** The outcome of the ranks' votes (±1, one for each rank) on one element: −1, 0 or 1, or the number of plus votes. */
   oracle?: (votes: readonly number[], outcome: Outcome) => number;
 }
 
@@ -33,33 +30,36 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
     describe.each(worlds)("on %i ranks", (ranks) => {
       const scheme = schemeFor(ranks);
 
-      it.each(scheme.outcomes)("gives what the counted votes say, on every rank alike, outcome %s", async (outcome) => {
-        // By pattern, one bit a rank: there are fewer of those than elements.
-        const outcomes = Array.from({ length: 2 ** ranks }, (_, pattern) =>
-          oracle(
-            Array.from({ length: ranks }, (_, r) => ((pattern >> r) & 1 ? 1 : -1)),
-            outcome,
-          ),
-        );
-        for (const n of lengths) {
-          const planes = await onRanks(ranks, scheme, async (group) => {
-            const guarded = new Guarded();
-            const result = await vote(scheme, group, packed(group.rank, n, guarded), { outcome });
-            expect(guarded.intact()).toBe(true);
-            if (group.rank === 0) {
-              const got = unpacked(result, n);
-              const wrong = patterns(ranks, n).findIndex((of, i) => outcomes[of] !== got[i]);
-              expect(wrong, `n = ${n}: the first element that is not the outcome`).toBe(-1);
-            }
-            for (const plane of planesIn(result)) expect(padOf(plane)).toBe(0);
-            return planesIn(result).map(({ wire }) => Buffer.from(wire));
-          });
-          for (const [k, plane] of planes[0]!.entries())
-            for (const of of planes) expect(of[k]!.equals(plane), `n = ${n}`).toBe(true);
-        }
-      });
+      it.each(scheme.outcomes)(
+        "gives the outcome of the counted votes, the same on every rank, outcome %s",
+        async (outcome) => {
+          // The outcome of each pattern of votes, one bit for each rank: there are fewer patterns than elements.
+          const outcomes = Array.from({ length: 2 ** ranks }, (_, pattern) =>
+            oracle(
+              Array.from({ length: ranks }, (_, r) => ((pattern >> r) & 1 ? 1 : -1)),
+              outcome,
+            ),
+          );
+          for (const n of lengths) {
+            const planes = await onRanks(ranks, scheme, async (group) => {
+              const guarded = new Guarded();
+              const result = await vote(scheme, group, packed(group.rank, n, guarded), { outcome });
+              expect(guarded.intact()).toBe(true);
+              if (group.rank === 0) {
+                const got = unpacked(result, n);
+                const wrong = patterns(ranks, n).findIndex((of, i) => outcomes[of] !== got[i]);
+                expect(wrong, `n = ${n}: the first element that is not the outcome`).toBe(-1);
+              }
+              for (const plane of planesIn(result)) expect(padOf(plane)).toBe(0);
+              return planesIn(result).map(({ wire }) => Buffer.from(wire));
+            });
+            for (const [k, plane] of planes[0]!.entries())
+              for (const of of planes) expect(of[k]!.equals(plane), `n = ${n}`).toBe(true);
+          }
+        },
+      );
 
-      it.each(scheme.outcomes)("sends and holds what its closed form says, outcome %s", async (outcome) => {
+      it.each(scheme.outcomes)("sends and holds as many bytes as its closed form, outcome %s", async (outcome) => {
         for (const n of lengths)
           await onRanks(ranks, scheme, async (group) => {
             const result = await vote(scheme, group, new PackedBits(n), { outcome });
@@ -75,21 +75,21 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           });
       });
 
-      it("lets every rank's refusal reach every rank, and keeps no memory", async () => {
+      it("sends every rank's refusal to every rank, and keeps no memory", async () => {
         for (let refusing = 0; refusing < ranks; refusing++)
-          for (const how of ["said beforehand", "met while encoding"] as const) {
+          for (const how of ["before the vote", "while encoding"] as const) {
             const errors = await onRanks(ranks, scheme, async (group) => {
               const bad = group.rank === refusing;
               const u = new PackedBits(1000, undefined, (bits, from, to) => {
-                if (bad && how === "met while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
+                if (bad && how === "while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
                 bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
               });
-              const refusal = bad && how === "said beforehand" ? "the loss is not finite" : undefined;
+              const refusal = bad && how === "before the vote" ? "the loss is not finite" : undefined;
               const outcome = scheme.outcomes.at(-1)!; // of the most planes
               const error = await vote(scheme, group, u, { outcome, refusal }).catch((error: unknown) => error);
               return { error, live: scratchOf(group).live };
             });
-            const reason = how === "said beforehand" ? "the loss is not finite" : "the gradient is not finite";
+            const reason = how === "before the vote" ? "the loss is not finite" : "the gradient is not finite";
             for (const { error, live } of errors) {
               expect(error).toBeInstanceOf(StepRefusedError);
               expect((error as StepRefusedError).message).toContain(`rank ${refusing} refuses the step: ${reason}`);
@@ -116,7 +116,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
       });
 
       it.each(["a second group", "the same group"])(
-        "keeps apart what several steps under way ask for, the outcome going over %s",
+        "keeps apart the votes of several concurrent steps, with outcomes over %s",
         async (over) => {
           const tie = "plus";
           const alone = await onRanks(ranks, scheme, async (group) => {
@@ -129,14 +129,14 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           });
           const together = await onRanks(ranks, scheme, async (group) => {
             const gather = over === "the same group" ? group : (await group.split(0))!;
-            const votes: Promise<PackedBits>[] = [];
+            const outcomes: Promise<PackedBits>[] = [];
             for (let k = 0; k < 4; k++) {
-              // Ranks come to it at different times.
+              // Ranks request votes at different times.
               for (let i = 0; i < (group.rank * 7 + k) % 5; i++) await new Promise((done) => setImmediate(done));
               const exchange = openExchange(group, { down: gather, schemes: { votes: scheme } });
-              votes.push(exchange.majority(packed(group.rank + k, 1700 + k), { tie }));
+              outcomes.push(exchange.majority(packed(group.rank + k, 1700 + k), { tie }));
             }
-            const wires = (await Promise.all(votes)).map(({ wire }) => [...wire]);
+            const wires = (await Promise.all(outcomes)).map(({ wire }) => [...wire]);
             if (gather !== group) await gather.close();
             return wires;
           });
@@ -149,8 +149,8 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
 
 const most = Math.max(...lengths);
 
-/** The sign that every rank gives every element: a hash, so that every pattern of votes occurs. */
-const ballots = Array.from({ length: Math.max(...worlds) + 3 }, (_, r) =>
+/** The votes of every rank on every element: a hash, so that every pattern occurs. */
+const votesByRank = Array.from({ length: Math.max(...worlds) + 3 }, (_, r) =>
   Uint8Array.from({ length: most }, (_, i) => {
     let h = Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(r + 1, 0x85ebca6b);
     h = Math.imul(h ^ (h >>> 15), 0x2c1b3c6d);
@@ -158,10 +158,10 @@ const ballots = Array.from({ length: Math.max(...worlds) + 3 }, (_, r) =>
   }),
 );
 
-/** Who voted plus on each element, one bit a rank. */
+/** For each element the ranks that voted plus, one bit for each rank. */
 function patterns(ranks: number, n: number): Int32Array {
   const of = new Int32Array(n);
-  for (let r = 0; r < ranks; r++) for (let i = 0; i < n; i++) of[i]! |= ballots[r]![i]! << r;
+  for (let r = 0; r < ranks; r++) for (let i = 0; i < n; i++) of[i]! |= votesByRank[r]![i]! << r;
   return of;
 }
 
@@ -176,7 +176,7 @@ export function outcomeOf(votes: readonly number[], outcome: Outcome): number {
 export function packed(rank: number, n: number, scratch?: Scratch): PackedBits {
   const u = new PackedBits(n, scratch);
   u.wire.fill(0);
-  for (let i = 0; i < n; i++) if (ballots[rank]![i]) u.wire[i >> 3]! |= 1 << (i & 7);
+  for (let i = 0; i < n; i++) if (votesByRank[rank]![i]) u.wire[i >> 3]! |= 1 << (i & 7);
   return u;
 }
 
@@ -204,7 +204,7 @@ function padOf(plane: PackedBits): number {
   return set;
 }
 
-/** Memory that shows when somebody writes beside what was asked for. */
+/** Memory with guard bytes on both sides, which show a write out of bounds. */
 class Guarded extends Scratch {
   readonly #given: Uint8Array[] = [];
 

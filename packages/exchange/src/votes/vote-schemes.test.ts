@@ -23,19 +23,19 @@ voteContract("count in fields of 16 bits", { scheme: () => count({ width: 16 }) 
 voteContract("parameter-server", { scheme: parameterServer });
 voteContract("parameter-server-efficient", { scheme: parameterServerEfficient });
 
-/** Hosts in the order of the ranks' first, then one vote a host. */
+/** The contract of votes by hosts: first the ranks of each host, then one vote for each host. */
 function byHosts(hosts: (ranks: number) => readonly number[]): Parameters<typeof voteContract>[1] {
   return {
     scheme: (ranks) => hierarchical({ hosts: hosts(ranks) }),
     oracle: (votes, outcome) => {
       const of = hosts(votes.length);
-      const heard = [...new Set(of)].map((host) =>
+      const votesOfHosts = [...new Set(of)].map((host) =>
         outcomeOf(
           votes.filter((_, r) => of[r] === host),
           outcome,
         ),
       );
-      return outcomeOf(heard, outcome);
+      return outcomeOf(votesOfHosts, outcome);
     },
   };
 }
@@ -73,7 +73,7 @@ describe("hosts that are dense inside", () => {
       write: (into) => into.set(Float32Array.from({ length: n }, (_, i) => value(rank, i))),
     });
 
-  it.each([2, 3, 4, 5, 6, 7, 8, 9])("vote as the sum of their ranks would, on %i ranks", async (ranks) => {
+  it.each([2, 3, 4, 5, 6, 7, 8, 9])("vote as the sum of their ranks, on %i ranks", async (ranks) => {
     for (const hostOf of [(r: number) => Math.floor(r / 3), (r: number) => 9 - (r % 2), () => 4])
       for (const zero of ["plus", "minus"] as const)
         for (const tie of ["plus", "minus"] as const)
@@ -95,7 +95,7 @@ describe("hosts that are dense inside", () => {
               const votes = lengths.map((n) => exchange.majority(signed(group.rank, n, zero), { tie }));
               const wires = (await Promise.all(votes)).map(({ wire }) => [...wire]);
               const { bytes } = group.sent();
-              expect(bytes).toBe(0); // all of it goes over groups beside
+              expect(bytes).toBe(0); // everything goes over groups that are split off
               await scheme.close(group);
               return wires;
             });
@@ -110,7 +110,7 @@ describe("hosts that are dense inside", () => {
           }
   });
 
-  it("keep apart votes whose zeros become something else", async () => {
+  it("keep apart votes with different signs of zero", async () => {
     const got = await onRanks(2, async (group) => {
       const votes = hierarchical({ ranksPerHost: 2, inside: "dense" });
       const exchange = openExchange(group, { schemes: { votes } });
@@ -126,7 +126,7 @@ describe("hosts that are dense inside", () => {
     for (const signs of got) expect(signs).toEqual([0xff, 0]);
   });
 
-  it("stop together when a sum is not finite, on whichever rank it shows", async () => {
+  it("stop together if a sum is not finite, on any owner", async () => {
     for (const at of [0, 999]) {
       const outcomes = await onRanks(5, async (group) => {
         const votes = hierarchical({ ranksPerHost: 2, inside: "dense" });
@@ -146,7 +146,7 @@ describe("hosts that are dense inside", () => {
 });
 
 describe("vote schemes", () => {
-  it("refuse what cannot be right, and say what would be", async () => {
+  it("refuse wrong options, and suggest right ones", async () => {
     expect(() => allToAll({ chunk: 100 })).toThrow("chunk is 100, and must be a multiple of 64 elements; take 128");
     expect(() => hierarchical({})).toThrow("ranksPerHost is missing");
     expect(() => hierarchical({ hosts: [0, 0, 1] }).cost(10, 4, 0)).toThrow("the hosts of 3 ranks, and there are 4");
@@ -162,7 +162,7 @@ describe("vote schemes", () => {
       expect(String(error)).toContain("4 ranks of 1 bit sum up to 4, and a field of 2 bits holds 3");
   });
 
-  /** What rank 0 does, in order, in a vote of four chunks and in the next one of the queue. */
+  /** The actions of rank 0, in order, in a vote of four chunks and in the next vote of the queue. */
   async function order(ranks: number): Promise<string[]> {
     const [happened] = await onRanks(ranks, async (group) => {
       const gather = (await group.split(0))!;
@@ -187,7 +187,7 @@ describe("vote schemes", () => {
     return happened!;
   }
 
-  it("encode a chunk while the one before is on the wire, and count it while the next is", async () => {
+  it("encode a chunk while the one before is on the wire, and count it while the next one is", async () => {
     expect(await order(3)).toEqual([
       ...["encode 0 to 64", "up", "encode 64 to 128", "up", "encode the next"],
       ...["down", "encode 128 to 192", "up", "down", "encode 192 to 250", "up"],
@@ -200,18 +200,18 @@ describe("vote schemes", () => {
     ]);
   });
 
-  it("take the narrowest fields with room: 3 ranks in 2 bits, 15 in 4, 255 in 8, and more in 16", () => {
+  it("take the narrowest fields: 2 bits for 3 ranks, 4 for 15, 8 for 255, and 16 for more", () => {
     const n = 2 ** 20;
     const bits = (ranks: number) => (8 * count().cost(n, ranks, 0).peakBytes) / n;
     expect([2, 3, 4, 15, 16, 255, 256, 1000].map(bits)).toEqual([2, 2, 4, 4, 8, 8, 16, 16]);
   });
 
-  it("send 1/32 of what a 32-bit mean sends, for a large vector", () => {
+  it("send 1/32 of the bytes of a 32-bit mean, for a large vector", () => {
     const n = 124_000_000;
     expect((2 * 7 * 4 * n) / 8 / majorityCost(n, 8, 0).bytes).toBeCloseTo(32, 2);
   });
 
-  it("hold less than 0.05 bytes a parameter beside the signs, in chunks", () => {
+  it("hold less than 0.05 bytes a parameter besides the signs, in chunks", () => {
     const n = 124_000_000;
     for (const ranks of [2, 8, 64]) expect(majorityCost(n, ranks, 0).peakBytes / n).toBeLessThan(0.05);
   });
