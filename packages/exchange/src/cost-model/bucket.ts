@@ -1,16 +1,16 @@
 /**
- * How large the buckets of a gradient should be that leave one by one while backward still runs. Backward finishes N elements evenly in
- * T seconds, so of B buckets number k is complete at T k / B; the wire takes them in turn, t(N / B) seconds each:
+ * The best size of the buckets of a gradient, which are exchanged one after the other while backward still runs. Backward finishes N
+ * elements at a constant rate in T seconds, so bucket k of B is complete at T k / B. The wire carries them one by one, t(N / B) seconds each:
  *
  *   e₀ = 0,  eₖ = max(eₖ₋₁, T k / B) + t(N / B)        the step waits e_B − T for messages
  *
- * Many buckets hide more of the wire behind backward, and wait for more latencies; the best B is where e_B is about least.
+ * More buckets overlap more of the exchange with backward, but add latencies. The best B has about the least e_B.
  */
 
 export interface Buckets {
   /** B. */
   readonly count: number;
-  /** Elements of a bucket, at most. */
+  /** The most elements of a bucket. */
   readonly elements: number;
   /** e_B − T: how long the step waits for messages after backward has ended. */
   readonly exposedSeconds: number;
@@ -21,15 +21,15 @@ export interface BucketQuestion {
   readonly elements: number;
   /** T. */
   readonly backwardSeconds: number;
-  /** t: seconds until so many elements are exchanged. */
+  /** t: seconds to exchange this many elements. */
   readonly exchangeSeconds: (elements: number) => number;
-  /** Most buckets. */
+  /** The most buckets; 64 unless given. */
   readonly most?: number;
 }
 
 /**
- * The fewest buckets with which backward and what is left to wait for take at most a hundredth longer than with the best number: every
- * bucket takes some of the processor's time from backward, which the sum above does not see.
+ * The fewest buckets whose step is at most a hundredth slower than that of the best number. Fewer are better, because every bucket takes
+ * some of the processor's time from backward, which the formula above leaves out.
  */
 export function bestBuckets({ elements, backwardSeconds, exchangeSeconds, most = 64 }: BucketQuestion): Buckets {
   const all: (Buckets & { end: number })[] = [];

@@ -1,4 +1,4 @@
-/** Which vote scheme is fastest here, and why: the same answer on every rank, because all have the same measurements. */
+/** Chooses the fastest vote scheme from measurements. All ranks have the same measurements, and so make the same choice. */
 import { count } from "@terse/codecs";
 import type { Measured } from "./measure-link.ts";
 import {
@@ -13,9 +13,9 @@ import {
 export interface Choice {
   readonly question: Question;
   readonly scheme: PredictedVote;
-  /** Of the schemes that so many ranks can use, fastest first. */
+  /** All schemes that this many ranks can use, the fastest first. */
   readonly predictions: readonly { readonly scheme: PredictedVote; readonly prediction: Prediction }[];
-  /** One sentence, with the times of the others. */
+  /** The reason in one sentence, with the times of all schemes. */
   readonly why: string;
 }
 
@@ -25,7 +25,7 @@ export function chooseVote(question: Question, measured: Measured): Choice {
       const prediction = possible(() => predictVote(scheme, question, measured));
       return prediction ? [{ scheme, prediction }] : [];
     })
-    .sort((a, b) => a.prediction.seconds - b.prediction.seconds); // stable: of equal ones the first in the list
+    .sort((a, b) => a.prediction.seconds - b.prediction.seconds); // stable: equal times keep the order of the list
   const [fastest, ...others] = predictions.map(({ scheme, prediction }) => {
     const fields = scheme === "count" ? ` in ${count({ ranks: question.ranks }).parameters.width}-bit fields` : "";
     return `${scheme}${fields} ${timeText(prediction.seconds)}`;
@@ -43,7 +43,7 @@ export function chooseVote(question: Question, measured: Measured): Choice {
   return { question, scheme: predictions[0]!.scheme, predictions, why };
 }
 
-/** Undefined where a scheme says that so many ranks are too many for it. */
+/** Undefined if there are too many ranks for a scheme. */
 function possible<T>(predict: () => T): T | undefined {
   try {
     return predict();

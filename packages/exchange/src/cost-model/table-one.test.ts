@@ -5,7 +5,7 @@ const of = (implementation: Implementation, workers: number, parameters: number,
   timeOf(implementation, { workers, parameters }, { alpha, beta });
 
 describe("Table 1 of the Lion Cub paper", () => {
-  // P = 8, N = 1000, b = 32, with α = 1 and β = 8 s a byte, so that the sums are the messages and the bits.
+  // P = 8, N = 1000, b = 32, with α = 1 and β = 8 s a byte, so that latency is the number of messages and bandwidth the number of bits.
   it.each([
     ["parameter-server", 14, 512_000], //           2 · 7         2 · 8 · 1000 · 32
     ["parameter-server-efficient", 6, 84_000], //    2 · 3         3 · 7/8 · 1000 · 32
@@ -20,7 +20,7 @@ describe("Table 1 of the Lion Cub paper", () => {
     expect(of(uncompressed.ring, 8, 1000, 1, 8)).toEqual({ latency: 14, bandwidth: 56_000 });
   });
 
-  it("has words of 16 bits and values of p bits", () => {
+  it("counts words of 16 bits and values of p bits", () => {
     const network = { alpha: 0, beta: 8 };
     const setting = { workers: 4, parameters: 100, wordBits: 16, valueBits: 3 };
     expect(timeOf(uncompressed.ring, setting, network).bandwidth).toBe(2400); // 2 · 3/4 · 100 · 16
@@ -33,7 +33,7 @@ describe("Table 1 of the Lion Cub paper", () => {
     expect(words / of(tableOne.direct, 128, 1e6, 0, 1).bandwidth).toBe(4); // 32 / (7 + 1)
   });
 
-  it("comes near 32 times fewer bits than words, for many workers and many parameters", () => {
+  it("sends almost 32 times fewer bits than whole words, for many workers and many parameters", () => {
     const ratio = (workers: number, parameters: number) => {
       const total = (implementation: Implementation) => {
         const { latency, bandwidth } = of(implementation, workers, parameters, 1e-5, 1e-9);
@@ -41,21 +41,21 @@ describe("Table 1 of the Lion Cub paper", () => {
       };
       return total(uncompressed.ring) / total(tableOne.compressed);
     };
-    expect(ratio(2, 1e18)).toBeCloseTo(32 / 1.5, 6); // the table's all-to-all sends a worker its own part too
+    expect(ratio(2, 1e18)).toBeCloseTo(32 / 1.5, 6); // in the table a worker also sends its own part to itself
     expect(ratio(4096, 1e18)).toBeCloseTo((64 * 4095) / 8191, 6); // 31.996
     expect(ratio(4096, 1)).toBeLessThan(2); // only latency: 2 · 4095 against 4095 + 12 messages
   });
 
-  it("costs nothing alone", () => {
+  it("costs nothing for a single worker", () => {
     for (const implementation of [...Object.values(tableOne), ...Object.values(uncompressed)])
       expect(of(implementation, 1, 1000, 1, 1)).toEqual({ latency: 0, bandwidth: 0 });
   });
 });
 
-describe("where one implementation overtakes another", () => {
+describe("the crossing of two implementations", () => {
   const network = { alpha: 1e-5, beta: 8e-9 }; // 1 Gbit/s: 1 ns a bit
 
-  it("is where the messages saved pay for the bits: P = 16, direct against compressed", () => {
+  it("is where fewer messages weigh as much as fewer bits: P = 16, direct against compressed", () => {
     // Messages: 15 + 4 − 2 · 4 = 11. Bits a parameter: 2 · 15/16 · 5 − (1 + 15/16) = 7.4375.
     const parameters = crossing(tableOne.direct, tableOne.compressed, { workers: 16 }, network)!;
     expect(parameters).toBeCloseTo((11 * 1e-5) / (7.4375 * 1e-9), 6); // 14 790
@@ -67,12 +67,12 @@ describe("where one implementation overtakes another", () => {
     expect(total(tableOne.direct, parameters + 10)).toBeGreaterThan(total(tableOne.compressed, parameters + 10));
   });
 
-  it("is nowhere for two workers, whom the all-to-all costs no more messages", () => {
+  it("does not exist for two workers, where the all-to-all needs no more messages", () => {
     // 1 + 1 against 2 · 1 messages, 1.5 against 2 bits.
     expect(crossing(tableOne.direct, tableOne.compressed, { workers: 2 }, network)).toBeUndefined();
   });
 
-  it("is nowhere for the naïve parameter server, which is never the faster one from three workers on", () => {
+  it("does not exist for the naïve parameter server, which is never faster with three or more workers", () => {
     for (const workers of [3, 8, 1000])
       expect(crossing(tableOne["parameter-server"], tableOne.direct, { workers }, network)).toBeUndefined();
   });

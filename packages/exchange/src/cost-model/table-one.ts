@@ -1,9 +1,9 @@
 /**
- * What a majority vote costs in the α-β model, as the Lion Cub paper counts it; its Figure 2 is these functions drawn.
+ * The cost of a majority vote in the α-β model, by the Lion Cub paper's Table 1; its Figure 2 plots these functions.
  * Ishikawa et al. 2024, §3.1, Table 1 and Figure 2, https://arxiv.org/abs/2411.16462
  *
- *   P   workers                     α   seconds a message is under way
- *   N   parameters                  β   seconds a byte takes (the paper's β is per bit: 8 times less)
+ *   P   workers                     α   latency of a message, seconds
+ *   N   parameters                  β   seconds per byte (the paper's β is seconds per bit: an eighth)
  *   b   bits of a standard word     p   bits of a value; the table has p = 1
  *
  *                                      messages · α         bits · β / 8
@@ -11,34 +11,34 @@
  *   parameter server, efficient        2 log₂ P             3 (P − 1)/P N b
  *   direct all-reduce                  2 log₂ P             2 (P − 1)/P N (log₂ P + p)
  *   compressed all-reduce              P − 1 + log₂ P       (1 + (P − 1)/P) N p
- * and, for comparison, words that are added up without compression
+ * and, for comparison, sums of whole words without compression
  *   all-reduce, recursive halving      2 log₂ P             2 (P − 1)/P N b      Thakur et al. 2005, §4.5
  *   all-reduce, ring                   2 (P − 1)            2 (P − 1)/P N b      Patarasuk and Yuan 2009
  *
- * Table 1 ignores what computing costs and takes logarithms as they are. What our own schemes need on a network that was measured
- * is another question: `predict.ts`.
+ * Table 1 leaves out the time of computing and does not round logarithms. predict.ts predicts the times of our own schemes on a measured
+ * network.
  */
 
 /** A network in the α-β model. */
 export interface Network {
-  readonly alpha: number; // s a message
-  readonly beta: number; // s a byte
+  readonly alpha: number; // seconds per message
+  readonly beta: number; // seconds per byte
 }
 
 export interface Setting {
   readonly workers: number; // P
   readonly parameters: number; // N
-  readonly wordBits?: number; // b, 32 unless said
-  readonly valueBits?: number; // p, 1 unless said
+  readonly wordBits?: number; // b, 32 unless given
+  readonly valueBits?: number; // p, 1 unless given
 }
 
-/** Seconds, by where they go. */
+/** Seconds of latency and of bandwidth. */
 export interface Time {
   readonly latency: number;
   readonly bandwidth: number;
 }
 
-/** How many latencies an implementation waits for and how many bits it carries. */
+/** The number of latencies in sequence, and the number of bits. */
 export interface Implementation {
   readonly title: string;
   messages(P: number): number;
@@ -70,7 +70,7 @@ export const tableOne = {
   },
 } as const satisfies Record<string, Implementation>;
 
-/** All-reduces of whole words: what a vote is compared with. */
+/** All-reduces of whole words, to compare a vote with. */
 export const uncompressed = {
   "recursive-halving": {
     title: "all-reduce of floats, recursive halving",
@@ -84,13 +84,13 @@ export const uncompressed = {
   },
 } as const satisfies Record<string, Implementation>;
 
-/** What one vote over `parameters` values takes. */
+/** The time of one vote on `parameters` values. */
 export function timeOf(
   implementation: Implementation,
   { workers, parameters, wordBits = 32, valueBits = 1 }: Setting,
   { alpha, beta }: Network,
 ): Time {
-  if (workers === 1) return { latency: 0, bandwidth: 0 }; // nobody to send to; the table's (naïve) 2 P N b is for P > 1
+  if (workers === 1) return { latency: 0, bandwidth: 0 }; // a single worker sends nothing; the table's formulas are for P > 1
   return {
     latency: implementation.messages(workers) * alpha,
     bandwidth: (implementation.bits(workers, parameters, wordBits, valueBits) / 8) * beta,
@@ -98,8 +98,8 @@ export function timeOf(
 }
 
 /**
- * The number of parameters at which two implementations take as long: with fewer, the one that waits for fewer messages is faster,
- * with more, the one that carries fewer bits. `undefined` where one of them is never slower.
+ * The number of parameters at which two implementations take equally long. With fewer parameters the one with fewer messages is faster,
+ * with more the one with fewer bits. `undefined` if one of them is never slower.
  */
 export function crossing(
   a: Implementation,
