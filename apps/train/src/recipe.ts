@@ -39,7 +39,7 @@ const data = section(datasets, {
 const optimizer = section(algorithms, {
   lr: positive, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
-  clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; "previous" and "bucket" let votes leave while backward runs
+  clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; with "previous" and "bucket" votes leave while backward runs
 });
 
 const schedule = v.object({

@@ -3,10 +3,17 @@
  *
  *   g ← min(1, limit / N) g
  *
- * N is the norm of the whole gradient ("global"), of each bucket ("bucket"), or that of the whole gradient in the step before
- * ("previous"), which is known before backward, so that messages can leave while backward runs. Algorithms that average gradients
- * clip the mean; others clip each rank's own gradient before anything is made of it. The norm of the step before is agreed on by all
- * ranks: N² = Σ |mean g|² + (1/P) Σ_ranks |own g|², over the parts of the model that are averaged and those that are not.
+ * Algorithms that average gradients clip the mean, after it has come; others clip each rank's own gradient, before anything is made of
+ * it. N is
+ *
+ *   global      the norm of the whole gradient: an own gradient waits for the end of backward
+ *   bucket      the norm of each bucket
+ *   previous    for own gradients, an estimate of the global norm when bucket b leaves, while backward still runs:
+ *               N_b = √(Σ_{j ≤ b} n_j²) · √(Σ_j p_j / Σ_{j ≤ b} p_j)
+ *               n_j: norm of bucket j, in the order in which they leave;  p_j: n_j² of the step before, its mean over the ranks, on
+ *               which all agree in one small message. So the part that is known now is extended by the shares of the step before; a
+ *               gradient that grows as a whole is clipped as by its global norm. The norm of the step before alone would let spikes
+ *               through, which momenta remember. Without a step before: global.
  */
 import type { Group } from "@terse/collectives";
 import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
@@ -23,8 +30,8 @@ export type ClipBy = (typeof clipBys)[number];
 export class Clipping {
   readonly limit: number; // 0: none
   readonly by: ClipBy;
-  /** N of the step before; undefined before the first one. The same on every rank, and part of what is saved. */
-  previousNorm: number | undefined;
+  /** p_j of the step before; undefined before the first one. The same on every rank, and part of what is saved. */
+  previousSquares: readonly number[] | undefined;
   readonly #group: Group;
   #agreeing: Promise<void> = Promise.resolve();
 
@@ -34,11 +41,11 @@ export class Clipping {
     this.by = by;
   }
 
-  get usesPreviousNorm(): boolean {
+  get usesPrevious(): boolean {
     return this.limit > 0 && this.by === "previous";
   }
 
-  /** Waits until the ranks have agreed on the norm of the step before. */
+  /** Waits until the ranks have agreed on the norms of the step before. */
   settle(): Promise<void> {
     return this.#agreeing;
   }
@@ -48,16 +55,12 @@ export class Clipping {
     return new GradientNorms(this, spans, buckets, step);
   }
 
-  /** After a step: the ranks agree on its norm, which takes a message only where they work on own gradients. */
-  close({ ownSquares, meanSquares }: { ownSquares: number | undefined; meanSquares: number }): void {
-    if (!this.usesPreviousNorm) return;
-    if (ownSquares === undefined || this.#group.size === 1) {
-      this.previousNorm = Math.sqrt(meanSquares + (ownSquares ?? 0));
-      return;
-    }
-    const squares = Float64Array.of(ownSquares);
+  /** After a step: the ranks agree on the norms of its buckets, in a message that travels beside what comes next. */
+  close({ ownSquares }: GradientNorms): void {
+    if (!this.usesPrevious || ownSquares === undefined) return;
+    const squares = Float64Array.from(ownSquares);
     this.#agreeing = this.#group.allReduce(squares, "mean").then(() => {
-      this.previousNorm = Math.sqrt(meanSquares + squares[0]!);
+      this.previousSquares = [...squares];
     });
     this.#agreeing.catch(() => {}); // `settle` throws it
   }
@@ -73,7 +76,7 @@ export class GradientNorms {
   readonly #spans: readonly Span[];
   readonly #buckets: readonly Bucket[];
   readonly #step: number;
-  readonly #fixed: number | undefined; // the factor of this step, where the step before decides it
+  readonly #previous: readonly number[] | undefined; // p_j, where they are used
   readonly #own = new Map<Bucket, number>();
   readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
   #wholeOwn: number | undefined;
@@ -83,13 +86,19 @@ export class GradientNorms {
     this.#spans = spans;
     this.#buckets = buckets;
     this.#step = step;
-    const { usesPreviousNorm, previousNorm } = clipping;
-    this.#fixed = usesPreviousNorm && previousNorm !== undefined ? clipping.factor(previousNorm) : undefined;
+    const { usesPrevious, previousSquares } = clipping;
+    // Of buckets of another size, as after a resume with another recipe, there is no step before.
+    if (usesPrevious && previousSquares?.length === buckets.length) this.#previous = previousSquares;
   }
 
-  /** Whether a factor needs the norm of all buckets. */
-  get needsAll(): boolean {
-    return this.#clipping.limit > 0 && this.#clipping.by !== "bucket" && this.#fixed === undefined;
+  /** Whether the factor of a mean gradient needs the means of all buckets. */
+  get meansNeedAll(): boolean {
+    return this.#clipping.limit > 0 && this.#clipping.by !== "bucket";
+  }
+
+  /** Whether own gradients must all be there before the first bucket leaves. */
+  get ownNeedsAll(): boolean {
+    return this.meansNeedAll && this.#previous === undefined;
   }
 
   /**
@@ -104,10 +113,10 @@ export class GradientNorms {
     return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
   }
 
-  /** The factor of a bucket's own gradients. */
+  /** The factor of a bucket's own gradients. The buckets before it have left. */
   ownFactor(bucket: Bucket): number {
-    if (this.#fixed !== undefined) return this.#fixed;
-    if (!this.needsAll || this.#buckets.length === 1) return this.#clipping.factor(this.#own.get(bucket) ?? 0);
+    if (this.#previous) return this.#clipping.factor(this.#estimate(this.#buckets.indexOf(bucket), this.#previous));
+    if (!this.ownNeedsAll || this.#buckets.length === 1) return this.#clipping.factor(this.#own.get(bucket) ?? 0);
     this.#wholeOwn ??= normOf(this.#ownOf(this.#spans));
     return this.#clipping.factor(this.#wholeOwn);
   }
@@ -119,10 +128,9 @@ export class GradientNorms {
     return isUsable(Math.sqrt(squares));
   }
 
-  /** The factor of a bucket's mean gradients; where `needsAll`, once those of all buckets have come. */
+  /** The factor of a bucket's mean gradients; where `meansNeedAll`, once those of all buckets have come. */
   meanFactor(bucket: Bucket): number {
-    if (this.#fixed !== undefined) return this.#fixed;
-    const clipped = this.needsAll ? this.#buckets : [bucket];
+    const clipped = this.meansNeedAll ? this.#buckets : [bucket];
     return this.#clipping.factor(together(clipped.map((one) => this.#meanNorm(one))));
   }
 
@@ -133,11 +141,18 @@ export class GradientNorms {
     return Math.hypot(...[...own, ...norms].sort((a, b) => a - b)); // not in the order in which they came
   }
 
-  get squares(): { ownSquares: number | undefined; meanSquares: number } {
-    const sum = (norms: readonly number[]) => norms.reduce((total, norm) => total + norm * norm, 0);
-    const own = this.#buckets.flatMap((bucket) => this.#own.get(bucket) ?? []);
-    const means = this.#buckets.flatMap((bucket) => (this.#means.has(bucket) ? [this.#meanNorm(bucket)] : []));
-    return { ownSquares: own.length > 0 ? sum(own) : undefined, meanSquares: sum(means) };
+  /** n_j² of every bucket's own gradients; undefined where all gradients are averaged. */
+  get ownSquares(): number[] | undefined {
+    if (this.#own.size === 0) return undefined;
+    return this.#buckets.map((bucket) => (this.#own.get(bucket) ?? 0) ** 2);
+  }
+
+  /** N_b */
+  #estimate(b: number, previous: readonly number[]): number {
+    const sum = (squares: readonly number[]) => squares.reduce((total, one) => total + one, 0);
+    const known = sum(this.#buckets.slice(0, b + 1).map((bucket) => (this.#own.get(bucket) ?? 0) ** 2));
+    const [part, whole] = [sum(previous.slice(0, b + 1)), sum(previous)];
+    return part > 0 ? Math.sqrt((known * whole) / part) : Math.sqrt(Math.max(known, whole));
   }
 
   #meanNorm(bucket: Bucket): number {

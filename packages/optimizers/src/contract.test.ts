@@ -343,7 +343,7 @@ describe("messages that are not those of the step", () => {
   });
 });
 
-describe("clipping by the norm of the step before", () => {
+describe("clipping by the shares of the step before", () => {
   const clipped = { clip: 0.05, clipBy: "previous" } as const;
 
   it("lets votes leave while backward runs, with the bits of no overlap, on any number of ranks", async () => {
@@ -354,15 +354,26 @@ describe("clipping by the norm of the step before", () => {
       const free = await train(ranks, 5, () => ({ algorithm: lionCub({ beta2: 0.9 }), bucket: 64 }));
       for (const { θ, reports } of on) {
         expect(θ).toEqual(off[0]!.θ);
-        for (const { bytes, closed } of reports) expect(bytes).toBe(closed + 0);
+        for (const { bytes, closed } of reports) expect(bytes).toBe(closed);
       }
       expect(on[0]!.θ).not.toEqual(free[0]!.θ);
-      expect(on[0]!.save.scalars["previousNorm"]).toBe(on.at(-1)!.save.scalars["previousNorm"]);
+      expect(on[0]!.save.scalars["previousSquares"]).toEqual(on.at(-1)!.save.scalars["previousSquares"]);
     }
   });
 
-  it("multiplies by limit / N, N² the mean over ranks of their squares, and by the own norm in the first step", async () => {
-    const seen = await onRanks(3, async (group) => {
+  it("extends the norm of the buckets that have left by the shares of the step before", async () => {
+    // Squares of the gradient norms by step, rank and bucket, in the order in which the buckets leave.
+    const squares = [
+      [
+        [9, 16],
+        [1, 4],
+      ],
+      [
+        [36, 1],
+        [4, 0],
+      ],
+    ] as const;
+    const seen = await onRanks(2, async (group) => {
       const scales: number[] = [];
       const algorithm: Algorithm = {
         name: "seen",
@@ -374,16 +385,45 @@ describe("clipping by the norm of the step before", () => {
         },
         messages: ({ n }) => [{ kind: "mean", n }],
       };
-      const training = open(group, { algorithm, ...clipped, bucket: 1e9, overlap: "auto" });
-      const reports = await advance(training, 3);
-      return { scales, norms: reports.map(({ gradientNorm }) => gradientNorm) };
-    });
-    for (const { scales, norms } of seen) {
-      expect(scales[0]).toBeCloseTo(Math.min(1, 0.05 / norms[0]!), 12);
-      for (const t of [1, 2]) {
-        const N = Math.sqrt(seen.reduce((sum, other) => sum + other.norms[t - 1]! ** 2, 0) / 3);
-        expect(scales[t]).toBeCloseTo(Math.min(1, 0.05 / N), 12);
+      const arena = new Arena(new Linear(8, 8));
+      const optimizer = new Optimizer(arena, group, { algorithm, clip: 1, clipBy: "previous", bucket: 1 });
+      for (const [step, ofRanks] of squares.entries()) {
+        for (const [b, square] of ofRanks[group.rank]!.entries()) {
+          const { offset } = arena.segments[1 - b]!;
+          noGrad(() => arena.gradients.narrow(0, offset, 1).fill_(Math.sqrt(square)));
+        }
+        await optimizer.step({ lr: 0.1 });
+        expect(scales).toHaveLength(2 * (step + 1));
       }
+      const { scalars } = await optimizer.state();
+      return { scales, scalars };
+    });
+    const shares = [(9 + 1) / 2, (16 + 4) / 2] as const; // p of step 0
+    const whole = shares[0] + shares[1];
+    for (const [r, { scales, scalars }] of seen.entries()) {
+      const [first, second] = [squares[0][r]!, squares[1][r]!];
+      const global = 1 / Math.sqrt(first[0] + first[1]);
+      const estimates = [second[0] * (whole / shares[0]), second[0] + second[1]];
+      const wanted = [global, global, ...estimates.map((square) => Math.min(1, 1 / Math.sqrt(square)))];
+      for (const [i, scale] of scales.entries()) expect(scale).toBeCloseTo(wanted[i]!, 6);
+      expect(scalars["previousSquares"]).toEqual([20, 0.5]);
+    }
+  });
+
+  it("is exact for one bucket, and for a gradient that grows as a whole", async () => {
+    const options = { algorithm: lionCub({ beta2: 0.9 }), clip: 0.05, bucket: 1e9 };
+    const global = await train(3, 5, () => ({ ...options, clipBy: "global" }));
+    const previous = await train(3, 5, () => ({ ...options, clipBy: "previous" }));
+    expect(previous.map(({ θ }) => θ)).toEqual(global.map(({ θ }) => θ));
+  });
+
+  it("clips means by their own global norm, for which nobody waits", async () => {
+    for (const overlap of ["on", "off"] as const) {
+      const by = (clipBy: "global" | "previous") =>
+        train(3, 4, () => ({ algorithm: adamw(), clip: 0.05, clipBy, overlap, bucket: 64 }));
+      const [global, previous] = [await by("global"), await by("previous")];
+      expect(previous.map(({ θ }) => θ)).toEqual(global.map(({ θ }) => θ));
+      expect(previous[0]!.save.scalars).toEqual({});
     }
   });
 });

@@ -31,8 +31,8 @@ export interface OptimizerOptions {
   /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
   clip?: number;
   /**
-   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or of the whole gradient in the step before
-   * ("previous"), which lets messages leave while backward runs. In the first step "previous" is "global".
+   * Whose norm: that of the whole gradient ("global", the default), of each bucket, or ("previous") an estimate of the global one, from
+   * the part that has left and the shares of the step before, which lets votes leave while backward runs (clipping.ts).
    */
   clipBy?: ClipBy;
   /**
@@ -112,16 +112,15 @@ export class Optimizer implements AsyncDisposable {
     this.#syncs = momentumSyncsOf(this.#spans, arena.segments);
 
     const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
-    const ownGradients = this.#spans.some((span) => !averagesGradients(span.algorithm.messages(span.vector, 0)));
-    this.obstacle = obstacle(algorithms, ownGradients, clip, clipBy);
+    this.obstacle = obstacle(algorithms, this.#worksOnOwn(0), clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 
     const { bucket = "standard", measured } = options;
     this.#buckets = bucketsOf(this.#spans, typeof bucket === "number" ? bucket : standardBucket(arena));
-    if (bucket === "auto" && clip > 0 && clipBy === "bucket")
+    if (bucket === "auto" && clip > 0 && (clipBy === "bucket" || (clipBy === "previous" && this.#worksOnOwn(0))))
       throw new OverlapError(
-        'bucket is "auto", and what each bucket is clipped to would depend on its size: give a number, or set clip to 0',
+        `bucket is "auto", and with clipBy: ${clipBy} the size of buckets would decide how they are clipped: give a number, or set clip to 0`,
       );
     if (bucket === "auto" && this.#overlaps) {
       const owner = this.#spans.find(({ state }) => state.owned !== undefined);
@@ -145,8 +144,11 @@ export class Optimizer implements AsyncDisposable {
     if (!this.#overlaps) return;
     if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
     await this.#clipping.settle();
-    if (this.#clipping.usesPreviousNorm && this.#clipping.previousNorm === undefined) return;
     const opened = await this.#open(lr, loss);
+    if (opened.norms.ownNeedsAll && this.#worksOnOwn(this.steps)) {
+      atWork.delete(this.#group); // of the first step: it is opened anew when backward has ended
+      return;
+    }
     if (this.#sizing) this.#sizing.began = performance.now();
     const { segments } = this.#arena;
     this.#underWay = { ...opened, stop: this.#arena.onGradientReady((i) => opened.step.ready(segments[i]!.name)) };
@@ -176,7 +178,7 @@ export class Optimizer implements AsyncDisposable {
     const after = await this.#sent();
     const norm = this.#sentForNorm(this.steps);
     this.steps++;
-    this.#clipping.close(underWay.norms.squares); // the message of its norm travels beside what comes next, and is counted with this step
+    this.#clipping.close(underWay.norms); // its message travels beside what comes next, and is counted with this step
     if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
     if (enough) await this.#resize(this.#sizing!.size);
     return {
@@ -229,7 +231,7 @@ export class Optimizer implements AsyncDisposable {
     const steps = spans.map(async ({ algorithm, vector, θ, g, state }) => {
       const messages = algorithm.messages(vector, this.steps);
       const context = { step: this.steps, lr, gradientScale, vector };
-      const caller = new SpanExchange(algorithm.name, messages, norms.needsAll);
+      const caller = new SpanExchange(algorithm.name, messages, norms.meansNeedAll);
       awaits = Math.max(awaits, messages.length, 1);
       // A step without messages changes θ as soon as it runs: the ranks agree first.
       if (messages.length === 0) await exchange.requests({ requested: () => ({ held: true }), answered() {} }).agree();
@@ -285,11 +287,15 @@ export class Optimizer implements AsyncDisposable {
     return buckets + synchronising + this.#sentForNorm(step).bytes;
   }
 
-  /** The message in which ranks that clip their own gradients agree on the norm of a step. */
+  /** The message in which ranks that clip their own gradients agree on the norms of a step. */
   #sentForNorm(step: number): Volume {
-    const own = this.#spans.some(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, step)));
-    const { size, rank } = this.#group;
-    return this.#clipping.usesPreviousNorm && own ? allReduceBytes(1, 8, size, rank) : { bytes: 0, messages: 0 };
+    if (!this.#clipping.usesPrevious || !this.#worksOnOwn(step)) return { bytes: 0, messages: 0 };
+    return allReduceBytes(this.#buckets.length, 8, this.#group.size, this.#group.rank);
+  }
+
+  /** Whether a step uses a rank's own gradient. */
+  #worksOnOwn(step: number): boolean {
+    return this.#spans.some(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, step)));
   }
 
   /** Bytes that 32-bit data parallel would send instead. */
@@ -305,14 +311,14 @@ export class Optimizer implements AsyncDisposable {
   /** This rank's state, by name, for a checkpoint: tensors as views, and numbers. */
   async state(): Promise<SavedState> {
     await this.#clipping.settle();
-    const { previousNorm } = this.#clipping;
+    const { previousSquares } = this.#clipping;
     const spans = this.#parts();
     const scalars = [...scalarsOf(spans)].map(([name, { value }]) => [name, value] as const);
     return {
       tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
       scalars: Object.fromEntries([
         ...scalars,
-        ...(previousNorm === undefined ? [] : [["previousNorm", previousNorm]]),
+        ...(previousSquares === undefined ? [] : [["previousSquares", previousSquares]]),
       ]),
     };
   }
@@ -337,7 +343,7 @@ export class Optimizer implements AsyncDisposable {
       noGrad(() => tensor.copy_(stored));
     }
     for (const [name, { set }] of scalars) set(numbers[name]!);
-    this.#clipping.previousNorm = numbers["previousNorm"] as number | undefined;
+    this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
     this.steps = steps;
   }
 

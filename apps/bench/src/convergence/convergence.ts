@@ -23,7 +23,7 @@ const { weightDecay } = settings;
 const methods: Record<string, { create: () => Algorithm; clipBy?: ClipBy }> = {
   "lion, 32 bit": { create: () => lion({ weightDecay }) },
   "lion-cub, 1 bit": { create: () => lionCub({ weightDecay }) },
-  "lion-cub, 1 bit, clipped by the norm of the step before": {
+  "lion-cub, 1 bit, clipped while backward runs": {
     create: () => lionCub({ weightDecay }),
     clipBy: "previous",
   },
