@@ -433,7 +433,7 @@ describe("overlap", () => {
     const [group] = loopback(1);
     const options = { algorithm: lionCub(), clip: 1, clipBy: "bucket", bucket: "auto" } as const;
     expect(() => new Optimizer(new Arena(new Chain()), group!, options)).toThrow(
-      'bucket is "auto", and the size of buckets would decide how they are clipped: give a number, or set clip to 0',
+      'bucket is "auto", and with clipBy: bucket the size of buckets would decide how they are clipped: give a number',
     );
     await group!.close();
   });
