@@ -1,6 +1,6 @@
 /**
- * `bench convergence`: does one bit train as well? Trains the small GPT on real text with four workers in one process, on the same
- * tokens for every method. Writes docs/results/convergence.json and the picture beside it.
+ * `bench convergence`: compares training with one bit and with 32 bits. Trains the small GPT on real text with four workers in one process,
+ * on the same tokens for every method. Writes docs/results/convergence.json and the picture beside it.
  */
 import { type Group, loopback } from "@terse/collectives";
 import { textData } from "@terse/data";
@@ -19,7 +19,7 @@ const settings = { steps: 300, batchSize: 4, lr: 3e-4, warmup: 40, final: 0.1, c
 
 const { weightDecay } = settings;
 
-/** Clipped by the global norm unless given; "previous" is what `./terse train` does, and lets messages leave while backward runs. */
+/** The methods, with global clipping unless given. "previous" is that of the default recipe; messages then leave while backward runs. */
 const methods: Record<string, { create: () => Algorithm; clipBy?: ClipBy }> = {
   "lion, 32 bit": { create: () => lion({ weightDecay }) },
   "lion-cub, 1 bit": { create: () => lionCub({ weightDecay }) },

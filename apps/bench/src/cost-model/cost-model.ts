@@ -9,7 +9,7 @@ import type { Suite } from "../suite.ts";
 import { exchanges } from "./exchanges.ts";
 import { inOneProcess, onHosts, type World } from "./worlds.ts";
 
-/** Numbers of elements: the slowest exchange takes a second, the fastest many times the latency. */
+/** Links, and numbers of elements with which the slowest exchange takes a second, and the fastest many times the latency. */
 const links = [
   { rate: "20mbit", latency: "1ms", n: 2 ** 18 },
   { rate: "100mbit", latency: "1ms", n: 2 ** 20 },

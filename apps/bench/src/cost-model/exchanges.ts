@@ -18,9 +18,9 @@ import {
 export interface Exchange {
   readonly name: string;
   predict(n: number, ranks: number, measured: Measured): Prediction;
-  /** Allocates the memory of one exchange; the returned function runs it. */
+  /** Allocates the memory of an exchange; the returned function runs it. */
   prepare(group: Group, n: number): () => Promise<unknown>;
-  /** The only number of ranks that it is for; any if absent. */
+  /** The number of ranks that it needs; any number unless given. */
   readonly ranks?: number;
   close?(group: Group): Promise<void>;
 }
@@ -63,8 +63,8 @@ const means = (["f32", "bf16", "int8"] as const).map(
 
 export const exchanges: readonly Exchange[] = [...means, ...votes, ofHosts];
 
-/** A pause before each run, as long as a step's backward, so that token buckets fill again. */
-export const quiet = () => new Promise((done) => setTimeout(done, 10));
+/** A pause before each run, like that of a step's backward, in which token buckets fill. */
+export const pause = () => new Promise((done) => setTimeout(done, 10));
 
 /** The number of runs of an exchange that takes `seconds`. The first run, which touches new memory, is not counted. */
 export const runsOf = (seconds: number) => Math.max(5, Math.min(20, Math.ceil(0.15 / seconds)));

@@ -2,7 +2,7 @@
 import { joinWorld } from "@terse/collectives";
 import { measureLink } from "@terse/exchange";
 import { serve } from "../hosts/serve.ts";
-import { exchanges, quiet } from "./exchanges.ts";
+import { exchanges, pause } from "./exchanges.ts";
 
 const group = await joinWorld();
 
@@ -15,7 +15,7 @@ await serve({
     const run = exchange.prepare(group, n);
     const runs: number[] = [];
     for (let k = 0; k < times; k++) {
-      await quiet();
+      await pause();
       await group.barrier();
       const begin = performance.now();
       await run();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { predictions } from "./predictions.ts";
 
-it("draws a dot for each exchange: as far to the right as was predicted, as high as was measured", () => {
+it("draws a dot for each exchange: its predicted time to the right, its measured time upwards", () => {
   const both = (what: string, predicted: number, measured: number) => [
     { case: what, metric: "predicted", value: predicted, unit: "ms" },
     { case: what, metric: "measured", value: measured, unit: "ms" },

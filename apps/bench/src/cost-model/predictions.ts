@@ -1,4 +1,4 @@
-/** The picture of a run: measured times of exchanges over predicted ones; the band is 15 % to either side. */
+/** The picture of a run: measured over predicted times of exchanges, with a band of ± 15 %. */
 import type { Measurement } from "../measurement.ts";
 import { legend, rateText, svg } from "../svg.ts";
 
@@ -36,12 +36,12 @@ export function predictions(measurements: readonly Measurement[]): string {
     (link, i) =>
       [rateText(link), `<circle class="dot" cx="10" cy="-4" r="4" fill="${colours[i % colours.length]}"/>`] as const,
   );
-  const title = "What exchanges of 2 to 4 ranks took, by what was predicted: on the diagonal is right";
+  const title = "Measured over predicted times of exchanges of 2 to 4 ranks: a correct prediction is on the diagonal";
   const style =
     ".same{stroke:#57606a;fill:none}.band{stroke:#57606a;fill:none;stroke-dasharray:4 3}.dot{fill-opacity:.75}";
   const middle = (top + height - bottom) / 2;
   return svg({ width, height, title, style }, [
-    legend([...swatches, ["15 % to either side", '<path class="band" stroke="#57606a" d="M0 -4h18"/>']], 16, 48),
+    legend([...swatches, ["± 15 %", '<path class="band" stroke="#57606a" d="M0 -4h18"/>']], 16, 48),
     ...grid,
     `<clipPath id="inside"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>`,
     `<g clip-path="url(#inside)"><path class="same" d="${line(1)}"/><path class="band" d="${line(1 / (1 + band))}${line(1 / (1 - band))}"/></g>`,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { report } from "./report.ts";
 
-it("has a line for each exchange, each link and the worst of each", () => {
+it("has a row for each exchange, each link, and the worst prediction of each link", () => {
   const where = "loopback 20mbit,1ms ×2";
   const vote = `vote all-to-all 524288 ${where}`;
   const text = report(

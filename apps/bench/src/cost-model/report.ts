@@ -1,4 +1,4 @@
-/** docs/results/cost-model.md: predicted and measured times. */
+/** Writes docs/results/cost-model.md: predicted and measured times. */
 import type { Measurement } from "../measurement.ts";
 import type { Provenance } from "../recording.ts";
 
@@ -13,36 +13,36 @@ export function report(measurements: readonly Measurement[], { machine, when }: 
   const percent = (value: number | undefined) => `${(100 * (value ?? 0)).toFixed(1)} %`;
   const table = (head: readonly string[], lines: readonly (readonly string[])[]) =>
     [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
-  return `# What an exchange takes, predicted and measured
+  return `# Times of exchanges, predicted and measured
 
 Written by \`./terse bench cost-model --record\`. ${machine}. Over \`tcp\` each rank is a process on a host of its
 own (a network namespace), behind a link that the kernel shapes in both directions; over \`loopback\` and Gloo all ranks are in one process, and
 their links are emulated. α, β and the codecs' speed are measured first, on the same group, and the predictions use nothing else. Every exchange
-begins after 10 ms of quiet, as after a step's backward, when a shaped link lets some bytes through at once. Times are the slowest rank's own, from its
-call just after a barrier to its result; medians of at least five.
+begins after a pause of 10 ms, as after a step's backward, in which the token bucket of a shaped link fills. Times are those of the slowest rank, from
+its call just after a barrier to its result; medians of at least five.
 
-![Each exchange's time by what was predicted; nearly all lie on the diagonal.](cost-model.svg)
+![Measured over predicted time of each exchange; nearly all lie on the diagonal.](cost-model.svg)
 
-How far the worst prediction is off; small votes have 16 Ki elements and are latency alone: threads that wake up, and what schemes do around
-their collectives. An emulated link asks small messages for their bytes on the sender's side only, so a server's small votes are quicker there than on
-a link that the kernel shapes.
+The error of the worst prediction. Small votes have 16 Ki elements and are latency alone: waking threads, and the work of schemes around
+their collectives. On an emulated link the bytes of small messages cost time on the sender's side only, so a server's small votes are faster there
+than on a link that the kernel shapes.
 
 ${table(
   ["group, link", "exchanges", "small votes"],
   worst.map(([what, { worst_error, worst_error_small }]) => [what, percent(worst_error), percent(worst_error_small)]),
 )}
 
-What was measured of the links:
+The measured links:
 
 ${table(
   [
     "group, link, ranks",
     "α, µs",
     "α of more than 8 KiB, µs",
-    "one more message, µs",
-    "an exchange beyond its messages, µs",
+    "further message, µs",
+    "overhead of an exchange, µs",
     "Mbit/s",
-    "at once, KiB",
+    "burst, KiB",
     "measuring, s",
   ],
   links.map(([what, { alpha, alpha_long, per_message, per_exchange, rate, burst = 0, measuring }]) => [
@@ -54,7 +54,7 @@ ${table(
 Every exchange, by elements, group, link and ranks:
 
 ${table(
-  ["exchange", "predicted, ms", "measured, ms", "off by"],
+  ["exchange", "predicted, ms", "measured, ms", "error"],
   exchanges.map(([what, { predicted, measured, error }]) => [
     what,
     number(predicted),

@@ -3,12 +3,12 @@ import { type Measured, measureLink } from "@terse/exchange";
 import { engines, type World as Groups } from "../collectives/collectives.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import type { Exchange } from "./exchanges.ts";
-import { quiet, runsOf } from "./exchanges.ts";
+import { pause, runsOf } from "./exchanges.ts";
 
 export interface World extends AsyncDisposable {
   /** The measured cost of the link and the codecs. */
   measure(): Promise<Measured>;
-  /** Seconds from the call, just after a barrier, until the result is there, on the slowest rank; of several runs. */
+  /** The seconds of several runs, from the call, just after a barrier, to the result on the slowest rank. */
   run(exchange: Exchange, n: number): Promise<number[]>;
 }
 
@@ -21,7 +21,7 @@ export async function inOneProcess(engine: string, ranks: number, link: string):
       const runs = groups.map((group) => exchange.prepare(group, n));
       const times: number[] = [];
       while (times.length < 2 || times.length < 1 + runsOf(times[1]!)) {
-        await quiet();
+        await pause();
         await Promise.all(groups.map((group) => group.barrier()));
         const each = await Promise.all(
           runs.map(async (run) => {
@@ -39,7 +39,7 @@ export async function inOneProcess(engine: string, ranks: number, link: string):
   };
 }
 
-/** Each rank on its own host, behind a link that the kernel limits, or else that we emulate. */
+/** Each rank on its own host, behind a link that the kernel limits or, if that is not possible, that we emulate. */
 export async function onHosts(ranks: number, rate: string): Promise<World & { readonly emulated: boolean }> {
   const hosts = await Hosts.open({ hosts: ranks, rate, program: new URL("./host.ts", import.meta.url) });
   const times = async (name: string, n: number, times: number) => {

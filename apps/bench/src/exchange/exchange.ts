@@ -1,5 +1,5 @@
 /**
- * `bench exchange`: the time until a vector of floats is the same on all ranks. As in nccl-tests, algbw is the vector's bytes ÷ time, and
+ * `bench exchange`: the time to make a vector of floats the same on all ranks. As in nccl-tests, algbw is the vector's bytes ÷ time, and
  * busbw is algbw × 2 (n − 1)/n, the rate on each link of a ring.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { buildGlooPeer } from "../gloo-peer.ts";
 import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
-import type { Times, Way } from "./host.ts";
+import type { Method, Times } from "./host.ts";
 import type { Phases } from "./phases.ts";
 
 const mebi = 1 << 20;
@@ -28,24 +28,24 @@ async function* onSlowLinks(ranks: number, rate: string, bitsPerSecond: number):
   const n = 16 * mebi;
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
   const suffix = `16 Mi ×${ranks} ${rate}${hosts.links === "emulated" ? " emulated" : ""}`;
-  const ways: Way[] = ["f32", "1-bit"];
+  const methods: Method[] = ["f32", "1-bit"];
   if (hosts.links === "namespaces") {
     await hosts.ask({ do: "peers", folder: "" });
-    ways.push("pytorch f32", "pytorch compressed");
+    methods.push("pytorch f32", "pytorch compressed");
   }
-  const measured = await alternate(hosts, ways, n, { turns: 3, times: { "1-bit": 4, "pytorch compressed": 2 } });
-  for (const [way, times] of measured) {
-    yield* bandwidths(`${way} ${suffix}`, times, n, ranks);
+  const measured = await alternate(hosts, methods, n, { rounds: 3, times: { "1-bit": 4, "pytorch compressed": 2 } });
+  for (const [method, times] of measured) {
+    yield* bandwidths(`${method} ${suffix}`, times, n, ranks);
     if (times.bytes === undefined) continue;
     const most = 8 * Math.max(times.bytes, times.linkBytes ?? 0);
     yield {
-      case: `${way} ${suffix}`,
+      case: `${method} ${suffix}`,
       metric: "link_use",
       value: most / bitsPerSecond / (times.median / 1000),
       unit: "fraction",
     };
   }
-  const time = (way: Way) => measured.get(way)?.median;
+  const time = (method: Method) => measured.get(method)?.median;
   const ratio = (metric: string, value: number) => ({ case: `1-bit ${suffix}`, metric, value, unit: "ratio" });
   yield ratio("speedup_over_f32", time("f32")! / time("1-bit")!);
   if (time("pytorch f32")) yield ratio("speedup_over_pytorch_f32", time("pytorch f32")! / time("1-bit")!);
@@ -66,29 +66,29 @@ async function* unshaped(ranks: number): AsyncGenerator<Measurement> {
 async function* besideGloo(ranks: number, gloo: string | undefined, folder: string): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, program });
   await hosts.ask({ do: "peers", program: gloo, folder: mkdtempSync(join(folder, "store-")) });
-  const ways: Way[] = gloo ? ["f32", "gloo f32", "pytorch f32"] : ["f32", "pytorch f32"];
+  const methods: Method[] = gloo ? ["f32", "gloo f32", "pytorch f32"] : ["f32", "pytorch f32"];
   for (const bytes of [1, 4, 16, 64].map((size) => size * mebi)) {
     const n = bytes / 4;
     const times = Math.max(2, Math.min(20, (64 * mebi) / bytes));
-    const measured = await alternate(hosts, ways, n, {
-      turns: 7,
-      times: Object.fromEntries(ways.map((way) => [way, times])),
+    const measured = await alternate(hosts, methods, n, {
+      rounds: 7,
+      times: Object.fromEntries(methods.map((method) => [method, times])),
     });
     const suffix = `${bytes / mebi} MiB ×${ranks} loopback TCP`;
-    for (const [way, times] of measured) yield* bandwidths(`${way} ${suffix}`, times, n, ranks);
-    for (const peer of ways.slice(1)) {
+    for (const [method, times] of measured) yield* bandwidths(`${method} ${suffix}`, times, n, ranks);
+    for (const peer of methods.slice(1)) {
       const metric = peer === "gloo f32" ? "over_gloo" : "over_pytorch";
-      const rounds = measured.get("f32")!.turns.map((own, i) => measured.get(peer)!.turns[i]! / own);
-      yield { case: `f32 ${suffix}`, metric, value: median(rounds), unit: "ratio" };
+      const ratios = measured.get("f32")!.byRound.map((own, i) => measured.get(peer)!.byRound[i]! / own);
+      yield { case: `f32 ${suffix}`, metric, value: median(ratios), unit: "ratio" };
     }
   }
-  const ways1: Way[] = ["1-bit", "pytorch compressed"];
-  const measured = await alternate(hosts, ways1, 16 * mebi, {
-    turns: 3,
+  const voteMethods: Method[] = ["1-bit", "pytorch compressed"];
+  const measured = await alternate(hosts, voteMethods, 16 * mebi, {
+    rounds: 3,
     times: { "1-bit": 4, "pytorch compressed": 2 },
   });
-  for (const [way, times] of measured)
-    yield* bandwidths(`${way} 16 Mi ×${ranks} loopback TCP`, times, 16 * mebi, ranks);
+  for (const [method, times] of measured)
+    yield* bandwidths(`${method} 16 Mi ×${ranks} loopback TCP`, times, 16 * mebi, ranks);
   const value = measured.get("pytorch compressed")!.median / measured.get("1-bit")!.median;
   yield { case: `1-bit 16 Mi ×${ranks} loopback TCP`, metric: "speedup_over_compressed", value, unit: "ratio" };
 
@@ -99,9 +99,9 @@ async function* besideGloo(ranks: number, gloo: string | undefined, folder: stri
 }
 
 /** The times of one method; an exchange takes as long as on its slowest rank. */
-interface Taken {
+interface MethodTimes {
   readonly median: number; // milliseconds
-  readonly turns: readonly number[]; // the median of each round
+  readonly byRound: readonly number[]; // the median of each round
   readonly wrong: number | undefined;
   readonly bytes: number | undefined;
   readonly linkBytes: number | undefined;
@@ -112,34 +112,34 @@ interface Taken {
 /** Runs all methods alternately, so that changes of the machine affect all alike. The first round is not counted. */
 async function alternate(
   hosts: Hosts,
-  ways: readonly Way[],
+  methods: readonly Method[],
   n: number,
-  { turns, times }: { turns: number; times: Partial<Record<Way, number>> },
-): Promise<Map<Way, Taken>> {
-  const all = new Map<Way, { milliseconds: number[][]; last: readonly Times[]; phases: Phases[] }>();
-  for (let turn = -1; turn < turns; turn++)
-    for (const way of turn % 2 === 0 ? ways : ways.toReversed()) {
-      const answers = await hosts.ask<Times>({ do: "run", way, n, times: turn < 0 ? 1 : (times[way] ?? 1) });
+  { rounds, times }: { rounds: number; times: Partial<Record<Method, number>> },
+): Promise<Map<Method, MethodTimes>> {
+  const all = new Map<Method, { milliseconds: number[][]; last: readonly Times[]; phases: Phases[] }>();
+  for (let round = -1; round < rounds; round++)
+    for (const method of round % 2 === 0 ? methods : methods.toReversed()) {
+      const answers = await hosts.ask<Times>({ do: "run", method, n, times: round < 0 ? 1 : (times[method] ?? 1) });
       const slowest = answers[0]!.milliseconds.map((_, i) =>
         answers.reduce((a, b) => (b.milliseconds[i]! > a.milliseconds[i]! ? b : a)),
       );
-      const entry = all.get(way) ?? { milliseconds: [], last: answers, phases: [] };
-      if (turn >= 0) {
+      const entry = all.get(method) ?? { milliseconds: [], last: answers, phases: [] };
+      if (round >= 0) {
         entry.milliseconds.push(slowest.map(({ milliseconds }, i) => milliseconds[i]!));
         entry.phases.push(...slowest.flatMap(({ phases }, i) => phases?.[i] ?? []));
       }
-      all.set(way, { ...entry, last: answers });
+      all.set(method, { ...entry, last: answers });
     }
   const most = (values: readonly (number | undefined | null)[]) =>
     values[0] === undefined || values[0] === null ? undefined : Math.max(...(values as number[]));
   return new Map(
-    ways.map((way) => {
-      const { milliseconds, last, phases } = all.get(way)!;
+    methods.map((method) => {
+      const { milliseconds, last, phases } = all.get(method)!;
       return [
-        way,
+        method,
         {
           median: median(milliseconds.flat()),
-          turns: milliseconds.map(median),
+          byRound: milliseconds.map(median),
           wrong: most(last.map(({ wrong }) => wrong)),
           bytes: most(last.map(({ bytes }) => bytes)),
           linkBytes: most(last.map(({ linkBytes }) => linkBytes)),
@@ -150,7 +150,7 @@ async function alternate(
   );
 }
 
-function* bandwidths(name: string, taken: Taken, n: number, ranks: number): Generator<Measurement> {
+function* bandwidths(name: string, taken: MethodTimes, n: number, ranks: number): Generator<Measurement> {
   const algbw = (4 * n) / taken.median / 1e6; // GB/s
   yield { case: name, metric: "time", value: taken.median, unit: "ms" };
   yield { case: name, metric: "algbw", value: algbw, unit: "GB/s" };

@@ -9,11 +9,11 @@ import { Peer } from "../peer.ts";
 import { PhaseClock, type Phases } from "./phases.ts";
 
 /** The methods that make a vector of floats the same on all ranks. */
-export type Way = "f32" | "1-bit" | "gloo f32" | "pytorch f32" | "pytorch compressed";
+export type Method = "f32" | "1-bit" | "gloo f32" | "pytorch f32" | "pytorch compressed";
 
 export interface Times {
   readonly milliseconds: readonly number[];
-  /** Phases of each 1-bit exchange. */
+  /** The phases of each 1-bit exchange. */
   readonly phases?: readonly Phases[];
   /** Elements of our last result that differ from the paper's formula. */
   readonly wrong?: number;
@@ -28,7 +28,7 @@ const { rank, size } = world;
 let gloo: Peer | undefined;
 let pytorch: Peer | undefined;
 
-/** Element i on a rank: sums of these are exact, and not all votes are ties. */
+/** Element i on a rank. Sums of these are exact, and not all votes are ties. */
 const element = (i: number, rank: number) => ((i * 7 + rank * 5) % 11) - 5;
 
 /** n floats that repeat one pattern. */
@@ -40,14 +40,14 @@ function vector(n: number): Float32Array {
 }
 
 /** The correct result: the mean, or the sign of the majority (zeros and ties are plus). */
-function wanted(i: number, way: Way): number {
+function wanted(i: number, method: Method): number {
   const all = Array.from({ length: size }, (_, r) => element(i % (11 * 5957), r));
-  if (way === "f32") return Math.fround(all.reduce((sum, x) => sum + x, 0) / size);
+  if (method === "f32") return Math.fround(all.reduce((sum, x) => sum + x, 0) / size);
   return all.reduce((sum, x) => sum + (x >= 0 ? 1 : -1), 0) >= 0 ? 1 : -1;
 }
 
 /** x ← the mean, or the majority of signs as ±1. */
-const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<Phases | undefined>> = {
+const methods: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<Phases | undefined>> = {
   f32: async (x, group) => {
     await group.allReduce(x, "mean");
     return undefined;
@@ -65,7 +65,7 @@ const ways: Record<"f32" | "1-bit", (x: Float32Array, group: Group) => Promise<P
   },
 };
 
-async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Times> {
+async function ours(method: "f32" | "1-bit", n: number, times: number): Promise<Times> {
   const input = vector(n);
   const x = new Float32Array(n);
   const milliseconds: number[] = [];
@@ -76,14 +76,14 @@ async function ours(way: "f32" | "1-bit", n: number, times: number): Promise<Tim
     await world.barrier();
     if (i === 0) Object.assign(before, { own: sent(), link: bytesOnLink() });
     const began = performance.now();
-    const parts = await ways[way](x, world);
+    const taken = await methods[method](x, world);
     milliseconds.push(performance.now() - began);
-    if (parts) phases.push(parts);
+    if (taken) phases.push(taken);
   }
   const linkBytes = bytesOnLink();
   const barriers = (times - 1) * barrierBytes;
   let wrong = 0;
-  const expected = Float32Array.from({ length: Math.min(n, 11 * 5957) }, (_, i) => wanted(i, way));
+  const expected = Float32Array.from({ length: Math.min(n, 11 * 5957) }, (_, i) => wanted(i, method));
   for (let i = 0; i < n; i++) if (x[i] !== expected[i % expected.length]) wrong++;
   return {
     milliseconds,
@@ -100,13 +100,13 @@ function sent(): number {
 }
 
 /** Peak memory of an exchange besides its vector, in bytes a parameter, from the kernel's count of this process's pages. */
-async function extraMemory(way: "f32" | "1-bit", n: number): Promise<number> {
+async function extraMemory(method: "f32" | "1-bit", n: number): Promise<number> {
   const x = vector(n);
-  await ways[way](vector(1 << 20), world); // allocates everything that later exchanges reuse
+  await methods[method](vector(1 << 20), world); // allocates everything that later exchanges reuse
   await world.barrier();
   writeFileSync("/proc/self/clear_refs", "5"); // resets the peak
   const before = pages("VmRSS");
-  await ways[way](x, world);
+  await methods[method](x, world);
   return (pages("VmHWM") - before) / n;
 }
 
@@ -125,11 +125,11 @@ await serve({
     pytorch = await Peer.start("exchange.py", []);
   },
 
-  async run({ way, n, times }: { way: Way; n: number; times: number }): Promise<Times> {
-    if (way === "gloo f32") return gloo!.ask(`gloo all-reduce-ring ${4 * n} ${times}`);
-    if (way === "pytorch f32") return pytorch!.ask(`all-reduce ${n} ${times}`);
-    if (way === "pytorch compressed") return pytorch!.ask(`compressed ${n} ${times}`);
-    return ours(way, n, times);
+  async run({ method, n, times }: { method: Method; n: number; times: number }): Promise<Times> {
+    if (method === "gloo f32") return gloo!.ask(`gloo all-reduce-ring ${4 * n} ${times}`);
+    if (method === "pytorch f32") return pytorch!.ask(`all-reduce ${n} ${times}`);
+    if (method === "pytorch compressed") return pytorch!.ask(`compressed ${n} ${times}`);
+    return ours(method, n, times);
   },
 
   memory: ({ n }: { n: number }) => extraMemory("1-bit", n),

@@ -6,7 +6,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it("tells the phases of two chunks apart, and what of the wire they hide", async () => {
+it("measures the phases of two chunks, and the wire phase that overlaps with them", async () => {
   let clock = 0;
   vi.spyOn(performance, "now").mockImplementation(() => clock);
   const works = (milliseconds: number) => () => {
@@ -36,7 +36,7 @@ it("tells the phases of two chunks apart, and what of the wire they hide", async
   const second = group.allToAll([], []); // message 1
   await after(10, 0); // 17
   expect(await first).toEqual([7]);
-  await after(0, 1); // the second chunk's ballots are there before the first one's are counted
+  await after(0, 1); // the second chunk's votes arrive before the first one's are counted
   works(2)(); // the first chunk's, 17 … 19
   const gathers = [group.allGather([])]; // message 2
   await second;

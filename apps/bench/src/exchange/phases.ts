@@ -73,13 +73,13 @@ export class PhaseClock {
     this.#lastWorked = now;
   }
 
-  async #onWire<T>(operation: Promise<T>, ballots: boolean): Promise<T> {
+  async #onWire<T>(operation: Promise<T>, carriesVotes: boolean): Promise<T> {
     if (this.#underWay++ === 0) this.#wireSince = performance.now();
     try {
       return await operation;
     } finally {
       const now = performance.now();
-      if (ballots) this.#arrived.push(now);
+      if (carriesVotes) this.#arrived.push(now);
       if (--this.#underWay === 0) this.#wire += now - this.#wireSince;
     }
   }

@@ -13,13 +13,13 @@ const lines = [
   ...of("f32 64 MiB ×2 loopback TCP", { time: 60, wrong: 0 }),
 ];
 
-it("says where the time of a 1-bit exchange goes, phase by phase", () => {
+it("has a row with the phases of each 1-bit exchange", () => {
   const text = exchangeReport(lines, { machine: "2 cores", when: "2x100mbit: 2026-11-21 22:00 UTC" });
   expect(text).toContain("| 16 Mi ×2 100mbit | 20.0 | 180.0 | 2.0 | 10.0 | 200.0 | 168.0 |\n");
   expect(text).toContain("| 16 Mi ×2 loopback TCP | 6.0 | 8.0 | 1.0 | 5.0 | 15.0 | 3.0 |\n");
 });
 
-it("draws 16 Mi floats in each setting, dense ones by their bytes, and what only the wire takes", () => {
+it("draws 16 Mi floats in each setting, finds dense ones by their bytes, and marks the waiting for the wire", () => {
   const svg = exchangePicture(lines);
   const bars = [...svg.matchAll(/<rect class="(own[\w-]*)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
   // 520 wide: 6000 ms, 60 ms.

@@ -4,40 +4,40 @@ import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../svg.ts";
 
-const ways = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
+const methods = ["1-bit", "pytorch compressed", "f32", "pytorch f32", "gloo f32"];
 const names: Record<string, string> = {
   "1-bit": "1 bit, a vote",
   f32: "f32, our ring",
   "gloo f32": "f32, Gloo's ring",
   "pytorch f32": "f32, PyTorch on Gloo",
-  "pytorch compressed": "1 bit, DeepSpeed's way in torch",
+  "pytorch compressed": "1 bit, DeepSpeed's method in torch",
 };
 
 export function exchangePicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
-  const shown = settingsOf(values, ways).filter((setting) => setting.startsWith("16 Mi "));
+  const shown = settingsOf(values, methods).filter((setting) => setting.startsWith("16 Mi "));
   return panels({
-    title: "Time until 16 Mi floats (64 MiB in f32) are the same on all ranks: shorter is better",
+    title: "Time to make 16 Mi floats (64 MiB in f32) the same on all ranks: shorter is better",
     own: "ours",
-    waiting: "of 1 bit, nothing but the wire at work",
+    waiting: "1 bit: waiting for the wire",
     peer: "peers",
     panels: shown.map((setting) => panel(setting, values)),
   });
 }
 
 function panel(setting: string, values: Values): Panel {
-  const bars = ways.flatMap((way) => {
+  const bars = methods.flatMap((method) => {
     // Dense exchanges on one machine are named by their bytes: 64 MiB are 16 Mi floats.
-    const metrics = values.get(`${way} ${setting}`) ?? values.get(`${way} ${setting.replace("16 Mi", "64 MiB")}`);
+    const metrics = values.get(`${method} ${setting}`) ?? values.get(`${method} ${setting.replace("16 Mi", "64 MiB")}`);
     const value = metrics?.get("time");
     return value === undefined
       ? []
       : [
           {
-            label: names[way]!,
+            label: names[method]!,
             value,
             text: timeText(value),
-            peer: way !== "1-bit" && way !== "f32",
+            peer: method !== "1-bit" && method !== "f32",
             waiting: metrics?.get("wire_alone"),
           },
         ];
@@ -47,19 +47,20 @@ function panel(setting: string, values: Values): Panel {
 
 export function exchangeReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
   const values = byCase(measurements);
-  const of = (way: string, setting: string, metric: string) => values.get(`${way} ${setting}`)?.get(metric);
+  const of = (method: string, setting: string, metric: string) => values.get(`${method} ${setting}`)?.get(metric);
   const number = (value: number | undefined, digits = 2) => (value === undefined ? "–" : value.toFixed(digits));
-  const slow = settingsOf(values, ways).filter((setting) => /bit/.test(setting));
-  const fast = settingsOf(values, ways).filter((setting) => setting.includes("MiB"));
-  const phased = settingsOf(values, ways).filter((setting) => of("1-bit", setting, "encode") !== undefined);
+  const slow = settingsOf(values, methods).filter((setting) => /bit/.test(setting));
+  const fast = settingsOf(values, methods).filter((setting) => setting.includes("MiB"));
+  const phased = settingsOf(values, methods).filter((setting) => of("1-bit", setting, "encode") !== undefined);
   const phases =
     phased.length === 0
       ? ""
-      : `Where the time of a 1-bit exchange goes, in ms, on its slowest rank. Encode, vote and decode are the work of the rank's thread, one after the
-other. The wire is at work while any message is under way: chunks are encoded, and their ballots counted, while others travel, so the
-phases add up to more than the whole. What the wire takes alone is what is left when the thread has done its work.
+      : `The phases of a 1-bit exchange in ms, on its slowest rank. Encode, vote and decode are the work of the rank's thread, one after the
+other. The wire phase is the time in which a message is on the wire. It overlaps with the others, because chunks are encoded and counted
+while other chunks are on the wire, so the phases add up to more than the whole. The last column is the time in which the thread only
+waits for the wire.
 
-| | encode | wire | vote | decode | whole | of it the wire alone |
+| | encode | wire | vote | decode | whole | waiting for the wire |
 |---|---|---|---|---|---|---|
 ${phased
   .map((setting) => {
@@ -73,16 +74,16 @@ ${phased
   return `# How long an exchange takes
 
 \`./terse bench exchange --record\` on ${machine}. Each rank is a process${slow.some((each) => !each.includes("emulated")) ? "; on slow links in a network namespace of its own, its link shaped by the kernel in both directions" : ""};
-all ways take turns in one run, and each time is the median over turns of the slowest rank. Every element of every result of ours was compared with
-what the formula gives: \`wrong\` is 0 in all of ${[...values.values()].filter((metrics) => metrics.has("wrong")).length} cases${[...values.values()].some((metrics) => (metrics.get("wrong") ?? 0) > 0) ? " but those that the lines name" : ""}.
+all methods alternate in one run, and each time is the median over the rounds, of the slowest rank. Every element of our results was compared with
+the formula: \`wrong\` is 0 in all of ${[...values.values()].filter((metrics) => metrics.has("wrong")).length} cases${[...values.values()].some((metrics) => (metrics.get("wrong") ?? 0) > 0) ? " except those that the lines name" : ""}.
 
 ![Times of 16 Mi floats.](exchange.svg)
 
 ## On slow links
 
-16 Mi floats (64 MiB in f32). Link use: all that left by the busiest rank's link, packet headers too, ÷ what it could have carried.
+16 Mi floats (64 MiB in f32). Link use: the bytes of the busiest rank's link, with packet headers, ÷ the bytes that it could have carried.
 
-| | f32 | 1 bit | f32 ÷ 1 bit | link use, f32 | link use, 1 bit | DeepSpeed's way ÷ ours |
+| | f32 | 1 bit | f32 ÷ 1 bit | link use, f32 | link use, 1 bit | DeepSpeed's method ÷ ours |
 |---|---|---|---|---|---|---|
 ${slow
   .map((setting) =>
@@ -102,10 +103,10 @@ ${slow
   )
   .join("\n")}
 
-${phases}DeepSpeed's way is its compressed all-reduce with the steps that it takes, as plain torch code on PyTorch's Gloo
-(\`apps/bench/peers/exchange.py\`): it also carries errors, which our vote does not have.
+${phases}DeepSpeed's method is its compressed all-reduce, written with the same steps in plain torch on PyTorch's Gloo
+(\`apps/bench/peers/exchange.py\`). It also computes the errors of error feedback, which our vote does not have.
 
-## Dense, where only the processor is in the way
+## Dense, limited only by the processor
 
 All-reduce of f32 over TCP on one machine's loopback, milliseconds and ratios (above 1: ours is faster).
 
@@ -128,10 +129,10 @@ ${fast
   )
   .join("\n")}
 
-## BufferLike
+## Memory
 
-Beyond the vector itself a 1-bit exchange takes ${memory.map(([name, metrics]) => `${number(metrics.get("extra_bytes_per_parameter"), 3)} bytes a parameter (${name.replace("1-bit ", "")})`).join(" and ")}
-at its peak, as the kernel counts the process's pages.
+Besides the vector itself a 1-bit exchange takes ${memory.map(([name, metrics]) => `${number(metrics.get("extra_bytes_per_parameter"), 3)} bytes a parameter (${name.replace("1-bit ", "")})`).join(" and ")}
+at its peak, by the kernel's count of the process's pages.
 
 All lines, with algbw, busbw and bytes on the wire: [exchange.jsonl](exchange.jsonl). Recorded: ${when}.
 `;

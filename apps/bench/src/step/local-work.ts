@@ -26,7 +26,7 @@ export interface LocalWork {
   };
 }
 
-/** n parameters (64 Mi: 768 MiB of floats), `rounds` measured rounds after two that are not. */
+/** n parameters (64 Mi: 768 MiB of floats), `rounds` measured rounds after two rounds of warm-up. */
 export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; rounds?: number } = {}): LocalWork {
   const ranks = 8;
   const share = n / ranks; // elements that one rank counts
@@ -50,7 +50,7 @@ export function localWork({ n = 64 * 2 ** 20, rounds = 15 }: { n?: number; round
 
   const rows: { lion: number; encode: number; vote: number; apply: number; local: number }[] = [];
   for (let round = -2; round < rounds; round++) {
-    // The second one finds the end of the arrays in the cache, so the order alternates.
+    // The second side finds the end of the arrays in the cache, so the order alternates.
     const first = round % 2 === 0 ? plain() : undefined;
     const { encode, vote, apply } = cub();
     const lion = first ?? plain();
