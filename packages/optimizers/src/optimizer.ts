@@ -11,7 +11,7 @@ import {
   standardSchemes,
 } from "@terse/exchange";
 import { useThreads } from "@terse/native-optimizers";
-import { type Arena, fromTypedArray, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
+import { type Arena, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
 import { bytesOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
@@ -20,7 +20,7 @@ import { type ClipBy, Clipping, type GradientNorms } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
-import { carried, entriesOf, type SavedState, SavedStateError, type StoredState, scalarsOf } from "./saved-state.ts";
+import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { SpanExchange } from "./span-exchange.ts";
 import { type Departure, StepUnderWay } from "./step-under-way.ts";
 
@@ -312,15 +312,8 @@ export class Optimizer implements AsyncDisposable {
   async state(): Promise<SavedState> {
     await this.#clipping.settle();
     const { previousSquares } = this.#clipping;
-    const spans = this.#parts();
-    const scalars = [...scalarsOf(spans)].map(([name, { value }]) => [name, value] as const);
-    return {
-      tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
-      scalars: Object.fromEntries([
-        ...scalars,
-        ...(previousSquares === undefined ? [] : [["previousSquares", previousSquares]]),
-      ]),
-    };
+    const { tensors, scalars } = savedStateOf(this.#parts());
+    return { tensors, scalars: { ...scalars, ...(previousSquares && { previousSquares }) } };
   }
 
   /**
@@ -330,19 +323,7 @@ export class Optimizer implements AsyncDisposable {
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;
-    const spans = this.#parts();
-    const entries = entriesOf(spans);
-    const values = carried(entries, saves, { rank, ranks });
-    const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
-    const scalars = scalarsOf(spans);
-    for (const name of scalars.keys())
-      if (numbers[name] === undefined)
-        throw new SavedStateError(`there is no number ${name}: the save belongs to another optimizer or model`);
-    for (const [name, { tensor }] of entries) {
-      using stored = fromTypedArray(values.get(name)!, tensor.shape);
-      noGrad(() => tensor.copy_(stored));
-    }
-    for (const [name, { set }] of scalars) set(numbers[name]!);
+    const numbers = restoreSpans(this.#parts(), saves, { rank, ranks });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
     this.steps = steps;
   }

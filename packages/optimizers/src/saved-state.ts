@@ -7,7 +7,7 @@
  *   owned        <key>.<parameter>[<begin>:<end>]      the elements of the parameter that this rank owns
  *   scalars      <key>.<first parameter of the vector>, or <key> of the optimizer as a whole
  */
-import type { Tensor, TypedArray } from "@terse/tensor";
+import { fromTypedArray, noGrad, type Tensor, type TypedArray } from "@terse/tensor";
 import type { Span } from "./parameter-groups.ts";
 
 /** What one rank saves. */
@@ -35,8 +35,40 @@ interface Entry {
   readonly owned?: { readonly of: string; readonly begin: number; readonly end: number; readonly length: number };
 }
 
+/** The state of all spans. */
+export function savedStateOf(spans: readonly Span[]): SavedState {
+  return {
+    tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
+    scalars: Object.fromEntries([...scalarsOf(spans)].map(([name, { value }]) => [name, value])),
+  };
+}
+
+/**
+ * Sets the state of all spans from what the ranks of a run have saved, and returns the numbers. SavedStateError where a name is missing;
+ * nothing has changed then.
+ */
+export function restoreSpans(
+  spans: readonly Span[],
+  saves: readonly StoredState[],
+  { rank, ranks }: { rank: number; ranks: number },
+): StoredState["scalars"] {
+  const entries = entriesOf(spans);
+  const values = carried(entries, saves, { rank, ranks });
+  const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
+  const scalars = scalarsOf(spans);
+  for (const name of scalars.keys())
+    if (numbers[name] === undefined)
+      throw new SavedStateError(`there is no number ${name}: the save belongs to another optimizer or model`);
+  for (const [name, { tensor }] of entries) {
+    using stored = fromTypedArray(values.get(name)!, tensor.shape);
+    noGrad(() => tensor.copy_(stored));
+  }
+  for (const [name, { set }] of scalars) set(numbers[name]!);
+  return numbers;
+}
+
 /** Every tensor of the state by name. */
-export function entriesOf(spans: readonly Span[]): Map<string, Entry> {
+function entriesOf(spans: readonly Span[]): Map<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const { vector, state, algorithm } of spans) {
     const [first] = vector.segments;
@@ -62,7 +94,7 @@ export function entriesOf(spans: readonly Span[]): Map<string, Entry> {
 }
 
 /** Every scalar of the state by name, and how it is set. */
-export function scalarsOf(spans: readonly Span[]): Map<string, { value: Scalar; set: (value: Scalar) => void }> {
+function scalarsOf(spans: readonly Span[]): Map<string, { value: Scalar; set: (value: Scalar) => void }> {
   const scalars = new Map<string, { value: Scalar; set: (value: Scalar) => void }>();
   for (const { vector, state } of spans)
     for (const [key, value] of Object.entries(state.scalars ?? {})) {
@@ -78,7 +110,7 @@ export function scalarsOf(spans: readonly Span[]): Map<string, { value: Scalar; 
  * The values of every entry for this rank, from what the ranks of a run have saved: from its own save, or, of a run with another number
  * of ranks, as the kind of each says. SavedStateError where a name is missing or has another length.
  */
-export function carried(
+function carried(
   entries: ReadonlyMap<string, Entry>,
   saves: readonly StoredState[],
   { rank, ranks }: { rank: number; ranks: number },
