@@ -67,6 +67,7 @@ describe("a recipe", () => {
       /exchange\.vote: hierarchical: ranksPerHost is missing; give the number of ranks on a host/,
     );
     expect(() => of("exchange.width=4")).toThrow(/exchange\.width: only vote: count has it, and vote is all-to-all/);
+    expect(() => of("exchange.vote=count", "exchange.width=3")).toThrow("exchange.vote: count: width is 3");
     expect(() => of("exchange.chunk=100")).toThrow(
       "exchange.vote: all-to-all: chunk is 100, and must be a multiple of 64 elements; take 128",
     );

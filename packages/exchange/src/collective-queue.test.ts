@@ -32,7 +32,7 @@ function recorder(): { group: Group; calls: unknown[][] } {
   return { group: { rank: 1, size: 3, ...Object.fromEntries(names) } as Group, calls };
 }
 
-/** An operation that can be told from others in the list of calls: a broadcast of one number. */
+/** An operation with an id that the list of calls shows: a broadcast of one number. */
 const call = (place: QueuedGroup, id: number) => place.broadcast(Uint8Array.of(id), 0);
 const ids = (calls: readonly unknown[][]) => calls.map(([, x]) => (x as Uint8Array)[0]);
 const settled = () => new Promise((done) => setImmediate(done));

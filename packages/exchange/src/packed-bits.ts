@@ -44,7 +44,7 @@ export class PackedBits implements Disposable {
     return this.#signed?.zero;
   }
 
-  /** The values whose signs these are; ±1 if only the signs are known. Call it instead of `fill`, not besides: each updates the momentum. */
+  /** The values whose signs these are; ±1 if only the signs are known. Call either `fill` or `values`: both update the momentum. */
   values(into: Float32Array): void {
     if (this.#signed) this.#signed.write(into, this);
     else {

@@ -109,7 +109,7 @@ interface MethodTimes {
   readonly phases: readonly Phases[];
 }
 
-/** Runs all methods alternately, so that changes of the machine affect all alike. The first round is not counted. */
+/** Runs all methods alternately, so that changes of the machine affect all of them equally. The first round is not counted. */
 async function alternate(
   hosts: Hosts,
   methods: readonly Method[],

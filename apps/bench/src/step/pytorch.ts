@@ -1,4 +1,4 @@
-/** Our training step and operator call, compared with eager PyTorch's: alternating in one run, with as many threads. */
+/** Our training step and operator call, compared with eager PyTorch's: alternating in one run, with the same number of threads. */
 import { availableParallelism } from "node:os";
 import { loopback } from "@terse/collectives";
 import { Gpt, gptPresets } from "@terse/models";

@@ -194,8 +194,8 @@ interface Transfer {
 }
 
 /**
- * β from three transfers, of which the last two exceed a token bucket. A byte costs at least as much at the end as on average; a disturbed
- * middle transfer can make the end look cheaper, so the larger of both costs is taken.
+ * β from three transfers, of which the last two exceed a token bucket. Later bytes cost at least as much as the
+ * average; a disturbed middle transfer can make them look cheaper, so the larger of both costs is taken.
  */
 export function secondsPerByte(first: Transfer, from: Transfer, longest: Transfer): number {
   const between = (a: Transfer, b: Transfer) => (b.bytes > a.bytes ? (b.seconds - a.seconds) / (b.bytes - a.bytes) : 0);

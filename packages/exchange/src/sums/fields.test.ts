@@ -86,7 +86,7 @@ describe("the sum of fields", () => {
     }
   });
 
-  it("shares a unit in each segment and each block, wherever chunks are cut", async () => {
+  it("shares a unit in each segment and each block, for any cuts into chunks", async () => {
     const segments = [0, 5, 0, 700, 1, 0, 294, 0];
     for (const ranks of [1, 3, 4, 9]) {
       expect(await summed(ranks, 1000, l1({ bits: 4, segments }))).toEqual(oracle(ranks, segments, 4, "mean"));

@@ -2,7 +2,7 @@
  * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2
  * and §6, https://arxiv.org/abs/2411.16462
  *
- *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; each rank has its own scale, so all ranks count alike   (l1 or linf, unscaled)
+ *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
  *   Σ q_r                exactly; Lion Cub's update is its sign, and 0 leaves the parameter unchanged
  *
  * Three ways use the same Σ q:

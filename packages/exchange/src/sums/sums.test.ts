@@ -87,7 +87,7 @@ describe("sums of a step", () => {
     expect(together).toEqual(apart);
   });
 
-  it("travel beside votes and means, in the same order on every rank", async () => {
+  it("are carried together with votes and means, in the same order on every rank", async () => {
     const results = await onRanks(4, async (group) => {
       const exchange = openExchange(group);
       const step = async (k: number) => {

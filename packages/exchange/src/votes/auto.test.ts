@@ -38,7 +38,7 @@ describe("auto", () => {
     expect([2 ** 26, 2 ** 31].map((n) => of.choice(n, 16).scheme)).toEqual(["count", "all-to-all"]);
   });
 
-  it("costs what the chosen scheme costs", () => {
+  it("has the cost of the chosen scheme", () => {
     const measured = network(1e-3, 8e-6);
     const { scheme } = auto({ measured }).choice(1e6, 5);
     expect(scheme).toBe("all-to-all");

@@ -21,6 +21,7 @@ export interface CountOptions {
 }
 
 export function count({ width }: CountOptions = {}): VoteScheme {
+  if (width !== undefined) countCodec({ ranks: 2, width }); // RangeError if there are no fields of this width
   /** The fields for the votes of this many ranks. */
   const fieldsFor = (ranks: number) => {
     const codec = countCodec({ ranks, width });

@@ -154,6 +154,7 @@ describe("vote schemes", () => {
     expect(() => hierarchical({ ranksPerHost: 2 }).cost(10, 4, 0, "zero")).toThrow(
       "does not support a tie of zero; it supports a tie of plus or minus",
     );
+    expect(() => count({ width: 3 })).toThrow("width is 3, and fields of 1 bit per float are 2, 4, 8 or 16 bits wide");
     expect(() => count({ width: 2 }).cost(10, 4, 0)).toThrow("take a width of 4");
     const errors = await onRanks(4, (group) =>
       vote(count({ width: 2 }), group, packed(group.rank, 10), { outcome: "plus" }).catch((error: unknown) => error),
