@@ -99,6 +99,7 @@ export interface Caller {
 interface Request<Part = unknown> {
   /** Requests of a round with the same key are carried together. */
   readonly key: string;
+  /** This request's vector and options, as `carry` takes them. */
   readonly part: Part;
   carry(parts: readonly Part[], context: ExchangeContext): Promise<void>;
   /** After a mean has arrived, the ranks may send their notes over `down`, to find the rank that refused. */
@@ -156,18 +157,20 @@ export class StepExchange {
     ): Promise<R> =>
       new Promise((resolve, reject) => {
         const { held } = caller.requested();
-        const settle = (how: () => void) => {
-          caller.answered();
-          how();
-        };
         const added: Request<Part> = {
           key,
           part,
           carry,
           notesMayFollow,
           held,
-          resolve: () => settle(() => resolve(result())),
-          reject: (error) => settle(() => reject(error)),
+          resolve() {
+            caller.answered();
+            resolve(result());
+          },
+          reject(error) {
+            caller.answered();
+            reject(error);
+          },
         };
         this.#add(added as Request);
       });
