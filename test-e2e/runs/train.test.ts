@@ -94,7 +94,7 @@ describe("./terse train", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, number>);
     expect(metrics.filter((line) => "train/loss" in line)).toHaveLength(30);
-    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 1 });
+    expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 2 }); // the vote, and the norms that clip the next one
   });
 
   it("samples the same text for the same seed", async () => {
@@ -262,7 +262,7 @@ describe("./terse train ends with one line about", () => {
     [
       "a chunk that is not a whole number of words",
       ["--exchange.chunk=100"],
-      /a chunk is a multiple of 64 elements, and is 100; take 128/,
+      /chunk is 100, and must be a multiple of 64 elements; take 128/,
     ],
     ["an unknown flag", ["--optimiser.lr=1e-3"], /--optimiser\.lr: unknown flag; did you mean --optimizer\.lr\?/],
     ["a model that does not exist", ["--model.name=gtp"], /model\.name: .*"gtp"; did you mean gpt\?/],
@@ -273,8 +273,8 @@ describe("./terse train ends with one line about", () => {
     ["an output folder that is not empty", ["--out", "."], /is not empty.*--out/],
     [
       "overlap with an algorithm that does not allow it",
-      ["--overlap=on"],
-      /global norm .* set clip to 0, or clipBy to bucket/,
+      ["--overlap=on", "--optimizer.clipBy=global"],
+      /global norm .* set clipBy to previous or bucket, or clip to 0/,
     ],
     ["a folder to resume without a run", ["--resume", "nowhere"], /nowhere/],
   ];
