@@ -253,7 +253,7 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
     }
   });
 
-  it("stay one where means and votes share the clip", async () => {
+  it("wait for each other where means and votes share the clip", async () => {
     const [group] = loopback(1);
     const groups = [{ match: ({ name }: { name: string }) => name.includes("0"), algorithm: adamw() as Algorithm }];
     const mixed = new Optimizer(new Arena(new Chain()), group!, { ...clipped, algorithm: lionCub(), groups });

@@ -58,8 +58,8 @@ export class StepUnderWay {
     try {
       while (this.#departures.length < this.#buckets.length) {
         this.#leave();
-        // Its messages are handed to the wire in a turn of their own: from then on they travel while the next bucket gets ready.
-        await nextTurn();
+        // Its messages are handed to the wire in an iteration of the event loop of their own: from then on they travel while the next bucket gets ready.
+        await nextIteration();
       }
       for (let last = this.#buckets.length; this.#enterBehind(last); last++);
       let seconds = 0;
@@ -80,7 +80,7 @@ export class StepUnderWay {
   /** Hands out the results that are held. False when there were none. */
   async #release(): Promise<boolean> {
     const released = this.#departures.map(({ exchange }) => exchange.release());
-    await nextTurn();
+    await nextIteration();
     return released.includes(true);
   }
 
@@ -100,9 +100,9 @@ export class StepUnderWay {
   /** The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False when none has. */
   #enterBehind(place: number): boolean {
     let any = false;
-    for (let turn = 1; turn <= place; turn++) {
-      const departure = this.#departures[place - turn];
-      if (departure && turn < departure.awaits) {
+    for (let round = 1; round <= place; round++) {
+      const departure = this.#departures[place - round];
+      if (departure && round < departure.awaits) {
         departure.exchange.enter();
         any = true;
       }
@@ -111,4 +111,4 @@ export class StepUnderWay {
   }
 }
 
-const nextTurn = (): Promise<void> => new Promise((done) => setImmediate(done));
+const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));
