@@ -6,7 +6,7 @@ import { legend, svg } from "../svg.ts";
 import type { Curve } from "./convergence.ts";
 
 const folder = fileURLToPath(new URL("../../../../docs/results/", import.meta.url));
-const colours = ["#57606a", "#d1242f", "#0969da", "#1a7f37"];
+const colours = ["#57606a", "#d1242f", "#0969da", "#1a7f37", "#8250df"];
 const [ceiling, floor] = [5.7, 1.9]; // nats per byte
 const [width, height, left, right, top, bottom] = [860, 362, 56, 24, 66, 46];
 
