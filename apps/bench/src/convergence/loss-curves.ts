@@ -8,7 +8,7 @@ import type { Curve } from "./convergence.ts";
 const folder = fileURLToPath(new URL("../../../../docs/results/", import.meta.url));
 const colours = ["#57606a", "#d1242f", "#0969da", "#1a7f37", "#8250df"];
 const [ceiling, floor] = [5.7, 1.9]; // nats per byte
-const [width, height, left, right, top, bottom] = [860, 362, 56, 24, 66, 46];
+const [width, height, left, right, top, bottom] = [860, 382, 56, 24, 86, 46];
 
 export function lossCurves(curves: readonly Curve[], settings: object): void {
   mkdirSync(folder, { recursive: true });
@@ -60,7 +60,8 @@ export function picture(curves: readonly Curve[]): string {
   const title = `Validation loss of the small GPT over ${steps} steps on 4 workers: lower is better, and further left is less sent`;
   const style = "path{fill:none;stroke-width:2;stroke-linejoin:round}";
   return svg({ width, height, title, style }, [
-    legend(swatches, 16, 46),
+    legend(swatches.slice(0, 3), 16, 46),
+    legend(swatches.slice(3), 16, 66),
     ...grid,
     ...ticks,
     ...lines,
