@@ -178,7 +178,7 @@ interface Janitor {
   end(): Promise<void>;
 }
 
-/** Starts a process of its own session, which signals to this one do not reach; it removes the namespaces when its pipe closes. */
+/** Starts a detached process (setsid), which a signal to this process group does not reach. It removes the namespaces when its pipe closes. */
 function startJanitor(machines: readonly string[]): Janitor {
   // Several rounds: a process may start others while it is being ended.
   const program = `cat >/dev/null

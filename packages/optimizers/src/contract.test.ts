@@ -112,7 +112,7 @@ describe("an algorithm of two messages that works on whole layers", () => {
   it("sends a layer's second message while backward still runs", async () => {
     await onRanks(2, async (group) => {
       const training = open(group, { algorithm: powerIteration(), bucket: 1, overlap: "on" });
-      const { model, arena, optimizer } = training;
+      const { arena, optimizer } = training;
       let sent = 0;
       const allReduce = group.allReduce.bind(group);
       group.allReduce = (...given) => {
@@ -134,8 +134,7 @@ describe("an algorithm of two messages that works on whole layers", () => {
       expect(await floats(arena.parameters)).toEqual(before); // parameters change last
       ready(0);
       await optimizer.step({ lr: 0.01 });
-      expect(sent).toBe(2 * parameters + 0);
-      expect(model).toBeDefined();
+      expect(sent).toBe(2 * parameters);
       await optimizer[Symbol.asyncDispose]();
     });
   });
