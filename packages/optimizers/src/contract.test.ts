@@ -1,9 +1,10 @@
 /** What the contract of algorithms promises beyond one vote or mean a step: several messages, phases, other means, every kind of state. */
-import { type Group, loopback } from "@terse/collectives";
+import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, ones, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, adamw, lionCub, MessagesError, Optimizer, type OptimizerOptions } from "./index.ts";
+import { onRanks } from "./testing/on-ranks.ts";
 import { phased } from "./testing/phased.ts";
 import { powerIteration } from "./testing/power-iteration.ts";
 import { savesOf, stored } from "./testing/stored.ts";
@@ -35,15 +36,6 @@ const input = (rank: number, step: number): Tensor =>
     Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9)),
     [2, width],
   );
-
-async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
-  const groups = loopback(size);
-  try {
-    return await Promise.all(groups.map(task));
-  } finally {
-    await Promise.all(groups.map((group) => group.close()));
-  }
-}
 
 function open(group: Group, options: OptimizerOptions) {
   const model = new Chain();

@@ -2,6 +2,7 @@ import { type Group, loopback } from "@terse/collectives";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, distributedLion, lionCub, Optimizer, type OptimizerOptions } from "./index.ts";
+import { onRanks } from "./testing/on-ranks.ts";
 import { optimizerContract, votingOracle } from "./testing/optimizer-contract.ts";
 import { savesOf, stored } from "./testing/stored.ts";
 
@@ -41,15 +42,6 @@ class Plain extends Module {
 /** Small multiples of 840, which 1 to 8 ranks share exactly. */
 const gradient = (rank: number, step: number, i: number) =>
   840 * (((i * 7 + rank * 11 + step * 5 + ((i * rank) % 3)) % 9) - 4);
-
-async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
-  const groups = loopback(size);
-  try {
-    return await Promise.all(groups.map(task));
-  } finally {
-    await Promise.all(groups.map((group) => group.close()));
-  }
-}
 
 function open(
   group: Group,

@@ -1,5 +1,5 @@
 /** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
-import { type Group, loopback } from "@terse/collectives";
+import { loopback } from "@terse/collectives";
 import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
@@ -15,6 +15,7 @@ import {
   type OptimizerOptions,
   type StepReport,
 } from "./index.ts";
+import { onRanks } from "./testing/on-ranks.ts";
 
 const width = 12;
 const layers = 6;
@@ -59,15 +60,6 @@ const input = (rank: number, step: number, part: number): Tensor =>
     Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9 + part * 2.1)),
     [2, width],
   );
-
-async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
-  const groups = loopback(size);
-  try {
-    return await Promise.all(groups.map(task));
-  } finally {
-    await Promise.all(groups.map((group) => group.close()));
-  }
-}
 
 /** The parameters of every rank after some steps, and what the last step cost. */
 function train({

@@ -2,11 +2,12 @@
  * What every algorithm of this folder must do, with the other ranks in the same process. A new one's test is ten lines:
  * its options, and its update written plainly in float64 from the paper.
  */
-import { copy, type Group, loopback } from "@terse/collectives";
+import { copy, type Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, Optimizer, type OptimizerOptions } from "../index.ts";
+import { onRanks } from "./on-ranks.ts";
 import { savesOf, stored } from "./stored.ts";
 
 /** One step on plain numbers: θ and each rank's state change in place; g[rank] are the ranks' own gradients. */
@@ -161,15 +162,6 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       expect(resumed).toEqual(straight);
     });
   });
-}
-
-async function onRanks<T>(size: number, task: (group: Group) => Promise<T>): Promise<T[]> {
-  const groups = loopback(size);
-  try {
-    return await Promise.all(groups.map(task));
-  } finally {
-    await Promise.all(groups.map((group) => group.close()));
-  }
 }
 
 async function setGradients(arena: Arena, rank: number, step: number, poison?: number): Promise<void> {
