@@ -93,6 +93,12 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
       return stdout;
     };
 
+    const place = `import setuptools
+from distutils.core import run_setup
+print(run_setup("setup.py", stop_after="config").get_command_obj("build").build_base)`;
+    const buildFolder = well(["-c", place], join(scratch, "repository/packages/codecs/python"));
+    expect(buildFolder, "a build in the repository breaks ./terse check").toMatch(/^\//);
+
     const dist = join(scratch, "dist");
     mkdirSync(dist);
     const makeSdist = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])";

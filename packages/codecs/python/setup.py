@@ -2,6 +2,7 @@
 Builds libterse_codecs with CMake into the wheel: one wheel a platform, for every Python (py3-none-…). On Linux with glibc its tag
 says from which glibc on the library loads (PEP 600), read out of the library itself.
 """
+import atexit
 import json
 import os
 import re
@@ -9,9 +10,11 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
@@ -74,6 +77,15 @@ def manylinux(path, machine):
     return f"manylinux2014_{machine}.{tag}" if needed == (2, 17) else tag
 
 
+class BuildElsewhere(build):
+    """Builds in a temporary folder, because CMake's files would be taken for sources of the repository."""
+
+    def initialize_options(self):
+        super().initialize_options()
+        self.build_base = tempfile.mkdtemp(prefix="terse-codecs-")
+        atexit.register(shutil.rmtree, self.build_base, ignore_errors=True)
+
+
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
@@ -126,6 +138,6 @@ class WithLibrary(Distribution):
 
 setup(
     version=version(),
-    cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel, "sdist": SdistWithSources},
+    cmdclass={"build": BuildElsewhere, "build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel, "sdist": SdistWithSources},
     distclass=WithLibrary,
 )

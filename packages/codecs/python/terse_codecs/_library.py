@@ -109,8 +109,8 @@ def find() -> str:
     if known:
         return known
     raise LibraryError(
-        f"{FILE} is not beside terse_codecs, and the system's loader knows none: install the wheel (`pip install terse-codecs`), "
-        f"or name the library in the environment variable TERSE_CODECS_LIBRARY."
+        f"{FILE} is not beside terse_codecs, and the system's loader knows none: install the package "
+        f"(`pip install ./packages/codecs/python` in a checkout of terse), or name the library in the environment variable TERSE_CODECS_LIBRARY."
     )
 
 
