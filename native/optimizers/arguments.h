@@ -50,10 +50,11 @@ inline Napi::Object options_of(const Napi::CallbackInfo& info, size_t i) {
     return info[i].As<Napi::Object>();
 }
 
+// Kernels compute in fp32, so a number must be finite there: 1e39 is not.
 inline double number_of(const Napi::Object& options, const char* name) {
     const Napi::Value value = options.Get(name);
-    if (!value.IsNumber() || !std::isfinite(value.As<Napi::Number>().DoubleValue()))
-        throw Napi::TypeError::New(options.Env(), std::string(name) + ": expected a finite number");
+    if (!value.IsNumber() || !std::isfinite(static_cast<float>(value.As<Napi::Number>().DoubleValue())))
+        throw Napi::TypeError::New(options.Env(), std::string(name) + ": expected a number that is finite as a 32-bit float");
     return value.As<Napi::Number>().DoubleValue();
 }
 

@@ -79,6 +79,11 @@ describe("a recipe", () => {
     ["optimizer.name=lion-cup", /lion-cup.*lion-cub/s],
     ["optimizer.beta11=0.9", /optimizer\.beta11.*did you mean beta1/],
     ["optimizer.lr=fast", /optimizer\.lr: expected a number > 0, got "fast"/],
+    [
+      "optimizer.lr=1e39",
+      /optimizer\.lr: expected a number > 0 as a 32-bit float, got 1e\+39, which is Infinity there/,
+    ],
+    ["optimizer.weightDecay=1e39", /optimizer\.weightDecay: .*Infinity/],
     ["optimizer.momentumSync.segments=fist-and-last", /momentumSync\.segments: .*first-and-last/],
     ["optimizer.momentumSync.segments.rolle=head", /momentumSync\.segments.*role/],
     ["optimizer.momentumSync.evry=3", /momentumSync\.evry.*did you mean every/],

@@ -13,6 +13,7 @@ import {
   parseOptions,
   parseYaml,
   positive,
+  positiveFloat,
   positiveInteger,
   text,
   v,
@@ -37,7 +38,7 @@ const data = section(datasets, {
 });
 
 const optimizer = section(algorithms, {
-  lr: positive, // η at the schedule's top
+  lr: positiveFloat, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
   clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; with "previous" and "bucket" votes leave while backward runs
 });
@@ -50,7 +51,11 @@ const schedule = v.object({
 
 /** "cuda": each rank takes the GPU with its local rank's number; "cuda:0": all ranks of a machine share its first GPU. */
 const device = v.optional(
-  v.pipe(text, v.regex(/^(cpu|cuda(:\d+)?)$/, 'must be "cpu", "cuda" or, for example, "cuda:0"')),
+  v.pipe(
+    text,
+    v.regex(/^(cpu|cuda(:\d+)?)$/, 'must be "cpu", "cuda" or, for example, "cuda:0"'),
+    v.description("cpu, cuda or, for example, cuda:0"),
+  ),
   "cpu",
 );
 

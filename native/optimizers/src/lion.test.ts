@@ -200,7 +200,8 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     expect(() => lion.vote(wire, m, g, { ...betas, zero: "hold" as "plus" })).toThrow("zero");
     expect(() => lion.vote(wire, m, g, { beta1: 0.9, zero: "plus" } as never)).toThrow("beta2");
     expect(() => lion.step(θ, m, new Float64Array(16), { ...rates, zero: "plus" })).toThrow("g: expected f32, got f64");
-    expect(() => lion.step(θ, m, g, { ...rates, lr: Number.NaN, zero: "plus" })).toThrow("lr");
+    for (const lr of [Number.NaN, 1e39])
+      expect(() => lion.step(θ, m, g, { ...rates, lr, zero: "plus" })).toThrow("lr: expected a number that is finite");
     expect(() => lion.applySigns(θ, new Uint8Array(1), change)).toThrow("wire: expected 2 bytes");
     expect(() => lion.applySigns({ pointer: 64n, length: 16, dtype: "f32", device: "cuda:0" }, wire, change)).toThrow(
       "another device",

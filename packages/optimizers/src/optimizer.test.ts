@@ -62,6 +62,17 @@ function setGradient(arena: Arena, value: (segment: string, i: number) => number
 const floats = async (tensor: Tensor) => [...((await tensor.toTypedArray()) as Float32Array)];
 
 describe("algorithms side by side on one model", () => {
+  it.each([Number.NaN, -1, 1e39])(
+    "refuses a learning rate that no kernel can take, %d, before any message",
+    async (lr) => {
+      await onRanks(2, { algorithm: lionCub(), overlap: "off" }, async (_, optimizer, group) => {
+        const sent = group.sent().messages;
+        await expect(optimizer.step({ lr })).rejects.toThrow(/^lr: expected a number ≥ 0 as a 32-bit float, got /);
+        expect(group.sent().messages).toBe(sent);
+      });
+    },
+  );
+
   const groups = { b: adamw(), c: lionCub({ beta1: 0.5 }), d: lion() };
 
   it.each([

@@ -195,6 +195,10 @@ export class Optimizer implements AsyncDisposable {
       throw new Error(
         "another optimizer's step is under way on this group, and ranks could take one's messages for the other's: end it first, or give one of them a group of its own, group.split(0)",
       );
+    if (!(Math.fround(lr) >= 0) || Math.fround(lr) === Number.POSITIVE_INFINITY)
+      throw new RangeError(
+        `lr: expected a number ≥ 0 as a 32-bit float, got ${lr}${Number.isFinite(lr) ? `, which is ${Math.fround(lr)} there` : ""}`,
+      );
     atWork.set(this.#group, this);
     useThreads(numThreads());
     await this.#clipping.settle();

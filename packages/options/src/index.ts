@@ -1,6 +1,7 @@
 /** Parses and checks options: one schema gives the types, the defaults and the error messages. */
 export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
+export { type ListedOption, listOptions } from "./list-options.ts";
 export { editDistance, nearest } from "./nearest.ts";
 export { OptionsError } from "./options-error.ts";
 export {
@@ -17,12 +18,15 @@ export {
   finite,
   flag,
   nonNegative,
+  nonNegativeFloat,
   nonNegativeInteger,
   oneOf,
   positive,
+  positiveFloat,
   positiveInteger,
   text,
   unitInterval,
+  unitIntervalFloat,
 } from "./schemas.ts";
 export { parseYaml, parseYamlValue } from "./yaml.ts";
 

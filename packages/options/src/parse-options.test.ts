@@ -2,7 +2,18 @@ import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { OptionsError } from "./options-error.ts";
 import { parseOptions } from "./parse-options.ts";
-import { finite, flag, nonNegativeInteger, oneOf, positive, positiveInteger, text, unitInterval } from "./schemas.ts";
+import {
+  finite,
+  flag,
+  nonNegativeInteger,
+  oneOf,
+  positive,
+  positiveFloat,
+  positiveInteger,
+  text,
+  unitInterval,
+  unitIntervalFloat,
+} from "./schemas.ts";
 
 const optimizer = v.object({
   lr: positive,
@@ -51,6 +62,19 @@ describe("parseOptions", () => {
 
   it("accepts undefined if all options have defaults", () => {
     expect(parseOptions(v.object({ lr: v.optional(positive, 1) }), undefined, "x")).toEqual({ lr: 1 });
+  });
+
+  it("checks numbers for kernels as the 32-bit floats that kernels take", () => {
+    const kernel = v.object({ lr: positiveFloat, beta: v.optional(unitIntervalFloat, 0.9) });
+    expect(parseOptions(kernel, { lr: 3e38 }, "")).toEqual({ lr: 3e38, beta: 0.9 });
+    expect(problemsOf(kernel, { lr: 1e39 })).toEqual([
+      "lr: expected a number > 0 as a 32-bit float, got 1e+39, which is Infinity there",
+    ]);
+    expect(problemsOf(kernel, { lr: 1e-50, beta: 1 - 1e-12 })).toEqual([
+      "lr: expected a number > 0 as a 32-bit float, got 1e-50, which is 0 there",
+      "beta: expected a number ≥ 0 and < 1 as a 32-bit float, got 0.999999999999, which is 1 there",
+    ]);
+    expect(problemsOf(kernel, { lr: -1 })).toEqual(["lr: expected a number > 0, got -1"]);
   });
 
   it("reports an unknown key with the nearest name and all known names", () => {

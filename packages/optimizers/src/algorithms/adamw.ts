@@ -11,16 +11,16 @@
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
 import { adamwStep } from "@terse/native-optimizers";
-import { nonNegative, parseOptions, positive, unitInterval, v } from "@terse/options";
+import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
 export const adamwOptions = v.object({
-  beta1: v.optional(unitInterval, 0.9), // β₁
-  beta2: v.optional(unitInterval, 0.999), // β₂
-  eps: v.optional(positive, 1e-8), // ε
-  weightDecay: v.optional(nonNegative, 0.01), // λ, PyTorch's default
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁
+  beta2: v.optional(unitIntervalFloat, 0.999), // β₂
+  eps: v.optional(positiveFloat, 1e-8), // ε
+  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ, PyTorch's default
 });
 
 export interface AdamwState extends State {

@@ -13,7 +13,7 @@
  * an even one (which can tie), ⌈log2(P + 1)⌉ times that for the average.
  */
 import { signAt } from "@terse/codecs";
-import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
@@ -21,9 +21,9 @@ import { applyVote, lionVote } from "./kernels.ts";
 import type { State } from "./state.ts";
 
 export const distributedLionOptions = v.object({
-  beta1: v.optional(unitInterval, 0.9), // β₁
-  beta2: v.optional(unitInterval, 0.99), // β₂
-  weightDecay: v.optional(nonNegative, 0), // λ
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁
+  beta2: v.optional(unitIntervalFloat, 0.99), // β₂
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
   zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0)

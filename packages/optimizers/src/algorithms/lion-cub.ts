@@ -18,7 +18,7 @@
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
 import { l1, signAt } from "@terse/codecs";
-import { nonNegative, oneOf, parseOptions, positiveInteger, unitInterval, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, parseOptions, positiveInteger, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm, Vector } from "./algorithm.ts";
@@ -26,9 +26,9 @@ import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import type { State } from "./state.ts";
 
 export const lionCubOptions = v.object({
-  beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the vote
-  beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
-  weightDecay: v.optional(nonNegative, 0), // λ
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁: weight of the momentum in the vote
+  beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ
   bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: bits of a rank's vote
   zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the vote of an exact 0; with one bit
   tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the outcome of as many votes each way; with one bit

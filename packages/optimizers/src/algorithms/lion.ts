@@ -11,15 +11,15 @@
  */
 import { signAt } from "@terse/codecs";
 import { lionStep } from "@terse/native-optimizers";
-import { nonNegative, oneOf, parseOptions, unitInterval, v } from "@terse/options";
+import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
 export const lionOptions = v.object({
-  beta1: v.optional(unitInterval, 0.9), // β₁: weight of the momentum in the update
-  beta2: v.optional(unitInterval, 0.99), // β₂: weight of the momentum in itself
-  weightDecay: v.optional(nonNegative, 0), // λ
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁: weight of the momentum in the update
+  beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ
   zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "hold"), // sign(0): others to compare with one bit
 });
 
