@@ -11,9 +11,11 @@ export default defineConfig({
     // A crash of a native addon must not take the other files with it.
     pool: "forks",
     maxWorkers: 2,
-    // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it. tools/testing/hang-guard.ts
+    // ends what these limits do not reach, and waits longer.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     execArgv: ["--conditions=@terse/source"],
+    setupFiles: ["tools/testing/worker-setup.ts"],
   },
 });

@@ -5,6 +5,7 @@ import { doctor } from "./commands/doctor.ts";
 import { type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
+import { vitestArguments } from "./testing/vitest-arguments.ts";
 import { root, toolchain } from "./toolchain.ts";
 
 const runs: readonly Part[] = ["packages", "libraries", "native"];
@@ -23,8 +24,7 @@ const commands: Record<string, () => Promise<void>> = {
   test: async () => {
     const environment = await setUp(steps, everything);
     process.chdir(root);
-    const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "testing", "closing-line.ts")}`];
-    becomeNode(environment, ["node_modules/vitest/vitest.mjs"], ["run", ...reporters, ...args]);
+    becomeNode(environment, ["node_modules/vitest/vitest.mjs"], [...vitestArguments, ...args]);
   },
   netlab: async () => {
     await setUp(steps, runs);

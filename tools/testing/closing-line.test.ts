@@ -1,27 +1,5 @@
-import { spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { root } from "../toolchain.ts";
-import { scratchFolder } from "./scratch-folder.ts";
-
-/** Runs vitest for real on these files, as ./terse test does. */
-function runTests(files: Record<string, string>): { status: number | null; lines: string[] } {
-  const folder = scratchFolder();
-  mkdirSync(join(folder, "node_modules"));
-  symlinkSync(join(root, "node_modules", "vitest"), join(folder, "node_modules", "vitest"));
-  for (const [name, text] of Object.entries(files))
-    writeFileSync(join(folder, name), `import { it, describe, beforeAll } from "vitest";\n${text}`);
-  const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-  const reporters = ["--reporter=default", `--reporter=${join(root, "tools", "testing", "closing-line.ts")}`];
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST")));
-  const { status, stdout } = spawnSync(process.execPath, [vitest, "run", ...reporters], {
-    cwd: folder,
-    env,
-    encoding: "utf8",
-  });
-  return { status, lines: stdout.trimEnd().split("\n") };
-}
+import { runTests } from "./run-tests.ts";
 
 describe("the closing line", () => {
   it("counts, and says why tests were skipped", () => {
