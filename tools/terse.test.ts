@@ -108,6 +108,7 @@ describe("./terse", () => {
     [[], "./terse train"],
     [["--help"], "./terse train"],
     [["train", "--steps=3", "--help"], "--nproc-per-node N"],
+    [["train", "-h"], "--optimizer.lr"],
     [["sample", "-h"], "--prompt TEXT"],
     [["cost", "--help"], "--link RATE,LATENCY"],
     [["netlab", "--help"], "--hosts N"],

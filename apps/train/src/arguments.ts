@@ -41,7 +41,10 @@ export interface SampleArguments extends Required<Values<typeof sampleFlags>> {
   readonly run: string | undefined; // its folder; the newest run where none is named
 }
 
-export const usage = readFileSync(new URL("help.txt", import.meta.url), "utf8");
+/** The help of both commands, as `./terse` prints it without Node. */
+export const usage = ["help.txt", "recipe-keys.txt"]
+  .map((file) => readFileSync(new URL(file, import.meta.url), "utf8"))
+  .join("\n");
 
 /** Throws `OptionsError` with a line per problem. */
 export function readArguments([command, ...argv]: readonly string[]): TrainArguments | SampleArguments | "help" {

@@ -1,0 +1,34 @@
+/** The keys of a recipe as the help shows them. `./terse` prints recipe-keys.txt, which this file makes, without Node and without a build. */
+import { listOptions, type v } from "@terse/options";
+
+const [width, left] = [80, 38]; // columns; of the second one
+
+/** A line for each key: what it takes, and its default. `recipe` is the default recipe, whose values come before the schema's defaults. */
+export function recipeKeysText(schema: v.GenericSchema, recipe: Readonly<Record<string, unknown>>): string {
+  let choice: string | undefined;
+  const lines = listOptions(schema).flatMap(({ name, takes, required, fallback, only }) => {
+    const heading = only !== choice && only !== undefined ? [`  with --${only}:`] : [];
+    choice = only;
+    const chosen = only === undefined || valueAt(recipe, only.split("=")[0]!) === only.split("=")[1];
+    const own = chosen ? valueAt(recipe, name) : undefined;
+    const value = own === undefined ? fallback : own;
+    const shown =
+      value === undefined ? (required ? "required" : "unset") : `${textOf(value)}${own === undefined ? "" : "*"}`;
+    return [...heading, ...columns(`${only === undefined ? "  " : "    "}--${name}`, `${takes} (${shown})`)];
+  });
+  return `recipe: every key, what it takes, and its default (*: set by the default recipe)\n${lines.join("\n")}\n`;
+}
+
+/** Two columns; the second one is wrapped at its words. */
+function columns(first: string, second: string): string[] {
+  const rows = [""];
+  for (const word of second.split(" "))
+    if (`${rows.at(-1)} ${word}`.length > width - left) rows.push(word);
+    else rows[rows.length - 1] = `${rows.at(-1)} ${word}`.trim();
+  return rows.map((row, i) => `${(i === 0 ? first : "").padEnd(left - 1)} ${row}`);
+}
+
+const valueAt = (tree: unknown, name: string): unknown =>
+  name.split(".").reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], tree);
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

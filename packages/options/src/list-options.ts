@@ -1,0 +1,69 @@
+/** Lists what a schema takes, for help texts. */
+import type * as v from "valibot";
+import { type AnySchema, describe, isObjectSchema } from "./describe.ts";
+
+export interface ListedOption {
+  /** Its dotted name: "optimizer.lr". */
+  readonly name: string;
+  /** What it takes, in words: "a number > 0", or the schema's own `v.description`. */
+  readonly takes: string;
+  /** It must be given. */
+  readonly required: boolean;
+  /** Undefined where it has no default. */
+  readonly fallback: unknown;
+  /** "optimizer.name=lion": only this choice has the option. Undefined: every choice has it, with the same default. */
+  readonly only: string | undefined;
+}
+
+/** Every option of a schema of groups, in the schema's order; of a `v.variant` first its choice, then what all choices have in common. */
+export function listOptions(schema: v.GenericSchema): ListedOption[] {
+  return listed(schema as unknown as AnySchema, { path: [], optional: false, fallback: undefined, only: undefined });
+}
+
+interface Place {
+  readonly path: readonly string[];
+  readonly optional: boolean;
+  readonly fallback: unknown;
+  readonly only: string | undefined;
+}
+
+function listed(schema: AnySchema, place: Place): ListedOption[] {
+  const { path, optional, only } = place;
+  if (schema.wrapped) {
+    const { default: value } = schema as { default?: unknown };
+    // Of several wrappers valibot takes the outermost one's default.
+    const fallback = optional ? place.fallback : typeof value === "function" ? value() : value;
+    return listed(schema.wrapped, { ...place, optional: true, fallback });
+  }
+  if (isObjectSchema(schema))
+    return Object.entries(schema.entries!).flatMap(([key, entry]) =>
+      listed(entry, { path: [...path, key], optional: false, fallback: undefined, only }),
+    );
+  if (schema.type === "variant") return choices(schema, path);
+  return [{ name: path.join("."), takes: wordsOf(schema), required: !optional, fallback: place.fallback, only }];
+}
+
+function choices({ key, options }: AnySchema, path: readonly string[]): ListedOption[] {
+  const name = [...path, key].join(".");
+  const branches = (options as readonly AnySchema[]).map((branch) => {
+    const choice = String(branch.entries![key as string]!.literal);
+    const all = listed(branch, { path, optional: false, fallback: undefined, only: `${name}=${choice}` });
+    return { choice, all: all.filter((option) => option.name !== name) };
+  });
+  const sameIn = (all: readonly ListedOption[], { name, takes, fallback }: ListedOption) =>
+    all.some((other) => other.name === name && other.takes === takes && equal(other.fallback, fallback));
+  const common = branches[0]!.all.filter((option) => branches.every(({ all }) => sameIn(all, option)));
+  const takes = `one of ${branches.map(({ choice }) => choice).join(", ")}`;
+  return [
+    { name, takes, required: true, fallback: undefined, only: undefined },
+    ...common.map((option) => ({ ...option, only: undefined })),
+    ...branches.flatMap(({ all }) => all.filter((option) => !sameIn(common, option))),
+  ];
+}
+
+const equal = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+
+function wordsOf(schema: AnySchema): string {
+  const own = schema.pipe?.find(({ type }) => type === "description") as { description?: string } | undefined;
+  return own?.description ?? describe(schema);
+}
