@@ -51,6 +51,17 @@ export async function atomicWriteText(path: string, text: string): Promise<void>
   await atomicWrite(path, (file) => writeAll(file, new TextEncoder().encode(text)));
 }
 
+/** Gives a complete folder its name; a folder that has this name is removed first. Throws `CheckpointError`. */
+export async function renameFolder(from: string, to: string): Promise<void> {
+  try {
+    await rm(to, { recursive: true, force: true });
+    await rename(from, to);
+    await flushFolder(dirname(to));
+  } catch (error) {
+    throw new CheckpointError(`Cannot rename ${from} to ${to}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+}
+
 /** Makes the rename durable. Systems that cannot flush a folder fail with one of these codes. */
 async function flushFolder(folder: string): Promise<void> {
   try {

@@ -1,9 +1,22 @@
 /** Checkpoints that other frameworks can read, written completely or not at all. */
-export { atomicWrite, atomicWriteText, writeAll } from "./atomic-write.ts";
-export { CheckpointError } from "./checkpoint-error.ts";
+export { allFinite } from "./all-finite.ts";
+export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
+export { checkFile } from "./check-file.ts";
+export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 export type { DType, TypedArray } from "./dtypes.ts";
+export type { FileRecord } from "./file-record.ts";
 export { loadModel } from "./load-model.ts";
-export { type Config, loadConfig, loadWeights, type ParameterShape, saveModel } from "./model-folder.ts";
+export { makeFolder } from "./make-folder.ts";
+export { type Manifest, manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
+export {
+  type Config,
+  configFile,
+  loadConfig,
+  loadWeights,
+  type ParameterShape,
+  saveModel,
+  weightsFile,
+} from "./model-folder.ts";
 export {
   openSafetensors,
   readSafetensors,

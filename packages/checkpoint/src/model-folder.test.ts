@@ -110,3 +110,30 @@ describe("a model's folder", () => {
     );
   });
 });
+
+describe("weights that are not finite", () => {
+  it.each<[string, StoredTensor]>([
+    ["f32", { dtype: "f32", shape: [2], data: Float32Array.of(1, Number.NaN) }],
+    ["f64", { dtype: "f64", shape: [2], data: Float64Array.of(Number.NEGATIVE_INFINITY, 1) }],
+    ["bf16", { dtype: "bf16", shape: [2], data: Uint16Array.of(0x3f80, 0xff80) }],
+    ["f16", { dtype: "f16", shape: [2], data: Uint16Array.of(0x3c00, 0x7e00) }],
+  ])("are refused, and nothing is assigned: %s", async (_, tensor) => {
+    const zero: StoredTensor = { dtype: "f32", shape: [2], data: new Float32Array(2) };
+    await saveModel(
+      folder,
+      [
+        ["a", zero],
+        ["b", tensor],
+      ],
+      config,
+    );
+    const model = new Map([
+      ["a", zeros(2)],
+      ["b", zeros(2)],
+    ]);
+    await expect(loadWeights(folder, model, assign)).rejects.toThrow(
+      `${folder}/model.safetensors: b has values that are not finite; use another checkpoint.`,
+    );
+    for (const { values } of model.values()) expect(values).toBeUndefined();
+  });
+});

@@ -2,11 +2,14 @@
  * A model in the layout of Hugging Face: a folder with config.json and with model.safetensors, which has PyTorch's names. PyTorch opens it
  * with `safetensors.torch.load_file`, and files that PyTorch saved can be opened here.
  */
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { atomicWriteText } from "./atomic-write.ts";
+import { allFinite } from "./all-finite.ts";
+import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, showShape } from "./dtypes.ts";
+import { Checksum, type FileRecord } from "./file-record.ts";
+import { makeFolder } from "./make-folder.ts";
 import {
   openSafetensors,
   type SafetensorsFile,
@@ -17,26 +20,29 @@ import {
 
 export type Config = Readonly<Record<string, unknown>>;
 
-const weightsFile = "model.safetensors";
-const configFile = "config.json";
+export const weightsFile = "model.safetensors";
+export const configFile = "config.json";
 
 /**
  * Writes `folder`/config.json and then `folder`/model.safetensors, each completely or not at all. Creates the folder. `parameters` is
- * `model.namedParameters()`, with PyTorch's names. Throws `CheckpointError`.
+ * `model.namedParameters()`, with PyTorch's names. Resolves to a record of each file. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
   config: Config,
-): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true });
-  } catch (error) {
-    throw new CheckpointError(`Cannot create the folder ${folder}: ${reasonOf(error) ?? error}.`, { cause: error });
-  }
-  await atomicWriteText(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`);
+): Promise<FileRecord[]> {
+  makeFolder(folder);
+  const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
+  await atomicWrite(join(folder, configFile), (file) => writeAll(file, text));
+  const checksum = new Checksum();
+  checksum.add(text);
+  const { bytes, crc32 } = checksum;
   // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
-  await writeSafetensors(join(folder, weightsFile), parameters, { format: "pt" });
+  return [
+    { name: configFile, bytes, crc32 },
+    await writeSafetensors(join(folder, weightsFile), parameters, { format: "pt" }),
+  ];
 }
 
 /** Reads the config.json of a model's folder. Throws `CheckpointError`. */
@@ -65,8 +71,8 @@ export interface ParameterShape {
 
 /**
  * Reads `folder`/model.safetensors into a model's parameters: calls `assign(parameter, stored)` for each, with one tensor in memory at a
- * time. Strict: if the file does not have exactly these names and shapes, it assigns nothing and throws a `CheckpointError` that lists all
- * differences. Floating-point dtypes may differ (`assign` converts them); other dtypes may not.
+ * time. Strict: if the file does not have exactly these names and shapes, or a value is not finite, it assigns nothing and throws a
+ * `CheckpointError` that lists all differences. Floating-point dtypes may differ (`assign` converts them); other dtypes may not.
  */
 export async function loadWeights<P extends ParameterShape>(
   folder: string,
@@ -80,6 +86,11 @@ export async function loadWeights<P extends ParameterShape>(
     throw new CheckpointError(
       `${file.path} does not fit this model: ${problems.join("; ")}. Build the model from the ${configFile} next to the file.`,
     );
+  for (const name of wanted.keys()) {
+    const { dtype, data } = await file.read(name);
+    if (!allFinite(dtype, data))
+      throw new CheckpointError(`${file.path}: ${name} has values that are not finite; use another checkpoint.`);
+  }
   for (const [name, parameter] of wanted) await assign(parameter, await file.read(name));
 }
 

@@ -1,8 +1,10 @@
 /** Reads and writes safetensors files. The bytes are those that the format's own library would write. */
 import { type FileHandle, open } from "node:fs/promises";
+import { basename } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, dtypes, elementCount, elements, showShape, type TypedArray } from "./dtypes.ts";
+import { Checksum, type FileRecord } from "./file-record.ts";
 import {
   cutShort,
   type Header,
@@ -31,16 +33,18 @@ export type Tensors = Iterable<readonly [name: string, tensor: StoredTensor | Te
 
 /**
  * Writes a safetensors file, completely or not at all. Tensors are in the order of the format's own library: larger elements first, then by
- * name. Throws `CheckpointError`.
+ * name. Resolves to the file's record. Throws `CheckpointError`.
  */
 export async function writeSafetensors(
   path: string,
   tensors: Tensors,
   metadata: Readonly<Record<string, string>> = {},
-): Promise<void> {
+): Promise<FileRecord> {
   const ordered = layOut(path, tensors);
   const header = headerOf(path, ordered, metadata);
+  const checksum = new Checksum();
   await atomicWrite(path, async (file) => {
+    checksum.add(header);
     await writeAll(file, header);
     for (const { name, tensor, bytes } of ordered) {
       const data = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
@@ -48,9 +52,13 @@ export async function writeSafetensors(
         throw new CheckpointError(
           `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${data.byteLength} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} needs ${bytes}; give as many elements as the shape has. The file is as it was before.`,
         );
+      checksum.add(data);
       await writeAll(file, data);
     }
   });
+  const described = ordered.map(({ name, tensor: { dtype, shape } }) => [name, { dtype, shape }] as const);
+  const { bytes, crc32 } = checksum;
+  return { name: basename(path), bytes, crc32, tensors: Object.fromEntries(described) };
 }
 
 interface OrderedTensor {
