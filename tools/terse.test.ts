@@ -110,6 +110,7 @@ describe("./terse", () => {
     [["train", "--steps=3", "--help"], "--nproc-per-node N"],
     [["train", "-h"], "--optimizer.lr"],
     [["sample", "-h"], "--prompt TEXT"],
+    [["bench", "--help"], "--settings A,B"],
     [["cost", "--help"], "--link RATE,LATENCY"],
     [["netlab", "--help"], "--hosts N"],
     [["setup", "--help"], "./terse setup"],
@@ -138,6 +139,13 @@ describe("commands", () => {
       2,
       'terse: there is no command "trian"; did you mean "train"? See ./terse help.\n',
     ]);
+  });
+
+  it("env names the toolchain's Python where it is installed, and installs none", () => {
+    const python = process.env["TERSE_PYTHON"];
+    const { stdout, stderr } = terse("env");
+    if (python === undefined) expect(stdout).not.toContain("TERSE_PYTHON=");
+    else expect(stdout, stderr).toContain(`export TERSE_PYTHON='${python}'\n`);
   });
 
   it("are all in the help, which lists no others", () => {

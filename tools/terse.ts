@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { nearest } from "../packages/options/src/nearest.ts"; // imports nothing, so it runs before any package is installed
 import { build, check } from "./commands/check.ts";
 import { doctor } from "./commands/doctor.ts";
-import { type Part, setUp } from "./commands/set-up.ts";
+import { findForTests, type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { vitestArguments } from "./testing/vitest-arguments.ts";
@@ -57,7 +57,10 @@ const commands: Record<string, () => Promise<void>> = {
     const all = `everything is installed${without.length > 0 ? `, except ${without.join(", ")}` : ""}`;
     process.stderr.write(`${all} (${seconds(Date.now() - start)})\n`);
   },
-  env: async () => void process.stdout.write(`${asShell(variables(await setUp(steps, ["libraries"])))}\n`),
+  env: async () => {
+    const environment = { ...(await setUp(steps, ["libraries"])), ...(await findForTests(steps)) };
+    process.stdout.write(`${asShell(variables(environment))}\n`);
+  },
 };
 
 /** Node loads the workspace's packages from their TypeScript sources, without a build. */

@@ -49,6 +49,17 @@ export async function setUp(steps: Steps, parts: readonly Part[]): Promise<Envir
   return environment;
 }
 
+/** Finds what tests and benchmarks use beside that; installs nothing. */
+export async function findForTests(steps: Steps): Promise<Environment> {
+  const found = {
+    python: await steps.check("Python with torch", findPython),
+    browser: await steps.check("Chromium", findBrowser),
+    arm: armIsHere ? undefined : await steps.check("ARM compiler and QEMU", findArm),
+    slurm: await steps.check("Slurm", findSlurm),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
+
 /** Without Gloo the engine gloo is not built, and its tests are skipped. */
 async function gloo(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Gloo", findGloo);

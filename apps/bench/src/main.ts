@@ -3,22 +3,15 @@ import { closeSync, writeFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { readArguments, usageOf } from "./arguments.ts";
 import { bars } from "./codecs/bars.ts";
-import { codecs } from "./codecs/codecs.ts";
-import { collectives } from "./collectives/collectives.ts";
-import { convergence } from "./convergence/convergence.ts";
-import { costModel } from "./cost-model/cost-model.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
-import { exchange } from "./exchange/exchange.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
 import type { Measurement } from "./measurement.ts";
 import { openOutput } from "./output.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
-import { step } from "./step/step.ts";
-import type { Suite } from "./suite.ts";
+import { subjects, suites } from "./suites.ts";
 import { CaseWriter } from "./text.ts";
 import { trainPicture, trainReport } from "./train/report.ts";
-import { train } from "./train/train.ts";
 
 /** The pictures of recorded runs, by suite. */
 const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
@@ -33,26 +26,6 @@ const reports: Record<string, (measurements: readonly Measurement[], provenance:
   "cost-model": report,
   exchange: exchangeReport,
   train: trainReport,
-};
-
-const suites: Record<string, Suite> = {
-  step: { step },
-  codecs: { codecs },
-  collectives,
-  convergence: { convergence },
-  "cost-model": costModel,
-  exchange,
-  train,
-};
-
-const subjects: Record<keyof typeof suites, string> = {
-  step: "what a training step costs, compared with PyTorch",
-  codecs: "encoding and decoding, compared with the speed of memory",
-  collectives: "how much of an emulated link they use, and the latency of few bytes",
-  convergence: "losses by steps and by bytes sent, 1 bit compared with 32",
-  "cost-model": "predicted and measured times of exchanges",
-  exchange: "the time of an exchange, compared with Gloo and PyTorch",
-  train: "the small GPT on slow links, compared with PyTorch's DDP",
 };
 
 async function main(argv: readonly string[]): Promise<void> {

@@ -1,0 +1,29 @@
+/** What `./terse bench` can measure. */
+import { codecs } from "./codecs/codecs.ts";
+import { collectives } from "./collectives/collectives.ts";
+import { convergence } from "./convergence/convergence.ts";
+import { costModel } from "./cost-model/cost-model.ts";
+import { exchange } from "./exchange/exchange.ts";
+import { step } from "./step/step.ts";
+import type { Suite } from "./suite.ts";
+import { train } from "./train/train.ts";
+
+export const suites: Record<string, Suite> = {
+  step: { step },
+  codecs: { codecs },
+  collectives,
+  convergence: { convergence },
+  "cost-model": costModel,
+  exchange,
+  train,
+};
+
+export const subjects: Record<keyof typeof suites, string> = {
+  step: "what a training step costs, compared with PyTorch",
+  codecs: "encoding and decoding, compared with the speed of memory",
+  collectives: "how much of an emulated link they use, and the latency of few bytes",
+  convergence: "losses by steps and by bytes sent, 1 bit compared with 32",
+  "cost-model": "predicted and measured times of exchanges",
+  exchange: "the time of an exchange, compared with Gloo and PyTorch",
+  train: "the small GPT on slow links, compared with PyTorch's DDP",
+};
