@@ -30,10 +30,9 @@ def of_elements(n, parameters, units):
 
 def levels(codec, x, parameters, call, units):
     s, unit = 2 ** (parameters["bits"] - 1) - 1, of_elements(len(x), parameters, units)
-    steps = x.astype(np.float64) * np.divide(1.0, unit, out=np.zeros(len(x)), where=unit > 0)
     if codec == "l1":
-        return np.clip(np.rint(steps), -s, s).astype(np.int64)
-    v = np.minimum(np.abs(steps), s)
+        return np.clip(np.rint(np.divide(x, unit, out=np.zeros(len(x)), where=unit > 0)), -s, s).astype(np.int64)
+    v = np.minimum(np.abs(x.astype(np.float64) * np.divide(1.0, unit, out=np.zeros(len(x)), where=unit > 0)), s)
     magnitude = np.floor(v) + draw_below(v - np.floor(v), call["seed"], call["step"], call.get("index", 0))
     if parameters.get("levels") == "without-zero":
         magnitude = np.where((magnitude == 0) & (x != 0) & (unit > 0), 1, magnitude)

@@ -1,4 +1,4 @@
-// l1 on a GPU: scale = fp32(sum |x| / M), q = clamp(round half even(x s / (2 scale)), -s, s). x (n) -> scales (scale groups), fields (n).
+// l1 on a GPU: scale = fp32(sum |x| / M), q = clamp(round half even((x s) / (2 scale)), -s, s). x (n) -> scales (scale groups), fields (n).
 #include "shared/levels/levels.cuh"
 #include "l1.h"
 
@@ -15,7 +15,7 @@ struct l1_writing {
         double level = x * factor;
         level = level > most ? most : level;
         level = level < -most ? -most : level;
-        return (unsigned)(nearest_whole(level) + s);
+        return (unsigned)(__double2loint(level + TERSE_L1_MEND + TERSE_L1_ROUND) + s);
     }
 };
 

@@ -1,6 +1,10 @@
 // l1: levels up to twice the mean magnitude; larger numbers are clamped. Lion Cub, section 4.2.
 //
-//   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even(x s / (2 scale)), -s, s)
+//   scale = fp32(sum |x| / M), M the elements of the scale group        q = clamp(round half even((x s) / (2 scale)), -s, s)
+//
+// With units, q = clamp(round half even(x / unit), -s, s). An x halfway between two levels must give exactly a half, as the division does in
+// fp64: its operands are exact. A product with a rounded factor is a few 2^-45 off, so it is first rounded to a multiple of 2^-36. That is the
+// half where the quotient is; and no other x comes nearer than 2^-32 to halfway, because x and scale have 24 bits and s has 7.
 #ifndef TERSE_L1_H
 #define TERSE_L1_H
 #include "../../shared/levels/levels.h"
@@ -13,12 +17,15 @@ enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSC
 // Levels per unit of x. With units, `scale` is the unit.
 static inline double terse_l1_factor(const terse_codec_options *o, float scale) { return o->units ? 1.0 / scale : terse_levels_a_side(o) / (TERSE_L1_REACH * scale); }
 
+// Added to a level: the first rounds it to a multiple of 2^-36, the second the sum to a whole number, ties to even, in the low 32 bits.
+#define TERSE_L1_MEND 0x1.8p16
+#define TERSE_L1_ROUND (0x1.8p52 - TERSE_L1_MEND)
+
 // s + q, q the level of x.
 static inline unsigned terse_l1_field(float x, double s, double factor) {
-    const double whole = 0x1.8p52;  // added and taken away again, it leaves the nearest whole number, ties to even
     double level = x * factor;
     level = level > s ? s : level < -s ? -s : level;
-    return (unsigned)((level + whole - whole) + s);
+    return (unsigned)((level + TERSE_L1_MEND + TERSE_L1_ROUND - (TERSE_L1_MEND + TERSE_L1_ROUND)) + s);
 }
 
 void terse_l1_quantise_scalar(uint8_t *fields, const float *x, const terse_codec_options *o, float scale, size_t from, size_t to);

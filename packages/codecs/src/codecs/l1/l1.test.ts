@@ -26,6 +26,12 @@ function encoded(codec: ReturnType<typeof l1>, x: ArrayLike<number>): Uint8Array
   return wire;
 }
 
+/** ± one magnitude, which is the mean of every scale group. */
+function equalMagnitudes(n: number, seed: number): Float32Array {
+  const magnitude = anyFloats(1, seed)[0]! / 4;
+  return gradients(n, seed).map((value) => (value < 0 ? -magnitude : magnitude));
+}
+
 const golden = [0, 0.01, -0.02, 0.03, -0.5, 1, -0.04, 0.05];
 
 describe("l1", () => {
@@ -43,6 +49,8 @@ describe("l1", () => {
       "7 bits by segments": { parameters: (n) => ({ bits: 7, segments: thirds(n) }), floats: gradients },
       "6 bits in fields of 16": { parameters: () => ({ bits: 6, width: 16, block: 130 }), floats: gradients },
       "8 bits": { parameters: () => ({ bits: 8 }), floats: gradients },
+      "2 bits, every float at the mean": { parameters: () => ({ bits: 2 }), floats: equalMagnitudes },
+      "8 bits, every float at the mean": { parameters: () => ({ bits: 8 }), floats: equalMagnitudes },
       "unscaled, with room for 16 ranks": {
         parameters: () => ({ bits: 4, width: 8, unscaled: true, ranks: 16 }),
         floats: gradients,
@@ -57,6 +65,33 @@ describe("l1", () => {
   it("gives the levels that the formula of the Lion Cub paper gives in fp64", () => {
     const codec = l1({ bits: 5, unscaled: true }); // s = 15, mean 0.20625
     expect(decoded(codec, encoded(codec, golden), 8)).toEqual([0, 0, -1, 1, -15, 15, -1, 2]);
+  });
+
+  it.each([2, 3, 4, 5, 6, 7, 8])(
+    "rounds |x| that is its block's mean, s/2 levels, to the even level: %i bits",
+    (bits) => {
+      const s = 2 ** (bits - 1) - 1;
+      const even = 2 * Math.round(s / 4);
+      const codec = l1({ bits, unscaled: true });
+      for (let seed = 0; seed < 300; seed++) {
+        const x = equalMagnitudes(8, seed);
+        expect(decoded(codec, encoded(codec, x), 8), `|x| = ${Math.abs(x[0]!)}`).toEqual(
+          [...x].map((value) => even * Math.sign(value) + 0),
+        );
+      }
+    },
+  );
+
+  it("rounds x halfway between two levels of agreed units to the even one", () => {
+    const codec = l1({ bits: 8, unscaled: true });
+    const halves = Array.from({ length: 254 }, (_, k) => k - 126.5);
+    for (let unit = 1; unit < 2 ** 16; unit += 491) {
+      const wire = new Uint8Array(codec.wireBytes(254));
+      const sum = new Float32Array(254);
+      codec.encode(wire, new Float32Array(halves.map((half) => half * unit)), { units: new Float32Array([unit]) });
+      codec.decodeAdd(sum, wire);
+      expect([...sum], `a unit of ${unit}`).toEqual(halves.map((half) => 2 * Math.round(half / 2) + 0));
+    }
   });
 
   it("decodes to within half a level of x, and of twice the mean where x is beyond", () => {

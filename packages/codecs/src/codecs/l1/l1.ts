@@ -4,11 +4,11 @@
  *
  *   s     = 2^(bits − 1) − 1
  *   scale = fp32(‖x‖₁ / M)                                        M: elements of the scale group
- *   q     = clamp(round half even(x · (s / (2 scale))), −s, s)    0 where scale is 0
+ *   q     = clamp(round half even((x · s) / (2 scale)), −s, s)    0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
  *
  * An unscaled wire has no scales, and decodes to q; the sum of the wires of `ranks` ranks decodes to Σ q. With units that the ranks
- * agreed on, q = clamp(round half even(x · (1 / unit)), −s, s), and the sum decodes to (Σ q) · unit.
+ * agreed on, q = clamp(round half even(x / unit), −s, s), and the sum decodes to (Σ q) · unit.
  * This file is the definition: l1.c, l1_avx2.c, … write the same bytes.
  */
 import { type Codec, codec, type Units } from "../../codec.ts";
@@ -24,8 +24,8 @@ export const definition = levels({
   summable: (parameters) => summableLevels(parameters.bits!, 2, parameters, l1),
   scaleOf: (x) => sumOfMagnitudes(x) / x.length,
   quantiser(scale, s, _, { units }) {
-    const factor = units ? 1 / scale : s / (2 * scale);
-    return (value) => roundHalfEven(Math.max(-s, Math.min(s, value * factor)));
+    const [times, over] = units ? [1, scale] : [s, 2 * scale]; // only the division rounds
+    return (value) => roundHalfEven(Math.max(-s, Math.min(s, (value * times) / over)));
   },
 });
 

@@ -7,21 +7,29 @@ typedef struct quantising {
     const float *x;
     size_t ahead;
     terse_packing_avx2 packing;
-    __m256d factor, most;
+    __m256d factor;
+    __m256 most;  // what becomes level s
     __m256i s;
 } quantising;
 
-static inline __m128i level_4(const quantising *q, __m128 x) {
-    const __m256d level = _mm256_mul_pd(_mm256_cvtps_pd(x), q->factor), least = _mm256_sub_pd(_mm256_setzero_pd(), q->most);
-    return _mm256_cvtpd_epi32(_mm256_max_pd(_mm256_min_pd(level, q->most), least));
+// In the lower halves.
+static inline __m256 level_4(const quantising *q, __m128 x) {
+    const __m256d level = _mm256_mul_pd(_mm256_cvtps_pd(x), q->factor);
+    return _mm256_castpd_ps(_mm256_add_pd(_mm256_add_pd(level, _mm256_set1_pd(TERSE_L1_MEND)), _mm256_set1_pd(TERSE_L1_ROUND)));
 }
 
-static inline __m256i level_8(const quantising *q, const float *x) {
-    return _mm256_set_m128i(level_4(q, _mm_loadu_ps(x + 4)), level_4(q, _mm_loadu_ps(x)));
+// Elements 0 1 4 5, 2 3 6 7.
+static inline __m256i mixed_level_8(const quantising *q, const float *x) {
+    const __m256 least = _mm256_xor_ps(q->most, _mm256_set1_ps(-0.0f));
+    const __m256 limited = _mm256_max_ps(_mm256_min_ps(_mm256_loadu_ps(x), q->most), least);
+    const __m256 low = level_4(q, _mm256_castps256_ps128(limited)), high = level_4(q, _mm256_extractf128_ps(limited, 1));
+    return _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
 }
 
 static inline __m256i field_32(const quantising *q, const float *x) {
-    return _mm256_add_epi8(terse_bytes_avx2(level_8(q, x), level_8(q, x + 8), level_8(q, x + 16), level_8(q, x + 24)), q->s);
+    const __m256i in_order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+    const __m256i mixed = terse_bytes_avx2(mixed_level_8(q, x), mixed_level_8(q, x + 8), mixed_level_8(q, x + 16), mixed_level_8(q, x + 24));
+    return _mm256_add_epi8(_mm256_shuffle_epi8(mixed, in_order), q->s);
 }
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
@@ -38,7 +46,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
         const unsigned s = terse_levels_a_side(o);
         const quantising q = {
             fields + first / 8 * terse_field_width(o), x + first, terse_levels_ahead(o), terse_packing_avx2_of(terse_field_width(o)),
-            _mm256_set1_pd(terse_l1_factor(o, scale)), _mm256_set1_pd(s), _mm256_set1_epi8((char)s),
+            _mm256_set1_pd(terse_l1_factor(o, scale)), _mm256_set1_ps((float)(s / terse_l1_factor(o, scale))), _mm256_set1_epi8((char)s),
         };
         done = first + terse_walk(to - first, quantise_round, (void *)&q);
     }

@@ -13,8 +13,10 @@ typedef struct quantising {
 } quantising;
 
 static inline __m256i level_8(const quantising *q, __m256 x) {
-    const __m256 least = _mm256_xor_ps(q->most, _mm256_set1_ps(-0.0f));
-    return _mm512_cvtpd_epi32(_mm512_mul_pd(_mm512_cvtps_pd(_mm256_max_ps(_mm256_min_ps(x, q->most), least)), q->factor));
+    enum { LESSER_MAGNITUDE = 2 };  // with the sign of x
+    const __m512d level = _mm512_mul_pd(_mm512_cvtps_pd(_mm256_range_ps(x, q->most, LESSER_MAGNITUDE)), q->factor);
+    const __m512d whole = _mm512_add_pd(_mm512_add_pd(level, _mm512_set1_pd(TERSE_L1_MEND)), _mm512_set1_pd(TERSE_L1_ROUND));
+    return _mm512_cvtepi64_epi32(_mm512_castpd_si512(whole));
 }
 
 static inline __m128i level_16(const quantising *q, const float *x) {

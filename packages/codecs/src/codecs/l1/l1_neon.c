@@ -6,17 +6,19 @@ typedef struct quantising {
     uint8_t *fields;
     const float *x;
     terse_packing_neon packing;
-    float64x2_t factor, most;
+    float64x2_t factor;
+    float32x4_t most;  // what becomes level s
     uint8x16_t s;
 } quantising;
 
 static inline int32x2_t level_2(const quantising *q, float32x2_t x) {
     const float64x2_t level = vmulq_f64(vcvt_f64_f32(x), q->factor);
-    return vmovn_s64(vcvtnq_s64_f64(vmaxq_f64(vminq_f64(level, q->most), vnegq_f64(q->most))));
+    return vmovn_s64(vreinterpretq_s64_f64(vaddq_f64(vaddq_f64(level, vdupq_n_f64(TERSE_L1_MEND)), vdupq_n_f64(TERSE_L1_ROUND))));
 }
 
 static inline int32x4_t level_4(const quantising *q, const float *x) {
-    return vcombine_s32(level_2(q, vld1_f32(x)), level_2(q, vld1_f32(x + 2)));
+    const float32x4_t limited = vmaxq_f32(vminq_f32(vld1q_f32(x), q->most), vnegq_f32(q->most));
+    return vcombine_s32(level_2(q, vget_low_f32(limited)), level_2(q, vget_high_f32(limited)));
 }
 
 TERSE_ROUND_FUNCTION quantise_round(void *context, size_t i) {
@@ -37,7 +39,7 @@ static void quantise(uint8_t *fields, const float *x, const terse_codec_options 
         const unsigned s = terse_levels_a_side(o);
         quantising q = {
             fields + first / 8 * terse_field_width(o), x + first, terse_packing_neon_of(terse_field_width(o)),
-            vdupq_n_f64(terse_l1_factor(o, scale)), vdupq_n_f64(s), vdupq_n_u8((uint8_t)s),
+            vdupq_n_f64(terse_l1_factor(o, scale)), vdupq_n_f32((float)(s / terse_l1_factor(o, scale))), vdupq_n_u8((uint8_t)s),
         };
         done = first + terse_walk(to - first, quantise_round, &q);
     }

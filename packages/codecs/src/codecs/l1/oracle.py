@@ -14,7 +14,7 @@ def encode(x, parameters, call):
         scale = np.float32(np.abs(part).mean() if end > begin else 0)
         scales.append(scale)
         if scale > 0:
-            fields[begin:end] += np.clip(np.rint(part * (s / (2 * np.float64(scale)))), -s, s).astype(np.int64)
+            fields[begin:end] += np.clip(np.rint((part * s) / (2 * np.float64(scale))), -s, s).astype(np.int64)
     head = b"" if parameters.get("unscaled") else np.array(scales, "<f4").tobytes()
     return head + pack_fields(fields, parameters.get("width", parameters["bits"])).tobytes()
 
@@ -42,6 +42,7 @@ def cases():
         "denormals": np.float32([1e-45, -3e-45, 0, 1e-44]),
         **{f"normal, {n}": short_decimals(n, n) for n in [7, 8, 9, 63, 64, 65, 129]},
         "halfway between levels": [1, -1, 3, -3, 1, -3, 1, -3],
+        "all at the mean": [0.1, -0.1] * 10,
     }
     ways = [{"bits": bits} for bits in [2, 3, 5, 8]] + [
         {"bits": 4, "width": 8, "unscaled": True, "ranks": 16},

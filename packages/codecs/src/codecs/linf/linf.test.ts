@@ -96,6 +96,14 @@ describe("linf", () => {
     expect([...drawn].sort((a, b) => a - b)).toEqual([-8, -4, 0, 2, 4, 8]);
   });
 
+  it("gives an x that lies on a level this level, whichever way s / scale is rounded", () => {
+    const levels = Array.from({ length: 255 }, (_, k) => k - 127);
+    for (let step = 1; step < 2 ** 17; step += 991) {
+      const x = levels.map((k) => k * step); // the scale is 127 steps, in 24 bits
+      expect(decoded({ bits: 8, unscaled: true }, encoded({ bits: 8, unscaled: true }, x, step), 255)).toEqual(levels);
+    }
+  });
+
   it("draws r < p, and not r ≤ p, in every implementation", () => {
     // Numbers that are exactly the r of their element, where 24 bits hold it; under 2 bits and a scale of 1 they are their own p.
     const [seed, step] = [9, 4];
