@@ -1,5 +1,5 @@
 // Every implementation of every codec, and of the vote, against its scalar one: same bytes, same sums, same first bad element,
-// nothing outside the arrays touched, whatever the length and the alignment. Exit status 1 if anything differs.
+// nothing outside the arrays touched, whatever the length, the alignment and the order of pages. Exit status 1 if anything differs.
 //     codecs_check [IMPLEMENTATION]      all, or those of one name
 //     codecs_check --vectors             against the golden vectors on standard input: check_vectors.h
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "../../packages/codecs/src/codecs/top-k/top_k.h"
 #include "check_vectors.h"
 #include "terse/codecs.h"
+#include "terse/walk.h"
 
 enum { MAX = 8400, WIRE = MAX * 8 + 80, SENTINEL = 0xA5, MARGIN = 40 };
 
@@ -275,6 +276,7 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
         const size_t n = lengths[l];
         if (n < c->least) continue;
         for (int kind = 0; kind < 3; kind++) {
+            terse_walk_use(random_word() % 2 ? 1 : 4);
             // Odd starts: the wire at any byte, the floats at any float.
             const size_t shift = random_word() % 32;
             float *x = x_room + shift;
@@ -658,6 +660,7 @@ static void check_long(const terse_codec *codec, const terse_codec *scalar, cons
     size_t bytes = 0, bad = 0, scalar_bad = 0;
     terse_codec_wire_bytes(codec, LONG, &o, &bytes);
     memset(long_wires, SENTINEL, sizeof long_wires);
+    terse_walk_use(0);  // a walk that measures both orders
     const terse_codec_status status = terse_codec_encode(codec, long_wires[0], bytes, x, LONG, &o, &bad);
     expect(terse_codec_encode(scalar, long_wires[1], bytes, x, LONG, &o, &scalar_bad) == status && bad == scalar_bad, "l1", codec->implementation, LONG, how);
     expect(status != TERSE_CODEC_OK || !memcmp(long_wires[0], long_wires[1], sizeof *long_wires), "l1", codec->implementation, LONG, how);

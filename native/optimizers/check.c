@@ -1,10 +1,12 @@
-// Compares every implementation of every kernel with the scalar one, for many lengths and alignments: the same bits, the same first bad
-// element, and no byte outside the arrays changed. Exit status 1 if anything differs.
+// Compares every implementation of every kernel with the scalar one, for many lengths and alignments and both orders of pages: the same
+// bits, the same first bad element, and no byte outside the arrays changed. Exit status 1 if anything differs.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "terse/optimizers.h"
+#include "terse/walk.h"
 
 enum { MAX = 8400, MARGIN = 40, CAPACITY = MAX + 2 * MARGIN, WIRE = MAX / 8 + 80, SENTINEL = 0xA5 };
 
@@ -53,6 +55,7 @@ static state mine, scalars;
 static size_t at[5];
 
 static void fill(size_t n) {
+    terse_walk_use(random_word() % 2 ? 1 : 4);
     for (size_t i = 0; i < n + 2 * MARGIN; i++) {
         mine.theta[i] = random_float();
         mine.m[i] = random_float();
@@ -101,6 +104,24 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
 static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
+// A walk so long that it measures both orders: it gives the same bits as the scalar kernel, and afterwards the order is known.
+static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
+    enum { LENGTH = (3 << 20) + 777 };
+    const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
+    float *const floats = malloc(6 * sizeof(float) * LENGTH), *part[6];
+    if (!floats) return expect(0, "lion step", lion->implementation, LENGTH, "there is no memory for this check");
+    for (int j = 0; j < 6; j++) part[j] = floats + (size_t)j * LENGTH;
+    for (size_t i = 0; i < LENGTH; i++)
+        for (int j = 0; j < 3; j++) part[j][i] = part[3 + j][i] = random_float();
+    terse_walk_use(0);
+    const size_t accepted = lion->step(part[0], part[1], part[2], LENGTH, &o);
+    const unsigned order = terse_walk_order();
+    scalar->step(part[3], part[4], part[5], LENGTH, &o);
+    expect(accepted == LENGTH && !memcmp(part[0], part[3], 2 * sizeof(float) * LENGTH), "lion step", lion->implementation, LENGTH, "a walk that measures");
+    expect(lion == scalar ? order == 0 : order == 1 || order == 4, "lion step", lion->implementation, LENGTH, "the order is known after a long walk");
+    free(floats);
+}
+
 static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
     const char *by = lion->implementation;
     for (size_t l = 0; l < length_count; l++) {
@@ -138,6 +159,7 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
             memset(scalars.wire, SENTINEL, sizeof scalars.wire);
             expect(same(), "lion step", by, n, "vote and apply_signs give other bits");
         }
+    check_long_walk(lion, scalar);
     expect(lion->apply_tally(mine.theta, NULL, 0, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "0 ranks are refused");
     expect(lion->apply_tally(mine.theta, NULL, 1025, 1, 1, 1) == TERSE_OPTIMIZER_BAD_RANKS, "apply_tally", by, 1, "1025 ranks are refused");
 }

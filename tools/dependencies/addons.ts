@@ -92,7 +92,7 @@ function sourcesOf(addon: AddonName): string[] {
     `native/${addon}/${languages}`,
     `native/include/${languages}`,
     `native/cmake/${languages}`,
-    `native/parallel/${languages}`,
+    `native/loops/${languages}`,
     `packages/${addon}/src/${languages}`,
   ];
   const outside = (path: string) =>

@@ -2,7 +2,8 @@
 //
 // All arithmetic is fp32 without fused multiply-add, in the order written here, so all implementations give the same bits. A double is
 // rounded to fp32 once; 1 - beta is computed in double before that. Sizes are in elements. Packed signs are as in terse/codecs.h: least
-// significant bit first, 1 = plus. No function allocates, keeps state, prints or exits. The arrays of one call must not overlap.
+// significant bit first, 1 = plus. No function allocates, prints or exits, and no result depends on earlier calls. The arrays of one call must
+// not overlap.
 //
 // A kernel that returns size_t returns n. If an element is NaN or infinite, it returns the index of the first such element; the output
 // arrays are then updated in part, in no fixed order, and must not be used any more.
@@ -81,8 +82,8 @@ typedef struct terse_adamw {
 typedef struct terse_reductions {
     const char *implementation;
 
-    // Sum of x[i]^2 in fp64. Partial sum j adds the elements i with i mod 16 = j, in the order of terse/walk.h; a tree then adds the 16
-    // partial sums. The order depends on n alone. NaN and infinities propagate.
+    // Sum of x[i]^2 in fp64. Partial sum j adds the elements i with i mod 16 = j: of every whole 4096 elements, 64 of each quarter in turn,
+    // then the rest in order. A tree then adds the 16 partial sums. The order depends on n alone. NaN and infinities propagate.
     double (*sum_of_squares)(const float *x, size_t n);
 } terse_reductions;
 

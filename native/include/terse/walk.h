@@ -1,33 +1,61 @@
-// The order in which kernels walk a long array: rounds of 64 elements, taken from four pages in turn. Internal to the kernels, not part
-// of the ABI.
+// The order in which kernels walk long arrays. Internal to the kernels, not part of the ABI.
 //
-// A processor prefetches within a page only. At the next page it waits for the address translation; with four pages in flight that wait
-// is hidden. Measured on Sapphire Rapids, 64 Mi floats in 4 KiB pages, one thread, against walking in order: theta keep +- scale (one
-// array) takes a fifth less time, momentum + sign (two arrays) a tenth less, a Lion step (three arrays) the same.
+// A walk goes in rounds of 64 elements, through one page of 4 KiB after the other, or through four pages in turn. A processor's own
+// prefetching ends where a page ends; with four pages in flight it waits less there, but four streams at once can be worse for it
+// elsewhere. So no order is best everywhere, and the first long walks of a process measure which one is faster (walk.c). The results do
+// not depend on the order. 64 Mi floats, 4 KiB pages, one thread, time of four pages in turn / time in order:
+//
+//                       one array              two arrays           three arrays
+//                       theta keep +- scale    momentum and sign    a Lion step
+//   Sapphire Rapids     0.8                    0.9                  1.0             neither with terse_prefetch
+//   Zen 5               2.0                    1.7                  1.5             both with terse_prefetch
 #ifndef TERSE_WALK_H
 #define TERSE_WALK_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum {
-    TERSE_ROUND = 64,         // elements: 8 bytes of signs, 256 bytes of floats
-    TERSE_WALK_GROUP = 4096,  // elements of the four pages
+    TERSE_ROUND = 64,             // elements: 8 bytes of signs, 256 bytes of floats
+    TERSE_PAGE = 1024,            // elements: 4 KiB of floats
+    TERSE_WALK_GROUP = 4 * 1024,  // elements of four pages
+    TERSE_WALK_STRETCH = 1 << 15, // elements that are walked in one order
 };
+
+// What a walk of n elements has measured; zeros at the beginning.
+typedef struct terse_walk_trial {
+    unsigned stretches;
+    uint64_t began, in_order;  // nanoseconds: when the last stretch began; how long the last one in order took
+} terse_walk_trial;
+
+// How many pages the next stretch of a walk of n elements takes in turn: 1 or 4.
+size_t terse_walk_pages(terse_walk_trial *trial, size_t n);
+
+// All walks of the process take this many pages in turn, 1 or 4; 0: they measure again. For tests.
+void terse_walk_use(unsigned pages);
+
+// How many pages walks take in turn; 0 as long as it is being measured.
+unsigned terse_walk_order(void);
 
 // Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the index of the first
 // element after the whole rounds. Always inlined, so that the context stays in registers.
 static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i), void *context) {
-    enum { PAGES = 4, PAGE = TERSE_WALK_GROUP / PAGES };
+    terse_walk_trial trial = {0, 0, 0};
     size_t i = 0;
-    for (; i + TERSE_WALK_GROUP <= n; i += TERSE_WALK_GROUP)
-        for (size_t at = 0; at < PAGE; at += TERSE_ROUND)
-            for (size_t page = 0; page < PAGES; page++) round(context, i + page * PAGE + at);
+    while (n - i >= TERSE_WALK_GROUP) {
+        const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
+            for (size_t at = 0; at < page; at += TERSE_ROUND)
+                for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page) round(context, from);
+    }
     for (; i + TERSE_ROUND <= n; i += TERSE_ROUND) round(context, i);
     return i;
 }
 
-// Prefetches the 64 floats at x; x may be past the end of the array. A round that prefetches the floats one group further on hides what
-// is left of the wait: 64 Mi floats to l1's levels take 25 ms, without prefetch 31 (AVX-512) or 45 (AVX2).
+// Prefetches the 64 floats at x; x may be past the end of the array. A round prefetches its own floats of the next group, whatever the
+// order: that hides most of the wait at the end of a page.
 // Always inlined: gcc removes calls of a function that only prefetches.
 static inline __attribute__((always_inline)) void terse_prefetch(const float *x) {
 #pragma GCC unroll 4
@@ -42,4 +70,7 @@ static inline __attribute__((always_inline)) void terse_prefetch_wire(const uint
 
 #define TERSE_ROUND_FUNCTION static inline __attribute__((always_inline)) void
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -18,6 +18,12 @@ static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const 
                       _mm256_set1_ps(w.keep), _mm256_set1_ps(-w.scale), _mm256_set1_ps(-0.0f), _mm256_set1_ps(w.gradient)};
 }
 
+// One page ahead: the lines of two or three arrays a group ahead would fill the L1 cache.
+static inline __attribute__((always_inline)) void prefetch_momentum(const momentum *s, size_t i) {
+    terse_prefetch(s->m + i + TERSE_PAGE);
+    terse_prefetch(s->g + i + TERSE_PAGE);
+}
+
 // a x + b y
 static inline __m256 mix(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
 
@@ -37,6 +43,7 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
 }
 
 static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
+    prefetch_momentum(s, i);
     uint64_t word = 0;
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
@@ -62,6 +69,8 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
+    prefetch_momentum(s, i);
+    terse_prefetch(s->theta + i + TERSE_PAGE);
     const __m256 zero = _mm256_setzero_ps();
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
@@ -122,6 +131,7 @@ static inline __m256 negate(const change *c, __m256 x, __m256 bits) { return _mm
 
 TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t word = load_word(c->wires[0] + i / 8);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
@@ -139,6 +149,7 @@ static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep,
 
 TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t signs = load_word(c->wires[0] + i / 8), moves = load_word(c->wires[1] + i / 8);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
@@ -159,6 +170,7 @@ static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonz
 // 2 c = (2^planes - 1) + the sum of +2^k where bit k of c is 1 and -2^k where it is 0: small whole numbers, exact in fp32.
 TERSE_ROUND_FUNCTION tally_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     __m256 balance[8] = {c->none, c->none, c->none, c->none, c->none, c->none, c->none, c->none};  // 2 c - ranks
     for (int plane = 0; plane < c->planes; plane++) {
         const uint64_t word = load_word(c->wires[plane] + i / 8);

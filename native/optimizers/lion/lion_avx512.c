@@ -19,6 +19,12 @@ static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const 
                       _mm512_set1_ps(w.keep), _mm512_set1_ps(w.scale), _mm512_set1_ps(-w.scale), _mm512_set1_ps(w.gradient)};
 }
 
+// One page ahead: the lines of two or three arrays a group ahead would fill the L1 cache.
+static inline __attribute__((always_inline)) void prefetch_momentum(const momentum *s, size_t i) {
+    terse_prefetch(s->m + i + TERSE_PAGE);
+    terse_prefetch(s->g + i + TERSE_PAGE);
+}
+
 // a x + b y
 static inline __m512 mix(__m512 a, __m512 x, __m512 b, __m512 y) { return _mm512_add_ps(_mm512_mul_ps(a, x), _mm512_mul_ps(b, y)); }
 
@@ -38,6 +44,7 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
 }
 
 static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
+    prefetch_momentum(s, i);
     __m512 c[4], next[4];
     if (!look(s, i, c, next)) return;
     uint64_t word = 0;
@@ -60,6 +67,8 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
+    prefetch_momentum(s, i);
+    terse_prefetch(s->theta + i + TERSE_PAGE);
     const __m512 zero = _mm512_setzero_ps();
     __m512 c[4], next[4];
     if (!look(s, i, c, next)) return;
@@ -106,6 +115,7 @@ static inline change change_of(float *theta, const uint8_t *const *wires, float 
 
 TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t word = load_word(c->wires[0] + i / 8);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
@@ -123,6 +133,7 @@ static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep,
 
 TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t signs = load_word(c->wires[0] + i / 8), moves = load_word(c->wires[1] + i / 8);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
@@ -142,6 +153,7 @@ static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonz
 
 TERSE_ROUND_FUNCTION tally_round(void *context, size_t i) {
     const change *c = context;
+    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     __m512 balance[4] = {c->none, c->none, c->none, c->none};  // 2 c - ranks: small whole numbers, exact in fp32
     for (int plane = 0; plane < c->planes; plane++) {
         const uint64_t word = load_word(c->wires[plane] + i / 8);

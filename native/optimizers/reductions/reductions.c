@@ -12,7 +12,7 @@ TERSE_ROUND_FUNCTION square_round(void *context, size_t i) {
 
 static double sum_of_squares(const float *x, size_t n) {
     sum s = {x, {0}};
-    const size_t done = terse_walk(n, square_round, &s);
+    const size_t done = reductions_walk(x, n, square_round, &s);
     return reductions_finish(s.partial, x, done, n);
 }
 

@@ -1,9 +1,9 @@
-// Sums of squares on a GPU, with the bits of reductions.c. A half-warp walks a chunk in the order of terse/walk.h; each of its 16 lanes has
+// Sums of squares on a GPU, with the bits of reductions.c. A half-warp walks a chunk in the order of reductions.h; each of its 16 lanes has
 // one partial sum. x (n) -> one sum for each chunk of 64 Ki elements.
 #include "reductions.cuh"
 #include "terse/walk.h"
 
-constexpr unsigned PARTIALS = 16, THREADS = 64, OF_ROUND = TERSE_ROUND / PARTIALS, PAGES = 4, PAGE = TERSE_WALK_GROUP / PAGES;
+constexpr unsigned PARTIALS = 16, THREADS = 64, OF_ROUND = TERSE_ROUND / PARTIALS, PAGES = TERSE_WALK_GROUP / TERSE_PAGE;
 
 // Blocks are small because there are few chunks. Each lane has 16 loads in flight: a round of each page.
 __global__ void __launch_bounds__(THREADS) sums_kernel(double *sums, const float *x, size_t n) {
@@ -16,10 +16,10 @@ __global__ void __launch_bounds__(THREADS) sums_kernel(double *sums, const float
         double partial = 0;
         unsigned i = 0;
         for (; i + TERSE_WALK_GROUP <= length; i += TERSE_WALK_GROUP)
-            for (unsigned at = 0; at < PAGE; at += TERSE_ROUND) {
+            for (unsigned at = 0; at < TERSE_PAGE; at += TERSE_ROUND) {
                 float v[PAGES * OF_ROUND];
 #pragma unroll
-                for (unsigned k = 0; k < PAGES * OF_ROUND; k++) v[k] = from[i + k / OF_ROUND * PAGE + at + k % OF_ROUND * PARTIALS + j];
+                for (unsigned k = 0; k < PAGES * OF_ROUND; k++) v[k] = from[i + k / OF_ROUND * TERSE_PAGE + at + k % OF_ROUND * PARTIALS + j];
 #pragma unroll
                 for (unsigned k = 0; k < PAGES * OF_ROUND; k++) partial += (double)v[k] * (double)v[k];
             }

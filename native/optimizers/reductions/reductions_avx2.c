@@ -18,7 +18,7 @@ TERSE_ROUND_FUNCTION square_round(void *context, size_t i) {
 
 static double sum_of_squares(const float *x, size_t n) {
     sum s = {x, {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()}};
-    const size_t done = terse_walk(n, square_round, &s);
+    const size_t done = reductions_walk(x, n, square_round, &s);
     double partial[PARTIALS];
     for (int k = 0; k < 4; k++) _mm256_storeu_pd(partial + 4 * k, s.partial[k]);
     return reductions_finish(partial, x, done, n);

@@ -77,7 +77,7 @@ describe.skipIf(!python)(`the Python package${needsPython}`, () => {
     if (!run("cmake", ["--version"], scratch).done) context.skip("cmake is not on the PATH");
 
     // A copy, because setuptools writes beside what it builds.
-    for (const part of ["native/codecs", "native/include", "native/parallel", "native/cmake", "packages/codecs"]) {
+    for (const part of ["native/codecs", "native/include", "native/loops", "native/cmake", "packages/codecs"]) {
       const filter = (path: string) => !/\/(build|dist|node_modules)$/.test(path);
       cpSync(join(root, part), join(scratch, "repository", part), { recursive: true, dereference: true, filter });
     }

@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # A source distribution carries what it needs of the repository, in the same places.
 CARRIED = os.path.join(HERE, "repository")
 REPOSITORY = CARRIED if os.path.isdir(CARRIED) else os.path.normpath(os.path.join(HERE, "../../.."))
-SOURCES = ["native/codecs", "native/include", "native/parallel", "native/cmake", "packages/codecs/src"]
+SOURCES = ["native/codecs", "native/include", "native/loops", "native/cmake", "packages/codecs/src"]
 FILE = "libterse_codecs.dylib" if sys.platform == "darwin" else "libterse_codecs.so"
 
 

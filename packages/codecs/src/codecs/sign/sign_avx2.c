@@ -20,6 +20,7 @@ typedef struct encoding {
 // 64 floats -> 8 bytes.
 static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
         const __m256 x = _mm256_loadu_ps(e->x + i + 8 * k);
@@ -56,6 +57,7 @@ typedef struct decoding {
 
 TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     const decoding *d = context;
+    terse_prefetch(d->sum + i + TERSE_WALK_GROUP);
     const uint64_t word = load_word(d->wire + i / 8), held = d->hold ? load_word(d->hold + i / 8) : 0;
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {

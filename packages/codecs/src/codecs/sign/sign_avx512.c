@@ -22,6 +22,7 @@ enum { NAN_OR_INFINITE = 0x01 | 0x08 | 0x10 | 0x80 };  // vfpclassps: quiet NaN,
 // 64 floats -> 8 bytes.
 static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512 x = _mm512_loadu_ps(e->x + i + 16 * k);
@@ -52,6 +53,7 @@ typedef struct decoding {
 
 TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     const decoding *d = context;
+    terse_prefetch(d->sum + i + TERSE_WALK_GROUP);
     const uint64_t word = load_word(d->wire + i / 8), spoken = d->hold ? ~load_word(d->hold + i / 8) : ~(uint64_t)0;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {

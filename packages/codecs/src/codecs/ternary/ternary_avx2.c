@@ -19,6 +19,7 @@ typedef struct encoding {
 // 64 floats -> 8 bytes of each plane.
 TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     encoding *e = context;
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     const __m256 zero = _mm256_setzero_ps();
     uint64_t plus = 0, nonzero = 0;
 #pragma GCC unroll 8
@@ -54,6 +55,7 @@ typedef struct decoding {
 
 TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     const decoding *d = context;
+    terse_prefetch(d->sum + i + TERSE_WALK_GROUP);
     const uint64_t plus = load_word(d->plus + i / 8), nonzero = load_word(d->nonzero + i / 8);
     const __m256 top = _mm256_set1_ps(-0.0f);
     const __m256 nothing = _mm256_and_ps(_mm256_xor_ps(d->minus_scale, top), top);  // scale times 0: a zero with scale's sign

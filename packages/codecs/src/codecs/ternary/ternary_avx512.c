@@ -21,6 +21,7 @@ enum { NAN_OR_INFINITE = 0x01 | 0x08 | 0x10 | 0x80 };  // vfpclassps: quiet NaN,
 // 64 floats -> 8 bytes of each plane.
 TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     encoding *e = context;
+    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
     uint64_t plus = 0, nonzero = 0;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
@@ -48,6 +49,7 @@ typedef struct decoding {
 
 TERSE_ROUND_FUNCTION decode_round(void *context, size_t i) {
     const decoding *d = context;
+    terse_prefetch(d->sum + i + TERSE_WALK_GROUP);
     const uint64_t plus = load_word(d->plus + i / 8), nonzero = load_word(d->nonzero + i / 8);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
