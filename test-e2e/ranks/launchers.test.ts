@@ -3,6 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { engines } from "./faulty-network.ts";
+import { ShortTraining } from "./short-training.ts";
 import { type Slurm, slurmObstacle, startSlurm } from "./slurm.ts";
 import { freePort } from "./start-ranks.ts";
 
@@ -26,7 +28,10 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 
 async function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
   const [file, ...args] = command;
-  const child = spawn(file!, args, { env: { ...cleanEnvironment(), ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(file!, args, {
+    env: { ...cleanEnvironment(), OMP_NUM_THREADS: "1", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   started.push(child);
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -40,6 +45,16 @@ async function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): Pro
 const joined = (output: string) =>
   [...output.matchAll(/\{"joined":(\d+),"of":(\d+)\}/g)].map(([, rank, size]) => `${rank} of ${size}`).sort();
 
+const training = new ShortTraining();
+/** The weights after ./terse train has started two ranks over tcp by itself. */
+let expected: Promise<string> | undefined;
+const expectedWeights = () =>
+  (expected ??= run(training.command("expected")).then(({ output }) => {
+    expect(output).toContain("2 ranks over tcp");
+    return training.weights("expected");
+  }));
+afterAll(() => training[Symbol.dispose]());
+
 describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => {
   const torchrun = (...options: string[]) => [python, "-m", "torch.distributed.run", "--no-python", ...options];
 
@@ -47,6 +62,14 @@ describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => 
     const { code, output } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...node]);
     expect(joined(output), output).toEqual(["0 of 2", "1 of 2"]);
     expect(code).toBe(0);
+  });
+
+  it("starts the ranks of ./terse train, which end with the same weights", async () => {
+    const command = training.command("torchrun");
+    const { code, output } = await run([...torchrun("--standalone", "--nproc-per-node=2"), ...command]);
+    expect(code, output).toBe(0);
+    expect(output).toContain("2 ranks over tcp");
+    expect(training.weights("torchrun")).toBe(await expectedWeights());
   });
 
   it("starts two programs one after the other, whose worlds stay apart", async () => {
@@ -102,6 +125,14 @@ describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})`
     expect(code).toBe(0);
   });
 
+  it("starts the ranks of ./terse train, which end with the same weights", async (context) => {
+    if (!slurm) return context.skip(refusal);
+    const { code, output } = await run([...slurm.command("srun", "-n", "2"), ...training.command("srun")], slurm.env);
+    expect(code, output).toBe(0);
+    expect(output).toContain("2 ranks over tcp");
+    expect(training.weights("srun")).toBe(await expectedWeights());
+  });
+
   it("starts two steps at the same time, whose worlds stay apart", async (context) => {
     if (!slurm) return context.skip(refusal);
     const [srun, ...words] = slurm.command("srun", "-n", "2", "--overlap");
@@ -145,5 +176,26 @@ describe("srun's variables", () => {
     const { code, output } = await run(node, { ...task(0, process.pid), ...two });
     expect(output).toMatch(/would listen on \S+ without a token; set TERSE_TOKEN to the same secret for all ranks/);
     expect(code).toBe(1);
+  });
+});
+
+describe("./terse train", () => {
+  it.skipIf(!engines.includes("gloo"))("starts ranks over gloo, which end with the same weights", async () => {
+    const { code, output } = await run(training.command("gloo", "--engine=gloo"));
+    expect(code, output).toBe(0);
+    expect(output).toContain("2 ranks over gloo");
+    expect(training.weights("gloo")).toBe(await expectedWeights());
+  });
+
+  it("ends all ranks, and names the keys, where their recipes differ", async () => {
+    const MASTER_PORT = `${await freePort()}`;
+    const rank = (RANK: string, ...more: string[]) =>
+      run(training.command("differ", ...more), { RANK, WORLD_SIZE: "2", MASTER_ADDR: "127.0.0.1", MASTER_PORT });
+    const outcomes = await Promise.all([rank("0"), rank("1", "--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
+    for (const { code, output } of outcomes) {
+      expect(code).toBe(1);
+      expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0005");
+      expect(output).toContain('optimizer.zero: rank 1 has "plus", and rank 0 has "alternate"');
+    }
   });
 });

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { engineContract } from "../../packages/collectives/src/engine-contract/engine-contract.ts";
 import { everyCollective } from "./programs/every-collective.ts";
 import { RemoteRanks } from "./remote-groups.ts";
+import { ShortTraining } from "./short-training.ts";
 import { freePort } from "./start-ranks.ts";
 
 const prefix = process.env["TERSE_MPI"];
@@ -83,6 +84,20 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
       expect(code).toBe(0);
     },
   );
+
+  it("starts the ranks of ./terse train, which end with the same weights over mpi as over tcp", async () => {
+    using training = new ShortTraining();
+    for (const [engine, name] of [
+      ["mpi", "over-mpi"],
+      ["tcp", "over-tcp"],
+    ] as const) {
+      const env = { OMP_NUM_THREADS: "1", MASTER_ADDR: "127.0.0.1", MASTER_PORT: `${await freePort()}` };
+      const { code, output } = await start(2, training.command(name), { TERSE_ENGINE: engine, ...env }).ended;
+      expect(code, output).toBe(0);
+      expect(output).toContain(`2 ranks over ${engine}`);
+    }
+    expect(training.weights("over-mpi")).toBe(training.weights("over-tcp"));
+  });
 
   describe.each([2, 4])("starts %i ranks, on which the engine contract runs:", (size) => {
     let ranks: RemoteRanks;

@@ -3,6 +3,7 @@ import { joinWorld } from "@terse/collectives";
 import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
 import { recipeFor } from "./recipe-for.ts";
+import { checkSameRecipe } from "./same-recipe.ts";
 import { train } from "./train.ts";
 
 export async function runRank(args: TrainArguments): Promise<number> {
@@ -11,9 +12,9 @@ export async function runRank(args: TrainArguments): Promise<number> {
     deadlineSeconds: args.deadline,
     emulateLink: args.emulateLink,
     engine: args.engine,
-    config: JSON.stringify(recipe),
   });
   try {
+    await checkSameRecipe(recipe, world);
     await train(recipe, world, args);
   } catch (error) {
     world.abort(sentence(error)); // the other ranks stop at once, with this reason

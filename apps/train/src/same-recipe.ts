@@ -1,0 +1,42 @@
+import type { Group } from "@terse/collectives";
+import { OptionsError } from "@terse/options";
+
+/** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
+export async function checkSameRecipe(recipe: object, group: Group): Promise<void> {
+  const recipes = await gathered(recipe, group);
+  const [expected, ...others] = recipes.map((each) => new Map(leaves(each, [])));
+  const keys = new Set([expected!, ...others].flatMap((values) => [...values.keys()]));
+  const problems = [...keys].flatMap((key) => {
+    const ranks = new Map<string, number[]>(); // by the value that they have, where it is not rank 0's
+    for (const [i, values] of others.entries()) {
+      const value = values.get(key) ?? "no value";
+      if (value !== (expected!.get(key) ?? "no value")) ranks.set(value, [...(ranks.get(value) ?? []), i + 1]);
+    }
+    return [...ranks].map(
+      ([value, which]) =>
+        `${key}: rank ${which.join(", ")} ${which.length > 1 ? "have" : "has"} ${value}, and rank 0 has ${expected!.get(key) ?? "no value"}`,
+    );
+  });
+  if (problems.length > 0)
+    throw new OptionsError([...problems, "Start all ranks with the same recipe and the same command line."]);
+}
+
+/** The recipe of every rank. */
+async function gathered(recipe: object, group: Group): Promise<object[]> {
+  const mine = new TextEncoder().encode(JSON.stringify(recipe));
+  const lengths = Array.from({ length: group.size }, (_, rank) =>
+    Float64Array.of(rank === group.rank ? mine.length : 0),
+  );
+  await group.allGather(lengths);
+  const texts = lengths.map(([length]) => new Uint8Array(length!));
+  texts[group.rank]!.set(mine);
+  await group.allGather(texts);
+  return texts.map((text) => JSON.parse(new TextDecoder().decode(text)) as object);
+}
+
+/** Every value of a tree, as JSON, with its dotted key. */
+function leaves(value: unknown, path: readonly string[]): [key: string, json: string][] {
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
+  return [[path.join("."), JSON.stringify(value)]];
+}
