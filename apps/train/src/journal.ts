@@ -43,6 +43,7 @@ export class Journal implements AsyncDisposable {
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
   #since = { time: performance.now(), steps: 0, exposed: 0 };
+  #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
   #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
@@ -80,7 +81,7 @@ export class Journal implements AsyncDisposable {
       this.#since.steps++;
       this.#since.exposed += report.exposedSeconds;
       const last = step + 1 === steps;
-      if (step % logEvery !== 0 && !last) return;
+      if (step % logEvery !== 0 && !last) return this.#moved(step);
 
       const mean = new Float64Array([loss]);
       await this.#group.allReduce(mean);
@@ -105,16 +106,29 @@ export class Journal implements AsyncDisposable {
       this.#parts.run.log(line);
       this.#printBucketing(step);
       this.#printVotes(step);
-      this.#terminal.progress(step + 1, steps, {
+      this.#stepSeconds = line.step_seconds;
+      // The most important values first: what does not fit on a terminal is left out.
+      this.#terminal.logged(step + 1, steps, {
         loss: line["train/loss"].toFixed(4),
-        lr: lr.toExponential(2),
-        grad_norm: report.gradientNorm.toFixed(3),
+        ms_a_step: (1000 * line.step_seconds).toFixed(0),
+        left: this.#left(step),
         [`${item}s_per_second`]: Math.round(itemsPerSecond).toLocaleString("en-US"),
+        waiting: `${Math.round(100 * line.exposed_fraction)}%`,
         sent: bytesText(report.bytes),
-        exposed: `${Math.round(100 * line.exposed_fraction)}%`,
-        left: durationText(line.step_seconds * (steps - step - 1)),
+        grad_norm: report.gradientNorm.toFixed(3),
+        lr: lr.toExponential(2),
       });
+      this.#moved(step);
     };
+  }
+
+  #moved(step: number): void {
+    if (this.#stepSeconds > 0) this.#terminal?.moved(step + 1, this.#recipe.steps, this.#left(step));
+  }
+
+  /** The time of the steps that are left, as fast as those before the last log. */
+  #left(step: number): string {
+    return durationText(this.#stepSeconds * (this.#recipe.steps - step - 1));
   }
 
   /** Prints which scheme counts the votes, and why: at the start, and when the votes have become longer. */

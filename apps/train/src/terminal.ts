@@ -1,8 +1,11 @@
-/** Progress as one line that is redrawn on a terminal, or as `key: value` lines elsewhere. */
+/** Progress on a terminal: a line for each logged step, and below them one line that moves. Elsewhere: `key: value` lines. */
 
 export interface Terminal {
   line(text: string): void;
-  progress(done: number, of: number, values: Record<string, string>): void;
+  /** A step was logged. The values begin with the most important ones: what does not fit in a line of the terminal is left out. */
+  logged(done: number, of: number, values: Record<string, string>): void;
+  /** A step has ended; `left` is the time until the last one. */
+  moved(done: number, of: number, left: string): void;
   fact(values: Record<string, string | number>, text: string): void;
   summary(values: Record<string, string>): void;
   close(): void;
@@ -15,36 +18,45 @@ export function openTerminal(out: NodeJS.WriteStream): Terminal {
 function live(out: NodeJS.WriteStream): Terminal {
   const dim = (text: string) => `\x1b[2m${text}\x1b[22m`;
   const bold = (text: string) => `\x1b[1m${text}\x1b[22m`;
-  let drawn = false;
-  const clear = () => {
-    if (drawn) out.write("\r\x1b[2K");
-    drawn = false;
+  const columns = () => out.columns || 80;
+  let moving = ""; // the line that moves, where it is shown
+  const show = (text: string) => {
+    out.write(`${moving === "" ? "" : "\r\x1b[2K"}${text}`);
+    moving = text;
   };
   const line = (text: string) => {
-    clear();
+    const below = moving;
+    show("");
     out.write(`${text}\n`);
+    if (below !== "") show(below);
   };
+  const count = (done: number, of: number) => `${String(done).padStart(String(of).length)}/${of}`;
+  const close = () => show("");
   return {
     line: (text) => line(dim(text)),
-    progress(done, of, values) {
-      const width = 16;
+    logged(done, of, values) {
+      let text = count(done, of);
+      for (const [key, value] of Object.entries(values)) {
+        const longer = `${text}  ${dim(words(key))} ${value}`;
+        if (visible(longer) > columns()) break;
+        text = longer;
+      }
+      line(text);
+    },
+    moved(done, of, left) {
+      const text = `${count(done, of)}  ${dim("left")} ${left}`;
+      const width = Math.min(40, columns() - visible(text) - 2); // a line that fills the last column may wrap
       const filled = Math.round((width * done) / of);
-      const bar = "━".repeat(filled) + dim("━".repeat(width - filled));
-      const parts = Object.entries(values).map(([key, value]) => `${dim(words(key))} ${value}`);
-      let text = `${bar} ${String(done).padStart(String(of).length)}/${of}`;
-      for (const part of parts) if (visible(`${text}  ${part}`) < (out.columns ?? 100)) text += `  ${part}`;
-      clear();
-      out.write(text);
-      drawn = true;
+      show(width < 4 ? text : `${"━".repeat(filled)}${dim("─".repeat(width - filled))} ${text}`);
     },
     fact: (_, text) => line(text),
     summary(values) {
-      clear();
+      close();
       out.write("\n");
       for (const [key, value] of Object.entries(values))
         out.write(key.startsWith("sample") ? `\n${bold(key)}\n${value}\n` : `${bold(key.padEnd(16))} ${value}\n`);
     },
-    close: clear,
+    close,
   };
 }
 
@@ -55,7 +67,8 @@ function plain(out: NodeJS.WriteStream): Terminal {
       .join("  ");
   return {
     line: (text) => out.write(`${text}\n`),
-    progress: (done, of, values) => out.write(`${pairs({ step: `${done}/${of}`, ...values })}\n`),
+    logged: (done, of, values) => out.write(`${pairs({ step: `${done}/${of}`, ...values })}\n`),
+    moved() {},
     fact: (values) => out.write(`${pairs(values)}\n`),
     summary(values) {
       for (const [key, value] of Object.entries(values))

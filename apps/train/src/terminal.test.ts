@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { openTerminal, type Terminal } from "./terminal.ts";
+
+/** The lines that a user sees in the end: "\r\x1b[2K" clears the last one. */
+function seen(isTTY: boolean, columns: number, use: (terminal: Terminal) => void): string[] {
+  let text = "";
+  const write = (more: string) => {
+    text += more;
+    return true;
+  };
+  use(openTerminal({ isTTY, columns, write } as unknown as NodeJS.WriteStream));
+  const shown = (line: string) => line.split("\r\x1b[2K").at(-1)!;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
+  const clean = (line: string) => shown(line).replaceAll(/\x1b\[\d+m/g, "");
+  return text.split("\n").map(clean);
+}
+
+const values = {
+  loss: "2.3451",
+  ms_a_step: "236",
+  left: "1:35",
+  bytes_per_second: "34,716",
+  waiting: "2%",
+  sent: "1.05 MB",
+  grad_norm: "1.234",
+  lr: "5.00e-4",
+};
+
+describe("on a terminal", () => {
+  it("keeps a line for each logged step above one line that moves", () => {
+    const lines = seen(true, 80, (terminal) => {
+      terminal.line("model gpt");
+      terminal.logged(1, 500, values);
+      for (const done of [1, 2, 3]) terminal.moved(done, 500, "1:57");
+      terminal.fact({ validation_loss: 3 }, "validation loss 3.0000");
+      terminal.logged(11, 500, { ...values, loss: "2.1000" });
+      terminal.moved(250, 500, "0:59");
+    });
+    expect(lines).toEqual([
+      "model gpt",
+      "  1/500  loss 2.3451  ms a step 236  left 1:35  bytes per second 34,716",
+      "validation loss 3.0000",
+      " 11/500  loss 2.1000  ms a step 236  left 1:35  bytes per second 34,716",
+      `${"━".repeat(20)}${"─".repeat(20)} 250/500  left 0:59`,
+    ]);
+  });
+
+  it.each([80, 60, 48])(
+    "shows loss, milliseconds a step and the time left in %i columns, and never wraps",
+    (columns) => {
+      const lines = seen(true, columns, (terminal) => {
+        terminal.logged(1000, 1000, values);
+        terminal.moved(1000, 1000, "1:06:40");
+      });
+      expect(lines[0]).toContain("1000/1000  loss 2.3451  ms a step 236  left 1:35");
+      expect(lines[1]).toContain("1000/1000  left 1:06:40");
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+    },
+  );
+
+  it("shows every value where the terminal is wide", () => {
+    const [line] = seen(true, 160, (terminal) => terminal.logged(1, 500, values));
+    for (const value of Object.values(values)) expect(line).toContain(value);
+  });
+
+  it("leaves no moving line behind at the end", () => {
+    const use = (terminal: Terminal) => {
+      terminal.moved(1, 2, "0:01");
+      terminal.summary({ time: "0:02" });
+    };
+    expect(seen(true, 80, use)).toEqual(["", "time             0:02", ""]);
+  });
+});
+
+it("writes a line of keys and values for each logged step elsewhere, and nothing that moves", () => {
+  const lines = seen(false, 80, (terminal) => {
+    terminal.moved(1, 500, "1:57");
+    terminal.logged(1, 500, { loss: "2.3451", ms_a_step: "236" });
+  });
+  expect(lines).toEqual(["step: 1/500  loss: 2.3451  ms_a_step: 236", ""]);
+});
