@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 import type { TrainArguments } from "./arguments.ts";
+import { killedForMemory, type MemoryKills, memoryKills } from "./out-of-memory.ts";
 import { recipeFor } from "./recipe-for.ts";
 
 /** Milliseconds that ranks have to end by themselves after one has failed, and after SIGTERM. */
@@ -29,6 +30,7 @@ export async function launch(args: TrainArguments): Promise<number> {
   // Reports an unreadable recipe here once, instead of on every rank.
   recipeFor(args);
 
+  const before = memoryKills();
   const token = randomBytes(32).toString("hex");
   await using server = await serveRendezvous({
     size: args.nprocPerNode,
@@ -40,7 +42,7 @@ export async function launch(args: TrainArguments): Promise<number> {
   const ranks = Array.from({ length: args.nprocPerNode }, (_, rank) => start(rank, args, server, token));
   const stopForwarding = forwardSignals(ranks);
   try {
-    return await ended(ranks);
+    return await ended(ranks, before);
   } finally {
     stopForwarding();
   }
@@ -86,7 +88,7 @@ function prefixed(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, state: Ra
 }
 
 /** Waits for all ranks; after the first failure the others have time to report their errors before they are killed. */
-async function ended(ranks: readonly Rank[]): Promise<number> {
+async function ended(ranks: readonly Rank[], before: MemoryKills): Promise<number> {
   const failures: Rank[] = [];
   const timers: NodeJS.Timeout[] = [];
   const endOthers = () => {
@@ -127,7 +129,7 @@ async function ended(ranks: readonly Rank[]): Promise<number> {
   for (const timer of timers) clearTimeout(timer);
   if (failures.length === 0) return 0;
   const cause = rootCause(failures);
-  process.stderr.write(`error: ${explain(cause)}\n`);
+  process.stderr.write(`error: ${explain(cause, before)}\n`);
   return cause.code ?? 128 + signalNumber(cause.signal);
 }
 
@@ -143,11 +145,12 @@ function rootCause(failures: readonly Rank[]): Rank {
   );
 }
 
-function explain({ rank, failed, signal, code, lastLines }: Rank): string {
+function explain({ rank, failed, signal, code, lastLines }: Rank, before: MemoryKills): string {
   if (failed) return failed.message;
   const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
+  const why = signal === "SIGKILL" ? killedForMemory(before, memoryKills()) : undefined;
   const output = lastLines.length > 0 ? ` Its last output: ${lastLines.slice(-3).join(" | ")}` : "";
-  return `rank ${rank} ${how} and all others were stopped.${output}`;
+  return `rank ${rank} ${how} and all others were stopped${why === undefined ? "" : `: ${why}`}.${output}`;
 }
 
 function signalNumber(signal: NodeJS.Signals | undefined): number {

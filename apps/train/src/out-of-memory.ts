@@ -1,0 +1,59 @@
+/** Whether the kernel has killed processes because memory was used up, by its own counters. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface MemoryKills {
+  /** Of processes in this process's control group; undefined where the kernel does not tell. */
+  readonly group: number | undefined;
+  readonly machine: number | undefined;
+  /** Bytes that the control group may use; undefined where it has no limit. */
+  readonly limit: number | undefined;
+}
+
+/** The kernel's counters of today. `root` is another root folder, for tests. */
+export function memoryKills(root = "/"): MemoryKills {
+  const read = (...path: string[]) => {
+    try {
+      return readFileSync(join(root, ...path), "utf8");
+    } catch {
+      return undefined;
+    }
+  };
+  const killsIn = (text: string | undefined) => {
+    const [, count] = /^oom_kill (\d+)$/m.exec(text ?? "") ?? [];
+    return count === undefined ? undefined : Number(count);
+  };
+  const groups = read("proc/self/cgroup") ?? "";
+  const [, second] = /^0::(.*)$/m.exec(groups) ?? [];
+  const [, first] = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups) ?? [];
+  // A container may see its own group as the root folder.
+  const places = [
+    ...[second, ""].map((path) => ({ folder: `sys/fs/cgroup/${path}`, kills: "memory.events", limit: "memory.max" })),
+    ...[first, ""].map((path) => ({
+      folder: `sys/fs/cgroup/memory/${path}`,
+      kills: "memory.oom_control",
+      limit: "memory.limit_in_bytes",
+    })),
+  ];
+  const place = places.find(({ folder, kills }) => killsIn(read(folder, kills)) !== undefined);
+  const limit = place && Number(read(place.folder, place.limit)); // NaN: "max"
+  return {
+    group: place && killsIn(read(place.folder, place.kills)),
+    machine: killsIn(read("proc/vmstat")),
+    limit: limit !== undefined && limit < 2 ** 60 ? limit : undefined, // the first version writes almost 2⁶³ where there is none
+  };
+}
+
+/** Why a process got SIGKILL, where the counters say that it was for memory; undefined otherwise. */
+export function killedForMemory(before: MemoryKills, after: MemoryKills): string | undefined {
+  const limit = after.limit === undefined ? "" : `, whose limit is ${Math.round(after.limit / 2 ** 20)} MiB,`;
+  const remedy = "take a smaller data.batchSize or a smaller model, or start fewer ranks on this machine";
+  if (more(before.group, after.group))
+    return `the kernel killed it because the memory of its control group${limit} was used up; ${remedy}`;
+  if (more(before.machine, after.machine))
+    return `probably the kernel killed it because the memory of this machine was used up; ${remedy}`;
+  return undefined;
+}
+
+const more = (before: number | undefined, after: number | undefined) =>
+  before !== undefined && after !== undefined && after > before;
