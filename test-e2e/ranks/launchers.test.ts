@@ -187,6 +187,13 @@ describe("./terse train", () => {
     expect(training.weights("gloo")).toBe(await expectedWeights());
   });
 
+  it("takes the ranks of a host from the launcher for the vote hierarchical", async () => {
+    const { code, output } = await run(training.command("hosts", "--exchange.vote=hierarchical"));
+    expect(code, output).toBe(0);
+    // The ranks share one host, whose majority is that of all ranks.
+    expect(training.weights("hosts")).toBe(await expectedWeights());
+  });
+
   it("ends all ranks, and names the keys, where their recipes differ", async () => {
     const MASTER_PORT = `${await freePort()}`;
     const rank = (RANK: string, ...more: string[]) =>

@@ -1,5 +1,5 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
-import type { Group } from "@terse/collectives";
+import { type Group, readWorldEnvironment } from "@terse/collectives";
 import { type Dataset, datasets } from "@terse/data";
 import {
   type ChosenSchemes,
@@ -15,6 +15,7 @@ import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/opti
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { deviceOf } from "./device.ts";
+import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
@@ -43,8 +44,9 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
   const { name, lr: _, clip, clipBy, ...options } = optimizer;
   const create = algorithms[name].create as (options: object) => Algorithm;
   const measured = needsMeasurements(recipe) ? await measureLink(group) : undefined;
+  const hosts = needsHosts(recipe) ? await hostsOfRanks(group, readWorldEnvironment()) : undefined;
   try {
-    const schemes = schemesOf(recipe, measured);
+    const schemes = schemesOf(recipe, { measured, hosts });
     const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery, schemes };
     return new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured }) });
   } catch (error) {
@@ -56,8 +58,16 @@ export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group)
 /** Whether the recipe leaves a choice to what the network costs. */
 const needsMeasurements = ({ exchange, bucket }: Recipe) => takes(exchange.vote, "measured") || bucket === "auto";
 
-/** What carries votes and means; `vote: auto` needs `measured`. Throws `OptionsError`. */
-export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Measured): ChosenSchemes {
+/** Whether the recipe leaves to the launcher which ranks share a host. */
+const needsHosts = ({ exchange }: Recipe) => takes(exchange.vote, "hosts") && exchange.ranksPerHost === undefined;
+
+interface Surroundings {
+  readonly measured?: Measured | undefined;
+  readonly hosts?: readonly number[] | undefined;
+}
+
+/** What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`. Throws `OptionsError`. */
+export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
   const { vote, dense: type, ...given } = exchange;
   const options = defined(given);
   const problems = Object.keys(options)
@@ -69,7 +79,7 @@ export function schemesOf({ exchange }: Pick<Recipe, "exchange">, measured?: Mea
   if (problems.length > 0) throw new OptionsError(problems);
   try {
     const { create }: VoteSchemeEntry = voteSchemes[vote];
-    return { votes: create({ ...options, ...defined({ measured }) }), means: dense(type) };
+    return { votes: create({ ...options, ...defined(surroundings) }), means: dense(type) };
   } catch (error) {
     throw error instanceof RangeError ? new OptionsError([`exchange.vote: ${error.message}`]) : error;
   }

@@ -62,7 +62,7 @@ describe("a recipe", () => {
     expect(() => of("exchange.inside=dense")).toThrow(/exchange\.inside: only vote: hierarchical has it/);
     const auto = readRecipe(defaultRecipe, ["exchange.vote=auto", "exchange.chunk=640"]);
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
-    expect(schemesOf(auto, { link, codec: {} as never }).votes.name).toBe("auto");
+    expect(schemesOf(auto, { measured: { link, codec: {} as never } }).votes.name).toBe("auto");
     expect(() => of("exchange.vote=hierarchical")).toThrow(
       /exchange\.vote: hierarchical: ranksPerHost is missing; give the number of ranks on a host/,
     );
