@@ -1,7 +1,7 @@
-"""Eager PyTorch, for comparison: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations.
+"""PyTorch, for comparison: the model of packages/models/src/gpt/gpt.py with Lion as multi-tensor operations, eager and compiled.
 
-Reads lines and answers with JSON: "run N" with the seconds of N training steps, "add N" with the nanoseconds of one small add, a
-mean of N. Arguments: SHAPE(json) BATCH THREADS.
+Reads lines and answers with JSON: "eager N" and "compiled N" with the seconds of N training steps, "add N" with the nanoseconds of one
+small add, a mean of N. The first "compiled" compiles the model and Lion, which takes up to a minute. Arguments: SHAPE(json) BATCH THREADS.
 """
 
 import json
@@ -40,10 +40,10 @@ def lion():
     torch._foreach_add_(parameters, scratch, alpha=-lr)
 
 
-def step():
+def step(loss_of, lion):
     tokens = torch.randint(0, shape["vocabulary"], (batch, shape["context"] + 1))
     model.zero_grad(set_to_none=True)
-    loss = model.loss(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+    loss = loss_of(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
     loss.backward()
     lion()
     return loss.item()
@@ -60,6 +60,7 @@ def add_nanoseconds(calls=200_000):
         return (time.perf_counter() - begin) / calls * 1e9
 
 
+sides = {"eager": (model.loss, lion), "compiled": (torch.compile(model.loss), torch.compile(lion))}
 print(json.dumps({"torch": torch.__version__}), flush=True)
 for line in sys.stdin:
     word, count = line.split()
@@ -68,5 +69,5 @@ for line in sys.stdin:
         continue
     begin = time.perf_counter()
     for _ in range(int(count)):
-        loss = step()
+        loss = step(*sides[word])
     print(json.dumps({"seconds": time.perf_counter() - begin, "loss": loss}), flush=True)
