@@ -3,9 +3,9 @@ import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { describeProcess, type Process, processesWith, workerTitle } from "./processes.ts";
 
 /** Seconds without a result after which a file hangs: longer than vitest's limit of one test, which works only while JavaScript runs. */
-const patience = Number(process.env["TERSE_TEST_PATIENCE"] ?? 400);
+const patience = Number(process.env["TERSE_TEST_PATIENCE"] ?? 900);
 /** Seconds after which a file hangs although it has results: many of its tests run into vitest's limit. */
-const longest = 1500;
+const longest = 1800;
 const mark = "TERSE_TEST_RUN";
 
 /**
