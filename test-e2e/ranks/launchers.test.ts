@@ -202,7 +202,7 @@ describe("./terse train", () => {
     for (const { code, output } of outcomes) {
       expect(code).toBe(1);
       expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0005");
-      expect(output).toContain('optimizer.zero: rank 1 has "plus", and rank 0 has "alternate"');
+      expect(output).toContain('optimizer.zero: rank 1 has "plus", and rank 0 has no value');
     }
   });
 });

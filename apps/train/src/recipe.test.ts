@@ -15,7 +15,7 @@ describe("a recipe", () => {
   it("by default trains a small GPT with Lion Cub", () => {
     const recipe = readRecipe(defaultRecipe, []);
     expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
-    expect(recipe.optimizer).toMatchObject({ name: "lion-cub", beta1: 0.9, beta2: 0.99, tie: "alternate" });
+    expect(recipe.optimizer).toMatchObject({ name: "lion-cub", beta1: 0.9, beta2: 0.99, bits: 1 });
   });
 
   it("takes typed overrides", () => {

@@ -60,10 +60,10 @@ export interface Exchange {
   /** into += scale · Σ x, encoded once with units that the ranks agree on first, and added exactly. */
   sumOfFields(x: Floats, options: SumOfFieldsOptions): Promise<void>;
 
-  /** into += scale · Σ q, the levels of l1 or linf as whole numbers, exactly. */
+  /** into += scale · Σ q, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
   sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
 
-  /** sign(Σ q), Lion Cub's use of its levels. */
+  /** sign(Σ q): Lion Cub's use of its levels, and the majority of signs with exact zeros. */
   signOfLevels(x: Floats, options: LevelsOptions): Promise<Ternary>;
 
   /** into += the mean of x, compressed both ways; the errors keep the unsent rest for the next time. */

@@ -96,7 +96,7 @@ describe("a mean in int8", () => {
         if (ranks === 1) return value(0, i);
         const unit = unitOf(ranks, n, i);
         let sum = 0;
-        for (let r = 0; r < ranks; r++) sum += nearest(value(r, i) * (1 / unit));
+        for (let r = 0; r < ranks; r++) sum += nearest(value(r, i) / unit);
         return Math.fround(Math.fround(sum * unit) * inverse) + 0;
       });
       const got = await onRanks(ranks, async (group) => {

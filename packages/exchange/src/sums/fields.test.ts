@@ -53,7 +53,7 @@ function oracle(ranks: number, segments: readonly number[], bits: number, norm: 
     from += length;
     if (length === 0) return [];
     const unit = unitOf(Math.max(...parts.map(norms[norm])), s);
-    const q = (v: number) => (unit === 0 ? 0 : Math.max(-s, Math.min(s, halfEven(v * (1 / unit)))));
+    const q = (v: number) => (unit === 0 ? 0 : Math.max(-s, Math.min(s, halfEven(v / unit))));
     return parts[0]!.map((_, i) => Math.fround(parts.reduce((sum, x) => sum + q(x[i]!), 0) * unit) + 0);
   });
 }

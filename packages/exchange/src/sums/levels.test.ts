@@ -1,4 +1,4 @@
-import { type Codec, int8, l1, linf } from "@terse/codecs";
+import { type Codec, int8, l1, linf, ternary } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
   type PackedBits,
@@ -34,7 +34,7 @@ const halfEven = (x: number) => {
 function quantised(x: readonly number[], bits: number): number[] {
   const s = 2 ** (bits - 1) - 1;
   const mean = Math.fround(x.reduce((sum, v) => sum + Math.abs(v), 0) / x.length);
-  return x.map((v) => (mean === 0 ? 0 : Math.max(-s, Math.min(s, halfEven(v * (s / (2 * mean))))) + 0));
+  return x.map((v) => (mean === 0 ? 0 : Math.max(-s, Math.min(s, halfEven((v * s) / (2 * mean)))) + 0));
 }
 
 function oracle(ranks: number, n: number, bits: number, segments = [n]): number[] {
@@ -68,6 +68,35 @@ function threeWays(ranks: number, n: number, codec: Codec) {
     };
   });
 }
+
+describe("the sum of signs with exact zeros", () => {
+  it.each([1, 2, 3, 6, 9])("is exact, and so is its sign, on %i ranks", async (ranks) => {
+    for (const n of [0, 1, 64, 65, 1000]) {
+      const wanted = Array.from({ length: n }, (_, i) =>
+        Array.from({ length: ranks }, (_, r) => Math.sign(value(r, i))).reduce((a, b) => a + b, 0),
+      );
+      const codec = ternary as Codec;
+      const got = await onRanks(ranks, async (group) => {
+        const into = new Float32Array(n);
+        await sumOfLevels(group, vector(group.rank, n), { codec, into });
+        using sign = await signOfLevels(group, vector(group.rank, n), { codec });
+        const plus = unpacked(sign.plus);
+        return { into: [...into], sign: unpacked(sign.nonzero).map((b, i) => b * (2 * plus[i]! - 1) + 0) };
+      });
+      for (const { into, sign } of got) {
+        expect(into).toEqual(wanted);
+        expect(sign).toEqual(wanted.map(Math.sign));
+      }
+    }
+  });
+
+  it("cannot be formed where the wires lie", async () => {
+    await onRanks(1, async (group) => {
+      const direct = sumOfLevelsDirect(group, vector(0, 8), { codec: ternary as Codec, into: new Float32Array(8) });
+      await expect(direct).rejects.toThrow(/cannot be summed as whole numbers/);
+    });
+  });
+});
 
 describe("the sum of levels", () => {
   it("is the quantiser of Lion Cub's paper", async () => {

@@ -3,6 +3,7 @@
  * and §6, https://arxiv.org/abs/2411.16462
  *
  *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
+ *     or sign(x_r)       −1, 0 or 1, p = 2                                                                  (ternary; not direct)
  *   Σ q_r                exactly; Lion Cub's update is its sign, and 0 leaves the parameter unchanged
  *
  * Three ways use the same Σ q:
@@ -15,7 +16,7 @@
  * Messages: direct 1 (P − 1 if small), the others 2 (P − 1). The direct sum has no headers for refusals: they follow the fields, one
  * element for each rank.
  */
-import { type Codec, codecNamed, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
+import { type Codec, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver } from "../exchange-context.ts";
@@ -33,7 +34,7 @@ import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
 export interface LevelsOptions extends EncodeOptions {
-  /** l1 or linf with `unscaled`; the exchange sets its `ranks` and `width`. */
+  /** l1 or linf with `unscaled`, whose `ranks` and `width` the exchange sets; or ternary. */
   readonly codec: Codec;
 }
 
@@ -180,31 +181,33 @@ function levelsCost(n: number, ranks: number, rank: number, codec: Codec, down: 
 
 /** The chunks of one rank's levels of p bits. */
 function chunksUp(codec: Codec, n: number, ranks: number): OwnedChunks {
-  return ownedChunks(summable(codec, 1), n, ranks);
+  return ownedChunks(sendsSigns(codec) ? codec : summable(codec, 1), n, ranks);
 }
 
 /** The codec with fields for the sum of this many ranks. */
 function summable(codec: Codec, ranks: number): Codec {
-  const { name, parameters } = codec;
-  if (!parameters.unscaled)
+  const { name, parameters, summable: levels } = codec;
+  if (!parameters.unscaled || !levels)
     throw new RangeError(
       `levels: ${name} ${JSON.stringify(parameters)} cannot be summed as whole numbers; take l1 or linf with unscaled, or \`sum\`.`,
     );
   const known = cached.get(codec) ?? new Map<number, Codec>();
   cached.set(codec, known);
-  const { width, ranks: given, ...own } = parameters;
-  const wide = known.get(ranks) ?? codecNamed(name, { ...own, ranks });
+  const wide = known.get(ranks) ?? (levels.codec(ranks) as Codec);
   known.set(ranks, wide);
   return wide;
 }
 
 const cached = new WeakMap<Codec, Map<number, Codec>>();
 
+/** Whether the levels are −1, 0 and 1 as two planes of bits, which cannot be summed where they lie. */
+const sendsSigns = ({ name }: Codec): boolean => name === ternary.name;
+
 /** The narrowest codec that writes every whole number from −P s to P s. */
 function wholeNumbers(codec: Codec, ranks: number): Codec {
-  const { bits } = codec.parameters;
-  const most = ranks * (2 ** (bits! - 1) - 1);
-  for (let wide = bits!; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
+  const bits = sendsSigns(codec) ? 2 : codec.parameters.bits!;
+  const most = ranks * (2 ** (bits - 1) - 1);
+  for (let wide = bits; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
   if (most <= 2048) return f16;
   throw new RangeError(
     `sumOfLevels: ${ranks} ranks of ${bits} bits sum up to ±${most}, and f16 holds whole numbers up to 2048: take fewer bits, or the direct sum.`,

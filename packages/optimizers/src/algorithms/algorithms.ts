@@ -6,6 +6,7 @@ import { lionCub, lionCubOptions } from "./lion-cub.ts";
 interface CpuOnlyOptions {
   readonly [option: string]: unknown;
   readonly bits?: number | undefined;
+  readonly zero?: string | undefined;
   readonly momentumSync?: { readonly segments?: unknown } | undefined;
 }
 
@@ -13,6 +14,9 @@ const sendsFloats = (name: string) => () => `${name} sends floats, where lion-cu
 
 const quantizes = ({ bits = 1 }: CpuOnlyOptions) =>
   bits > 1 ? "more than one bit is quantized on the CPU (one bit is not: optimizer.bits: 1)" : undefined;
+
+const sendsZeros = ({ zero }: CpuOnlyOptions) =>
+  zero === "hold" ? "exact zeros are encoded on the CPU (turn that off by another optimizer.zero)" : undefined;
 
 const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
   (momentumSync?.segments ?? "none") !== "none"
@@ -26,7 +30,11 @@ const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
 export const algorithms = {
   adamw: { options: adamwOptions, create: adamw, cpuOnly: sendsFloats("adamw") },
   lion: { options: lionOptions, create: lion, cpuOnly: sendsFloats("lion") },
-  "distributed-lion": { options: distributedLionOptions, create: distributedLion, cpuOnly: averagesMomenta },
+  "distributed-lion": {
+    options: distributedLionOptions,
+    create: distributedLion,
+    cpuOnly: (options: CpuOnlyOptions) => sendsZeros(options) ?? averagesMomenta(options),
+  },
   "lion-cub": {
     options: lionCubOptions,
     create: lionCub,

@@ -8,16 +8,21 @@
  *     or (1/P) Σ_ranks δ             Averaging
  *   θ ← θ − η (Δ + λ θ)
  *
+ * One bit has no zero, so an element whose gradient is always 0 votes too: by `zero`, by turns + and −. With `zero: hold` it votes 0, in two
+ * bits, and stays where it is: the 2-bit all-reduce of Ishikawa et al. 2024, Figure 3, https://arxiv.org/abs/2411.16462.
+ *
  * Shapes: θ, g, m, Δ (n)   δ: n bits
  * Sent per step, P ranks: 1 message, n/8 (P − 1)/P bytes up; down as much for a majority of an odd number of ranks, twice that for
  * an even one (which can tie), ⌈log2(P + 1)⌉ times that for the average.
+ * With `zero: hold` twice n/8 (P − 1)/P up; down twice that for a majority; for the average 2, 4 or 8 times that, with P at most 1, 7 or 127,
+ * else 16 times. c = β₁ m + (1 − β₁) g is held meanwhile, 4 n bytes.
  */
-import { signAt } from "@terse/codecs";
-import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
-import { type Tensor, zerosLike } from "@terse/tensor";
+import { type Codec, signAt, ternary } from "@terse/codecs";
+import { nonNegativeFloat, OptionsError, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
-import { applyVote, lionVote } from "./kernels.ts";
+import { applyVote, lionMix, lionVote } from "./kernels.ts";
 import type { State } from "./state.ts";
 
 export const distributedLionOptions = v.object({
@@ -25,8 +30,8 @@ export const distributedLionOptions = v.object({
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
-  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open
-  tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0)
+  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open; hold: 0, in two bits
+  tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0), of a majority of signs
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
 
@@ -44,6 +49,13 @@ export function distributedLion(
     options,
     "distributed-lion",
   );
+  if (tie !== "zero" && (vote === "average" || zero === "hold"))
+    throw new OptionsError([
+      vote === "average"
+        ? `distributed-lion.tie: an average has no ties, and tie is ${tie}; leave tie out, or take vote: majority`
+        : `distributed-lion.tie: with zero: hold a sum of 0 does not move, and tie is ${tie}; leave tie out, or take another zero`,
+    ]);
+  if (zero === "hold") return withZeros({ beta1, beta2, weightDecay, vote, momentumSync });
   return {
     name: "distributed-lion",
     splits: "anywhere",
@@ -65,5 +77,38 @@ export function distributedLion(
     messages: ({ n }) => [
       { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
     ],
+  };
+}
+
+/** With δ of two bits: −1, 0 or +1. */
+function withZeros({
+  beta1,
+  beta2,
+  weightDecay,
+  vote,
+  momentumSync,
+}: Omit<v.InferOutput<typeof distributedLionOptions>, "zero" | "tie">): Algorithm<DistributedLionState> {
+  const codec = ternary as Codec; // its encoder takes the signs
+  return {
+    name: "distributed-lion",
+    splits: "anywhere",
+    momentumSync,
+
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+
+    async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale }) {
+      using c = lionMix(m, g, { beta1, beta2, gradientScale });
+
+      if (vote === "majority") {
+        using Δ = await exchange.signOfLevels(c, { codec });
+        applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
+        return;
+      }
+      using Δ = zerosLike(θ);
+      await exchange.sumOfLevels(c, { codec, into: Δ, scale: 1 / exchange.ranks });
+      noGrad(() => θ.mul_(1 - η * weightDecay).sub_(Δ, { alpha: η }));
+    },
+
+    messages: ({ n }) => [{ kind: vote === "majority" ? "signOfLevels" : "sumOfLevels", n, codec }],
   };
 }

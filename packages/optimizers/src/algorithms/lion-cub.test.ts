@@ -1,6 +1,7 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { lion, lionCub } from "../index.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 import { type Oracle, optimizerContract, votingOracle } from "../testing/optimizer-contract.ts";
 import { trajectory } from "../testing/trajectory.ts";
 
@@ -26,7 +27,7 @@ function levelsOracle(bits: number) {
           [85, n],
         ] as const) {
           const mean = Math.fround(c.slice(from, to).reduce((total, ci) => total + Math.abs(ci), 0) / (to - from));
-          for (let i = from; i < to; i++) sum[i]! += Math.max(-s, Math.min(s, halfEven(c[i]! * (s / (2 * mean)))));
+          for (let i = from; i < to; i++) sum[i]! += Math.max(-s, Math.min(s, halfEven((c[i]! * s) / (2 * mean))));
         }
         m[r] = m[r]!.map((mi, i) => 0.75 * mi + 0.25 * g[r]![i]!);
       }
@@ -73,6 +74,28 @@ describe("lion-cub", () => {
       await group!.close();
     },
   );
+
+  it("refuses a sign for zeros and ties where levels have an exact 0", () => {
+    for (const option of ["zero", "tie"] as const)
+      expect(() => lionCub({ bits: 2, [option]: "alternate" })).toThrow(
+        `lion-cub.${option}: with bits: 2 levels can be 0, which does not move, and ${option} is alternate; leave ${option} out, or take bits: 1`,
+      );
+  });
+
+  it("refuses a parameter of one element with two bits, whose level is always 0", async () => {
+    await onRanks(2, async (group) => {
+      await expect(trajectory(group, lionCub({ bits: 2 }), [[1]], { start: [0] })).rejects.toThrow(
+        "lion-cub.bits: with bits: 2 the parameter weight of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)",
+      );
+    });
+  });
+
+  it.each([1, 3, 8])("moves a parameter of one element with %i bits", async (bits) => {
+    for (const [after] of await onRanks(2, (group) =>
+      trajectory(group, lionCub({ bits }), [[0.1]], { start: [0], lr: 1 }),
+    ))
+      expect(after).toEqual([-1]);
+  });
 
   it("names the wrong option", () => {
     expect(() => lionCub({ beta1: 1.5 })).toThrow(/lion-cub\.beta1/);

@@ -12,13 +12,24 @@
  *   q ← Q₁(c)                        whole numbers from −s to s = 2^(p − 1) − 1, which stands for twice the mean |c| of the layer
  *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
  *
+ * With p = 2 a layer whose |c| are all equal has q = 0 and does not move: |c| is half a level, and a half is rounded to the even level. A
+ * layer of one element is always such a layer, and refused.
+ *
  * Shapes: θ, g, m (n)   u, v: n bits
  * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
  * With p bits (p + 2)/2 as many; c is held meanwhile, 4 n bytes.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
 import { l1, signAt } from "@terse/codecs";
-import { nonNegativeFloat, oneOf, parseOptions, positiveInteger, unitIntervalFloat, v } from "@terse/options";
+import {
+  nonNegativeFloat,
+  OptionsError,
+  oneOf,
+  parseOptions,
+  positiveInteger,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm, Vector } from "./algorithm.ts";
@@ -30,8 +41,8 @@ export const lionCubOptions = v.object({
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: bits of a rank's vote
-  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the vote of an exact 0; with one bit
-  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // the outcome of as many votes each way; with one bit
+  zero: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the vote of an exact 0; alternate if absent
+  tie: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the outcome of as many votes each way; alternate if absent
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
 
@@ -42,12 +53,19 @@ export interface LionCubState extends State {
 }
 
 export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
-  const { beta1, beta2, weightDecay, bits, zero, tie, momentumSync } = parseOptions(
-    lionCubOptions,
-    options,
-    "lion-cub",
-  );
-  if (bits > 1) return withLevels({ beta1, beta2, weightDecay, bits, momentumSync });
+  const parsed = parseOptions(lionCubOptions, options, "lion-cub");
+  const { beta1, beta2, weightDecay, bits, zero = "alternate", tie = "alternate", momentumSync } = parsed;
+  if (bits > 1) {
+    const unused = (["zero", "tie"] as const).filter((option) => parsed[option] !== undefined);
+    if (unused.length > 0)
+      throw new OptionsError(
+        unused.map(
+          (option) =>
+            `lion-cub.${option}: with bits: ${bits} levels can be 0, which does not move, and ${option} is ${parsed[option]}; leave ${option} out, or take bits: 1`,
+        ),
+      );
+    return withLevels({ beta1, beta2, weightDecay, bits, momentumSync });
+  }
   return {
     name: "lion-cub",
     splits: "anywhere", // every line above works on single elements, so buckets change nothing
@@ -86,7 +104,14 @@ function withLevels({
     splits: "anywhere",
     momentumSync,
 
-    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+    init(θ, { segments }) {
+      const single = bits === 2 ? segments.find(({ length }) => length === 1) : undefined;
+      if (single)
+        throw new RangeError(
+          `lion-cub.bits: with bits: 2 the parameter ${single.name} of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)`,
+        );
+      return { elements: { m: zerosLike(θ) } };
+    },
 
     async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale, vector }) {
       using c = lionMix(m, g, { beta1, beta2, gradientScale });

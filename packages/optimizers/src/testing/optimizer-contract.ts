@@ -186,9 +186,12 @@ export function mean(g: readonly number[][]): number[] {
 
 /**
  * A Lion whose ranks vote, plainly in float64, with β₁ 1/2, β₂ 3/4, λ 1/4 and zeros alternating: Algorithm 1 of both papers.
- * `Δ` makes the update of the sum of the ranks' signs.
+ * `Δ` makes the update of the sum of the ranks' signs. With `zero: "hold"` the sign of 0 is 0.
  */
-export function votingOracle(Δ: (sum: number, ranks: number, alternate: number) => number) {
+export function votingOracle(
+  Δ: (sum: number, ranks: number, alternate: number) => number,
+  { zero = "alternate" }: { zero?: "alternate" | "hold" } = {},
+) {
   return (n: number, ranks: number): Oracle => {
     const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
     return (θ, g, { step, lr }) => {
@@ -196,7 +199,7 @@ export function votingOracle(Δ: (sum: number, ranks: number, alternate: number)
       for (let i = 0; i < n; i++) {
         let sum = 0;
         for (let r = 0; r < ranks; r++) {
-          sum += Math.sign(0.5 * m[r]![i]! + 0.5 * g[r]![i]!) || alternate;
+          sum += Math.sign(0.5 * m[r]![i]! + 0.5 * g[r]![i]!) || (zero === "hold" ? 0 : alternate);
           m[r]![i] = 0.75 * m[r]![i]! + 0.25 * g[r]![i]!;
         }
         θ[i] = θ[i]! - lr * (Δ(sum, ranks, alternate) + 0.25 * θ[i]!);
