@@ -11,6 +11,7 @@ import {
 } from "@terse/native-codecs";
 import { choose, implementations } from "./implementation.ts";
 import { widthOf } from "./shared/fields/fields.ts";
+import type { KeptElements } from "./shared/indices/indices.ts";
 import { refuseGone, refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
 import type { Draws } from "./shared/random/random.ts";
@@ -33,6 +34,8 @@ export interface Codec<Call extends EncodeCall = EncodeCall> {
   readonly alignment: number;
   /** The levels of this codec as whole numbers that can be summed over ranks. Undefined where they cannot. */
   readonly summable: Summable | undefined;
+  /** Of a sparse codec: the parts of a wire of n floats that hold the kept elements of each chunk. Undefined for other codecs. */
+  readonly kept: ((n: number) => readonly KeptElements[]) | undefined;
   /** The implementation that runs: "avx2", "scalar", "typescript", … All write the same bytes. */
   readonly implementation: string;
   /** All implementations that run on this machine, best first, the definition last. For tests and benchmarks: they check no arguments. */
@@ -127,6 +130,8 @@ export interface Definition extends CodecKernel {
   layout?(parameters: Parameters): Layout;
   /** See `Codec.summable`. */
   summable?(parameters: Parameters): Summable | undefined;
+  /** See `Codec.kept`. */
+  kept?(n: number, parameters: Parameters): readonly KeptElements[];
   /** Elements that are encoded together, which a part must not cut; `block`, or 1, unless given. */
   blockLength?(parameters: Parameters): number;
   /** The parameters for the elements [begin, end) of n; with `segments` cut there unless given. */
@@ -173,6 +178,7 @@ export function codec<Call extends EncodeCall>(definition: Definition, checked: 
     get summable() {
       return definition.summable?.(parameters);
     },
+    kept: definition.kept && ((n) => definition.kept!(n, parameters)),
     get implementation() {
       return kernel().implementation;
     },

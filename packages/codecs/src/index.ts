@@ -32,6 +32,7 @@ export { topK } from "./codecs/top-k/top-k.ts";
 export { codecNamed, codecs } from "./codecs.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
+export { divideBySenders, type KeptElements } from "./shared/indices/indices.ts";
 export { type Draws, philox, wordsOf } from "./shared/random/random.ts";
 export { type ScaleGroups, scaleGroupsWithin } from "./shared/scale-groups/scale-groups.ts";
 export { useThreads } from "./threads.ts";

@@ -63,7 +63,7 @@ export {
   ownedElements,
   ownedRange,
 } from "./sums/mean-error-compensated.ts";
-export { type SparseOptions, sparse, sparseCost } from "./sums/sparse.ts";
+export { type Over, type SparseOptions, sparse, sparseCost } from "./sums/sparse.ts";
 export { type SumOptions, sum, sumCost } from "./sums/sum.ts";
 export { type AllToAllOptions, allToAll } from "./votes/all-to-all.ts";
 export { type AutoOptions, type AutoVoteScheme, auto } from "./votes/auto.ts";

@@ -1,6 +1,6 @@
 import { type Codec, dctTopK, scaledSign, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import { StepRefusedError, sparse, sparseCost } from "../index.ts";
+import { StepRefusedError, scratchOf, sparse, sparseCost } from "../index.ts";
 import { onRanks } from "../testing.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -91,6 +91,91 @@ describe("the sparse mean", () => {
       for (const into of got) expect(into).toEqual(got[0]);
       expect(Math.max(...mean.map((v, i) => Math.abs(v - got[0]![i]!)))).toBeLessThan(1e-3);
     }
+  });
+
+  it.each(worlds)(
+    "is over the senders of each element if that is asked, as DeMo's reference has it, on %i ranks",
+    async (ranks) => {
+      for (const n of [1, 64, 1000])
+        for (const k of [1, Math.ceil(n / 10), n]) {
+          const got = await onRanks(ranks, async (group) => {
+            const [into, error] = [new Float32Array(n), new Float32Array(n)];
+            await sparse(group, vector(group.rank, 0, n), { codec: topK({ k }), into, error, over: "senders" });
+            return { into, error };
+          });
+          const sent = Array.from({ length: ranks }, (_, r) => kept([...vector(r, 0, n)], k));
+          for (const [r, { into, error }] of got.entries()) {
+            expect(into).toEqual(got[0]!.into);
+            for (let i = 0; i < n; i++) {
+              const senders = sent.filter((x) => x[i] !== 0).length;
+              const mean = senders === 0 ? 0 : sent.reduce((sum, x) => sum + x[i]!, 0) / senders;
+              expect(Math.abs(into[i]! - mean)).toBeLessThanOrEqual(3e-7 * 2520 * 1009);
+              expect(error[i]).toBe(value(r, 0, i) - sent[r]![i]!);
+            }
+          }
+        }
+    },
+  );
+
+  it("is over the senders of each cosine with DeMo's codec, in one dimension and in two", async () => {
+    for (const dimensions of [1, 2] as const) {
+      const [ranks, block, k] = [3, 4, 3];
+      const n = 2 * block ** dimensions;
+      const x = (rank: number) => vector(rank, 0, n).map((v) => v / 2520);
+      const codec = dctTopK({ block, k, dimensions });
+      const got = await onRanks(ranks, async (group) => {
+        const into = new Float32Array(n);
+        await sparse(group, x(group.rank), { codec, into, over: "senders" });
+        return into;
+      });
+      const wanted = new Array<number>(n).fill(0);
+      const length = block ** dimensions;
+      const columns = (X: number[], of: (x: readonly number[]) => number[]) => {
+        const lines = Array.from({ length: block }, (_, c) => of(X.filter((_, i) => i % block === c)));
+        return X.map((_, i) => lines[i % block]![Math.floor(i / block)]!);
+      };
+      const rows = (X: number[], of: (x: readonly number[]) => number[]) =>
+        Array.from({ length: X.length / block }, (_, r) => of(X.slice(r * block, (r + 1) * block))).flat();
+      for (let at = 0; at < n; at += length) {
+        const sent = Array.from({ length: ranks }, (_, r) => {
+          const X = rows([...x(r).subarray(at, at + length)], dct);
+          return kept(dimensions === 2 ? columns(X, dct) : X, k);
+        });
+        const mean = sent[0]!.map((_, i) => {
+          const of = sent.map((X) => X[i]!).filter((v) => v !== 0);
+          return of.length === 0 ? 0 : of.reduce((a, b) => a + b, 0) / of.length;
+        });
+        const back = rows(dimensions === 2 ? columns(mean, inverse) : mean, inverse);
+        for (const [i, v] of back.entries()) wanted[at + i] = v;
+      }
+      for (const into of got) {
+        expect(into).toEqual(got[0]);
+        expect(Math.max(...wanted.map((v, i) => Math.abs(v - into[i]!)))).toBeLessThan(1e-3);
+      }
+    }
+  });
+
+  it("holds the wires and, over senders, a count for each element of a chunk", async () => {
+    for (const over of ["ranks", "senders"] as const)
+      for (const codec of [topK({ k: 7 }), dctTopK({ block: 16, k: 3 })])
+        await onRanks(3, async (group) => {
+          await sparse(group, vector(group.rank, 0, 96), { codec, into: new Float32Array(96), over });
+          const { bytes, peakBytes } = sparseCost(96, 3, group.rank, codec, over);
+          expect({ bytes: group.sent().bytes, peakBytes: scratchOf(group).peak }).toEqual({ bytes, peakBytes });
+        });
+  });
+
+  it("refuses a codec that keeps no elements if the mean is over senders", async () => {
+    await onRanks(1, async (group) => {
+      const mean = sparse(group, new Float32Array(8), {
+        codec: scaledSign() as Codec,
+        into: new Float32Array(8),
+        over: "senders",
+      });
+      await expect(mean).rejects.toThrow(
+        "sparse: over is senders, and scaled-sign sends every element: take top-k or dct-top-k, or over: ranks.",
+      );
+    });
   });
 
   it("decodes DeMo's golden chunk", async () => {

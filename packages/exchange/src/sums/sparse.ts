@@ -5,19 +5,22 @@
  *
  *   e ← e + x,  a = C(e),  e ← e − a        with an error; otherwise a = C(x)    C: top-k, dct-top-k, or any codec
  *   into += (1/P) Σ a                       on every rank, in rank order
+ *     or, over senders, each kept element (for DeMo, each cosine) by the number of ranks that sent it instead of P. The reference code of
+ *     DeMo does this; its values are then up to P times as large, where few ranks keep the same element
  *
  * Sums of sparse vectors become denser with every rank, so nothing is summed on the way. The scheme saves bytes if (P − 1) wires are smaller
  * than a dense mean: for top-k about k (P − 1)(32 + log2 n) bits against 64 n (P − 1)/P.
  *
  * Sent by a rank: P − 1 messages, (P − 1) b bytes for wires of b bytes, as an all-to-all with the same wire for every rank, whose headers
- * carry refusals. Held: P b bytes.
+ * carry refusals. Held: P b bytes; over senders 2 more for each element of a chunk of the codec (for top-k, of the vector).
  */
-import type { Codec, Floats } from "@terse/codecs";
+import { type Codec, divideBySenders, type Floats, type KeptElements } from "@terse/codecs";
 import { allGatherBytes, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
+import type { Scratch } from "../scratch.ts";
 import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
 
 export interface SparseOptions extends EncodeOptions {
@@ -27,7 +30,11 @@ export interface SparseOptions extends EncodeOptions {
   readonly codec: Codec;
   /** n floats, 0 at first: the rest that this rank has not sent yet. Without it the rest is lost, unless the caller keeps it. */
   readonly error?: Floats | undefined;
+  /** What a sum is divided by: all ranks, or the ranks that sent this element. "senders" only for topK and dctTopK; "ranks" unless given. */
+  readonly over?: Over | undefined;
 }
+
+export type Over = "ranks" | "senders";
 
 export interface SparseRequest {
   readonly x: Floats;
@@ -55,11 +62,25 @@ export async function carrySparse(requests: readonly SparseRequest[], context: E
   context.allCalled();
   checkNotes(await notes);
   readOrAbort(up.group, () => {
-    for (const [i, { options }] of requests.entries())
-      for (const wire of wires.of(i))
-        if (wire.length > 0) options.codec.decodeAdd(options.into, wire, { scale: 1 / size, ...held(options) });
+    for (const [i, { x, options }] of requests.entries()) {
+      const { codec, into, over = "ranks" } = options;
+      const arrived = wires.of(i).filter((wire) => wire.length > 0);
+      if (over === "senders") shareAmongSenders(arrived, codec.kept!(x.length), context.scratch);
+      for (const wire of arrived)
+        codec.decodeAdd(into, wire, { scale: over === "senders" ? 1 : 1 / size, ...held(options) });
+    }
   });
 }
+
+/** Divides each kept value by the number of ranks that sent the same element. */
+function shareAmongSenders(wires: readonly Uint8Array[], chunks: readonly KeptElements[], scratch: Scratch): void {
+  using loan = scratch.loan(countBytes(chunks));
+  const counts = new Uint16Array(loan.bytes.buffer, loan.bytes.byteOffset, loan.bytes.length / 2);
+  for (const chunk of chunks) divideBySenders(wires, chunk, counts);
+}
+
+const countBytes = (chunks: readonly KeptElements[]): number =>
+  2 * chunks.reduce((most, { length }) => Math.max(most, length), 0);
 
 /** RangeError if the lengths of x and the other vectors differ, or the codec cannot write x. */
 export function checkSparse(x: Floats, options: SparseOptions): void {
@@ -67,11 +88,16 @@ export function checkSparse(x: Floats, options: SparseOptions): void {
   checkLength("sparse", "into", options.into, x.length, "as x has");
   if (options.error) checkLength("sparse", "error", options.error, x.length, "as x has");
   wireBytes(options.codec, x.length); // throws if the codec would keep more elements than x has
+  if (options.over === "senders" && !options.codec.kept)
+    throw new RangeError(
+      `sparse: over is senders, and ${options.codec.name} sends every element: take top-k or dct-top-k, or over: ranks.`,
+    );
 }
 
-export function sparseCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
+export function sparseCost(n: number, ranks: number, rank: number, codec: Codec, over: Over = "ranks"): Cost {
   const bytes = wireBytes(codec, n);
-  return costOf([allGatherBytes(new Array<number>(ranks).fill(bytes), rank)], ranks * bytes);
+  const counts = over === "senders" ? countBytes(codec.kept!(n)) : 0;
+  return costOf([allGatherBytes(new Array<number>(ranks).fill(bytes), rank)], ranks * bytes + counts);
 }
 
 const wireBytes = (codec: Codec, n: number): number => (n === 0 ? 0 : codec.wireBytes(n));

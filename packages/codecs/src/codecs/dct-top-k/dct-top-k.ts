@@ -18,6 +18,7 @@ export const definition: Definition = {
   name: "dct-top-k",
   implementation: "typescript",
   takes: {},
+  kept: chunksOf,
   blockLength: (parameters) => chunkLength(parameters),
 
   wireBytes(n, parameters) {

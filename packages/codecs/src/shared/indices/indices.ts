@@ -13,6 +13,47 @@ export function indexBits(n: number): number {
 /** Bytes of k indices below n. */
 export const indexBytes = (k: number, n: number): number => Math.ceil((k * indexBits(n)) / 8);
 
+/** The part of a sparse wire that holds the kept elements of one chunk: `k` of `length` elements, from byte `at` on. */
+export interface KeptElements {
+  readonly length: number;
+  readonly k: number;
+  readonly at: number;
+}
+
+/**
+ * Divides every kept value of `wires`, which hold the same chunk, by the number of these wires that keep the same element: decoded, they then
+ * add up to the mean over the senders of each element. `counts` has room for `length` numbers.
+ */
+export function divideBySenders(
+  wires: readonly Uint8Array[],
+  { length, k, at }: KeptElements,
+  counts: Uint16Array,
+): void {
+  const bits = indexBits(length);
+  counts.fill(0, 0, length);
+  for (const wire of wires)
+    for (let j = 0; j < k; j++) {
+      const i = indexAt(wire, at, j, bits);
+      if (i < length) counts[i]!++;
+    }
+  for (const wire of wires) {
+    const values = new DataView(wire.buffer, wire.byteOffset + at + indexBytes(k, length));
+    for (let j = 0; j < k; j++) {
+      const senders = counts[indexAt(wire, at, j, bits)] ?? 1; // a damaged index, which decoding refuses
+      if (senders > 1) values.setFloat32(4 * j, values.getFloat32(4 * j, true) / senders, true);
+    }
+  }
+}
+
+/** Index j of those that begin at byte `at`. */
+function indexAt(wire: Uint8Array, at: number, j: number, bits: number): number {
+  const first = j * bits;
+  const begin = Math.floor(first / 8);
+  let index = 0;
+  for (let byte = Math.floor((first + bits - 1) / 8); byte >= begin; byte--) index = 256 * index + wire[at + byte]!;
+  return Math.floor(index / 2 ** (first % 8)) % 2 ** bits;
+}
+
 /** The indices of the k elements of largest magnitude, ascending; of equal magnitudes the earlier one is kept. */
 export function largest(x: Float32Array, k: number): number[] {
   const byMagnitude = [...x.keys()].sort((i, j) => Math.abs(x[j]!) - Math.abs(x[i]!) || i - j);
