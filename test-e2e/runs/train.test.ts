@@ -1,67 +1,17 @@
-import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { children, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
-const main = fileURLToPath(new URL("../../apps/train/src/main.ts", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "terse-runs-"));
-const text = join(folder, "text.txt");
+const { folder, text } = trainingFolder("runs");
+const terse = (...args: [args: readonly string[], during?: (line: string, pid: number) => void]) =>
+  terseIn(folder, ...args);
+const train = (...args: string[]) => [...tinyTraining(text), ...args];
 
-/** A text that a tiny model learns in a few steps. */
-beforeAll(() => writeFileSync(text, "the quick brown fox jumps over the lazy dog. ".repeat(2000)));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Outcome {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-  out: string;
-  err: string;
-}
-
-/** Runs `./terse …` as a process; calls `during` with every line of its output. */
-function terse(
-  args: readonly string[],
-  during?: (line: string, pid: number) => void,
-  env: NodeJS.ProcessEnv = {},
-): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, ["--conditions=@terse/source", main, ...args], {
-      cwd: folder,
-      env: { ...process.env, OMP_NUM_THREADS: "1", ...env },
-    });
-    let [out, err] = ["", ""];
-    child.stdout.on("data", (data: Buffer) => {
-      out += data;
-      for (const line of data.toString().split("\n")) during?.(line, child.pid!);
-    });
-    child.stderr.on("data", (data: Buffer) => {
-      err += data;
-    });
-    child.on("close", (code, signal) => resolve({ code, signal, out, err }));
-  });
-}
-
-/** The child processes of a process. */
-const children = (pid: number) => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-
-async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 200 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(holds()).toBe(true);
-}
-
-const tiny = [
-  "--model.preset=nano",
-  "--data",
-  text,
-  "--evaluate.windows=8",
-  "--logEvery=1",
-  "--sample.bytes=20",
-  "--schedule.warmup=2",
-];
-const train = (...args: string[]) => ["train", ...tiny, ...args];
+/** The step of the newest save of a run. */
+const lastSave = (run: string) =>
+  Math.max(...readdirSync(run).flatMap((name) => (name.startsWith("step-") ? [Number(name.slice(5))] : [])));
 
 describe("./terse train", () => {
   const run = join(folder, "run");
@@ -82,9 +32,10 @@ describe("./terse train", () => {
   });
 
   it("writes a run folder with a line of metrics for each logged step, and no incomplete file", () => {
-    expect(readdirSync(run).sort()).toEqual(["metrics.jsonl", "recipe.json", "state.json", "step-30"]);
+    expect(readdirSync(run).sort()).toEqual(["metrics.jsonl", "recipe.json", "step-30"]);
     expect(readdirSync(join(run, "step-30")).sort()).toEqual([
       "config.json",
+      "manifest.json",
       "model.safetensors",
       "state-rank-0.safetensors",
       "state-rank-1.safetensors",
@@ -129,7 +80,7 @@ describe("./terse train", () => {
       });
       expect(broken.signal).toBe("SIGKILL");
       await until(() => ranks.every((rank) => !existsSync(`/proc/${rank}`))); // no rank is left
-      const { step } = JSON.parse(readFileSync(join(half, "state.json"), "utf8")) as { step: number };
+      const step = lastSave(half);
       expect(step).toBeGreaterThanOrEqual(4);
       expect(step).toBeLessThan(24);
       const resumed = await terse(["train", "--resume", half]);
@@ -315,17 +266,17 @@ describe("./terse train ends with one line about", () => {
     expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // no save
   });
 
-  it("a checkpoint that is cut short, or that names a folder outside of its own", async () => {
+  it("a checkpoint that is cut short, or that names a file outside of its folder", async () => {
     const out = join(folder, "cut");
     await terse(train("--steps=2", "--out", out));
     truncateSync(join(out, "step-2", "model.safetensors"), 10_000);
     const { code, err } = await terse(["sample", out]);
     expect(code).toBeGreaterThan(0);
-    expect(err).toMatch(/^error: .*model\.safetensors.*is incomplete/m);
-    const path = join(out, "state.json");
-    writeFileSync(path, readFileSync(path, "utf8").replace("step-2", "../elsewhere"));
+    expect(err).toMatch(/^error: .*model\.safetensors has 10000 bytes, and \d+ were saved/m);
+    const path = join(out, "step-2", "manifest.json");
+    writeFileSync(path, readFileSync(path, "utf8").replace("model.safetensors", "../../elsewhere"));
     const { err: outside } = await terse(["sample", out]);
-    expect(outside).toBe(`error: ${path} does not describe a save; use another run\n`);
+    expect(outside).toBe(`error: ${path} was changed or damaged after it was saved; use an earlier save.\n`);
   });
 });
 

@@ -8,7 +8,8 @@ const trainFlags = {
   recipe: String, // file
   data: String, // the same as --data.path=PATH
   out: String, // the run's folder
-  resume: String, // a run's folder
+  resume: String, // a run's folder, or that of one of its saves
+  initFrom: String, // a folder with weights
   masterPort: wholeNumberFrom({ least: 0, most: 65535 }), // 0: any free port
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
@@ -67,6 +68,8 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
       throw new OptionsError([
         `--${other} and --resume exclude each other: a resumed run keeps its folder and its recipe`,
       ]);
+  if (given.resume !== undefined && given.initFrom !== undefined)
+    throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
   const path = data === undefined ? [] : [`data.path=${JSON.stringify(data)}`];
   return {
     command: "train",

@@ -6,8 +6,8 @@ import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
 import type { Recipe } from "./recipe.ts";
-import type { Run } from "./run.ts";
 import { continueText } from "./sample.ts";
+import type { Run } from "./saves/run.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 interface Parts {
@@ -69,7 +69,13 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    this.#terminal.line(`run ${run.folder}`);
+    for (const note of run.notes) this.note(note);
+    this.note(`run ${run.folder}`);
+  }
+
+  /** Prints a line that belongs to no step. */
+  note(text: string): void {
+    this.#terminal?.line(text);
   }
 
   /** Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses. */
@@ -158,6 +164,13 @@ export class Journal implements AsyncDisposable {
     } finally {
       this.#since.time += performance.now() - began;
     }
+  }
+
+  /** Runs `save`, which belongs to no step, and reports where it fails. */
+  async saved(step: number, save: () => Promise<{ why: string } | undefined>): Promise<void> {
+    const failure = await this.aside(save);
+    if (failure)
+      this.note(`step ${step} could not be saved: ${failure.why}; the run goes on, and tries again at the next save`);
   }
 
   /** Runs `evaluate` and reports its metrics; does nothing where no data is held out. */

@@ -9,8 +9,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type RendezvousServer, serveRendezvous } from "@terse/collectives";
 import type { TrainArguments } from "./arguments.ts";
+import { isInterruption } from "./interruption.ts";
 import { killedForMemory, type MemoryKills, memoryKills } from "./out-of-memory.ts";
 import { recipeFor } from "./recipe-for.ts";
+import { offerResume } from "./saves/resume-command.ts";
 
 /** Milliseconds that ranks have to end by themselves after one has failed, and after SIGTERM. */
 const grace = { afterFailure: 10_000, afterSignal: 5_000 };
@@ -74,8 +76,9 @@ function start(rank: number, args: TrainArguments, server: RendezvousServer, tok
   const state: Rank = { rank, child, lastLines: [] };
   if (child.stdout) prefixed(child.stdout, process.stdout, state);
   if (child.stderr) prefixed(child.stderr, process.stderr, state);
-  child.on("message", (message: { failed?: Rank["failed"] }) => {
+  child.on("message", (message: { failed?: Rank["failed"]; resume?: string }) => {
     if (message.failed) state.failed = message.failed;
+    if (message.resume !== undefined) offerResume(message.resume);
   });
   return state;
 }
@@ -129,6 +132,7 @@ async function ended(ranks: readonly Rank[], before: MemoryKills): Promise<numbe
   for (const timer of timers) clearTimeout(timer);
   if (failures.length === 0) return 0;
   const cause = rootCause(failures);
+  if (isInterruption(cause.code)) return cause.code; // it has been saved
   process.stderr.write(`error: ${explain(cause, before)}\n`);
   return cause.code ?? 128 + signalNumber(cause.signal);
 }
@@ -161,7 +165,11 @@ function signalNumber(signal: NodeJS.Signals | undefined): number {
 function forwardSignals(ranks: readonly Rank[]): () => void {
   let forwarded = false;
   const forward = (signal: NodeJS.Signals) => {
-    for (const { child } of ranks) child.kill(forwarded ? "SIGKILL" : signal);
+    for (const rank of ranks) {
+      if (forwarded)
+        rank.failed ??= { name: "Error", message: `ended by a second ${signal}, before the run was saved` };
+      rank.child.kill(forwarded ? "SIGKILL" : signal);
+    }
     forwarded = true;
   };
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

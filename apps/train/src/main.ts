@@ -1,11 +1,18 @@
 /** `./terse train` and `./terse sample`: decides whether this process is a launcher or a rank, and reports errors. */
 import { reportFailure } from "./failure.ts";
+import { printResume } from "./saves/resume-command.ts";
 
 // A rank whose launcher is gone ends too.
 if (process.send) {
   process.on("disconnect", () => process.exit(1));
   process.channel?.unref();
 }
+
+// Who reads the output may stop, as in `… | head -1`: the rest of it is dropped.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
 
 // Everything else is loaded after the lines above, because libtorch takes a moment to open.
 async function main(): Promise<number> {
@@ -27,3 +34,4 @@ try {
 } catch (error) {
   process.exitCode = reportFailure(error);
 }
+printResume(process.exitCode);

@@ -1,5 +1,6 @@
 /** One rank process: joins the world, trains, and closes its connections. */
 import { joinWorld } from "@terse/collectives";
+import { applyOverrides } from "@terse/options";
 import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
 import { recipeFor } from "./recipe-for.ts";
@@ -7,18 +8,17 @@ import { checkSameRecipe } from "./same-recipe.ts";
 import { train } from "./train.ts";
 
 export async function runRank(args: TrainArguments): Promise<number> {
-  const recipe = recipeFor(args);
+  const recipe = args.resume === undefined ? recipeFor(args) : undefined; // a saved run's recipe comes from the rank that has it
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     emulateLink: args.emulateLink,
     engine: args.engine,
   });
   try {
-    await checkSameRecipe(recipe, world);
-    await train(recipe, world, args);
+    await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
+    return await train(recipe, world, args);
   } catch (error) {
     world.abort(sentence(error)); // the other ranks stop at once, with this reason
     throw error;
   }
-  return 0;
 }

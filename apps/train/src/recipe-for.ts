@@ -1,10 +1,14 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { TrainArguments } from "./arguments.ts";
 import { defaultRecipe, type Recipe, readRecipe, resumedRecipe } from "./recipe.ts";
-import { recipeOf } from "./run.ts";
+import { locateRun, readSave, recipeFile } from "./saves/save-folder.ts";
 
 /** The recipe that the command line names: that of a run to resume, a file, or the default one. */
 export function recipeFor({ resume, recipe, overrides }: TrainArguments): Recipe {
-  return resume === undefined
-    ? readRecipe(recipe ?? defaultRecipe, overrides)
-    : resumedRecipe(recipeOf(resume), overrides);
+  if (resume === undefined) return readRecipe(recipe ?? defaultRecipe, overrides);
+  const { run } = locateRun(resume);
+  const file = join(run, recipeFile);
+  const text = existsSync(file) ? readFileSync(file, "utf8") : undefined;
+  return resumedRecipe(readSave(resume).manifest, text, overrides, run).recipe;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import { defaultRecipe, readRecipe } from "./recipe.ts";
+import { changesOf, defaultRecipe, droppedOptions, readRecipe, resumedRecipe } from "./recipe.ts";
 
 function file(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "terse-recipe-")), "recipe.yaml");
@@ -93,6 +93,46 @@ describe("a recipe", () => {
     ["data.batchSize=2.5", /data\.batchSize/],
   ])("refuses %s and suggests a correction", (override, message) => {
     expect(() => readRecipe(defaultRecipe, [override])).toThrow(message);
+  });
+
+  it("drops the options that only the file's own choice has, and says so", () => {
+    const recipe = file(
+      "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",
+    );
+    const adamw = ["optimizer.name=adamw", "optimizer.eps=1e-6"];
+    expect(readRecipe(recipe, adamw).optimizer).toMatchObject({ name: "adamw", lr: 1e-3, beta1: 0.8, eps: 1e-6 });
+    expect(droppedOptions(recipe, adamw)).toEqual([
+      "optimizer.name is adamw, which has no bits: the recipe's value for lion-cub does not count",
+    ]);
+    expect(droppedOptions(recipe, ["optimizer.name=lion-cub"])).toEqual([]);
+    expect(() => readRecipe(recipe, [...adamw, "optimizer.bits=2"])).toThrow(/optimizer\.bits: unknown option/);
+  });
+
+  describe("of a run that goes on", () => {
+    const saved = readRecipe(defaultRecipe, ["steps=30"]);
+    const resume = (overrides: string[], text?: string) =>
+      resumedRecipe({ step: 30, recipe: saved }, text, overrides, "R");
+
+    it("has what was overridden before, and says what changes now", () => {
+      const once = resume(["steps=60", "optimizer.lr=1e-3"]);
+      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.0005 → 0.001"]);
+      const again = resume(["seed=0"], JSON.stringify(once.recipe));
+      expect(again.recipe).toEqual(once.recipe);
+      expect(changesOf(again.before, again.recipe)).toEqual([]);
+    });
+
+    it("does not have fewer steps than were taken", () => {
+      expect(() => resume(["steps=20"])).toThrow(
+        "steps: R is saved after step 30, and a run does not go back: give --steps=30",
+      );
+      expect(resume(["steps=30"]).recipe.steps).toBe(30);
+    });
+
+    it("keeps the model of the save, also where recipe.json was edited", () => {
+      expect(() => resume(["model.layers=1"])).toThrow(/^model: a resumed run keeps its own/);
+      const edited = JSON.stringify({ ...saved, model: { ...saved.model, layers: 1e9 } });
+      expect(() => resume([], edited)).toThrow(/^model: a resumed run keeps its own/);
+    });
   });
 
   it("that is missing or invalid YAML is named in the error", () => {

@@ -33,15 +33,17 @@ function section<Name extends string, const Shared extends v.ObjectEntries>(
 
 const model = section(models, {});
 
-const data = section(datasets, {
+const dataOptions = {
   batchSize: v.optional(positiveInteger, 4), // rows a rank and micro-batch
-});
+};
+const data = section(datasets, dataOptions);
 
-const optimizer = section(algorithms, {
+const optimizerOptions = {
   lr: positiveFloat, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
   clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; with "previous" and "bucket" votes leave while backward runs
-});
+};
+const optimizer = section(algorithms, optimizerOptions);
 
 const schedule = v.object({
   name: v.optional(oneOf(["cosine", "constant"]), "cosine"),
@@ -85,7 +87,13 @@ export const recipeSchema = v.object({
     v.object({ every: v.optional(nonNegativeInteger, 0), windows: v.optional(positiveInteger, 64) }),
     {},
   ),
-  save: v.optional(v.object({ every: v.optional(nonNegativeInteger, 0) }), {}),
+  save: v.optional(
+    v.object({
+      every: v.optional(nonNegativeInteger), // steps between saves; evaluate.every if absent, and 0 for none but the last
+      keep: v.optional(positiveInteger, 2), // saves that stay
+    }),
+    {},
+  ),
   sample: v.optional(
     v.object({ bytes: v.optional(nonNegativeInteger, 400), temperature: v.optional(positive, 0.8) }),
     {},
@@ -103,24 +111,83 @@ export type Recipe = v.InferOutput<typeof recipeSchema>;
 export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
 
 /** Keys that a resumed run must keep, because its saved state depends on them. */
-const kept = ["seed", "accumulate", "model", "data", "optimizer.name"] as const;
+const kept = ["seed", "model", "data", "optimizer.name"] as const;
 
-/** The recipe of a saved run with overrides; throws `OptionsError` for keys that must stay. */
-export function resumedRecipe(file: string, overrides: readonly string[]): Recipe {
-  const before = readTree(file);
-  const after = applyOverrides(before, overrides);
-  const of = (tree: Tree, key: string) =>
-    JSON.stringify(key.split(".").reduce<unknown>((value, part) => (value as Tree | undefined)?.[part], tree));
+/**
+ * The recipe of a run that goes on from a save, and the recipe before the overrides: that of the run's recipe.json (`text`), else the
+ * save's. Throws `OptionsError` for keys that must stay, and for fewer steps than the run has taken.
+ */
+export function resumedRecipe(
+  save: { readonly step: number; readonly recipe: unknown },
+  text: string | undefined,
+  overrides: readonly string[],
+  run: string,
+): { before: Recipe; recipe: Recipe } {
+  const tree = text === undefined ? (save.recipe as Tree) : (parseYaml(text, `${run}/recipe.json`) as Tree);
+  const [saved, before] = [parseOptions(recipeSchema, save.recipe, ""), parseOptions(recipeSchema, tree, "")];
+  const after = applyOverrides(tree, overrides);
+  const of = (from: unknown, key: string) =>
+    JSON.stringify(key.split(".").reduce<unknown>((value, part) => (value as Tree | undefined)?.[part], from));
   const problems = kept
-    .filter((key) => of(before, key) !== of(after, key))
-    .map((key) => `${key}: a resumed run keeps its own (${of(before, key)}); start a new run to change it`);
+    .filter((key) => of(tree, key) !== of(after, key) || of(saved, key) !== of(before, key))
+    .map((key) => `${key}: a resumed run keeps its own (${of(saved, key)}); start a new run to change it`);
   if (problems.length > 0) throw new OptionsError(problems);
-  return parseOptions(recipeSchema, after, "");
+  const recipe = parseOptions(recipeSchema, after, "");
+  if (recipe.steps < save.step)
+    throw new OptionsError([
+      `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
+    ]);
+  return { before, recipe };
+}
+
+/** What is different in a recipe, a line for each key: "steps: 30 → 60". */
+export function changesOf(before: unknown, after: unknown, path: readonly string[] = []): string[] {
+  const isTree = (value: unknown): value is Tree =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  if (isTree(before) && isTree(after))
+    return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
+      changesOf(before[key], after[key], [...path, key]),
+    );
+  const [from, to] = [before, after].map((value) => JSON.stringify(value) ?? "none");
+  return from === to ? [] : [`${path.join(".")}: ${from} → ${to}`];
 }
 
 /** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
-  return parseOptions(recipeSchema, applyOverrides(readTree(file), overrides), "");
+  return parseOptions(recipeSchema, overridden(file, overrides).tree, "");
+}
+
+/** The options of the file that do not count, because an override chooses something that does not have them: a line for each choice. */
+export function droppedOptions(file: string | URL, overrides: readonly string[]): readonly string[] {
+  return overridden(file, overrides).dropped;
+}
+
+/** What a section's `name` chooses from, and the options that all its entries share. */
+const choices = {
+  model: [models, {}],
+  data: [datasets, dataOptions],
+  optimizer: [algorithms, optimizerOptions],
+} as const;
+
+/** A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one lacks are dropped. */
+function overridden(file: string | URL, overrides: readonly string[]): { tree: Tree; dropped: string[] } {
+  const before = readTree(file);
+  const tree = applyOverrides(before, overrides);
+  const dropped: string[] = [];
+  for (const [section, [registry, shared]] of Object.entries(choices)) {
+    const [old, now] = [before[section], tree[section]] as [Tree | undefined, Tree | undefined];
+    const entry = (registry as Record<string, { options: { entries: object } } | undefined>)[String(now?.["name"])];
+    if (!old || !now || !entry || old["name"] === now["name"]) continue;
+    const known = ["name", ...Object.keys(shared), ...Object.keys(entry.options.entries)];
+    const isGiven = (key: string) => overrides.some((override) => override.replace(/^--/, "").split(/[.=]/)[1] === key);
+    const without = Object.keys(old).filter((key) => !known.includes(key) && !isGiven(key) && key in now);
+    if (without.length === 0) continue;
+    tree[section] = Object.fromEntries(Object.entries(now).filter(([key]) => !without.includes(key)));
+    dropped.push(
+      `${section}.name is ${now["name"]}, which has no ${without.join(", ")}: the recipe's value for ${old["name"]} does not count`,
+    );
+  }
+  return { tree, dropped };
 }
 
 type Tree = Record<string, unknown>;

@@ -6,8 +6,8 @@ import { OptionsError } from "@terse/options";
 import { fromTypedArray, noGrad, scope } from "@terse/tensor";
 import type { SampleArguments } from "./arguments.ts";
 import { printable } from "./format.ts";
-import { resumedRecipe } from "./recipe.ts";
-import { loadModelOf, newestRun, recipeOf } from "./run.ts";
+import { loadModelOf, newestRun } from "./saves/model-of-run.ts";
+import { readSave } from "./saves/save-folder.ts";
 
 export interface SampleOptions {
   length: number; // tokens to write
@@ -22,7 +22,7 @@ export async function sample({
   temperature,
   seed,
 }: SampleArguments): Promise<number> {
-  const { data } = resumedRecipe(recipeOf(run), []);
+  const { data } = readSave(run).manifest.recipe;
   const { tokenizer } = datasets[data.name];
   const model = await loadModelOf(run);
   if (!tokenizer || !continuesText(model))

@@ -1,35 +1,46 @@
-/** One rank's training run, from recipe to checkpoint. In the loop only the optimizer and the journal send messages. */
+/** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
 import type { Group } from "@terse/collectives";
 import { Arena, scope } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
+import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import type { Recipe } from "./recipe.ts";
-import { openRun } from "./run.ts";
 import { checkSameData } from "./same-data.ts";
+import { openRun } from "./saves/run.ts";
+import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedule.ts";
 
-export async function train(
-  recipe: Recipe,
-  group: Group,
-  args: Pick<TrainArguments, "recipe" | "out" | "resume">,
-): Promise<void> {
+/** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
+export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
+  using run = await openRun(given, group, args);
+  const { recipe } = run;
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = await buildData(recipe, model, group);
   await using optimizer = await buildOptimizer(recipe, arena, group);
-  const run = await openRun(recipe, group, { model, data, optimizer }, args);
+  await run.begin({ model, data, optimizer });
   await using journal = new Journal(recipe, group, { model, data, optimizer, run });
+  using interruption = new Interruption(group, (signal) =>
+    journal.note(`${signal}: saves after this step and ends; a second signal ends at once`),
+  );
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const validate = () => evaluate(model, data, recipe.evaluate.windows, group);
+  const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
   await optimizer.compare(); // every rank begins with the same parameters …
   await checkSameData(data, group); // … and reads the same data
 
   for (let step = run.step; step < recipe.steps; step++) {
+    const signal = await interruption.before(step);
+    if (signal !== undefined) {
+      if (step > run.step) await saveAtEnd(step, run, journal);
+      return exitCodeOf(signal);
+    }
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
+    if (step > run.step && every(saveEvery, step)) await journal.saved(step, () => run.save(step));
 
     await scope(async () => {
       // the scope's end frees every tensor that was made in it and not kept
@@ -48,14 +59,13 @@ export async function train(
       const report = await optimizer.step({ lr, loss }); // all ranks take the step, or none does
       await stop({ loss, lr, ...report });
     });
-
-    if (every(recipe.save.every, step + 1) && step + 1 < recipe.steps) await journal.aside(() => run.save(step + 1));
   }
 
   await optimizer.compare();
   await journal.evaluated(recipe.steps, validate);
-  await run.save(recipe.steps);
+  await saveAtEnd(recipe.steps, run, journal, interruption);
   await journal.finish();
+  return 0;
 }
 
 function every(steps: number, step: number): boolean {

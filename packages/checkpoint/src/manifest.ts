@@ -20,7 +20,7 @@ export interface Manifest {
 /** Writes the manifest of a folder, completely or not at all. `manifest` is JSON. Throws `CheckpointError`. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   const sealed = { ...manifest, crc32: sealOf(manifest) };
-  await atomicWriteText(join(folder, manifestFile), `${JSON.stringify(sealed, undefined, 2)}\n`);
+  await atomicWriteText(join(folder, manifestFile), `${JSON.stringify(sealed)}\n`);
 }
 
 /** Reads the text of a folder's manifest; undefined where there is none. Throws `CheckpointError`. */

@@ -38,6 +38,8 @@ export interface ModelEntry {
   readonly fields: readonly string[];
   /** Creates a model from a recipe's options, with random weights. Throws `OptionsError` if it does not fit the data. */
   create(options: object, data: DataFacts): Model;
+  /** Number of parameters that a model of this `config` has, without making it. Throws `OptionsError`. */
+  count(config: object): number;
   /** Creates a model from the `config` of a saved one, with random weights. Throws `OptionsError`. */
   restore(config: object): Model;
 }

@@ -2,7 +2,7 @@ import { parseOptions, v } from "@terse/options";
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./gpt/gpt.ts";
 import { continuesText } from "./model.ts";
-import { models, restoreModel } from "./models.ts";
+import { countParameters, models, restoreModel } from "./models.ts";
 
 const gpt = (given: object, data = {}) => {
   const options = parseOptions(v.object(models.gpt.options.entries), given, "model");
@@ -33,6 +33,15 @@ describe("models", () => {
     expect(model.config).toEqual(config);
     expect(continuesText(model)).toBe(true);
   });
+
+  it.each([{}, { layers: 3, tied: true, vocabulary: 97 }])(
+    "counts the parameters of a config without making the model: %o",
+    (given) => {
+      const model = gpt({ preset: "nano", ...given });
+      expect(countParameters({ model_type: "gpt", ...model.config })).toBe(model.parameterCount());
+      expect(countParameters({ model_type: "gpt", ...model.config, layers: 1e9 })).toBeGreaterThan(1e13);
+    },
+  );
 
   it.each([
     [{ model_type: "gtp" }, /model_type: unknown name "gtp"; did you mean gpt\?/],

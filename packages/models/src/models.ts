@@ -22,6 +22,7 @@ const entries = {
         ]);
       return new Gpt(shape);
     },
+    count: (config: GptOptions) => Gpt.countParameters(config),
     restore: (config: GptOptions) => new Gpt(config),
   },
 } satisfies Record<string, ModelEntry>;
@@ -34,4 +35,9 @@ export const models: Readonly<Record<ModelName, ModelEntry>> = entries;
 /** The model that a `config.json` describes, with random weights. Throws `OptionsError`. */
 export function restoreModel({ model_type, ...config }: Readonly<Record<string, unknown>>): Model {
   return choose("model_type", model_type as string, models).restore(config);
+}
+
+/** Number of parameters of the model that a `config.json` describes, without making it. Throws `OptionsError`. */
+export function countParameters({ model_type, ...config }: Readonly<Record<string, unknown>>): number {
+  return choose("model_type", model_type as string, models).count(config);
 }

@@ -24,6 +24,9 @@ import { type GptOptions, type GptShape, gptOptions } from "./options.ts";
 
 const eps = 1e-5; // of the norms
 
+/** 8/3 d, as many parameters as a 4 d MLP without a gate. */
+const hiddenOf = (d: number) => Math.ceil((8 * d) / 3 / 64) * 64;
+
 class SwiGlu extends Module {
   readonly gate: Linear;
   readonly up: Linear;
@@ -31,7 +34,7 @@ class SwiGlu extends Module {
 
   constructor(d: number) {
     super();
-    const hidden = Math.ceil((8 * d) / 3 / 64) * 64; // 8/3 d: as many parameters as a 4 d MLP without a gate
+    const hidden = hiddenOf(d);
     this.gate = new Linear(d, hidden, { bias: false });
     this.up = new Linear(d, hidden, { bias: false });
     this.down = new Linear(hidden, d, { bias: false });
@@ -84,6 +87,13 @@ export class Gpt extends Module implements TextModel {
     this.norm = new RMSNorm(shape.width, { eps });
     this.head = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
     this.initialise();
+  }
+
+  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
+  static countParameters(options: GptOptions): number {
+    const { vocabulary, context, width: d, layers, tied } = parseOptions(gptOptions, options, "gpt");
+    const block = 2 * d + 4 * d * d + 3 * d * hiddenOf(d); // norms, attention, SwiGLU
+    return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + d;
   }
 
   forward(tokens: Tensor): Tensor {

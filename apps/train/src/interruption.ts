@@ -1,0 +1,76 @@
+/** SIGINT, SIGTERM and SIGHUP, or an output that nobody reads: the ranks agree on the step after which they stop and save. */
+import { constants } from "node:os";
+import type { Group } from "@terse/collectives";
+
+/** Seconds between the messages in which the ranks agree; where steps take longer, every step has one. */
+const interval = 1;
+/** A second signal ends the process, unless it comes so soon: a terminal and a launcher both send the first one. */
+const sameSignalMs = 1000;
+
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const reasons = [...signals, "SIGPIPE"] as const;
+type Reason = (typeof reasons)[number];
+
+export class Interruption implements Disposable {
+  readonly #group: Group;
+  readonly #onFirst: (reason: Reason) => void;
+  #asked: { reason: Reason; time: number } | undefined;
+  #checked = { step: 0, time: performance.now() };
+  #next = 0; // the step before which the ranks agree again
+
+  /** `onFirst` is called at once, on the rank that got the signal. */
+  constructor(group: Group, onFirst: (reason: Reason) => void) {
+    this.#group = group;
+    this.#onFirst = onFirst;
+    for (const signal of signals) process.on(signal, this.#ask);
+    process.stdout.on("error", this.#pipe);
+    if (process.stdout.errored) this.#pipe(process.stdout.errored);
+  }
+
+  /** Before a step, on every rank: why all ranks stop now, if they do. */
+  async before(step: number): Promise<Reason | undefined> {
+    if (step < this.#next) return undefined;
+    const { reason, seconds } = await this.#agree();
+    this.#next = step + Math.max(1, Math.floor((interval * (step - this.#checked.step)) / seconds));
+    this.#checked = { step, time: performance.now() };
+    return reason;
+  }
+
+  /** The same between steps, each time. */
+  async agreed(): Promise<Reason | undefined> {
+    return (await this.#agree()).reason;
+  }
+
+  /** A reason that any rank has, and the most seconds that a rank has counted since the last time. */
+  async #agree(): Promise<{ reason: Reason | undefined; seconds: number }> {
+    const asked = this.#asked === undefined ? 0 : constants.signals[this.#asked.reason];
+    const seen = Float64Array.of(asked, (performance.now() - this.#checked.time) / 1000);
+    if (this.#group.size > 1) await this.#group.allReduce(seen, "max");
+    const [signal, seconds] = seen as unknown as [number, number];
+    return { reason: reasons.find((name) => constants.signals[name] === signal), seconds };
+  }
+
+  readonly #ask = (reason: Reason) => {
+    const time = performance.now();
+    if (this.#asked === undefined) {
+      this.#asked = { reason, time };
+      this.#onFirst(reason);
+    } else if (time - this.#asked.time > sameSignalMs && reason !== "SIGPIPE") process.exit(exitCodeOf(reason));
+  };
+
+  readonly #pipe = ({ code }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") this.#ask("SIGPIPE");
+  };
+
+  [Symbol.dispose](): void {
+    for (const signal of signals) process.off(signal, this.#ask);
+    process.stdout.off("error", this.#pipe);
+  }
+}
+
+/** As shells count it. */
+export const exitCodeOf = (reason: Reason) => 128 + constants.signals[reason];
+
+/** Whether ranks that were interrupted end with this code. */
+export const isInterruption = (code: number | undefined): code is number =>
+  reasons.some((reason) => exitCodeOf(reason) === code);

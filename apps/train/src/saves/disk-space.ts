@@ -1,0 +1,55 @@
+/** Whether the saves of a run will fit on its disks: found out before the first step, not after the last one. */
+import { readdirSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { CheckpointError } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import { scope } from "@terse/tensor";
+import { bytesText } from "../format.ts";
+import { together } from "./between-ranks.ts";
+import { saveFolder, saveFoldersIn } from "./save-folder.ts";
+import type { Parts, Place } from "./write-save.ts";
+
+/** Throws `CheckpointError` on all ranks alike where a disk cannot hold `save.keep` saves and the one that is being written. */
+export async function checkSpace(
+  { run, recipe, lock }: Place,
+  { model, optimizer }: Parts,
+  group: Group,
+): Promise<void> {
+  const mine = await scope(async () => {
+    const { tensors } = await optimizer.state();
+    const weights = group.rank === 0 ? model.namedParameters().map(([, parameter]) => parameter) : [];
+    return [...tensors.values(), ...weights].reduce((sum, { length, dtype }) => sum + length * bytesOf[dtype]!, 0);
+  });
+  const shares = await together(group, () => ({ keeper: lock.keeper, bytes: mine }));
+  await together(group, () => {
+    if (lock.keeper !== group.rank) return;
+    const save = shares.filter(({ keeper }) => keeper === group.rank).reduce((sum, { bytes }) => sum + bytes, 0);
+    const needed = (recipe.save.keep + 1) * save;
+    const { bavail, bsize, blocks } = statfsSync(run);
+    const available = bavail * bsize + bytesOfSaves(run);
+    if (blocks > 0 && available < needed)
+      throw new CheckpointError(
+        `the disk of ${run} has ${bytesText(available)} for saves, and they will take ${bytesText(needed)} (save.keep: ${recipe.save.keep}, and the one being written, ${bytesText(save)} each): free some, choose another --out, or keep fewer`,
+      );
+  });
+}
+
+const bytesOf: Readonly<Record<string, number>> = {
+  f64: 8,
+  i64: 8,
+  f32: 4,
+  i32: 4,
+  f16: 2,
+  bf16: 2,
+  i16: 2,
+  i8: 1,
+  u8: 1,
+  bool: 1,
+};
+
+/** What removing old saves will free. */
+function bytesOfSaves(run: string): number {
+  const folders = saveFoldersIn(run).map((step) => saveFolder(run, step));
+  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  return files.reduce((sum, file) => sum + statSync(file).size, 0);
+}

@@ -1,0 +1,159 @@
+/** Which save a run goes on from, and what every rank needs of it: found, brought to where it is missing, and checked. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  atomicWrite,
+  CheckpointError,
+  checkFile,
+  configFile,
+  makeFolder,
+  manifestFile,
+  parseManifest,
+  readManifestText,
+  weightsFile,
+  writeAll,
+} from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import { together } from "./between-ranks.ts";
+import type { FolderLock } from "./folder-lock.ts";
+import {
+  locateRun,
+  noSave,
+  recipeFile,
+  type SavedFile,
+  type SaveManifest,
+  saveFolder,
+  savesIn,
+  stateFile,
+} from "./save-folder.ts";
+
+export interface FoundSave {
+  readonly manifest: SaveManifest;
+  /** Of recipe.json, which may be newer than the save; undefined where there is none. */
+  readonly recipeText: string | undefined;
+}
+
+/** The save at `path`, or the newest one of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks alike. */
+export async function findSave(path: string, group: Group): Promise<FoundSave> {
+  const { run, step } = locateRun(path);
+  const newest = await together(
+    group,
+    () => savesIn(run).findLast((each) => step === undefined || each === step) ?? -1,
+  );
+  const best = Math.max(...newest);
+  if (best < 0) throw noSave(path);
+  const from = newest.indexOf(best); // rank 0, unless its disk has no such save
+  const read = () => {
+    if (group.rank !== from) return "";
+    const recipe = join(run, recipeFile);
+    return JSON.stringify([
+      readManifestText(saveFolder(run, best)),
+      existsSync(recipe) ? readFileSync(recipe, "utf8") : null,
+    ]);
+  };
+  const [text = ""] = (await together(group, read)).filter((each) => each !== "");
+  const [manifestText, recipeText] = JSON.parse(text) as [string, string | null];
+  const manifest = parseManifest<SaveManifest>(manifestText, join(saveFolder(run, best), manifestFile));
+  return { manifest, recipeText: recipeText ?? undefined };
+}
+
+/**
+ * Brings the files that a rank needs to its disk, where another machine has them, and checks every file that is going to be read. Resolves
+ * to the rank that reads the weights. Throws `CheckpointError` on all ranks alike.
+ */
+export async function gatherSave(run: string, manifest: SaveManifest, lock: FolderLock, group: Group): Promise<number> {
+  const folder = saveFolder(run, manifest.step);
+  const isKeeper = lock.keeper === group.rank;
+  const disks = await together(group, () => ({
+    keeper: lock.keeper,
+    has: isKeeper ? manifest.files.map(({ name }) => name).filter((name) => existsSync(join(folder, name))) : [],
+  }));
+  const keeperOf = disks.map(({ keeper }) => keeper);
+  const haveIt = ({ name }: SavedFile) => disks.flatMap(({ has }, rank) => (has.includes(name) ? [rank] : []));
+  const states = manifest.files.filter(({ name }) => name !== weightsFile && name !== configFile);
+  const needs = (rank: number) => statesOf(rank, manifest, group.size);
+
+  const weights = manifest.files.find(({ name }) => name === weightsFile);
+  if (!weights)
+    throw new CheckpointError(`${join(folder, manifestFile)} lists no ${weightsFile}; use an earlier save.`);
+  const missing = [
+    weights,
+    ...states.filter(({ name }) => keeperOf.some((_, rank) => needs(rank).includes(name))),
+  ].filter((file) => haveIt(file).length === 0);
+  if (missing.length > 0)
+    throw new CheckpointError(
+      `${missing.map(({ name, rank, host }) => `${join(folder, name)}, which rank ${rank} wrote on ${host}`).join(", and ")}: no rank's disk has it. Start a rank on that machine, or copy the file.`,
+    );
+
+  for (const file of states) {
+    const [from] = haveIt(file) as [number];
+    const to = new Set(
+      keeperOf.filter((keeper, rank) => needs(rank).includes(file.name) && !haveIt(file).includes(keeper)),
+    );
+    const receives = to.has(group.rank);
+    if (to.size > 0)
+      await together(group, async () => {
+        await carry(file, folder, { from, receives }, group);
+        if (receives) await checkFile(folder, file).catch((error: unknown) => discard(join(folder, file.name), error));
+      });
+  }
+  const [reader] = haveIt(weights) as [number];
+  await together(group, async () => {
+    const mine = manifest.ranks === group.size ? needs(group.rank) : isKeeper ? needs(group.rank) : [];
+    const read = manifest.files.filter(
+      ({ name }) => mine.includes(name) || (group.rank === reader && [weightsFile, configFile].includes(name)),
+    );
+    for (const file of read) await checkFile(folder, file, manifest.files);
+  });
+  return reader;
+}
+
+/** The files of state that a rank reads: its own, or, after another number of ranks, those of all. */
+export function statesOf(rank: number, { ranks }: SaveManifest, size: number): string[] {
+  return ranks === size ? [stateFile(rank)] : Array.from({ length: ranks }, (_, each) => stateFile(each));
+}
+
+function discard(path: string, error: unknown): never {
+  rmSync(path);
+  throw error;
+}
+
+const chunkBytes = 1 << 22;
+
+/** Copies a file from one rank's disk to those of the ranks that receive it. All ranks call it, and go on to its end also after an error. */
+async function carry(
+  { name, bytes }: SavedFile,
+  folder: string,
+  { from, receives }: { from: number; receives: boolean },
+  group: Group,
+): Promise<void> {
+  const path = join(folder, name);
+  let begun = false;
+  const transfer = async (use: (chunk: Uint8Array, at: number) => Promise<void>) => {
+    begun = true;
+    let failure: unknown;
+    for (let at = 0; at < bytes; at += chunkBytes) {
+      const chunk = new Uint8Array(Math.min(chunkBytes, bytes - at));
+      const attempt = async () => {
+        if (failure === undefined) await use(chunk, at).catch((error: unknown) => (failure = error));
+      };
+      if (group.rank === from) await attempt();
+      await group.broadcast(chunk, from);
+      if (receives) await attempt();
+    }
+    if (failure !== undefined) throw failure;
+  };
+  try {
+    if (group.rank === from) {
+      await using file: FileHandle = await open(path, "r");
+      await transfer(async (chunk, at) => void (await file.read(chunk, 0, chunk.length, at)));
+    } else if (receives) {
+      makeFolder(folder);
+      await atomicWrite(path, (file) => transfer((chunk) => writeAll(file, chunk)));
+    } else await transfer(async () => {});
+  } catch (error) {
+    if (!begun) await transfer(async () => {}); // the other ranks count on this one
+    throw error;
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * lock.json in a run's folder: one start of one run may write there. The first rank that finds no lock writes it, and keeps the folder: it
+ * removes old saves and leftovers. A rank of the same start that finds this lock knows that it shares the folder with the keeper, so
+ * every machine with a disk of its own has one keeper.
+ *
+ * The lock of a process that has ended does not count. On this machine /proc tells; the lock of another machine counts while it is touched.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CheckpointError, reasonOf } from "@terse/checkpoint";
+
+export const lockFile = "lock.json";
+
+const touchedEverySeconds = 15;
+const silentAfterSeconds = 120;
+
+interface Holder {
+  readonly start: string; // of the run, a random text that its ranks share
+  readonly rank: number;
+  readonly pid: number;
+  readonly since: string; // when the process began, as /proc says it
+  readonly host: string;
+  readonly boot: string; // of the machine
+}
+
+export class FolderLock implements Disposable {
+  /** The rank that keeps the folder. */
+  readonly keeper: number;
+  readonly #release: () => void;
+
+  constructor(keeper: number, release = () => {}) {
+    this.keeper = keeper;
+    this.#release = release;
+  }
+
+  [Symbol.dispose](): void {
+    this.#release();
+  }
+}
+
+/** Takes the folder for a start of a run, or joins a rank of the same start. Throws `CheckpointError` where another run has it. */
+export async function lockFolder(
+  folder: string,
+  { start, rank }: { start: string; rank: number },
+): Promise<FolderLock> {
+  const path = join(folder, lockFile);
+  const mine: Holder = {
+    start,
+    rank,
+    pid: process.pid,
+    since: beganAt(process.pid) ?? "",
+    host: hostname(),
+    boot: bootId(),
+  };
+  for (let unreadable = 0; ; ) {
+    try {
+      writeFileSync(path, JSON.stringify(mine), { flag: "wx" });
+      return held(path, mine);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST")
+        throw new CheckpointError(`Cannot write ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+    }
+    const text = readText(path);
+    if (text === undefined) continue; // it has just been removed
+    const holder = parse(text);
+    if (holder?.start === start) return new FolderLock(holder.rank);
+    if (holder === undefined && unreadable++ < 20) {
+      await sleep(50); // it is being written
+      continue;
+    }
+    if (holder && isAlive(holder, path))
+      throw new CheckpointError(
+        `${folder} is in use: process ${holder.pid} on ${holder.host} writes to it (${lockFile}). Wait for that run to end, or end it.`,
+      );
+    removeStale(path, text, `${path}.${start}-${rank}.tmp`);
+  }
+}
+
+function held(path: string, mine: Holder): FolderLock {
+  const touch = setInterval(() => {
+    try {
+      utimesSync(path, new Date(), new Date());
+    } catch {
+      // the disk is away for a moment, or somebody removed the file
+    }
+  }, 1000 * touchedEverySeconds);
+  touch.unref();
+  const release = () => {
+    clearInterval(touch);
+    process.off("exit", release);
+    if (parse(readText(path) ?? "")?.start === mine.start) rmSync(path, { force: true });
+  };
+  process.on("exit", release);
+  return new FolderLock(mine.rank, release);
+}
+
+/** Removes a lock that has this text. Another process may have replaced it meanwhile: then it is put back. */
+function removeStale(path: string, text: string, aside: string): void {
+  try {
+    renameSync(path, aside);
+    if (readText(aside) !== text) linkSync(aside, path);
+  } catch {
+    // another process was first
+  }
+  rmSync(aside, { force: true });
+}
+
+function isAlive({ pid, since, host, boot }: Holder, path: string): boolean {
+  if (host === hostname() && boot === bootId()) return beganAt(pid) === since;
+  try {
+    return Date.now() - statSync(path).mtimeMs < 1000 * silentAfterSeconds;
+  } catch {
+    return false;
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function parse(text: string): Holder | undefined {
+  try {
+    const holder = JSON.parse(text) as Holder | null;
+    return typeof holder?.start === "string" ? holder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** When a process began, in ticks since the machine started (proc_pid_stat(5), field 22); undefined where there is none. */
+function beganAt(pid: number): string | undefined {
+  const stat = readText(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+}
+
+const bootId = () => readText("/proc/sys/kernel/random/boot_id") ?? "";

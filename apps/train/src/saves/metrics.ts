@@ -1,0 +1,42 @@
+/** metrics.jsonl of a run: one line of JSON for each logged step. A disk that is full for a while loses no line. */
+import { appendFileSync, existsSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { atomicWriteText } from "@terse/checkpoint";
+
+export class Metrics {
+  readonly #path: string;
+  #waiting = ""; // lines that could not be written yet
+
+  constructor(folder: string) {
+    this.#path = join(folder, "metrics.jsonl");
+  }
+
+  /** Removes the lines of steps from `step` on, which are taken again, and what is no line: a process may have died in the middle of one. */
+  async cutAt(step: number): Promise<void> {
+    if (!existsSync(this.#path)) return;
+    const kept = readFileSync(this.#path, "utf8")
+      .split("\n")
+      .filter((line) => stepOf(line) < step);
+    await atomicWriteText(this.#path, kept.map((line) => `${line}\n`).join(""));
+  }
+
+  log(line: object): void {
+    this.#waiting += `${JSON.stringify(line)}\n`;
+    const size = existsSync(this.#path) ? statSync(this.#path).size : 0;
+    try {
+      appendFileSync(this.#path, this.#waiting);
+      this.#waiting = "";
+    } catch {
+      if (existsSync(this.#path)) truncateSync(this.#path, size); // a part of a line may have been written
+    }
+  }
+}
+
+/** The step of a line; ∞ for what is no line of metrics. */
+function stepOf(line: string): number {
+  try {
+    return (JSON.parse(line) as { step: number }).step;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}

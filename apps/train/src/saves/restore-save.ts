@@ -1,0 +1,73 @@
+/** Sets model, optimizer and data from a save, whose files have been checked. */
+import { join } from "node:path";
+import { CheckpointError, type FileRecord, loadModel, openSafetensors } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import type { Model } from "@terse/models";
+import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
+import { fromTypedArray, noGrad, scope, type TypedArray } from "@terse/tensor";
+import { together } from "./between-ranks.ts";
+import { statesOf } from "./find-save.ts";
+import { type SaveManifest, saveFolder } from "./save-folder.ts";
+import type { Parts } from "./write-save.ts";
+
+/** `reader` is the rank on whose disk the weights are. */
+export async function restoreSave(
+  run: string,
+  manifest: SaveManifest,
+  { model, data, optimizer }: Parts,
+  { reader, group }: { reader: number; group: Group },
+): Promise<void> {
+  const folder = saveFolder(run, manifest.step);
+  await loadWeightsOn(reader, folder, model, group);
+  const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
+  const files = statesOf(group.rank, manifest, group.size);
+  for (const name of files) {
+    const record = manifest.files.find((file) => file.name === name)!;
+    saves[record.rank] = await readState(join(folder, name));
+    if (manifest.ranks === group.size) await checkFits(optimizer, record, folder);
+  }
+  try {
+    await scope(() => optimizer.restore(manifest.step, saves));
+  } catch (error) {
+    if (!(error instanceof SavedStateError)) throw error;
+    throw new CheckpointError(
+      `Cannot resume from ${files.map((name) => join(folder, name)).join(", ")}: ${error.message}`,
+    );
+  }
+  data.restore(manifest.data);
+}
+
+/** One rank reads the weights of a model's folder, and all others get them from it. */
+export async function loadWeightsOn(reader: number, folder: string, model: Model, group: Group): Promise<void> {
+  await together(group, () => (group.rank === reader ? loadModel(folder, model.namedParameters()) : undefined));
+  for (const parameter of model.parameters()) {
+    const values = await parameter.toTypedArray();
+    await group.broadcast(values, reader);
+    if (group.rank !== reader)
+      noGrad(() => {
+        using stored = fromTypedArray(values as TypedArray, parameter.shape, { dtype: parameter.dtype });
+        parameter.copy_(stored);
+      });
+  }
+}
+
+async function readState(path: string): Promise<StoredState> {
+  await using file = await openSafetensors(path);
+  const tensors = new Map<string, TypedArray>();
+  for (const name of file.tensors.keys()) tensors.set(name, (await file.read(name)).data);
+  return { tensors, scalars: JSON.parse(file.metadata["scalars"] ?? "{}") as StoredState["scalars"] };
+}
+
+/** Names, dtypes and shapes of a rank's own state: `restore` compares names and lengths only. */
+async function checkFits(optimizer: Optimizer, { name, tensors = {} }: FileRecord, folder: string): Promise<void> {
+  await scope(async () => {
+    const wanted = (await optimizer.state()).tensors;
+    const words = (tensor?: { dtype: string; shape: readonly number[] }) =>
+      tensor ? `${tensor.dtype} (${tensor.shape.join(", ")})` : "absent";
+    for (const each of new Set([...wanted.keys(), ...Object.keys(tensors)]))
+      if (words(tensors[each]) !== words(wanted.get(each)))
+        throw new CheckpointError(
+          `Cannot resume from ${join(folder, name)}: ${each} is ${words(tensors[each])} there and ${words(wanted.get(each))} in this optimizer; resume with the recipe of the save`,
+        );
+  });
+}

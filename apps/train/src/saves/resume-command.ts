@@ -1,0 +1,34 @@
+/**
+ * The command that goes on from the last save, which is the last line of every exit. Rank 0 offers it after each save. A launcher outlives
+ * its ranks, so it prints the line for them.
+ */
+import { relative } from "node:path";
+
+let offered: string | undefined;
+
+/** Called by rank 0 after a save, and by a launcher with what rank 0 has sent. */
+export function offerResume(command: string): void {
+  offered = command;
+  if (process.send && process.connected) process.send({ resume: command });
+}
+
+/** Prints the command, unless a launcher does it. */
+export function printResume(exitCode: number): void {
+  if (offered === undefined || process.send) return;
+  (exitCode === 0 ? process.stdout : process.stderr).write(`resume: ${offered}\n`);
+}
+
+/** The command for a run's folder; a run that is complete goes on for as many steps again. */
+export function resumeCommand(
+  folder: string,
+  { step, steps, ranks }: { step: number; steps: number; ranks: number },
+): string {
+  const near = relative(process.cwd(), folder);
+  const path = near === "" || near.startsWith("..") ? folder : near;
+  const quoted = /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  return [
+    `./terse train --resume ${quoted}`,
+    ...(ranks === 2 ? [] : [`--nproc-per-node ${ranks}`]),
+    ...(step < steps ? [] : [`--steps=${2 * steps}`]),
+  ].join(" ");
+}

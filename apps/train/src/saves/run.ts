@@ -1,0 +1,178 @@
+/** One run: its folder, which it alone writes to, where it began, and its saves. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
+import type { TrainArguments } from "../arguments.ts";
+import { sentence } from "../failure.ts";
+import { changesOf, defaultRecipe, droppedOptions, type Recipe, resumedRecipe } from "../recipe.ts";
+import { together } from "./between-ranks.ts";
+import { checkSpace } from "./disk-space.ts";
+import { findSave, gatherSave } from "./find-save.ts";
+import { lockFile, lockFolder } from "./folder-lock.ts";
+import { Metrics } from "./metrics.ts";
+import { modelFolderOf } from "./model-of-run.ts";
+import { loadWeightsOn, restoreSave } from "./restore-save.ts";
+import { offerResume, resumeCommand } from "./resume-command.ts";
+import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, saveFoldersIn } from "./save-folder.ts";
+import { NotFiniteError, type Parts, type Place, writeSave } from "./write-save.ts";
+
+type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "initFrom" | "overrides">;
+
+interface Beginning {
+  readonly step?: number; // of the save that it goes on from
+  readonly notes?: readonly string[];
+  readonly restore?: (parts: Parts) => Promise<void>;
+}
+
+export class Run implements Disposable {
+  readonly folder: string;
+  readonly recipe: Recipe;
+  /** Steps that were taken before this process started. */
+  readonly step: number;
+  /** What the user should know of how it begins, a line each. */
+  readonly notes: readonly string[];
+  readonly #place: Place;
+  readonly #group: Group;
+  readonly #restore: (parts: Parts) => Promise<void>;
+  readonly #metrics: Metrics;
+  #parts: Parts | undefined;
+  #savedStep: number | undefined;
+
+  constructor(place: Place, group: Group, { step, notes = [], restore = async () => {} }: Beginning) {
+    this.folder = place.run;
+    this.recipe = place.recipe;
+    this.step = step ?? 0;
+    this.notes = notes;
+    this.#place = place;
+    this.#group = group;
+    this.#restore = restore;
+    this.#metrics = new Metrics(place.run);
+    this.#savedStep = step;
+  }
+
+  /** Sets the parts to where the run goes on, makes sure that there is space for saves, and writes the recipe. */
+  async begin(parts: Parts): Promise<void> {
+    await this.#restore(parts);
+    this.#parts = parts;
+    if (this.#place.lock.keeper === this.#group.rank) removeLeftovers(this.folder);
+    await checkSpace(this.#place, parts, this.#group);
+    await together(this.#group, async () => {
+      if (this.#group.rank > 0) return;
+      await this.#metrics.cutAt(this.step);
+      await atomicWriteText(join(this.folder, recipeFile), `${JSON.stringify(this.recipe, undefined, 2)}\n`);
+    });
+    if (this.#savedStep !== undefined) this.#offerResume(this.#savedStep);
+  }
+
+  /** Writes a line of metrics.jsonl. */
+  log(line: object): void {
+    this.#metrics.log(line);
+  }
+
+  /**
+   * Saves the run after `step` steps, unless it has been. Resolves to why it could not be saved, the same on all ranks, and whether that
+   * will last.
+   */
+  async save(step: number): Promise<{ why: string; lasts: boolean } | undefined> {
+    if (step === this.#savedStep) return undefined;
+    try {
+      await writeSave(step, this.#place, this.#parts!, this.#group);
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error;
+      return { why: sentence(error), lasts: error instanceof NotFiniteError };
+    }
+    this.#savedStep = step;
+    this.#offerResume(step);
+    return undefined;
+  }
+
+  #offerResume(step: number): void {
+    if (this.#group.rank > 0) return;
+    offerResume(resumeCommand(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }));
+  }
+
+  /** Other runs may use the folder now. One in which nothing has been written is removed. */
+  [Symbol.dispose](): void {
+    this.#place.lock[Symbol.dispose]();
+    try {
+      rmdirSync(this.folder);
+    } catch {
+      // it is not empty
+    }
+  }
+}
+
+/** A new run, or the one of `--resume`. Its parts are made by its recipe, and then `begin` sets them. Throws on all ranks alike. */
+export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
+  return recipe === undefined ? resumeRun(args, group) : newRun(recipe, args, group);
+}
+
+async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
+  const [folder] = (await together(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
+  const place = await placeOf(folder, recipe, group);
+  const { initFrom } = args;
+  const notes = droppedOptions(args.recipe ?? defaultRecipe, args.overrides);
+  if (initFrom === undefined) return new Run(place, group, { notes });
+  const restore = async ({ model }: Parts) => {
+    const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
+    await loadWeightsOn(0, from[0]!, model, group);
+  };
+  return new Run(place, group, { notes: [...notes, `the weights are those of ${initFrom}`], restore });
+}
+
+async function resumeRun({ resume = "", overrides }: RunArguments, group: Group): Promise<Run> {
+  const { manifest, recipeText } = await findSave(resume, group);
+  const { run } = locateRun(resume);
+  const { before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
+  const place = await placeOf(run, recipe, group, manifest.step);
+  const reader = await gatherSave(run, manifest, place.lock, group);
+  const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
+  const notes = [...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
+  return new Run(place, group, { step: manifest.step, notes, restore });
+}
+
+function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }: Recipe, { size }: Group): string[] {
+  if (ranks === size) return [];
+  const [before, now] = [ranks * saved.accumulate * saved.data.batchSize, size * accumulate * data.batchSize];
+  const rows =
+    before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
+  return [`saved by ${ranks} ranks, goes on with ${size}: ${rows}`];
+}
+
+/** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */
+async function placeOf(run: string, recipe: Recipe, group: Group, step = 0): Promise<Place> {
+  const [start] = (await together(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
+  const take = async () => {
+    makeFolder(run);
+    return lockFolder(run, { start, rank: group.rank });
+  };
+  let lock = group.rank === 0 ? take() : undefined;
+  await together(group, async () => void (await lock));
+  lock ??= take();
+  await together(group, async () => void (await lock));
+  const saves = new Set(saveFoldersIn(run).filter((each) => each <= step));
+  return { run, recipe, lock: await lock, saves };
+}
+
+/** Makes a new folder for this run. */
+function claimFolder({ out, recipe }: RunArguments): string {
+  if (out !== undefined) {
+    const folder = resolve(out);
+    makeFolder(folder);
+    if (readdirSync(folder).some((name) => name !== lockFile))
+      throw new CheckpointError(
+        `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
+      );
+    return folder;
+  }
+  const name = basename(recipe ?? defaultRecipe.pathname).replace(/\.ya?ml$/, "");
+  const time = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  for (let i = 1; ; i++) {
+    const folder = resolve(runsFolder, `${name}-${time}${i > 1 ? `-${i}` : ""}`);
+    if (existsSync(folder)) continue;
+    makeFolder(folder);
+    return folder;
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The folder of a run, and the saves in it:
+ *
+ *   recipe.json      the recipe with every default filled in
+ *   metrics.jsonl    one line per logged step
+ *   lock.json        who writes there, while somebody does (folder-lock.ts)
+ *   step-N/          a save: config.json and model.safetensors (PyTorch's names), state-rank-R.safetensors of each rank, and
+ *                    manifest.json, which describes these files
+ *
+ * Where machines have disks of their own, each has the files that its ranks wrote; recipe, metrics, weights and manifest are rank 0's.
+ */
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import {
+  CheckpointError,
+  type FileRecord,
+  type Manifest,
+  manifestFile,
+  parseManifest,
+  readManifestText,
+} from "@terse/checkpoint";
+import type { DatasetState } from "@terse/data";
+import type { Recipe } from "../recipe.ts";
+
+export interface SaveManifest extends Manifest {
+  readonly step: number;
+  readonly ranks: number;
+  readonly recipe: Recipe;
+  readonly data: DatasetState; // the position in the data
+  readonly files: readonly SavedFile[];
+}
+
+export interface SavedFile extends FileRecord {
+  readonly rank: number; // that wrote it
+  readonly host: string; // where it did
+}
+
+/** The folder of runs without --out. */
+export const runsFolder = "runs";
+export const recipeFile = "recipe.json";
+export const stateFile = (rank: number) => `state-rank-${rank}.safetensors`;
+export const saveFolder = (run: string, step: number) => join(run, `step-${step}`);
+/** A save that is being written. */
+export const unfinishedFolder = (run: string, step: number) => join(run, `.step-${step}.tmp`);
+
+/** The folder of a run, from its path or that of one of its saves, of which it also gives the step. */
+export function locateRun(path: string): { run: string; step: number | undefined } {
+  const at = resolve(path);
+  const step = stepOfName(basename(at));
+  return step === undefined ? { run: at, step } : { run: dirname(at), step };
+}
+
+/** The steps of a run's complete saves on this disk, in ascending order. */
+export function savesIn(run: string): number[] {
+  return saveFoldersIn(run).filter((step) => existsSync(join(saveFolder(run, step), manifestFile)));
+}
+
+/** The same, also without a manifest: other machines than rank 0's have none. */
+export function saveFoldersIn(run: string): number[] {
+  const names = statSync(run, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(run) : [];
+  return names.flatMap((name) => stepOfName(name) ?? []).sort((a, b) => a - b);
+}
+
+function stepOfName(name: string): number | undefined {
+  const [, digits] = /^step-(\d+)$/.exec(name) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** The step and the manifest of the save that `path` names: a save, or the newest one of a run. Throws `CheckpointError`. */
+export function readSave(path: string): { folder: string; manifest: SaveManifest } {
+  const { run, step = savesIn(run).at(-1) } = locateRun(path);
+  const text = step === undefined ? undefined : readManifestText(saveFolder(run, step));
+  if (step === undefined || text === undefined) throw noSave(path);
+  const folder = saveFolder(run, step);
+  return { folder, manifest: parseManifest(text, join(folder, manifestFile)) };
+}
+
+export const noSave = (path: string) =>
+  new CheckpointError(
+    `${path} has no saved run (no step-N/${manifestFile}); name the folder of a run that has been saved`,
+  );
+
+/** Removes what ended processes have left unfinished. */
+export function removeLeftovers(run: string): void {
+  for (const folder of [run, ...saveFoldersIn(run).map((step) => saveFolder(run, step))])
+    for (const name of readdirSync(folder)) if (name.endsWith(".tmp")) remove(join(folder, name));
+}
+
+/** Removes all saves but the last `keep` of `current`: others are older, or belong to steps that were taken again. */
+export function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): void {
+  const steps = saveFoldersIn(run);
+  const kept = steps.filter((step) => current.has(step)).slice(-keep);
+  for (const step of steps) if (!kept.includes(step)) remove(saveFolder(run, step));
+}
+
+/** What cannot be removed now is removed after a later save. */
+export function remove(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {
+    // its disk does not answer now
+  }
+}

@@ -1,0 +1,77 @@
+/** Runs `./terse` as users do, in a folder with a text that a tiny model learns in a few steps. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect } from "vitest";
+
+export const main: string = fileURLToPath(new URL("../../apps/train/src/main.ts", import.meta.url));
+
+export interface Outcome {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  out: string;
+  err: string;
+}
+
+/** A new folder, which is removed when the tests of the file have ended, with the text in it. */
+export function trainingFolder(name: string): { folder: string; text: string } {
+  const folder = mkdtempSync(join(tmpdir(), `terse-${name}-`));
+  const text = join(folder, "text.txt");
+  writeFileSync(text, "the quick brown fox jumps over the lazy dog. ".repeat(2000));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return { folder, text };
+}
+
+/** Arguments of a small training that takes a second or two. */
+export const tinyTraining = (text: string): string[] => [
+  "train",
+  "--model.preset=nano",
+  "--data",
+  text,
+  "--evaluate.windows=8",
+  "--logEvery=1",
+  "--sample.bytes=20",
+  "--schedule.warmup=2",
+];
+
+/** Runs `./terse …` as a process in a folder; calls `during` with every line of its output. */
+export function terseIn(
+  folder: string,
+  args: readonly string[],
+  during?: (line: string, pid: number) => void,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Outcome> {
+  return outcomeOf([process.execPath, "--conditions=@terse/source", main, ...args], folder, during, env);
+}
+
+/** The same for any program. */
+export function outcomeOf(
+  [program, ...args]: readonly string[],
+  folder: string,
+  during?: (line: string, pid: number) => void,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const child = spawn(program!, args, { cwd: folder, env: { ...process.env, OMP_NUM_THREADS: "1", ...env } });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (data: Buffer) => {
+      out += data;
+      for (const line of data.toString().split("\n")) during?.(line, child.pid!);
+    });
+    child.stderr.on("data", (data: Buffer) => {
+      err += data;
+    });
+    child.on("close", (code, signal) => resolve({ code, signal, out, err }));
+  });
+}
+
+/** The child processes of a process. */
+export const children = (pid: number): string[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+
+export async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 200 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(holds()).toBe(true);
+}
