@@ -135,6 +135,13 @@ napi_value pointer(const Call& call) {
     return address;
 }
 
+napi_value retain(const Call& call) { return number(call.env, call.context.retained.add(call.tensor().storage())); }
+
+napi_value release_retained(const Call& call) {
+    call.context.retained.release(call.number(0));
+    return undefined(call.env);
+}
+
 napi_value item(const Call& call) {
     const at::Tensor& tensor = call.tensor();
     if (tensor.numel() != 1) throw RangeError("a tensor " + describe(tensor) + " has " + std::to_string(tensor.numel()) + " elements, but item() needs exactly one; reduce or select first, or use toTypedArray()");
@@ -317,6 +324,8 @@ const Export exports_table[] = {
     TERSE_EXPORT("setGrad", set_grad),
     TERSE_EXPORT("setData", set_data),
     TERSE_EXPORT("pointer", pointer),
+    TERSE_EXPORT("retain", retain),
+    TERSE_EXPORT("release", release_retained),
     TERSE_EXPORT("item", item),
     TERSE_EXPORT("fromBytes", from_bytes),
     TERSE_EXPORT("toBytes", to_bytes),

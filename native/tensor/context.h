@@ -6,6 +6,7 @@
 
 #include "handles.h"
 #include "napi_calls.h"
+#include "retained_storages.h"
 
 namespace terse {
 
@@ -18,6 +19,7 @@ struct Context {
 
     napi_env env;
     Handles handles;
+    RetainedStorages retained;
     std::vector<std::unique_ptr<Operator>> operators;
     std::vector<c10::IValue> spare_stack;  // the last call's, to save an allocation; a nested call finds it empty
     std::unique_ptr<BackwardThread> backward_thread;

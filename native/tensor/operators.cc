@@ -44,6 +44,25 @@ std::string describe_call(Context& context, const Operator& op, const napi_value
     return op.name + (tensors.empty() ? "" : "(" + tensors + ")");
 }
 
+// A resize of a retained storage fails when libtorch has changed the tensor's shape already, so the shape is restored.
+void call_with_retained(Context& context, const Operator& op, std::vector<c10::IValue>& stack) {
+    struct Shape {
+        at::Tensor tensor;
+        std::vector<int64_t> sizes, strides;
+    };
+    std::vector<Shape> shapes;
+    if (!context.retained.empty())
+        for (const c10::IValue& value : stack)
+            if (value.isTensor() && value.toTensor().defined() && context.retained.contains(value.toTensor()))
+                shapes.push_back({value.toTensor(), value.toTensor().sizes().vec(), value.toTensor().strides().vec()});
+    try {
+        op.handle->callBoxed(stack);
+    } catch (...) {
+        for (const Shape& shape : shapes) shape.tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides);
+        throw;
+    }
+}
+
 }  // namespace
 
 napi_value find_operator(napi_env env, napi_callback_info info) {
@@ -99,7 +118,7 @@ napi_value call_operator(napi_env env, napi_callback_info info) {
             stack.push_back(i < given ? value_of(*context, argument, values[i + 1]) : default_of(argument));
         }
 
-        op->handle->callBoxed(stack);
+        call_with_retained(*context, *op, stack);
 
         const auto give = [&](size_t i) {
             // A result that is one of the arguments is returned as undefined: the caller has it already.

@@ -1,9 +1,11 @@
 import { type Addon, loadAddon, type NativeBuffer, NativeMissingError } from "@terse/native-loader";
 
 export {
+  checkBuffer,
   type NativeBuffer,
   NativeMissingError,
   NotFiniteError,
+  refuseGone,
   wantedImplementation,
   warnOnce,
 } from "@terse/native-loader";

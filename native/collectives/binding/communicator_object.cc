@@ -89,7 +89,9 @@ void CommunicatorObject::end(void* self) {
 // → a promise of every rank's note, for an all-to-all
 Napi::Value CommunicatorObject::operate(const Napi::CallbackInfo& info) {
     if (!communicator_) throw Napi::Error::New(env_, "this environment is ending");
-    return submit(info, read_operation(info, *communicator_));
+    std::vector<std::shared_ptr<void>> pinned;
+    Operation operation = read_operation(info, *communicator_, pinned);
+    return submit(info, std::move(operation), std::move(pinned));
 }
 
 // connect(addresses by rank)
@@ -113,20 +115,20 @@ Napi::Value CommunicatorObject::connect(const Napi::CallbackInfo& info) {
     return submit(info, std::move(operation));
 }
 
-Napi::Value CommunicatorObject::submit(const Napi::CallbackInfo& info, Operation operation) {
-    operation.id = add_pending(info);
+Napi::Value CommunicatorObject::submit(const Napi::CallbackInfo& info, Operation operation, std::vector<std::shared_ptr<void>> pinned) {
+    operation.id = add_pending(info, std::move(pinned));
     const Napi::Value promise = pending_.at(operation.id).deferred.Promise();
     communicator_->submit(std::move(operation));
     return promise;
 }
 
-uint64_t CommunicatorObject::add_pending(const Napi::CallbackInfo& info) {
+uint64_t CommunicatorObject::add_pending(const Napi::CallbackInfo& info, std::vector<std::shared_ptr<void>> pinned) {
     auto arguments = Napi::Array::New(env_, info.Length() + 1);
     arguments.Set(0u, info.This());
     for (uint32_t i = 0; i < info.Length(); i++) arguments.Set(i + 1, info[i]);
     if (pending_.empty()) napi_ref_threadsafe_function(env_, completed_);
     const auto deferred = Napi::Promise::Deferred::New(env_);
-    pending_.emplace(++last_id_, Pending{deferred, Napi::Persistent(arguments.As<Napi::Object>()), Napi::Persistent(deferred.Promise().As<Napi::Object>())});
+    pending_.emplace(++last_id_, Pending{deferred, Napi::Persistent(arguments.As<Napi::Object>()), Napi::Persistent(deferred.Promise().As<Napi::Object>()), std::move(pinned)});
     return last_id_;
 }
 
@@ -152,6 +154,10 @@ void CommunicatorObject::settle() {
         auto error = Napi::Error::New(env_, completion.failure->what()).Value();
         error.Set("reason", name_of(completion.failure->reason));
         error.Set("peer", completion.failure->rank);
+        if (completion.memory_in_use) {
+            error.Set("memoryInUse", true);
+            new auto(std::move(node.mapped().pinned));  // never freed
+        }
         node.mapped().deferred.Reject(error);
     }
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "communicator/communicator.h"
 #include "engines/nccl/nccl_communicator.h"
@@ -41,6 +42,7 @@ private:
         Napi::Promise::Deferred deferred;
         Napi::ObjectReference arguments;  // kept alive, with this object
         Napi::ObjectReference promise;    // the Deferred's own handle to it ends with the call
+        std::vector<std::shared_ptr<void>> pinned;  // memory of typed arrays
     };
 
     void check(napi_status status);
@@ -48,8 +50,8 @@ private:
     static void on_completed(napi_env env, napi_value, void* self, void*);
     void settle();
     Napi::Value notes_of(const Completion& completion);
-    uint64_t add_pending(const Napi::CallbackInfo& info);
-    Napi::Value submit(const Napi::CallbackInfo& info, Operation operation);
+    uint64_t add_pending(const Napi::CallbackInfo& info, std::vector<std::shared_ptr<void>> pinned = {});
+    Napi::Value submit(const Napi::CallbackInfo& info, Operation operation, std::vector<std::shared_ptr<void>> pinned = {});
 
     Napi::Value operate(const Napi::CallbackInfo& info);
     Napi::Value connect(const Napi::CallbackInfo& info);

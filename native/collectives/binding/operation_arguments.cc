@@ -2,17 +2,20 @@
 
 #include <cstdlib>
 
+#include "binding/pinned_memory.h"
 #include "terse/napi_buffer.h"
 
 namespace terse::collectives::binding {
 namespace {
 
-std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what) {
+std::vector<BufferView> read_buffers(const Napi::Value& list, const char* what, std::vector<std::shared_ptr<void>>& pinned) {
     const auto array = list.As<Napi::Array>();
     std::vector<BufferView> buffers;
     for (uint32_t i = 0; i < array.Length(); i++) {
         Napi::HandleScope scope(list.Env());
-        buffers.push_back(buffer_of(array.Get(i), what));
+        const Napi::Value value = array.Get(i);
+        buffers.push_back(buffer_of(value, what));
+        if (value.IsTypedArray()) pinned.push_back(pin_memory(value.As<Napi::TypedArray>()));
     }
     return buffers;
 }
@@ -79,13 +82,13 @@ void validate(Napi::Env env, const Operation& operation, const Communicator& com
 
 }  // namespace
 
-Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator) {
+Operation read_operation(const Napi::CallbackInfo& info, const Communicator& communicator, std::vector<std::shared_ptr<void>>& pinned) {
     Operation operation;
     operation.kind = static_cast<Kind>(info[0].ToNumber().Uint32Value());
     operation.reduction = static_cast<Reduction>(info[1].ToNumber().Uint32Value());
     operation.peer = info[2].ToNumber().Int32Value();
-    operation.parts = read_buffers(info[3], "parts");
-    operation.incoming = read_buffers(info[4], "incoming");
+    operation.parts = read_buffers(info[3], "parts", pinned);
+    operation.incoming = read_buffers(info[4], "incoming", pinned);
     read_device(operation, {info[3], info[4]});
     const uint32_t guarantees = info[6].IsNumber() ? info[6].ToNumber().Uint32Value() : 0;
     operation.packed = guarantees & 1;

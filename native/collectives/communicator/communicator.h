@@ -20,6 +20,7 @@ struct Completion {
     uint64_t id;
     std::optional<Failure> failure;
     std::vector<uint8_t> notes;  // all-to-all: one of every rank
+    bool memory_in_use = false;  // after a failure: a device that does not answer may still use the operation's memory
 };
 
 enum class CancelOutcome {

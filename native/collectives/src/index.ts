@@ -1,7 +1,16 @@
 /** The native collectives: the addon's engines and communicators. `@terse/collectives` is the public interface over them. */
 import { type BufferLike, loadAddon, type TypedArray } from "@terse/native-loader";
 
-export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-loader";
+export {
+  type BufferLike,
+  checkBuffer,
+  type DType,
+  elementBytes,
+  type NativeBuffer,
+  type RetainedBuffer,
+  retain,
+  type TypedArray,
+} from "@terse/native-loader";
 
 /** Numbers as in operation.h. */
 export const kinds = {
@@ -26,6 +35,8 @@ export const reductions = { sum: 0, prod: 1, min: 2, max: 3, mean: 4 } as const;
 export interface NativeFailure extends Error {
   readonly reason: "transport" | "mismatch" | "timeout" | "aborted" | "argument" | "lost" | "device" | "cancelled";
   readonly peer: number;
+  /** A device that does not answer may still use the operation's memory. */
+  readonly memoryInUse?: boolean;
 }
 
 /** One rank's membership of a group. After the first error every pending and later operation rejects with it. */
@@ -33,6 +44,7 @@ export interface Communicator {
   readonly rank: number;
   readonly size: number;
   connect(addresses: readonly Uint8Array[]): Promise<void>;
+  /** The memory of typed arrays stays until the promise settles. The caller sees to that of other buffers. */
   operate(
     kind: number,
     reduction: number,

@@ -2,6 +2,7 @@
 #pragma once
 #include <napi.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -46,10 +47,13 @@ inline BufferView buffer_of(const Napi::Value& value, const char* what) {
         if (pointer.IsBigInt() && length.IsNumber() && dtype.IsString()) {
             bool lossless = false;
             const uint64_t address = pointer.As<Napi::BigInt>().Uint64Value(&lossless);
+            const double count = length.As<Napi::Number>().DoubleValue();
+            if (!(count >= 0 && count <= 0x1p48) || count != std::floor(count)) throw Napi::RangeError::New(env, std::string(what) + ": the length of memory behind a pointer must be a whole number, 0 or more");
+            if (count > 0 && (address == 0 || !lossless)) throw Napi::RangeError::New(env, std::string(what) + ": the pointer is not an address");
             const std::string type = dtype.As<Napi::String>(), on = device.IsString() ? device.As<Napi::String>().Utf8Value() : "cpu";
             for (int i = 0; i <= static_cast<int>(DType::boolean); i++)
                 if (type == name_of(static_cast<DType>(i)))
-                    return {reinterpret_cast<void*>(address), static_cast<size_t>(length.As<Napi::Number>().Int64Value()),
+                    return {reinterpret_cast<void*>(address), static_cast<size_t>(count),
                             static_cast<DType>(i), on == "cpu", cuda_device_of(on)};
             throw Napi::TypeError::New(env, std::string(what) + ": unknown dtype " + type + "; known: u8, i8, i16, i32, i64, f16, bf16, f32, f64, bool");
         }

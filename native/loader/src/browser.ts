@@ -2,10 +2,12 @@
 import type { Addon } from "./load-addon.ts";
 import { NativeMissingError } from "./native-missing-error.ts";
 
-export type { BufferLike, DType, NativeBuffer, TypedArray } from "./buffer-like.ts";
+export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "./buffer-like.ts";
+export { checkBuffer, elementBytes, refuseGone } from "./check-buffer.ts";
 export type { Addon } from "./load-addon.ts";
 export { NativeMissingError } from "./native-missing-error.ts";
 export { NotFiniteError } from "./not-finite-error.ts";
+export { type Retained, retain } from "./retain.ts";
 
 export function loadAddon(name: string): Addon {
   throw new NativeMissingError(

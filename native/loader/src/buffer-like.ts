@@ -15,7 +15,7 @@ export type TypedArray =
 
 /**
  * Contiguous memory that is not a typed array: a tensor, or a buffer of another framework. The pointer must stay valid until the call
- * returns, and for an asynchronous call until its promise settles. A wrong pointer crashes the process, as in C.
+ * returns; for an asynchronous call until its promise settles, unless `retain` sees to that. A wrong pointer crashes the process, as in C.
  */
 export interface NativeBuffer {
   readonly pointer: bigint; // address of the first element
@@ -24,6 +24,13 @@ export interface NativeBuffer {
   readonly device: string; // "cpu", "cuda:0"
   /** Handle of the CUDA stream that writes the contents; the default stream if absent. */
   readonly stream?: bigint;
+  /** Keeps the memory at its address until `release` is called, whatever becomes of this object. Asynchronous calls use it. */
+  retain?(): RetainedBuffer;
+}
+
+/** Memory that nothing frees or moves before `release`. */
+export interface RetainedBuffer extends NativeBuffer {
+  release(): void;
 }
 
 /** What kernels, codecs and collectives read and write. */

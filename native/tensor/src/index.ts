@@ -5,7 +5,7 @@ import { checkBuild } from "./check-build.ts";
 import { TensorDisposedError, TensorError } from "./errors.ts";
 import type { Native } from "./native.ts";
 
-export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-loader";
+export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "@terse/native-loader";
 export { type BuildInfo, checkBuild, readBuildInfo } from "./check-build.ts";
 export { TensorDisposedError, TensorError } from "./errors.ts";
 export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";

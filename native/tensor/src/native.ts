@@ -36,6 +36,9 @@ export interface Native {
   /** Gives the tensor the memory, shape and dtype of `data`. It stays the same leaf for autograd. */
   setData(tensor: Handle, data: Handle): void;
   pointer(tensor: Handle): bigint;
+  /** Keeps the tensor's storage, at its address, until `release` gets the number that this returns. */
+  retain(tensor: Handle): number;
+  release(retained: number): void;
   item(tensor: Handle): number | bigint;
 
   /** (n) on the CPU, with a copy of the array's bytes. */

@@ -1,5 +1,6 @@
 import {
   type CodecKernel,
+  checkBuffer,
   type EncodeCall,
   type Floats,
   floatAt,
@@ -7,12 +8,13 @@ import {
   codecs as nativeCodecs,
   levels as nativeLevels,
   type Parameters,
+  refuseGone,
   type Sign,
 } from "@terse/native-codecs";
 import { choose, implementations } from "./implementation.ts";
 import { widthOf } from "./shared/fields/fields.ts";
 import type { KeptElements } from "./shared/indices/indices.ts";
-import { refuseGone, refuseOverlap } from "./shared/overlap.ts";
+import { refuseOverlap } from "./shared/overlap.ts";
 import { checkWhole } from "./shared/parameters.ts";
 import type { Draws } from "./shared/random/random.ts";
 import { largestFloat } from "./shared/rounding.ts";
@@ -321,17 +323,15 @@ function accept(where: string, accepted: number, x: Floats, error?: Floats): voi
 const valueAt = (x: Floats, i: number): number => (x instanceof Float32Array ? x[i]! : floatAt(x, i));
 
 function checkFloats(where: string, what: string, x: Floats): void {
-  if (x instanceof Float32Array) {
-    refuseGone(where, what, x);
-    return;
+  if (!(x instanceof Float32Array)) {
+    if (typeof x?.pointer !== "bigint")
+      throw new TypeError(
+        `${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`,
+      );
+    if (x.dtype !== "f32" || x.device !== "cpu")
+      throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
   }
-  if (typeof x?.pointer !== "bigint")
-    throw new TypeError(`${where}: ${what} must be a Float32Array, or memory with pointer, length, dtype and device.`);
-  if (x.dtype !== "f32" || x.device !== "cpu")
-    throw new TypeError(`${where}: ${what} is ${x.dtype} on ${x.device}, and must be f32 on cpu.`);
-  checkWhole(where, `${what}.length`, x.length, 0);
-  if (x.length > 0 && (x.pointer <= 0n || x.pointer >= 2n ** 64n || x.pointer % 4n !== 0n))
-    throw new RangeError(`${where}: ${what}.pointer is ${x.pointer}, and must be an address that is a multiple of 4.`);
+  checkBuffer(where, what, x);
 }
 
 function checkCall(where: string, takes: Takes, { zero, hold, seed, step, index }: EncodeCall, n: number): void {

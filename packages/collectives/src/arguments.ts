@@ -1,27 +1,15 @@
 /** Checks of one rank's arguments, before anything is sent. */
-import type { BufferLike, DType } from "@terse/native-collectives";
+import { type BufferLike, checkBuffer, type DType } from "@terse/native-collectives";
 import type { Reduction } from "./group.ts";
 
-const dtypes = new Map<unknown, DType>([
-  [Uint8Array, "u8"],
-  [Int8Array, "i8"],
-  [Int16Array, "i16"],
-  [Uint16Array, "i16"],
-  [Int32Array, "i32"],
-  [Uint32Array, "i32"],
-  [BigInt64Array, "i64"],
-  [BigUint64Array, "i64"],
-  [Float32Array, "f32"],
-  [Float64Array, "f64"],
-]);
-
-function dtypeOf(x: BufferLike, what: string): DType {
-  if (ArrayBuffer.isView(x)) {
-    for (const [type, dtype] of dtypes) if (x instanceof (type as new () => BufferLike)) return dtype;
-  } else if (typeof x === "object" && x !== null && typeof x.pointer === "bigint" && typeof x.length === "number") {
-    return x.dtype;
-  }
-  throw new TypeError(`${what} must be a typed array, or an object with pointer, length, dtype and device`);
+/** Checks the memory of an operation that is under way after the call has returned. Returns its dtype. */
+function checkOperand(call: string, what: string, x: BufferLike): DType {
+  const dtype = checkBuffer(call, what, x);
+  if (ArrayBuffer.isView(x) && x.buffer instanceof ArrayBuffer && x.buffer.resizable)
+    throw new TypeError(
+      `${call}: ${what} is in an ArrayBuffer that can be resized, so it could shrink while the operation is under way; give an array in a buffer without maxByteLength`,
+    );
+  return dtype;
 }
 
 /** All of an operation's memory is on the CPU, or all on the group's device. */
@@ -37,7 +25,8 @@ export function checkDevice(memories: readonly BufferLike[], device: string | un
 }
 
 export function checkPacked(x: BufferLike, op: Reduction, call: string): void {
-  if (op !== "sum" || dtypeOf(x, call) !== "u8") throw new TypeError(`${call}: only a sum of u8 can be packed`);
+  if (op !== "sum" || checkOperand(call, "the buffer", x) !== "u8")
+    throw new TypeError(`${call}: only a sum of u8 can be packed`);
   if (!ArrayBuffer.isView(x) && x.device !== "cpu" && x.pointer % 8n !== 0n)
     throw new RangeError(`${call}: packed memory must begin at a multiple of 8 bytes, and this begins at ${x.pointer}`);
 }
@@ -52,7 +41,7 @@ export function checkEven(outgoing: readonly BufferLike[], incoming: readonly Bu
 }
 
 export function checkMemory(x: BufferLike, call: string): void {
-  dtypeOf(x, `${call}: the memory`);
+  checkOperand(call, "the buffer", x);
 }
 
 export function checkParts(parts: readonly BufferLike[], ranks: number, call: string, what = "parts"): void {
@@ -60,14 +49,14 @@ export function checkParts(parts: readonly BufferLike[], ranks: number, call: st
     throw new RangeError(
       `${call}: ${what} must have one entry per rank, so ${ranks}, and has ${(parts as BufferLike[])?.length}`,
     );
-  const types = parts.map((part, r) => dtypeOf(part, `${call}: ${what}[${r}]`));
+  const types = parts.map((part, r) => checkOperand(call, `${what}[${r}]`, part));
   const other = types.findIndex((type) => type !== types[0]);
   if (other >= 0) throw new TypeError(`${call}: ${what}[0] is ${types[0]} and ${what}[${other}] is ${types[other]}`);
 }
 
 export function checkAllToAll(outgoing: readonly BufferLike[], incoming: readonly BufferLike[], rank: number): void {
   const [mine, here] = [outgoing[rank]!, incoming[rank]!];
-  if (dtypeOf(mine, "outgoing") !== dtypeOf(here, "incoming"))
+  if (checkOperand("allToAll", "outgoing", mine) !== checkOperand("allToAll", "incoming", here))
     throw new TypeError("allToAll: outgoing and incoming must have one type");
   if (mine.length !== here.length)
     throw new RangeError(
@@ -83,14 +72,14 @@ export function checkRooted(
   { rank, size }: { rank: number; size: number },
   call: string,
 ): void {
-  const dtype = dtypeOf(x, `${call}: the memory`);
+  const dtype = checkOperand(call, "the buffer", x);
   checkRank(root, size, call);
   if (rank !== root) return;
   if (!parts) throw new TypeError(`${call}: rank ${root} is the root and must give parts, one per rank`);
   checkParts(parts, size, call);
   const own = parts[root]!;
-  if (dtypeOf(own, call) !== dtype)
-    throw new TypeError(`${call}: the memory is ${dtype} and the parts are ${dtypeOf(own, call)}`);
+  const theirs = checkOperand(call, "parts", own);
+  if (theirs !== dtype) throw new TypeError(`${call}: the memory is ${dtype} and the parts are ${theirs}`);
   if (own.length !== x.length)
     throw new RangeError(
       `${call}: the root's memory has ${x.length} elements, and parts[${root}], its own, has ${own.length}`,
@@ -105,7 +94,7 @@ export function checkNote(note: number): void {
 export function checkReduction(x: BufferLike, op: Reduction, call: string): void {
   if (!["sum", "prod", "min", "max", "mean"].includes(op))
     throw new TypeError(`${call}: no reduction is called ${op}; there are sum, prod, min, max and mean`);
-  const dtype = dtypeOf(x, call);
+  const dtype = checkOperand(call, "the buffer", x);
   if (op === "mean" && !["f16", "bf16", "f32", "f64"].includes(dtype))
     throw new TypeError(`${call}: ${dtype} has no exact mean; ask for the sum, or give floats`);
   if (dtype === "bool") throw new TypeError(`${call}: bool has no ${op}; reduce a u8 view of it`);

@@ -1,9 +1,9 @@
-import { type BufferLike, collectives } from "@terse/native-collectives";
-import { checkParts } from "./arguments.ts";
+import { type BufferLike, checkBuffer, collectives } from "@terse/native-collectives";
 
 /** into ← from. Both have the same length and type; they may overlap. Throws RangeError or TypeError otherwise. */
 export function copy(into: BufferLike, from: BufferLike): void {
-  checkParts([into, from], 2, "copy", "memory");
+  const [to, given] = [checkBuffer("copy", "into", into), checkBuffer("copy", "from", from)];
+  if (to !== given) throw new TypeError(`copy: into is ${to}, and from is ${given}`);
   if (into.length !== from.length)
     throw new RangeError(`copy: into has ${into.length} elements, and from has ${from.length}`);
   collectives().copy(into, from);

@@ -65,8 +65,13 @@ export interface PointToPoint {
 }
 
 /**
- * A rank's view of a group of ranks. The memory that an operation is given belongs to it until its promise settles, and no longer.
- * A result is the same on all ranks, bit for bit.
+ * A rank's view of a group of ranks. A result is the same on all ranks, bit for bit.
+ *
+ * The memory that an operation is given belongs to it from the call until its promise settles, and no longer. Nobody else may read or
+ * write it meanwhile. The operation keeps the memory, so the caller need not: a tensor may be disposed and its scope may end, and an
+ * ArrayBuffer may be transferred; the result is then in the new buffer if that has the same length. What cannot be kept is refused: an
+ * array in an ArrayBuffer that can be resized is a TypeError, and resizing a tensor that is in use is a TensorError. The memory of an
+ * object with a pointer is kept if the object has `retain`; otherwise the caller must keep it.
  *
  * The first error ends the group: everything pending and later rejects with that same error, on every rank, and only `close`
  * is left to call. It is a `RankLostError` when a rank is gone, else a `CollectiveError`. Arguments that cannot be right

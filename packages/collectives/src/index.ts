@@ -1,4 +1,11 @@
-export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-collectives";
+export {
+  type BufferLike,
+  type DType,
+  type NativeBuffer,
+  type RetainedBuffer,
+  retain,
+  type TypedArray,
+} from "@terse/native-collectives";
 export * from "./bytes.ts";
 export { copy } from "./copy.ts";
 export { DeviceBuffer } from "./engines/device-buffer.ts";

@@ -5,6 +5,7 @@ import {
   kinds,
   type NativeFailure,
   reductions,
+  retain,
 } from "@terse/native-collectives";
 import {
   checkAllToAll,
@@ -277,9 +278,13 @@ export class NativeGroup implements Group {
     }
     this.#checkClosedRanks();
     this.#throwIfEnded();
-    const operation = this.#submit(kind, peer, () =>
-      this.#native.operate(kinds[kind], reductions[op], peer, parts, incoming, note, guarantees),
-    );
+    let operation: ReturnType<Communicator["operate"]>;
+    try {
+      operation = this.#start(kind, reductions[op], peer, parts, incoming, note, guarantees);
+    } catch (error) {
+      this.#count(kind, peer, -1); // a call that throws does not count
+      throw error;
+    }
     if (kind === "send" || kind === "recv") this.#flushSoon();
     this.#pending.add(operation);
     let tooLate = false;
@@ -303,17 +308,29 @@ export class NativeGroup implements Group {
     }
   }
 
-  /** A call that throws does not count. */
-  #submit<T>(kind: keyof typeof kinds, peer: number, operate: () => T): T {
+  /** Every operation on memory starts here. It keeps the memory until it ends, whatever the caller does with the tensors and arrays. */
+  #start(
+    kind: keyof typeof kinds,
+    reduction: number,
+    peer: number,
+    parts: readonly BufferLike[],
+    incoming: readonly BufferLike[],
+    note: number,
+    given: number,
+  ): ReturnType<Communicator["operate"]> {
+    const held = retain(...parts, ...incoming);
+    const [first, second] = [held.buffers.slice(0, parts.length), held.buffers.slice(parts.length)];
     try {
-      return operate();
+      const operation = this.#native.operate(kinds[kind], reduction, peer, first, second, note, given);
+      operation.then(held.release, (error: NativeFailure) => error.memoryInUse || held.release());
+      return operation;
     } catch (error) {
-      this.#count(kind, peer, -1);
+      held.release();
       throw error;
     }
   }
 
-  /** On engines that start sends and receives together: those of one turn of the event loop start at its end. */
+  /** On engines that start sends and receives together: those that are called before the next microtask start as one. */
   #flushSoon(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -326,7 +343,7 @@ export class NativeGroup implements Group {
   /** An operation without other ranks: a copy between the CPU and this group's device, or the registration of a buffer. */
   async runLocally(kind: "copy" | "registerBuffer", from: BufferLike, to?: BufferLike): Promise<void> {
     this.#throwIfEnded();
-    const operation = this.#native.operate(kinds[kind], reductions.sum, -1, [from], to ? [to] : [], 0);
+    const operation = this.#start(kind, reductions.sum, -1, [from], to ? [to] : [], 0, 0);
     this.#pending.add(operation);
     try {
       await operation;

@@ -19,6 +19,7 @@ import { ExchangeContext } from "./exchange-context.ts";
 import { adjacent } from "./means/adjacent.ts";
 import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 import { type RefusalReason, throwRefusal } from "./refusal.ts";
+import { retaining } from "./retaining.ts";
 import { type ChosenSchemes, standardSchemes } from "./schemes.ts";
 import { byOwners, type OwnerScheme } from "./sums/by-owners.ts";
 import { carryFields, checkFields, type FieldsRequest, type SumOfFieldsOptions } from "./sums/fields.ts";
@@ -38,8 +39,9 @@ export interface MeanOptions {
 }
 
 /**
- * All results are the same bits on every rank. Vectors, errors and `into` belong to the exchange until the promise settles. A NaN in a
- * vector makes every rank throw a StepRefusedError; errors and `into` may have changed then.
+ * All results are the same bits on every rank. Vectors, errors and `into` belong to the exchange until the promise settles. A tensor among
+ * them may be disposed meanwhile: the exchange keeps its memory. A NaN in a vector makes every rank throw a StepRefusedError; errors and
+ * `into` may have changed then.
  */
 export interface Exchange {
   readonly ranks: number;
@@ -191,33 +193,41 @@ export class StepExchange {
       ranks: group.size,
       majority: (u: PackedBits, { tie }: { tie: Tie }) => vote(tie, u),
       tally: (u) => vote("tally", u),
-      mean: (x, options = {}) =>
-        request(
-          {
-            key: "mean",
-            part: { x, ...options } as MeanPart,
-            carry: (parts, context) => this.#carryMeans(parts, context),
-            notesMayFollow: true,
-          },
-          nothing,
+      mean: (vector, given = {}) =>
+        retaining(vector, given, (x, { accept }) =>
+          request(
+            {
+              key: "mean",
+              part: { x, accept } as MeanPart,
+              carry: (parts, context) => this.#carryMeans(parts, context),
+              notesMayFollow: true,
+            },
+            nothing,
+          ),
         ),
-      meanErrorCompensated: async (x, options) => viaOwners(errorCompensatedScheme(group, x, options), nothing),
-      sum: async (x, options) => viaOwners(sumScheme(group, x, options), nothing),
-      async sumOfFields(x, options) {
-        const part: FieldsRequest = { x, options };
-        checkFields("sumOfFields", group, part);
-        await request({ key: "fields", part, carry: carryFields }, nothing);
-      },
-      sumOfLevels: async (x, options) => viaOwners(sumOfLevelsScheme(group, x, options), nothing),
-      async signOfLevels(x, options) {
-        const { scheme, result } = signOfLevelsScheme(group, x, options);
-        return viaOwners(scheme, result);
-      },
-      async sparse(x, options) {
-        const part: SparseRequest = { x, options };
-        checkSparse(x, options);
-        await request({ key: "sparse", part, carry: carrySparse }, nothing);
-      },
+      meanErrorCompensated: (vector, given) =>
+        retaining(vector, given, async (x, options) => viaOwners(errorCompensatedScheme(group, x, options), nothing)),
+      sum: (vector, given) =>
+        retaining(vector, given, async (x, options) => viaOwners(sumScheme(group, x, options), nothing)),
+      sumOfFields: (vector, given) =>
+        retaining(vector, given, async (x, options) => {
+          const part: FieldsRequest = { x, options };
+          checkFields("sumOfFields", group, part);
+          await request({ key: "fields", part, carry: carryFields }, nothing);
+        }),
+      sumOfLevels: (vector, given) =>
+        retaining(vector, given, async (x, options) => viaOwners(sumOfLevelsScheme(group, x, options), nothing)),
+      signOfLevels: (vector, given) =>
+        retaining(vector, given, async (x, options) => {
+          const { scheme, result } = signOfLevelsScheme(group, x, options);
+          return viaOwners(scheme, result);
+        }),
+      sparse: (vector, given) =>
+        retaining(vector, given, async (x, options) => {
+          const part: SparseRequest = { x, options };
+          checkSparse(x, options);
+          await request({ key: "sparse", part, carry: carrySparse }, nothing);
+        }),
       agree: () => viaOwners(emptyScheme(group.size), nothing),
     };
   }

@@ -103,6 +103,9 @@ export function keep<T extends Resource>(tensor: T): T {
 /**
  * Runs `body`, then frees every tensor that was created in it, except those that were kept or are returned. Returned tensors, at any depth
  * of arrays, plain objects, maps and sets, move to the enclosing scope. For an async `body` the tensors are freed when its promise settles.
+ *
+ * Without a scope, tensors wait for the garbage collector, and Node frees what it has found only when the event loop turns: a synchronous
+ * loop without a scope frees nothing before it ends, however much memory it takes. Call `scope` for each of its iterations.
  */
 export function scope<T>(body: () => T): T {
   const inner = new Scope(currentScope());

@@ -5,7 +5,14 @@
  * As a scalar, a JavaScript integer is an integer for libtorch: an i64 tensor plus 1 stays i64, an f32 tensor stays f32.
  */
 import { inspect } from "node:util";
-import { type DType, type Handle, type NativeBuffer, native, type TypedArray } from "@terse/native-tensor";
+import {
+  type DType,
+  type Handle,
+  type NativeBuffer,
+  native,
+  type RetainedBuffer,
+  type TypedArray,
+} from "@terse/native-tensor";
 import { typedArrayFor } from "./dtype.ts";
 import { dispose, handleOf, keep, Resource } from "./lifetime.ts";
 
@@ -204,6 +211,12 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   /** Address of the first element. RangeError when the tensor is not contiguous. */
   get pointer(): bigint {
     return native.pointer(handleOf(this));
+  }
+  /** Keeps the memory at its address until `release`, even if the tensor is disposed. Collectives call it. */
+  retain(): RetainedBuffer {
+    const { pointer, length, dtype, device } = this;
+    const retained = native.retain(handleOf(this));
+    return { pointer, length, dtype, device, release: () => native.release(retained) };
   }
   get isContiguous(): boolean {
     return native.isContiguous(handleOf(this));

@@ -34,9 +34,9 @@ NcclComm::NcclComm(Device& device, int rank, int size, UniqueId id, std::unique_
 
 // --- Any thread that holds the mutex ---
 
-void NcclComm::complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes) {
+void NcclComm::complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes, bool memory_in_use) {
     started.erase(id);
-    completions.push_back({id, std::move(failure), std::move(notes)});
+    completions.push_back({id, std::move(failure), std::move(notes), memory_in_use});
     if (completed_) completed_();
 }
 

@@ -62,7 +62,7 @@ public:
     collectives::Counters counters;
 
     // Any thread that holds the device's mutex.
-    void complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes = {});
+    void complete(uint64_t id, std::optional<Failure> failure, std::vector<uint8_t> notes = {}, bool memory_in_use = false);
     void fail(const Failure& failure);                    // the first failure is kept
     void flush(const std::shared_ptr<NcclComm>& self);    // queues the coalesced sends and receives as one group call
     Clock::time_point operation_deadline() const { return Clock::now() + timeout_; }

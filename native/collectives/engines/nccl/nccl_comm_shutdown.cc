@@ -88,13 +88,13 @@ bool NcclComm::poll_shutdown(bool closes) {
 
 // Every pending operation fails with the first error.
 void NcclComm::reject_all() {
-    const bool drained = shutdown_->quiet && shutdown_->drained;  // otherwise events may still be in use
+    const bool drained = shutdown_->quiet && shutdown_->drained;  // otherwise events and memory may still be in use
     std::lock_guard lock(device_.mutex);
     settled_ = true;
-    const auto finish_all = [&](const std::vector<Call>& calls) {
+    const auto finish_all = [&](const std::vector<Call>& calls, bool memory_in_use = false) {
         for (const Call& call : calls) {
             if (drained) device_.return_event(call.ready);
-            complete(call.operation.id, failure);
+            complete(call.operation.id, failure, {}, memory_in_use);
         }
     };
     if (connecting_) complete(connecting_->id, failure);
@@ -103,7 +103,7 @@ void NcclComm::reject_all() {
     splitting_.reset();
     for (const Work& work : in_flight_) {
         if (drained) device_.return_event(work.done);
-        finish_all(work.group_call.calls);
+        finish_all(work.group_call.calls, !drained);
     }
     in_flight_.clear();
     for (GroupCall& group_call : device_.queue)

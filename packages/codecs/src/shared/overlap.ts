@@ -15,16 +15,6 @@ export function refuseOverlap(
   }
 }
 
-/** Refuses a view whose buffer was transferred or has shrunk: its length is 0, so it would look like an empty array. */
-export function refuseGone(where: string, what: string, view: Float32Array | Uint8Array): void {
-  if (view.length > 0) return;
-  try {
-    view.keys(); // throws if the view is detached or out of bounds, and does nothing else
-  } catch {
-    throw new TypeError(`${where}: ${what} has lost its memory: its buffer was transferred, or has become too short.`);
-  }
-}
-
 /** The same memory, from its first byte to its last. */
 export const isSame = (a: ArrayBufferView, b: ArrayBufferView): boolean =>
   a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;

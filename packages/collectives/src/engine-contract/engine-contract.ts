@@ -5,6 +5,7 @@ import { wrongArguments } from "./arguments.ts";
 import { cancelling } from "./cancelling.ts";
 import { closingAndAborting, closingTooEarly } from "./closing-and-aborting.ts";
 import { dataMovement } from "./data-movement.ts";
+import { memoryUnderWay } from "./memory.ts";
 import { mismatches } from "./mismatches.ts";
 import { order } from "./order.ts";
 import { reductions } from "./reductions.ts";
@@ -31,6 +32,8 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
   });
 
   describe.each(sizes ?? [2, 3])(`${name}, a signal in a group of %i ranks`, (n) => cancelling(engine, n));
+
+  describe.each(sizes ?? [2, 3])(`${name}, memory in a group of %i ranks`, (n) => memoryUnderWay(engine, n));
 
   describe.skipIf(!engine.traits.headers).each(sizes ?? [2, 3, 5])(
     `${name}, %i ranks that do not agree${engine.headersOnly}`,

@@ -1,4 +1,4 @@
-import { collectives, type DType, type NativeBuffer, type TypedArray } from "@terse/native-collectives";
+import { collectives, type DType, elementBytes, type NativeBuffer, type TypedArray } from "@terse/native-collectives";
 import type { Group } from "../group.ts";
 import { NativeGroup } from "../native-group.ts";
 import { NcclWorld } from "./nccl.ts";
@@ -72,18 +72,5 @@ export class DeviceBuffer implements NativeBuffer, Disposable {
     return { pointer: this.pointer, length, dtype: "u8", device: this.device };
   }
 }
-
-const elementBytes: Record<DType, number> = {
-  u8: 1,
-  i8: 1,
-  i16: 2,
-  i32: 4,
-  i64: 8,
-  f16: 2,
-  bf16: 2,
-  f32: 4,
-  f64: 8,
-  bool: 1,
-};
 
 const bytes = (x: TypedArray) => new Uint8Array(x.buffer, x.byteOffset, x.byteLength);

@@ -2,6 +2,7 @@
 import type { BufferLike, Group } from "@terse/collectives";
 import type { Cost, CostOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { retaining } from "../retaining.ts";
 import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
 import { carryInt8Means, int8MeanCost } from "./int8-mean.ts";
@@ -35,7 +36,8 @@ function scheme(
     carry,
     cost,
     costTogether,
-    mean: (group, x, call = {}) => carryOver(group, call, (context) => carry([x], context)),
+    mean: (group, vector, call = {}) =>
+      retaining(vector, {}, (x) => carryOver(group, call, (context) => carry([x], context))),
   };
 }
 

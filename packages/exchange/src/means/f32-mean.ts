@@ -10,10 +10,11 @@
 import { allReduceBytes, type BufferLike, copy, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { retaining } from "../retaining.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
-export async function mean(group: Group, x: BufferLike, call: CallOptions = {}): Promise<void> {
-  await carryOver(group, call, (context) => carryMeans([x], context));
+export function mean(group: Group, vector: BufferLike, call: CallOptions = {}): Promise<void> {
+  return retaining(vector, {}, (x) => carryOver(group, call, (context) => carryMeans([x], context)));
 }
 
 export async function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {

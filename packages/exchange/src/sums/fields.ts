@@ -35,6 +35,7 @@ import {
   sliceOf,
 } from "../owned-chunks.ts";
 import { checkNotes, noteOf, StepRefusedError } from "../refusal.ts";
+import { retaining } from "../retaining.ts";
 import { type Loan, type Scratch, scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
@@ -58,14 +59,16 @@ export interface FieldsRequest {
  * into += scale · Σ x, by owners. RangeError if no field can hold the sum of this many ranks. All ranks throw a StepRefusedError, before any
  * level is sent, if one rank has a NaN or if the sum may exceed fp32.
  */
-export async function sumOfFields(
+export function sumOfFields(
   group: Group,
-  x: Floats,
-  options: SumOfFieldsOptions,
+  vector: Floats,
+  given: SumOfFieldsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  checkFields("sumOfFields", group, { x, options });
-  await carryOver(group, call, (context) => carryFields([{ x, options }], context));
+  return retaining(vector, given, async (x, options) => {
+    checkFields("sumOfFields", group, { x, options });
+    await carryOver(group, call, (context) => carryFields([{ x, options }], context));
+  });
 }
 
 /** Several vectors: a small all-reduce of scales for each vector, all at the same time, and one message for all fields. */
@@ -82,23 +85,25 @@ export async function carryFields(requests: readonly FieldsRequest[], context: E
 }
 
 /** into += scale · Σ x by a summing all-reduce of fields; the same bits and the same errors as `sumOfFields`. */
-export async function sumOfFieldsDirect(
+export function sumOfFieldsDirect(
   group: Group,
-  x: Floats,
-  options: SumOfFieldsOptions,
+  vector: Floats,
+  given: SumOfFieldsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  checkFields("sumOfFieldsDirect", group, { x, options });
-  await carryOver(group, call, async (context) => {
-    using agreed = await agree({ x, options }, context);
-    const { units } = agreed;
-    const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
-    using loan = context.scratch.loan(elementBytes * elements);
-    const wire = loan.bytes;
-    wide.encode(wire, x, { ...(ownedChunks(wide, x.length, 1).call(options, group.rank) as object), units });
-    const fields = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
-    await context.up.allReduce(fields, "sum");
-    wide.decodeAdd(options.into, wire, { scale: options.scale, units });
+  return retaining(vector, given, async (x, options) => {
+    checkFields("sumOfFieldsDirect", group, { x, options });
+    await carryOver(group, call, async (context) => {
+      using agreed = await agree({ x, options }, context);
+      const { units } = agreed;
+      const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
+      using loan = context.scratch.loan(elementBytes * elements);
+      const wire = loan.bytes;
+      wide.encode(wire, x, { ...(ownedChunks(wide, x.length, 1).call(options, group.rank) as object), units });
+      const fields = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
+      await context.up.allReduce(fields, "sum");
+      wide.decodeAdd(options.into, wire, { scale: options.scale, units });
+    });
   });
 }
 

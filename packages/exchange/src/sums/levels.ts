@@ -30,6 +30,7 @@ import {
 } from "../owned-chunks.ts";
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
+import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
@@ -45,30 +46,32 @@ export interface SumOfLevelsOptions extends LevelsOptions {
 }
 
 /** into += scale · Σ q by a summing all-reduce. RangeError if no field can hold the sum of this many ranks. */
-export async function sumOfLevelsDirect(
+export function sumOfLevelsDirect(
   group: Group,
-  x: Floats,
-  options: SumOfLevelsOptions,
+  vector: Floats,
+  given: SumOfLevelsOptions,
   { refusal }: CallOptions = {},
 ): Promise<void> {
-  const { size, rank } = group;
-  const { into, scale = 1 } = options;
-  const codec = summable(options.codec, size);
-  checkOptions("levels", codec, x.length, options);
-  checkLength("sumOfLevelsDirect", "into", into, x.length, "as x has");
-  const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
-  using loan = scratchOf(group).loan(elementBytes * elements);
-  const wire = loan.bytes.fill(0);
-  const fields = wire.subarray(0, fieldBytes);
-  const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
-  const notes = summed.subarray(elements - size);
+  return retaining(vector, given, async (x, options) => {
+    const { size, rank } = group;
+    const { into, scale = 1 } = options;
+    const codec = summable(options.codec, size);
+    checkOptions("levels", codec, x.length, options);
+    checkLength("sumOfLevelsDirect", "into", into, x.length, "as x has");
+    const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
+    using loan = scratchOf(group).loan(elementBytes * elements);
+    const wire = loan.bytes.fill(0);
+    const fields = wire.subarray(0, fieldBytes);
+    const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
+    const notes = summed.subarray(elements - size);
 
-  const chunks = ownedChunks(codec, x.length, 1);
-  const failure = failureOf(() => codec.encode(fields, x, chunks.call(options, rank)));
-  notes[rank] = noteOf(refusal ?? failure);
-  await carryOver(group, {}, ({ up }) => up.allReduce(summed, "sum"));
-  checkNotes([...notes]);
-  codec.decodeAdd(into, fields, { scale });
+    const chunks = ownedChunks(codec, x.length, 1);
+    const failure = failureOf(() => codec.encode(fields, x, chunks.call(options, rank)));
+    notes[rank] = noteOf(refusal ?? failure);
+    await carryOver(group, {}, ({ up }) => up.allReduce(summed, "sum"));
+    checkNotes([...notes]);
+    codec.decodeAdd(into, fields, { scale });
+  });
 }
 
 export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
@@ -77,14 +80,16 @@ export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, co
 }
 
 /** into += scale · Σ q by owners. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to 2048. */
-export async function sumOfLevels(
+export function sumOfLevels(
   group: Group,
-  x: Floats,
-  options: SumOfLevelsOptions,
+  vector: Floats,
+  given: SumOfLevelsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  const scheme = sumOfLevelsScheme(group, x, options);
-  await carryOver(group, call, (context) => byOwners([scheme], context));
+  return retaining(vector, given, async (x, options) => {
+    const scheme = sumOfLevelsScheme(group, x, options);
+    await carryOver(group, call, (context) => byOwners([scheme], context));
+  });
 }
 
 export function sumOfLevelsScheme(group: Group, x: Floats, options: SumOfLevelsOptions): OwnerScheme {
@@ -105,15 +110,17 @@ export function sumOfLevelsCost(n: number, ranks: number, rank: number, codec: C
 }
 
 /** sign(Σ q): −1, 0 or +1, the same bits on every rank, for any number of ranks. */
-export async function signOfLevels(
+export function signOfLevels(
   group: Group,
-  x: Floats,
-  options: LevelsOptions,
+  vector: Floats,
+  given: LevelsOptions,
   call: CallOptions = {},
 ): Promise<Ternary> {
-  const { scheme, result } = signOfLevelsScheme(group, x, options);
-  await carryOver(group, call, (context) => byOwners([scheme], context));
-  return result();
+  return retaining(vector, given, async (x, options) => {
+    const { scheme, result } = signOfLevelsScheme(group, x, options);
+    await carryOver(group, call, (context) => byOwners([scheme], context));
+    return result();
+  });
 }
 
 /** The scheme, and its result, which exists after `handOut`. */

@@ -18,6 +18,7 @@ import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import { type CallOptions, carryOver } from "../exchange-context.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
+import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
@@ -38,14 +39,16 @@ const oneBit = scaledSign() as Codec;
  * into += the error-compensated mean over ranks of x, the same bits on every rank. RangeError for wrong lengths. After a NaN in x all ranks
  * throw a StepRefusedError, and the errors may have changed.
  */
-export async function meanErrorCompensated(
+export function meanErrorCompensated(
   group: Group,
-  x: Floats,
-  options: ErrorCompensation,
+  vector: Floats,
+  given: ErrorCompensation,
   call: CallOptions = {},
 ): Promise<void> {
-  const scheme = errorCompensatedScheme(group, x, options);
-  await carryOver(group, call, (context) => byOwners([scheme], context));
+  return retaining(vector, given, async (x, options) => {
+    const scheme = errorCompensatedScheme(group, x, options);
+    await carryOver(group, call, (context) => byOwners([scheme], context));
+  });
 }
 
 export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {

@@ -20,6 +20,7 @@ import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import { type CallOptions, carryOver } from "../exchange-context.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
+import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
@@ -32,9 +33,11 @@ export interface SumOptions extends EncodeOptions {
 }
 
 /** into += scale · Σ over ranks of x, twice through the codec. After a NaN in x all ranks throw a StepRefusedError. */
-export async function sum(group: Group, x: Floats, options: SumOptions, call: CallOptions = {}): Promise<void> {
-  const scheme = sumScheme(group, x, options);
-  await carryOver(group, call, (context) => byOwners([scheme], context));
+export function sum(group: Group, vector: Floats, given: SumOptions, call: CallOptions = {}): Promise<void> {
+  return retaining(vector, given, async (x, options) => {
+    const scheme = sumScheme(group, x, options);
+    await carryOver(group, call, (context) => byOwners([scheme], context));
+  });
 }
 
 export function sumScheme(group: Group, x: Floats, options: SumOptions): OwnerScheme {

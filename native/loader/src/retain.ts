@@ -1,0 +1,30 @@
+import type { BufferLike, RetainedBuffer } from "./buffer-like.ts";
+
+/** Buffers that a call uses until it calls `release`. */
+export interface Retained<T> extends Disposable {
+  readonly buffers: T;
+  release(): void;
+}
+
+/**
+ * The same buffers, with the memory of those that can retain it kept until `release`, whatever becomes of the objects. Typed arrays and
+ * buffers without `retain` are returned as they are.
+ */
+export function retain<const T extends readonly (BufferLike | undefined)[]>(...buffers: T): Retained<T> {
+  const held: RetainedBuffer[] = [];
+  const release = () => {
+    for (const buffer of held.splice(0)) buffer.release();
+  };
+  try {
+    const same = buffers.map((x) => {
+      if (x === undefined || ArrayBuffer.isView(x) || x.retain === undefined) return x;
+      const kept = x.retain();
+      held.push(kept);
+      return kept;
+    });
+    return { buffers: same as unknown as T, release, [Symbol.dispose]: release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
