@@ -7,8 +7,8 @@ export interface Bar {
   /** At the end of the bar. */
   readonly text: string;
   readonly peer?: boolean;
-  /** The part of the value that is waiting for messages. */
-  readonly waiting?: number | undefined;
+  /** The part of the value that is waiting for messages. A bar whose part was not recorded is hatched. */
+  readonly waiting?: number | "not recorded" | undefined;
   /** The smallest and largest of the values whose median it is. */
   readonly range?: readonly [least: number, most: number] | undefined;
 }
@@ -24,31 +24,39 @@ export interface Panels {
   readonly own: string;
   readonly waiting: string;
   readonly peer: string;
-  /** Legend of the lighter shade of peers, which is drawn if any peer reports its waiting time. */
+  /** Legend of the lighter shade of peers, which is drawn if any peer reports its waiting time, and of hatched bars. */
   readonly peerWaiting?: string;
+  readonly notRecorded?: string;
   readonly panels: readonly Panel[];
 }
 
 const [width, left, right, row, gap] = [860, 250, 90, 22, 36];
 
-export function panels({ title, own, waiting, peer, peerWaiting = "", panels }: Panels): string {
+/** Between the two shades of peers, because any part of the bar may be waiting. */
+const hatched = `<defs><pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="peer" width="3" height="6"/><rect class="peer-waiting" x="3" width="3" height="6"/></pattern><style>.hatched{fill:url(#hatched)}</style></defs>`;
+
+export function panels({ title, own, waiting, peer, peerWaiting = "", notRecorded = "", panels }: Panels): string {
   let y = 62;
-  const peersReport = panels.some(({ bars }) => bars.some((bar) => bar.peer && bar.waiting !== undefined));
+  const peers = panels.flatMap(({ bars }) => bars.filter(({ peer }) => peer));
+  const isHatched = (bar: Bar) => bar.waiting === "not recorded";
   const swatches = [
     [own, swatch("own")],
     [waiting, swatch("own-waiting")],
     [peer, swatch("peer")],
-    [peerWaiting, swatch("peer-waiting")],
+    ...(peers.some((bar) => typeof bar.waiting === "number") ? [[peerWaiting, swatch("peer-waiting")] as const] : []),
+    ...(peers.some(isHatched) ? [[notRecorded, swatch("hatched")] as const] : []),
   ] as const;
-  const parts: string[] = [legend(peersReport ? swatches : swatches.slice(0, 3), 16, 46)];
+  const parts: string[] = [...(peers.some(isHatched) ? [hatched] : []), legend(swatches, 16, 46)];
   for (const { title: heading, bars } of panels) {
     const most = Math.max(...bars.map(({ value, range }) => Math.max(value, range?.[1] ?? 0)));
     const length = (value: number) => (value / most) * (width - left - right);
     const at = (value: number) => (left + length(value)).toFixed(1);
     parts.push(`<text x="${left}" y="${y + 16}" font-weight="600">${heading}</text>`);
     y += 24;
-    for (const { label, value, text, peer, waiting = 0, range } of bars) {
-      const colour = peer ? "peer" : "own";
+    for (const bar of bars) {
+      const { label, value, text, peer, range } = bar;
+      const colour = isHatched(bar) ? "hatched" : peer ? "peer" : "own";
+      const waiting = typeof bar.waiting === "number" ? bar.waiting : 0;
       const end = Math.max(value, range?.[1] ?? 0);
       parts.push(
         `<text x="${left - 10}" y="${y + 14}" text-anchor="end">${label}</text>` +

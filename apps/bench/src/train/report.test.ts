@@ -4,10 +4,21 @@ import { trainPicture, trainReport } from "./report.ts";
 const of = (name: string, values: Record<string, number>) =>
   Object.entries(values).map(([metric, value]) => ({ case: `${name} ×2 100mbit`, metric, value, unit: "" }));
 const lines = [
-  ...of("lion fp32 with-overlap", { step_ms: 1500, steps: 12, exposed_ms: 1290, exposed_fraction: 0.86 }),
-  ...of("lion-cub 1-bit without-overlap", { step_ms: 200, speedup_over_lion_f32: 8 }),
-  ...of("lion-cub 1-bit with-overlap", { step_ms: 160, speedup_over_lion_f32: 10, speedup_over_powersgd: 1.25 }),
-  ...of("pytorch ddp fp32", { step_ms: 1600, exposed_ms: 1200, exposed_fraction: 0.75 }),
+  ...of("lion fp32 with-overlap", {
+    step_ms: 1500,
+    steps: 12,
+    exposed_ms: 1290,
+    exposed_fraction: 0.86,
+    exposed_fraction_least: 0.8,
+  }),
+  ...of("lion-cub 1-bit without-overlap", { step_ms: 200, exposed_fraction: 0.1, speedup_over_lion_f32: 8 }),
+  ...of("lion-cub 1-bit with-overlap", {
+    step_ms: 160,
+    exposed_fraction: 0,
+    speedup_over_lion_f32: 10,
+    speedup_over_powersgd: 1.25,
+  }),
+  ...of("pytorch ddp fp32", { step_ms: 1600, exposed_fraction: 0.75, exposed_fraction_least: 0.7 }),
 ];
 const swatches = (svg: string) => [...svg.matchAll(/<rect class="([\w-]+)" y="-9"/g)].map(([, name]) => name);
 
@@ -16,12 +27,20 @@ it("compares one bit with 32 bits, without and with overlap, and with PowerSGD",
   expect(text).toContain("Without overlap Lion Cub is **8.00 ×** as fast as 32-bit Lion.");
   // 1500 / 160
   expect(text).toContain("**10.00 ×** as fast as that, 9.38 × as fast as 32-bit Lion with overlap, and **1.25 ×**");
-  expect(text).toContain("| pytorch ddp fp32 | 1600 | ––– | 75 % |");
+  expect(text).toContain("| pytorch ddp fp32 | 1600 | ––– | 75 % | 70 % |");
 });
 
-it("draws PyTorch's waiting time, and its legend, only where it was recorded", () => {
+it("draws PyTorch's waiting time on the rank that waits most", () => {
   expect(swatches(trainPicture(lines))).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
-  expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 1200 / 1600
-  const silent = lines.filter(({ case: name, metric }) => !(name.startsWith("pytorch") && metric === "exposed_ms"));
-  expect(swatches(trainPicture(silent))).toEqual(["own", "own-waiting", "peer"]);
+  expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 0.75
+});
+
+it("hatches bars whose waiting time was not recorded, which is not the same as none", () => {
+  const silent = lines.filter(
+    ({ case: name, metric }) => !(name.startsWith("pytorch") && metric.startsWith("exposed")),
+  );
+  const picture = trainPicture(silent);
+  expect(swatches(picture)).toEqual(["own", "own-waiting", "peer", "hatched"]);
+  expect(picture).toMatch(/<rect class="hatched" x="[\d.]+" y="[\d.]+" width="520\.0"/);
+  expect(picture).not.toMatch(/<rect class="peer" x="/);
 });

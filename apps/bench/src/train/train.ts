@@ -79,8 +79,8 @@ function* comparisons(sides: readonly Side[], inCase: (name: string) => string):
 class Side {
   readonly name: string;
   #milliseconds: number[] = [];
-  #exposed: number[] = []; // on the rank that waits least, because the others also wait for its backward
-  #exposedMost: number[] = [];
+  #exposed: number[] = []; // on the rank that waits most
+  #exposedLeast: number[] = [];
   #bytes: number[] = [];
   #linkBytes: number[] = [];
   #loss = Number.NaN;
@@ -96,8 +96,8 @@ class Side {
     for (const i of ranks[0]!.steps.keys()) {
       this.#milliseconds.push(most(({ milliseconds }) => milliseconds, i));
       const exposed = all(({ exposedMilliseconds }) => exposedMilliseconds, i);
-      this.#exposed.push(Math.min(...exposed));
-      this.#exposedMost.push(Math.max(...exposed));
+      this.#exposed.push(Math.max(...exposed));
+      this.#exposedLeast.push(Math.min(...exposed));
       const bytes = most(({ bytes }) => bytes ?? Number.NaN, i);
       if (!Number.isNaN(bytes)) this.#bytes.push(bytes);
       this.#loss = ranks.reduce((sum, { steps }) => sum + steps[i]!.loss / ranks.length, 0);
@@ -108,7 +108,7 @@ class Side {
 
   /** Drops the measurements of the warm-up. */
   forget(): void {
-    const lists = [this.#milliseconds, this.#exposed, this.#exposedMost, this.#bytes, this.#linkBytes];
+    const lists = [this.#milliseconds, this.#exposed, this.#exposedLeast, this.#bytes, this.#linkBytes];
     for (const list of lists) list.length = 0;
   }
 
@@ -125,7 +125,7 @@ class Side {
     const fractions = (of: readonly number[]) => of.map((exposed, i) => exposed / this.#milliseconds[i]!);
     yield { metric: "exposed_ms", value: median(this.#exposed), unit: "ms" };
     yield { metric: "exposed_fraction", value: median(fractions(this.#exposed)), unit: "fraction" };
-    yield { metric: "exposed_fraction_most", value: median(fractions(this.#exposedMost)), unit: "fraction" };
+    yield { metric: "exposed_fraction_least", value: median(fractions(this.#exposedLeast)), unit: "fraction" };
     if (this.#bytes.length > 0) yield { metric: "sent_bytes", value: median(this.#bytes), unit: "B" };
     if (this.#linkBytes.length > 0) yield { metric: "link_bytes", value: median(this.#linkBytes), unit: "B" };
     yield { metric: "loss", value: this.#loss, unit: "nats" };
