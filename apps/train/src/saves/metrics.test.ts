@@ -1,0 +1,41 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Metrics } from "./metrics.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-metrics-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const path = () => join(folder, "metrics.jsonl");
+const steps = () =>
+  readFileSync(path(), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { step: number }).step);
+
+describe("metrics.jsonl", () => {
+  it("loses the steps that are taken again, and a last line that was half written", async () => {
+    const metrics = new Metrics(folder);
+    await metrics.cutAt(3); // there is no file yet
+    for (const step of [0, 1, 2, 3]) metrics.log({ step, loss: 1 });
+    writeFileSync(path(), '{"step":4,"lo', { flag: "a" });
+    await metrics.cutAt(3);
+    expect(steps()).toEqual([0, 1, 2]);
+    metrics.log({ step: 3 });
+    expect(steps()).toEqual([0, 1, 2, 3]);
+  });
+
+  it("keeps lines that the disk does not take now, and writes them later", () => {
+    const run = join(folder, "run"); // a disk that is away
+    const metrics = new Metrics(run);
+    metrics.log({ step: 0 });
+    metrics.log({ step: 1 });
+    mkdirSync(run);
+    metrics.log({ step: 2 });
+    expect(readFileSync(join(run, "metrics.jsonl"), "utf8")).toBe('{"step":0}\n{"step":1}\n{"step":2}\n');
+  });
+});

@@ -1,0 +1,272 @@
+/** Ranks of one process, each with a folder of its own: machines without a shared disk. Or all with the same folder. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { CheckpointError } from "@terse/checkpoint";
+import { type Group, loopback } from "@terse/collectives";
+import { Arena, noGrad, type Tensor } from "@terse/tensor";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { buildData, buildModel, buildOptimizer } from "../build.ts";
+import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
+import { checkSpace } from "./disk-space.ts";
+import { findSave, gatherSave } from "./find-save.ts";
+import { lockFolder } from "./folder-lock.ts";
+import { loadModelOf } from "./model-of-run.ts";
+import { restoreSave } from "./restore-save.ts";
+import { NotFiniteError, type Parts, type Place, writeSave } from "./write-save.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-saves-"));
+  writeFileSync(join(folder, "text"), "the quick brown fox jumps over the lazy dog. ".repeat(200));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const recipe = (): Recipe =>
+  readRecipe(defaultRecipe, [
+    "model.preset=nano",
+    "model.layers=1",
+    `data.path=${JSON.stringify(join(folder, "text"))}`,
+  ]);
+const disk = (name: string) => {
+  mkdirSync(join(folder, name), { recursive: true });
+  return join(folder, name);
+};
+
+interface OnRank {
+  readonly group: Group;
+  readonly parts: Parts;
+  readonly arena: Arena;
+  readonly place: Place;
+}
+
+/** Runs a task on ranks whose run's folders are these. */
+async function onRanks<T>(runs: readonly string[], task: (rank: OnRank) => Promise<T>): Promise<T[]> {
+  const groups = loopback(runs.length);
+  try {
+    return await Promise.all(
+      groups.map(async (group) => {
+        const run = runs[group.rank]!;
+        if (group.rank > 0) await group.barrier(); // rank 0 keeps its folder
+        using lock = await lockFolder(run, { start: "this", rank: group.rank });
+        if (group.rank === 0) await group.barrier();
+        await group.barrier();
+        const model = buildModel(recipe());
+        const arena = new Arena(model);
+        const data = await buildData(recipe(), model, group);
+        await using optimizer = await buildOptimizer(recipe(), arena, group);
+        const result = await task({
+          group,
+          arena,
+          parts: { model, data, optimizer },
+          place: { run, recipe: recipe(), lock, saves: new Set() },
+        });
+        await group.barrier();
+        return result;
+      }),
+    );
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+/** Gives parameters, momenta and the position in the data values that differ by step, momenta also by rank. */
+async function arrive(step: number, { group, arena, parts }: OnRank): Promise<void> {
+  noGrad(() => arena.parameters.fill_(step));
+  const { tensors } = await parts.optimizer.state();
+  noGrad(() => {
+    for (const tensor of tensors.values()) tensor.fill_(step + group.rank);
+  });
+  while (parts.data.state().step < step) for (const batch of await parts.data.next()) batch[Symbol.dispose]();
+}
+
+const save = (step: number, runs: readonly string[]) =>
+  onRanks(runs, async (rank) => {
+    await arrive(step, rank);
+    await writeSave(step, rank.place, rank.parts, rank.group);
+  });
+
+/** What every rank holds after it has gone on from the newest save: the first parameter, the first momentum, the step of the data. */
+const resume = (runs: readonly string[]) =>
+  onRanks(runs, async ({ group, arena, parts, place }) => {
+    const { manifest } = await findSave(place.run, group);
+    const reader = await gatherSave(place.run, manifest, place.lock, group);
+    await restoreSave(place.run, manifest, parts, { reader, group });
+    const [momentum] = (await parts.optimizer.state()).tensors.values();
+    const first = async (tensor: Tensor) => Number(((await tensor.toTypedArray()) as Float32Array)[0]);
+    return [await first(arena.parameters), await first(momentum!), parts.data.state().step];
+  });
+
+const files = (run: string, step: number) => readdirSync(join(run, `step-${step}`)).sort();
+
+describe("machines without a shared disk", () => {
+  it("keep what their ranks wrote, and go on from it", async () => {
+    const [a, b] = [disk("a"), disk("b")];
+    await save(3, [a, b]);
+    expect(files(a, 3)).toEqual(["config.json", "manifest.json", "model.safetensors", "state-rank-0.safetensors"]);
+    expect(files(b, 3)).toEqual(["state-rank-1.safetensors"]);
+    expect(await resume([a, b])).toEqual([
+      [3, 3, 3],
+      [3, 4, 3],
+    ]);
+    expect(files(b, 3)).toEqual(["state-rank-1.safetensors"]); // nothing was copied
+  });
+
+  it("give each other what a rank needs, where ranks have moved", async () => {
+    const [a, b] = [disk("a"), disk("b")];
+    await save(3, [a, b]);
+    expect(await resume([b, a])).toEqual([
+      [3, 3, 3],
+      [3, 4, 3],
+    ]);
+    expect(files(b, 3)).toContain("state-rank-0.safetensors");
+  });
+
+  it("give all states to another number of ranks, also to a new machine: momenta of votes are averaged", async () => {
+    const [a, b, c] = [disk("a"), disk("b"), disk("c")];
+    await save(3, [a, b]);
+    expect(await resume([a, b, c])).toEqual(Array.from({ length: 3 }, () => [3, 3.5, 3]));
+    expect(await resume([a])).toEqual([[3, 3.5, 3]]);
+  });
+
+  it("name the rank whose file no machine has", async () => {
+    const [a, b] = [disk("a"), disk("b")];
+    await save(3, [a, b]);
+    rmSync(join(b, "step-3"), { recursive: true });
+    await expect(resume([a, b])).rejects.toThrow(
+      `state-rank-1.safetensors, which rank 1 wrote on ${hostname()}: no rank's disk has it. Start a rank on that machine, or copy the file.`,
+    );
+  });
+});
+
+describe("a save", () => {
+  it("goes on with more ranks and with fewer on one disk", async () => {
+    const run = disk("run");
+    await save(2, [run, run]);
+    expect(await resume([run])).toEqual([[2, 2.5, 2]]);
+    expect(await resume([run, run, run])).toEqual(Array.from({ length: 3 }, () => [2, 2.5, 2]));
+    await save(4, [run, run, run]);
+    expect(await resume([run, run])).toEqual(Array.from({ length: 2 }, () => [4, 5, 4]));
+  });
+
+  it.each([
+    "config.json",
+    "model.safetensors",
+    "state-rank-0.safetensors",
+    "state-rank-1.safetensors",
+    "manifest.json",
+  ])("is refused on all ranks before anything is loaded when a bit of %s has flipped", async (name) => {
+    const run = disk("run");
+    await save(2, [run, run]);
+    const path = join(run, "step-2", name);
+    const content = readFileSync(path);
+    content[content.length - 9]! ^= 1;
+    writeFileSync(path, content);
+    const held: number[] = [];
+    const errors = await onRanks([run, run], async ({ group, arena, parts, place }) => {
+      const before = await arena.parameters.toTypedArray();
+      try {
+        const { manifest } = await findSave(run, group);
+        const reader = await gatherSave(run, manifest, place.lock, group);
+        await restoreSave(run, manifest, parts, { reader, group });
+      } catch (error) {
+        expect(error).toBeInstanceOf(CheckpointError);
+        held.push(
+          Buffer.compare(Buffer.from(before.buffer), Buffer.from((await arena.parameters.toTypedArray()).buffer)),
+        );
+        return (error as Error).message;
+      }
+      return "accepted";
+    });
+    expect(errors[0]).toMatch(new RegExp(`${name.replace(".", "\\.")} (is not what was saved|was changed)`));
+    expect(errors[1]).toBe(errors[0]);
+    expect(held).toEqual([0, 0]);
+  });
+
+  it("is refused when the files of two ranks were swapped", async () => {
+    const run = disk("run");
+    await save(2, [run, run]);
+    const state = (rank: number | string) => join(run, "step-2", `state-rank-${rank}.safetensors`);
+    for (const [from, to] of [
+      [0, "x"],
+      [1, 0],
+      ["x", 1],
+    ] as const)
+      renameSync(state(from), state(to));
+    await expect(resume([run, run])).rejects.toThrow(/state-rank-0\.safetensors has the content of state-rank-1/);
+  });
+
+  it("leaves the two before it that it went on from, and none of steps that are taken again", async () => {
+    const run = disk("run");
+    await onRanks([run], async (rank) => {
+      for (const step of [2, 4, 6]) {
+        await arrive(step, rank);
+        await writeSave(step, rank.place, rank.parts, rank.group);
+      }
+    });
+    expect(
+      readdirSync(run)
+        .filter((name) => name !== "lock.json")
+        .sort(),
+    ).toEqual(["step-4", "step-6"]);
+    await onRanks([run], async (rank) => {
+      rank.place.saves.add(4); // goes on from the save after step 4
+      await arrive(7, rank);
+      await writeSave(7, rank.place, rank.parts, rank.group);
+    });
+    expect(readdirSync(run).sort()).toEqual(["step-4", "step-7"]);
+  });
+
+  it("with a value that is not finite is not made, and the one before stays", async () => {
+    const run = disk("run");
+    await save(2, [run, run]);
+    const failures = await onRanks([run, run], async (rank) => {
+      const { tensors } = await rank.parts.optimizer.state();
+      if (rank.group.rank === 1) noGrad(() => [...tensors.values()][0]!.fill_(Number.NaN));
+      return writeSave(4, rank.place, rank.parts, rank.group).catch((error: unknown) => error);
+    });
+    for (const failure of failures) {
+      expect(failure).toBeInstanceOf(NotFiniteError);
+      expect((failure as Error).message).toMatch(/^m\.\S+ of rank 1's state has values that are not finite/);
+    }
+    expect(readdirSync(run)).toEqual(["step-2"]);
+  });
+
+  it("that a disk does not take leaves nothing, names the path on every rank, and succeeds later", async () => {
+    const run = disk("run");
+    writeFileSync(join(run, ".step-4.tmp"), ""); // in the way
+    await onRanks([run, run], async (rank) => {
+      await expect(writeSave(4, rank.place, rank.parts, rank.group)).rejects.toThrow(
+        `Cannot create the folder ${run}/.step-4.tmp: a part of the path is a file`,
+      );
+      await writeSave(4, rank.place, rank.parts, rank.group); // what was in the way is gone with the rest
+    });
+    expect(readdirSync(run)).toEqual(["step-4"]);
+  });
+
+  it("is not begun where its disk has too little space", async () => {
+    const run = disk("run");
+    await onRanks([run], async ({ place, parts, group }) => {
+      await checkSpace(place, parts, group);
+      const greedy = { ...place, recipe: { ...place.recipe, save: { keep: 1e9 } } };
+      await expect(checkSpace(greedy, parts, group)).rejects.toThrow(
+        /^the disk of .* has \S+ [kMGT]?B for saves, and they will take/,
+      );
+    });
+  });
+});
+
+describe("a saved model", () => {
+  it("is not made where its config does not describe the weights, however large that model would be", async () => {
+    const run = disk("run");
+    await save(2, [run]);
+    const model = disk("model");
+    for (const name of ["config.json", "model.safetensors"]) renameSync(join(run, "step-2", name), join(model, name));
+    expect((await loadModelOf(model)).parameterCount()).toBeGreaterThan(1000);
+    const config = JSON.parse(readFileSync(join(model, "config.json"), "utf8")) as object;
+    writeFileSync(join(model, "config.json"), JSON.stringify({ ...config, layers: 1e9 }));
+    await expect(loadModelOf(model)).rejects.toThrow(
+      /config\.json describes a model of \d+ parameters, and model\.safetensors has \d+: they belong to different models/,
+    );
+  });
+});
