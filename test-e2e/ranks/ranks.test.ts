@@ -73,6 +73,21 @@ describe("ranks in processes of their own", () => {
   });
 });
 
+/** The milliseconds by which a timer of this process is late at most, from now until the returned function is called. */
+function longestStall(): () => number {
+  let [before, longest] = [performance.now(), 0];
+  const period = 20;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longest = Math.max(longest, now - before - period);
+    before = now;
+  }, period);
+  return () => {
+    clearInterval(timer);
+    return longest;
+  };
+}
+
 describe("a rank that is killed", () => {
   async function killAndWatch(
     engine: string,
@@ -87,13 +102,21 @@ describe("a rank that is killed", () => {
       size,
       args: [mode],
       env: over(engine),
+      silenceSeconds: 600, // so it is not its silence that tells
       ...(masterPort >= 0 ? { rendezvous: { masterPort } } : {}),
     });
     await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
     await sleep(delay);
+    const stall = longestStall();
+    const killedAt = Date.now();
     run.ranks[victim]!.process.kill("SIGKILL");
-    for (const outcome of await run.end()) {
+    const outcomes = await run.end();
+    // What a busy machine takes from this process it may take from the ranks, several times.
+    const allowed = 10_000 + 20 * stall();
+    for (const outcome of outcomes) {
       if (outcome.rank === victim) continue;
+      const { failedAt } = outcome.reports.find((report) => "failedAt" in report) as { failedAt: number };
+      expect(failedAt - killedAt, "milliseconds until the lost rank is named").toBeLessThan(allowed);
       expect(errorOf(outcome), outcome.stderr).toMatchObject({ name: "RankLostError", rank: victim });
       expect(errorOf(outcome)!.message).toMatch(new RegExp(`^rank ${victim} .*is lost`));
       expect(outcome.reports).toContainEqual({ same: true });

@@ -1,4 +1,4 @@
-/** Runs until the world fails. `busy`: one large all-reduce after another; `idle`: a barrier every 1.5 s. Reports the error. */
+/** Runs until the world fails. `busy`: one large all-reduce after another; `idle`: a barrier every 1.5 s. Reports the error, and when it came. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinWorld } from "@terse/collectives";
 import { report, reportError } from "./report.ts";
@@ -18,6 +18,7 @@ try {
   for (;;) await Promise.all([group.allReduce(x.fill(1)), group.barrier()]);
 } catch (error) {
   reportError(error);
+  report({ failedAt: Date.now() });
   const again = await group.allReduce(new Float32Array(3)).catch((each: unknown) => each);
   report({ same: again === error });
 }
