@@ -9,13 +9,27 @@ it("selects all settings, or the named ones, in the suite's order", () => {
     suite: "train",
     settings: ["2x100mbit", "2x1gbit", "4x1gbit"],
     record: false,
+    overrides: [],
   });
   expect(readArguments("train --settings 4x1gbit,2x100mbit --record --json -".split(" "), suites)).toEqual({
     suite: "train",
     settings: ["2x100mbit", "4x1gbit"],
     record: true,
     json: "-",
+    overrides: [],
   });
+});
+
+it("takes keys of a recipe for the suites that train by one, but not into the record", () => {
+  const keys = { train: ["steps", "optimizer"] };
+  expect(readArguments(["train", "--steps=4", "--optimizer.lr=3e-4"], suites, keys)?.overrides).toEqual([
+    "steps=4",
+    "optimizer.lr=3e-4",
+  ]);
+  expect(() => readArguments(["step", "--steps=4"], suites, keys)).toThrow("--steps: unknown flag");
+  expect(() => readArguments(["train", "--steps=4", "--record"], suites, keys)).toThrow(
+    "--record keeps runs of the recipe as it is; leave out steps=4, or --record",
+  );
 });
 
 it.each([

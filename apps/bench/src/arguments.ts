@@ -9,25 +9,40 @@ export interface Arguments {
   /** File, or - for standard output. */
   readonly json?: string;
   readonly record: boolean;
+  /** Of the recipe by which the suite trains. */
+  readonly overrides: readonly string[];
 }
 
-/** Undefined where only the usage is wanted. Throws `OptionsError` for what it cannot read. */
-export function readArguments(argv: readonly string[], suites: Readonly<Record<string, Suite>>): Arguments | undefined {
-  const { help, flags, words } = parseArguments(argv, {
+/**
+ * `recipeKeys`: what may be overridden in the recipes of suites that train by one. Undefined where only the usage is wanted. Throws
+ * `OptionsError` for what it cannot read.
+ */
+export function readArguments(
+  argv: readonly string[],
+  suites: Readonly<Record<string, Suite>>,
+  recipeKeys: Readonly<Record<string, readonly string[]>> = {},
+): Arguments | undefined {
+  const { help, flags, words, overrides } = parseArguments(argv, {
     command: "./terse bench",
     flags: { json: String, settings: (text) => text.split(","), record: "switch" },
+    overrides: argv.flatMap((word) => recipeKeys[word] ?? []),
   });
   if (help || words.length === 0) return undefined;
   if (words.length > 1)
     throw new OptionsError([`give one suite at a time, not ${words.length}: ${words.join(" and ")}`]);
   const suite = words[0]!;
   const all = choose("suite", suite, suites);
+  if (flags.record && overrides.length > 0)
+    throw new OptionsError([
+      `--record keeps runs of the recipe as it is; leave out ${overrides.join(" ")}, or --record`,
+    ]);
   for (const setting of flags.settings ?? []) choose(`setting of ${suite}`, setting, all);
   return {
     suite,
     settings: Object.keys(all).filter((setting) => flags.settings?.includes(setting) ?? true),
     ...(flags.json !== undefined && { json: flags.json }),
     record: flags.record ?? false,
+    overrides,
   };
 }
 
@@ -44,6 +59,8 @@ export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Reado
   --json FILE      write one JSON object a line (- for standard output)
   --record         write into docs/results, with report and picture; settings
                    that are not measured now keep their lines
+  --KEY=VALUE      of convergence: overrides a key of the default recipe, such
+                   as --steps=40; not with --record
 
 suites, what they measure, and their settings:
 ${lines.join("\n")}

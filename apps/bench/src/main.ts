@@ -1,12 +1,14 @@
 /** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: prints measurements as text, and writes them as JSON lines. */
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
+import { recipeKeys } from "@terse/train/recipe";
 import { readArguments, usageOf } from "./arguments.ts";
 import { bars } from "./codecs/bars.ts";
+import { lossCurves } from "./convergence/loss-curves.ts";
+import { convergenceReport } from "./convergence/report.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
-import type { Measurement } from "./measurement.ts";
 import { openOutput } from "./output.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { subjects, suites } from "./suites.ts";
@@ -14,28 +16,30 @@ import { CaseWriter } from "./text.ts";
 import { trainPicture, trainReport } from "./train/report.ts";
 
 /** The pictures of recorded runs, by suite. */
-const pictures: Record<string, (measurements: readonly Measurement[]) => string> = {
+const pictures: Record<string, (lines: readonly RecordedLine[]) => string> = {
   codecs: bars,
+  convergence: lossCurves,
   "cost-model": predictions,
   exchange: exchangePicture,
   train: trainPicture,
 };
 
 /** The reports of recorded runs, by suite. */
-const reports: Record<string, (measurements: readonly Measurement[], provenance: Provenance) => string> = {
+const reports: Record<string, (lines: readonly RecordedLine[], provenance: Provenance) => string> = {
+  convergence: convergenceReport,
   "cost-model": report,
   exchange: exchangeReport,
   train: trainReport,
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const args = readArguments(argv, suites);
+  const args = readArguments(argv, suites, { convergence: recipeKeys });
   if (!args) {
     process.stdout.write(usageOf(suites, subjects));
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;
     return;
   }
-  const { suite, settings, json, record } = args;
+  const { suite, settings, json, record, overrides } = args;
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
   const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}`;
@@ -45,7 +49,7 @@ async function main(argv: readonly string[]): Promise<void> {
     const recorded = `${new Date().toISOString().slice(0, 16)}Z`;
     const lines: RecordedLine[] = [];
     try {
-      for await (const measurement of suites[suite]![setting]!()) {
+      for await (const measurement of suites[suite]![setting]!({ overrides })) {
         const line = { bench: suite, setting, recorded, machine, ...measurement };
         lines.push(line);
         if (json === "-") process.stdout.write(written([line]));

@@ -1,4 +1,9 @@
 import type { Measurement } from "./measurement.ts";
 
+export interface SuiteOptions {
+  /** Of the default recipe, for suites that train by it: "optimizer.lr=3e-4". */
+  readonly overrides: readonly string[];
+}
+
 /** The measurements of a suite, by setting, in the order of the record; each setting can be measured and recorded alone. */
-export type Suite = Readonly<Record<string, () => AsyncGenerator<Measurement>>>;
+export type Suite = Readonly<Record<string, (options: SuiteOptions) => AsyncGenerator<Measurement>>>;

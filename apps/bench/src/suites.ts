@@ -12,7 +12,7 @@ export const suites: Record<string, Suite> = {
   step: { step },
   codecs: { codecs },
   collectives,
-  convergence: { convergence },
+  convergence,
   "cost-model": costModel,
   exchange,
   train,

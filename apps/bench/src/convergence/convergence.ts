@@ -1,92 +1,101 @@
 /**
- * `bench convergence`: compares training with one bit and with 32 bits. Trains the small GPT on real text with four workers in one process,
- * on the same tokens for every method. Writes docs/results/convergence.json and the picture beside it.
+ * `bench convergence`: compares training with one bit and with 32 bits. Trains the default recipe with four workers in one process, as
+ * `./terse train` would with each method: the same weights and tokens for every method, other ones for every seed, which is a setting here.
  */
 import { type Group, loopback } from "@terse/collectives";
-import { textData } from "@terse/data";
-import { Gpt, gptPresets } from "@terse/models";
-import { type Algorithm, type ClipBy, distributedLion, lion, lionCub, Optimizer } from "@terse/optimizers";
-import { Arena, manualSeed, scope } from "@terse/tensor";
+import { Arena, scope } from "@terse/tensor";
+import { buildData, buildModel, buildOptimizer } from "@terse/train/build";
 import { evaluate } from "@terse/train/evaluate";
+import { defaultRecipe, type Recipe, readRecipe } from "@terse/train/recipe";
 import { learningRate } from "@terse/train/schedule";
 import type { Measurement } from "../measurement.ts";
-import { lossCurves } from "./loss-curves.ts";
+import type { Suite } from "../suite.ts";
 
-const workers = 4;
-const shape = gptPresets.small;
+export const workers = 4;
 const windows = 128; // of the held-out text
-const settings = { steps: 300, batchSize: 4, lr: 3e-4, warmup: 40, final: 0.1, clip: 1, weightDecay: 0.1 };
+const every = 20; // steps between evaluations
 
-const { weightDecay } = settings;
-
-/** The methods, with global clipping unless given. "previous" is that of the default recipe; messages then leave while backward runs. */
-const methods: Record<string, { create: () => Algorithm; clipBy?: ClipBy }> = {
-  "lion, 32 bit": { create: () => lion({ weightDecay }) },
-  "lion-cub, 1 bit": { create: () => lionCub({ weightDecay }) },
-  "lion-cub, 1 bit, clipped while backward runs": {
-    create: () => lionCub({ weightDecay }),
-    clipBy: "previous",
-  },
-  "distributed-lion, majority": { create: () => distributedLion({ weightDecay }) },
-  "distributed-lion, average": { create: () => distributedLion({ weightDecay, vote: "average" }) },
+/** What each method changes in the recipe. AdamW steps further: Lion's authors advise a third to a tenth of its lr, and as much more decay. */
+export const methods: Readonly<Record<string, (recipe: Recipe) => readonly string[]>> = {
+  "adamw, 32 bit": (recipe) => [
+    "optimizer.name=adamw",
+    `optimizer.lr=${short(3 * recipe.optimizer.lr)}`,
+    `optimizer.weightDecay=${short(weightDecayOf(recipe) / 3)}`,
+  ],
+  "lion, 32 bit": () => ["optimizer.name=lion"],
+  "lion-cub, 1 bit": () => [],
+  "lion-cub, 1 bit, clipped when backward has ended": () => ["optimizer.clipBy=global"],
+  "distributed-lion, majority": () => ["optimizer.name=distributed-lion"],
+  "distributed-lion, average": () => ["optimizer.name=distributed-lion", "optimizer.vote=average"],
 };
 
-export interface Curve {
-  readonly method: string;
-  readonly bytesPerStep: number; // sent by one worker
-  readonly points: readonly { step: number; loss: number }[]; // validation, nats per byte
-}
+/** All optimizers have it. */
+export const weightDecayOf = ({ optimizer }: Recipe): number =>
+  (optimizer as unknown as { weightDecay: number }).weightDecay;
 
-export async function* convergence(): AsyncGenerator<Measurement> {
-  const curves: Curve[] = [];
-  for (const method of Object.keys(methods)) {
-    const curve = await run(method);
-    curves.push(curve);
-    const last = curve.points.at(-1)!.loss;
-    yield { case: method, metric: "validation_loss", value: last, unit: "nats/byte" };
-    yield { case: method, metric: "sent_per_step", value: curve.bytesPerStep, unit: "bytes" };
-    yield { case: method, metric: "loss_over_lion", value: last / curves[0]!.points.at(-1)!.loss, unit: "ratio" };
+const short = (value: number) => Number(value.toPrecision(2));
+
+export const convergence: Suite = Object.fromEntries(
+  [1, 2, 3].map((seed) => [`seed-${seed}`, ({ overrides }) => measure(seed, overrides)]),
+);
+
+/** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
+async function* measure(seed: number, overrides: readonly string[]): AsyncGenerator<Measurement> {
+  for (const [method, changes] of Object.entries(methods)) {
+    const given = [...overrides, `seed=${seed}`];
+    const recipe = readRecipe(defaultRecipe, [...changes(readRecipe(defaultRecipe, given)), ...given]);
+    const { points, bytesPerStep } = await run(method, recipe);
+    const unit = "nats/byte";
+    yield { case: method, metric: "validation_loss", value: points.at(-1)!.loss, unit };
+    yield { case: method, metric: "sent_per_step", value: bytesPerStep, unit: "B" };
+    for (const { step, loss } of points) yield { case: method, metric: `loss_at_${step}`, value: loss, unit };
   }
-  lossCurves(curves, { workers, ...settings });
 }
 
-async function run(method: string): Promise<Curve> {
+interface Outcome {
+  readonly bytesPerStep: number; // sent by one worker
+  readonly points: readonly { step: number; loss: number }[];
+}
+
+async function run(method: string, recipe: Recipe): Promise<Outcome> {
   const groups = loopback(workers);
-  const [first] = await Promise.all(groups.map((group) => worker(method, group)));
-  await Promise.all(groups.map((group) => group.close()));
-  return first!;
+  try {
+    const [first] = await Promise.all(groups.map((group) => worker(method, recipe, group)));
+    return first!;
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
 }
 
-async function worker(method: string, group: Group): Promise<Curve> {
-  const { create, clipBy = "global" } = methods[method]!;
-  const { steps, batchSize, clip } = settings;
-  manualSeed(0);
-  const model = new Gpt(shape);
+async function worker(method: string, recipe: Recipe, group: Group): Promise<Outcome> {
+  const model = buildModel(recipe);
   const arena = new Arena(model);
-  const data = await textData({ blockSize: shape.context, batchSize, rank: group.rank, ranks: group.size });
-  const optimizer = new Optimizer(arena, group, {
-    algorithm: create(),
-    clip,
-    clipBy,
-    overlap: "auto",
-    compareEvery: 100,
-  });
+  const data = await buildData(recipe, model, group);
+  await using optimizer = await buildOptimizer(recipe, arena, group);
+  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
+  const progress = (text: string) =>
+    group.rank === 0 && process.stderr.isTTY && process.stderr.write(`\r\x1b[2K${text}`);
   const points: { step: number; loss: number }[] = [];
-  for (let step = 0; step < steps; step++) {
-    if (step % 20 === 0) points.push({ step, loss: (await evaluate(model, data, windows, group))["loss"]! });
+  const evaluated = async (step: number) =>
+    points.push({ step, loss: (await evaluate(model, data, windows, group))["loss"]! });
+  for (let step = 0; step < recipe.steps; step++) {
+    if (step % every === 0) await evaluated(step);
     await scope(async () => {
       arena.zeroGradients();
-      const [batch] = await data.next();
-      const loss = model.loss(batch!);
-      const lr = learningRate(step, settings);
-      await optimizer.begin({ lr, loss: loss.item() });
-      await loss.backward();
-      await optimizer.step({ lr, loss: loss.item() });
+      const lr = learningRate(step, schedule);
+      let loss = 0;
+      for (const batch of await data.next(recipe.accumulate))
+        await scope(async () => {
+          const share = model.loss(batch).div(recipe.accumulate);
+          loss += share.item();
+          if (batch.last) await optimizer.begin({ lr, loss });
+          await share.backward();
+        });
+      await optimizer.step({ lr, loss });
     });
-    if (group.rank === 0 && process.stderr.isTTY)
-      process.stderr.write(`\r\x1b[2K${method}: step ${step + 1} of ${steps}`);
+    progress(`${method}: step ${step + 1} of ${recipe.steps}`);
   }
-  if (group.rank === 0 && process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
-  points.push({ step: steps, loss: (await evaluate(model, data, windows, group))["loss"]! });
-  return { method, bytesPerStep: optimizer.bytesSent(), points };
+  progress("");
+  await evaluated(recipe.steps);
+  return { bytesPerStep: optimizer.bytesSent(), points };
 }
