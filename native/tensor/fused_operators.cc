@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fused_kernels.h"
+#include "linear.h"
 #include "openmp.h"
 #include "torch.h"
 
@@ -99,6 +100,7 @@ void register_fused_operators() {
         static torch::Library library(torch::Library::FRAGMENT, "terse", std::nullopt, __FILE__, __LINE__);
         library.def("rms_norm(Tensor x, Tensor? weight, float? eps) -> Tensor", rms_norm);
         library.def("swiglu(Tensor gate, Tensor up) -> Tensor", swiglu);
+        library.def("linear(Tensor x, Tensor weight, Tensor? bias, bool? by_onednn=None) -> Tensor", linear);
     });
 }
 

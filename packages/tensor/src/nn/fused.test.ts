@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import {
   call,
+  linear,
   manualSeed,
   numThreads,
   randn,
@@ -88,6 +89,51 @@ describe("rmsNorm", () => {
   it("reports a weight of another width", () =>
     scope(() => {
       expect(() => rmsNorm(randn([4, 6]), randn([5]))).toThrow(/rms_norm\(x: f32\[4, 6\], weight: f32\[5\]\)/);
+    }));
+});
+
+describe("linear", () => {
+  const byOnednn = (...inputs: Tensor[]) =>
+    call("terse::linear", inputs[0], inputs[1], inputs[2] ?? null, true) as Tensor;
+  const aten = (...inputs: Tensor[]) => call("aten::linear", inputs[0], inputs[1], inputs[2] ?? null) as Tensor;
+
+  it("gives ATen's result and gradients by oneDNN, with and without a bias, for every number of dimensions", () =>
+    scope(async () => {
+      manualSeed(1);
+      for (const shape of [[7], [1, 7], [5, 7], [2, 3, 5, 7]]) {
+        await compare([randn(shape), randn([4, 7])], byOnednn, aten);
+        await compare([randn(shape), randn([4, 7]), randn([4])], byOnednn, aten);
+      }
+      await compare([randn([128, 200]), randn([90, 200]), randn([90])], byOnednn, aten);
+      await compare([randn([0, 7]), randn([4, 7])], byOnednn, aten);
+    }));
+
+  it("gives ATen's result and gradients for matrices so large that the faster multiplication is chosen", () =>
+    scope(async () => {
+      manualSeed(1);
+      await compare([randn([2, 128, 256]), randn([192, 256]), randn([192])], linear as typeof byOnednn, aten);
+    }));
+
+  it("gives the same for tensors that are not contiguous", () =>
+    scope(async () => {
+      const across = (f: typeof aten) => (x: Tensor, w: Tensor) =>
+        f(x.transpose(0, 1), w.transpose(0, 1)).transpose(0, 1);
+      await compare([randn([6, 70, 24]), randn([24, 10])], across(byOnednn), across(aten));
+    }));
+
+  it("computes only the gradients that are asked for", () =>
+    scope(async () => {
+      const [x, weight] = [randn([5, 7]), randn([4, 7])];
+      weight.requiresGrad = true;
+      await byOnednn(x, weight).sum().backward();
+      expect(x.grad).toBeNull();
+      expect(weight.grad!.shape).toEqual([4, 7]);
+    }));
+
+  it("takes other dtypes, and refuses shapes that do not fit, as ATen's does", () =>
+    scope(async () => {
+      await compare([randn([5, 7]).to("f64"), randn([4, 7]).to("f64")], byOnednn, aten);
+      expect(() => linear(randn([5, 7]), randn([4, 6]))).toThrow(/linear\(x: f32\[5, 7\], weight: f32\[4, 6\]\)/);
     }));
 });
 

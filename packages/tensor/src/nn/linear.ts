@@ -5,11 +5,11 @@ import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
-const id = native.find("aten::linear");
+const id = native.find("terse::linear");
 
 /** x Wᵀ + b:  x (…, in)   W (out, in)   b (out)   → (…, out) */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
-  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null) as Handle);
+  return new Tensor(native.call(id, handleOf(x), handleOf(weight), bias ? handleOf(bias) : null, null) as Handle);
 }
 
 /**

@@ -1,0 +1,90 @@
+#include "linear.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "torch.h"
+
+namespace terse {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t large = int64_t{1} << 21;  // multiplications: fewer take as long as a call of oneDNN
+
+using Product = at::Tensor(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::string_view then,
+                           c10::List<std::optional<at::Scalar>> scalars, std::optional<c10::string_view> algorithm);
+
+// nullopt where libtorch has no oneDNN.
+const std::optional<c10::TypedOperatorHandle<Product>>& onednn() {
+    static const std::optional<c10::TypedOperatorHandle<Product>> found = [] {
+        const auto schema = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+        return schema && at::hasMKLDNN() ? std::optional(schema->typed<Product>()) : std::nullopt;
+    }();
+    return found;
+}
+
+// a bᵀ + bias:  a (m, k)   b (n, k)   → (m, n)
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias = std::nullopt) {
+    return onednn()->call(a, b, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
+}
+
+bool measure() {
+    if (!onednn()) return false;
+    const at::NoGradGuard no_grad;
+    const at::Tensor a = at::ones({256, 256}), b = at::ones({256, 256});
+    const auto seconds = [](const auto& work) {
+        const auto began = std::chrono::steady_clock::now();
+        work();
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    double blas = 1, dnn = 1;
+    for (int round = 0; round < 9; round++) {  // the first one prepares both
+        blas = std::min(blas, seconds([&] { at::linear(a, b); }));
+        dnn = std::min(dnn, seconds([&] { product(a, b); }));
+    }
+    return dnn < 0.75 * blas;
+}
+
+bool is_faster() {
+    static const bool faster = measure();
+    return faster;
+}
+
+struct Linear : torch::autograd::Function<Linear> {
+    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+        context->save_for_backward({x, weight});
+        context->saved_data["bias"] = bias.has_value();
+        std::vector<int64_t> shape = x.sizes().vec();
+        shape.back() = weight.size(0);
+        return product(x.reshape({-1, weight.size(1)}), weight, bias).view(shape);
+    }
+
+    static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+        const variable_list saved = context->get_saved_variables();
+        const at::Tensor &x = saved[0], &weight = saved[1], dy = gradients[0].reshape({-1, weight.size(0)});
+        at::Tensor dx, dw, db;
+        if (context->needs_input_grad(0)) dx = product(dy, weight.t()).view(x.sizes());
+        if (context->needs_input_grad(1)) dw = product(dy.t(), x.reshape({-1, weight.size(1)}).t());
+        if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) db = dy.sum(0);
+        return {dx, dw, db};
+    }
+};
+
+bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided; }
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn) {
+    const bool fits = onednn() && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
+                      weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
+    const bool chosen = fits && (by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster());
+    return chosen ? Linear::apply(x, weight, bias) : at::linear(x, weight, bias);
+}
+
+}  // namespace terse
