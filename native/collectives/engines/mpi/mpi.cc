@@ -235,7 +235,10 @@ private:
             }
         moved |= test(lock);
         for (TagQueue* queue : std::exchange(left_, {}))
-            if (queue->active == 0 && queue->waiting.empty()) tag_queues_.erase({queue->peer, queue->tag, queue->sends});
+            if (queue->active == 0 && queue->waiting.empty()) {
+                ready_.erase(queue);  // a transfer that was submitted and cancelled while this thread was in MPI
+                tag_queues_.erase({queue->peer, queue->tag, queue->sends});
+            }
         return moved;
     }
 
