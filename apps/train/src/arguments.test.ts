@@ -60,7 +60,17 @@ describe("the command line", () => {
 
   it("shows help with every flag and engine", () => {
     for (const command of ["train", "sample"]) expect(readArguments([command, "--help"])).toBe("help");
-    for (const flag of ["nproc-per-node", "recipe", "data", "out", "resume", "master-port", "deadline", "engine"])
+    for (const flag of [
+      "nproc-per-node",
+      "recipe",
+      "data",
+      "out",
+      "resume",
+      "init-from",
+      "master-port",
+      "deadline",
+      "engine",
+    ])
       expect(usage).toContain(`  --${flag} `);
     for (const engine of engineNames) expect(usage).toMatch(new RegExp(`--engine NAME .*\\b${engine}\\b`));
   });
@@ -70,6 +80,7 @@ describe("the command line", () => {
     expect(() => readArguments(["sample", "--temprature=0"])).toThrow(/did you mean --temperature/);
     expect(() => readArguments(["sample", "a", "b"])).toThrow(/one run.*"b"/);
     expect(() => readArguments(["train", "--resume", "a", "--out", "b"])).toThrow(/exclude each other/);
+    expect(() => train("--resume", "a", "--init-from", "b")).toThrow(/--init-from and --resume exclude each other/);
     expect(readArguments(["sample", "some/run", "--seed=3"])).toMatchObject({ run: "some/run", seed: 3 });
   });
 });

@@ -37,6 +37,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
     const signal = await interruption.before(step);
     if (signal !== undefined) {
       if (step > run.step) await saveAtEnd(step, run, journal);
+      journal.note(`${signal}: ends after ${step} steps`);
       return exitCodeOf(signal);
     }
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);

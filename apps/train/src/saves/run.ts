@@ -95,12 +95,7 @@ export class Run implements Disposable {
 
   /** Other runs may use the folder now. One in which nothing has been written is removed. */
   [Symbol.dispose](): void {
-    this.#place.lock[Symbol.dispose]();
-    try {
-      rmdirSync(this.folder);
-    } catch {
-      // it is not empty
-    }
+    leave(this.#place);
   }
 }
 
@@ -127,7 +122,10 @@ async function resumeRun({ resume = "", overrides }: RunArguments, group: Group)
   const { run } = locateRun(resume);
   const { before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   const place = await placeOf(run, recipe, group, manifest.step);
-  const reader = await gatherSave(run, manifest, place.lock, group);
+  const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
+    leave(place);
+    throw error;
+  });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
   const notes = [...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
   return new Run(place, group, { step: manifest.step, notes, restore });
@@ -154,6 +152,15 @@ async function placeOf(run: string, recipe: Recipe, group: Group, step = 0): Pro
   await together(group, async () => void (await lock));
   const saves = new Set(saveFoldersIn(run).filter((each) => each <= step));
   return { run, recipe, lock: await lock, saves };
+}
+
+function leave({ run, lock }: Place): void {
+  lock[Symbol.dispose]();
+  try {
+    rmdirSync(run);
+  } catch {
+    // it is not empty
+  }
 }
 
 /** Makes a new folder for this run. */
