@@ -120,6 +120,7 @@ describe("./terse", () => {
     const { status, stdout } = terse(...words);
     expect(status).toBe(0);
     expect(stdout).toContain(text);
+    for (const line of stdout.split("\n")) expect(line.length, line).toBeLessThanOrEqual(80);
     expect(existsSync(toolchain)).toBe(false);
   });
 

@@ -21,7 +21,7 @@ export const suites: Record<string, Suite> = {
 export const subjects: Record<keyof typeof suites, string> = {
   step: "what a training step costs, compared with PyTorch",
   codecs: "encoding and decoding, compared with the speed of memory",
-  collectives: "how much of an emulated link they use, and the latency of few bytes",
+  collectives: "the share of an emulated link that they use, and latencies",
   convergence: "losses by steps and by bytes sent, 1 bit compared with 32",
   "cost-model": "predicted and measured times of exchanges",
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
