@@ -297,6 +297,24 @@ describe("the rendezvous refuses, with a reason,", () => {
     await server.finished;
   });
 
+  it("a wrong token, with one warning at once for each rank that is awaited, and says so at the deadline", async () => {
+    await using server = await serve({ size: 3, deadlineSeconds: 5 });
+    const warnings: Error[] = [];
+    const listen = (warning: Error) => warnings.push(warning);
+    process.on("warning", listen);
+    const client = await join(server, 0, { size: 3 });
+    for (const rank of [0, 1, 1, 3, -1, 0.5, "1", undefined])
+      await sendRaw(server, `${hello({ rank, size: 3, token: "open barley" })}\n`);
+    process.off("warning", listen);
+    const sentence =
+      "a process at 127.0.0.1 that calls itself rank 1 was refused, because its token is wrong; TERSE_TOKEN must be the same for all ranks";
+    expect(warnings.map(({ message }) => message)).toEqual([sentence]);
+    await expect(client.get("x")).rejects.toThrow(
+      `ranks 1, 2 of 3 did not connect to the rendezvous within 5 s; ${sentence}`,
+    );
+    await client.close();
+  });
+
   it("another world size, and tells all ranks that wait", async () => {
     await using server = await serve();
     const client = await join(server, 0);

@@ -136,6 +136,7 @@ class ServerState {
   readonly #peers = new Map<number, Peer>();
   readonly #sockets = new Set<Socket>();
   readonly #unidentified = new Set<Socket>(); // no hello yet; the oldest first
+  readonly #wrongTokens = new Map<number, string>(); // by rank, as the process called itself: its address
   readonly #values = new Map<string, unknown>();
   readonly #gets = new Map<string, { peer: Peer; id: number; timer: NodeJS.Timeout }[]>();
   readonly #calls = new Map<string, PendingCall>();
@@ -159,7 +160,10 @@ class ServerState {
     const arrival = setTimeout(() => {
       const missing = Array.from({ length: size }, (_, rank) => rank).filter((rank) => !this.#peers.has(rank));
       if (missing.length === 0) return;
-      const message = `${list(missing)} of ${size} did not connect to the rendezvous within ${deadlineSeconds} s; check that the process started, and that its machine reaches ${address}:${port}`;
+      const strangers = missing.filter((rank) => this.#wrongTokens.has(rank)).map((rank) => this.#wrongTokenOf(rank));
+      const why =
+        strangers.join("; ") || `check that the process started, and that its machine reaches ${address}:${port}`;
+      const message = `${list(missing)} of ${size} did not connect to the rendezvous within ${deadlineSeconds} s; ${why}`;
       this.#fail({ kind: "missing", ranks: missing, message });
     }, milliseconds(deadlineSeconds));
 
@@ -232,7 +236,7 @@ class ServerState {
       clearTimeout(helloTimer);
       this.#unidentified.delete(socket);
       const hello = line as Hello;
-      const why = this.#objection(hello);
+      const why = this.#objection(hello, socket.remoteAddress ?? "an unknown address");
       if (why !== undefined) return refuse(why);
       peer = this.#admit(hello, socket);
     };
@@ -260,12 +264,14 @@ class ServerState {
   }
 
   /** Why this process may not join; undefined where it may. */
-  #objection(hello: Hello): string | undefined {
+  #objection(hello: Hello, from: string): string | undefined {
     const { token, size, epoch } = this.#options;
     if (hello.terse !== protocolVersion)
       return `this is a terse rendezvous of protocol ${protocolVersion}, and the first line was no hello of that version`;
-    if (typeof hello.token !== "string" || !timingSafeEqual(digest(hello.token), digest(token)))
+    if (typeof hello.token !== "string" || !timingSafeEqual(digest(hello.token), digest(token))) {
+      this.#noteWrongToken(hello.rank, from);
       return "the token is wrong; TERSE_TOKEN must be the one that the rendezvous was started with";
+    }
     const text = [hello.epoch, hello.config, hello.host].every((x) => typeof x === "string");
     if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
       return "the hello is not complete";
@@ -292,6 +298,22 @@ class ServerState {
           `${who} runs with another configuration or version than rank ${other.hello.rank}; start all ranks alike`,
         );
     return undefined;
+  }
+
+  /**
+   * Warns the user of this process at once, because the ranks that wait would hear of it only at the deadline. They go on waiting: anyone
+   * can send a wrong token, and the rank itself may still come.
+   */
+  #noteWrongToken(rank: unknown, from: string): void {
+    const isAwaited = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < this.#options.size;
+    if (!isAwaited || this.#peers.has(rank as number) || this.#wrongTokens.has(rank as number)) return;
+    this.#wrongTokens.set(rank as number, from);
+    process.emitWarning(this.#wrongTokenOf(rank as number), "TerseWarning");
+  }
+
+  #wrongTokenOf(rank: number): string {
+    const from = this.#wrongTokens.get(rank);
+    return `a process at ${from} that calls itself rank ${rank} was refused, because its token is wrong; TERSE_TOKEN must be the same for all ranks`;
   }
 
   /** The world cannot become complete: all ranks that wait for it are told. */
