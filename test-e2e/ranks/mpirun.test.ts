@@ -110,7 +110,8 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
     });
     afterAll(async () => {
       await ranks[Symbol.asyncDispose]();
-      await job.ended;
+      const { code, output } = await job.ended;
+      expect(code, output).toBe(0);
     });
     engineContract("mpi", () => join("mpi"), { sizes: [size] });
   });

@@ -39,10 +39,13 @@ interface Mirror {
   uses: number; // calls that have not ended
 }
 
+const processEnded = () => new Error("the process of a remote rank has ended");
+
 /** The connection to one rank's process. */
 class RemoteRank {
   readonly #send: (value: unknown) => void;
-  readonly #pending = new Map<number, (answer: Answer) => void>();
+  readonly #pending = new Map<number, PromiseWithResolvers<Answer>>();
+  #isOver = false; // its process has ended
   readonly #mirrors = new Map<ArrayBufferLike, Mirror>();
   readonly #signals = new Map<AbortSignal, number>();
   readonly #errors = new Map<number, Error>();
@@ -50,8 +53,13 @@ class RemoteRank {
 
   constructor(socket: Socket) {
     this.#send = messageChannel<Answer>(socket, (answer) => {
-      this.#pending.get(answer.call)?.(answer);
+      this.#pending.get(answer.call)?.resolve(answer);
       this.#pending.delete(answer.call);
+    });
+    socket.on("close", () => {
+      this.#isOver = true;
+      for (const { reject } of this.#pending.values()) reject(processEnded());
+      this.#pending.clear();
     });
   }
 
@@ -68,9 +76,11 @@ class RemoteRank {
     const unused = [...mirrors].filter((mirror) => mirror.uses === 0);
     for (const mirror of mirrors) mirror.uses++;
     const contents = unused.map((mirror) => [mirror.id, new Uint8Array(mirror.buffer)]);
-    const ended = new Promise<Answer>((resolve) => this.#pending.set(id, resolve));
+    const ended = Promise.withResolvers<Answer>();
+    if (this.#isOver) ended.reject(processEnded());
+    else this.#pending.set(id, ended);
     this.#send({ call: id, group, method, args: encoded, contents });
-    return ended.then((answer) => {
+    return ended.promise.then((answer) => {
       const returned = new Map(answer.contents);
       for (const mirror of mirrors) {
         if (--mirror.uses > 0) continue;
@@ -136,6 +146,7 @@ class RemoteGroup implements Group {
   readonly #id: number;
   #sent: Sent;
   #requesting = false;
+  #ended: Error | undefined; // of a request for the counts, after its process has ended
 
   constructor(remote: RemoteRank, { group, sent }: Answer) {
     this.rank = group!.rank;
@@ -164,15 +175,21 @@ class RemoteGroup implements Group {
   split: Group["split"] = (...args) => this.#call("split", ...args);
   close: Group["close"] = () => this.#call("close");
   abort(reason: string): void {
-    void this.#call("abort", reason);
+    this.#call("abort", reason).catch(() => {});
   }
   /** The counts at the end of the last call. It also requests the current ones, for a caller that polls. */
   sent(): Sent {
+    if (this.#ended) throw this.#ended;
     if (!this.#requesting) {
       this.#requesting = true;
-      void this.#call("sent").then(() => {
-        this.#requesting = false;
-      });
+      this.#call("sent").then(
+        () => {
+          this.#requesting = false;
+        },
+        (error: Error) => {
+          this.#ended = error;
+        },
+      );
     }
     return this.#sent;
   }
