@@ -95,7 +95,7 @@ describe("a manifest", () => {
     const text = readFileSync(path(manifestFile), "utf8");
     for (const changed of [
       text.replace("30", "-1"),
-      text.replace('"bytes": 3', '"bytes": 4'),
+      text.replace('"bytes":3', '"bytes":4'),
       text.slice(0, 40),
       "",
       "[]",
