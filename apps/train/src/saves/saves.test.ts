@@ -13,6 +13,7 @@ import { findSave, gatherSave } from "./find-save.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { loadModelOf } from "./model-of-run.ts";
 import { restoreSave } from "./restore-save.ts";
+import { removeLeftovers } from "./save-folder.ts";
 import { NotFiniteError, type Parts, type Place, writeSave } from "./write-save.ts";
 
 let folder: string;
@@ -253,6 +254,19 @@ describe("a save", () => {
         /^the disk of .* has \S+ [kMGT]?B for saves, and they will take/,
       );
     });
+  });
+});
+
+describe("what a killed process leaves", () => {
+  it("is removed: unfinished saves and temporary files, and nothing else", async () => {
+    const run = disk("run");
+    await save(2, [run]);
+    const whole = readdirSync(run, { recursive: true });
+    mkdirSync(join(run, ".step-4.tmp"));
+    for (const name of [".step-4.tmp/config.json", ".recipe.json.7-00.tmp", "step-2/.config.json.7-00.tmp"])
+      writeFileSync(join(run, name), "");
+    removeLeftovers(run);
+    expect(readdirSync(run, { recursive: true })).toEqual(whole);
   });
 });
 
