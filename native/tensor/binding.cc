@@ -217,7 +217,12 @@ napi_value set_grad_enabled(const Call& call) {
 napi_value manual_seed(const Call& call) {
     int64_t seed;
     bool lossless;
-    if (napi_get_value_bigint_int64(call.env, call.values[0], &seed, &lossless) != napi_ok) {
+    if (napi_get_value_bigint_int64(call.env, call.values[0], &seed, &lossless) == napi_ok) {
+        uint64_t bits = static_cast<uint64_t>(seed);
+        if (!lossless) check(call.env, napi_get_value_bigint_uint64(call.env, call.values[0], &bits, &lossless));
+        if (!lossless) throw RangeError("a seed must fit 64 bits");
+        seed = static_cast<int64_t>(bits);
+    } else {
         const double given = call.number(0);
         if (!(given >= -9007199254740991.0 && given <= 9007199254740991.0) || given != static_cast<double>(static_cast<int64_t>(given)))
             throw RangeError("a seed must be an integer or a bigint");

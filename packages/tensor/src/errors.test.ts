@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { arange, call, embedding, full, ones, randn, scope, TensorError, tensor, zeros } from "./index.ts";
+import { arange, call, embedding, full, manualSeed, ones, randn, scope, TensorError, tensor, zeros } from "./index.ts";
 
 describe("an error of libtorch", () => {
   it("has the operator, the dtypes and shapes of its tensors, and libtorch's message without the C++ trace", () =>
@@ -75,6 +75,69 @@ describe("a wrong argument", () => {
     ["an array-like object for a list", () => call("aten::view", x, { length: 1, 0: 2 } as never), /got an object/],
   ])("%s: the error names the argument and the expected type", (_, wrong, message) => {
     expect(wrong).toThrow(message);
+  });
+
+  it.each<[string, () => unknown, string]>([
+    [
+      "300 for u8",
+      () => tensor([1, 300], { dtype: "u8" }),
+      "300 does not fit u8, which has whole numbers from 0 to 255",
+    ],
+    ["−1 for u8", () => tensor(-1, { dtype: "u8" }), "-1 does not fit u8"],
+    [
+      "128 for i8",
+      () => tensor([[128]], { dtype: "i8" }),
+      "128 does not fit i8, which has whole numbers from -128 to 127",
+    ],
+    ["2^15 for i16", () => tensor([2 ** 15], { dtype: "i16" }), "32768 does not fit i16"],
+    ["2^31 for i32", () => tensor([2 ** 31], { dtype: "i32" }), "2147483648 does not fit i32"],
+    ["2^63 for i64", () => tensor([2 ** 63], { dtype: "i64" }), "does not fit i64"],
+    ["a bigint beyond i64", () => tensor([2n ** 70n], { dtype: "i64" }), "1180591620717411303424 does not fit i64"],
+    ["a bigint beyond u8", () => tensor([256n], { dtype: "u8" }), "256 does not fit u8"],
+    ["NaN for an integer", () => tensor([Number.NaN], { dtype: "i32" }), "NaN does not fit i32"],
+    ["infinity for an integer", () => tensor(Number.POSITIVE_INFINITY, { dtype: "i64" }), "Infinity does not fit i64"],
+    ["a string", () => tensor("a" as never), 'tensor: expected numbers, booleans or nested arrays of them, got "a"'],
+    ["a string in a row", () => tensor([[1, "2"]] as never), 'got "2"; convert it first'],
+    ["null", () => tensor([null] as never), "got null"],
+    ["nothing", () => tensor(undefined as never), "got a value of type undefined"],
+    ["an object", () => tensor({} as never), "got a value of type object"],
+    ["a tensor", () => tensor(x as never), "got a value of type object"],
+    [
+      "a string as an operand",
+      () => x.add("x" as never),
+      'expected a tensor (or a number, where the method takes one), got "x"',
+    ],
+    ["an object as an operand", () => x.mul({} as never), "got an object; tensor() and fromTypedArray() make tensors"],
+    ["nothing as an operand", () => x.matmul(undefined as never), "got undefined"],
+    ["an array as an operand", () => x.sub([1, 2] as never), "got an array"],
+    [
+      "a clone",
+      () => structuredClone({ weights: [x] }),
+      "a tensor cannot be cloned, posted to another thread or written",
+    ],
+    ["a posted tensor", () => new MessageChannel().port1.postMessage(x), "give await x.toTypedArray() instead"],
+    ["JSON of a tensor", () => JSON.stringify({ x }), "a tensor cannot be cloned, posted to another thread or written"],
+  ])("%s: a TypeError that says what to do", (_, wrong, message) => {
+    expect(wrong).toThrow(TypeError);
+    expect(wrong).toThrow(message);
+  });
+
+  it("takes the extreme values of each integer dtype, and cuts fractions off", () =>
+    scope(async () => {
+      expect(await tensor([0, 255, 1.9, 255.5, -0.5], { dtype: "u8" }).toTypedArray()).toEqual(
+        Uint8Array.of(0, 255, 1, 255, 0),
+      );
+      expect(await tensor([-128, 127, -128.9], { dtype: "i8" }).toTypedArray()).toEqual(Int8Array.of(-128, 127, -128));
+      expect(await tensor([-(2n ** 63n), 2n ** 63n - 1n, 2 ** 60], { dtype: "i64" }).toTypedArray()).toEqual(
+        BigInt64Array.of(-(2n ** 63n), 2n ** 63n - 1n, 2n ** 60n),
+      );
+      expect(await tensor([true, 2n]).toTypedArray()).toEqual(Float32Array.of(1, 2));
+    }));
+
+  it("a seed that does not fit 64 bits is refused", () => {
+    expect(() => manualSeed(2n ** 70n)).toThrow("a seed must fit 64 bits");
+    manualSeed(2n ** 64n - 1n);
+    manualSeed(-(2n ** 63n));
   });
 
   it("that throws when it is read passes its error on, and the next call works", () => {

@@ -112,28 +112,61 @@ export function fromTypedArray(
   return tensor;
 }
 
-export type Nested = number | boolean | readonly Nested[];
+export type Nested = number | bigint | boolean | readonly Nested[];
 
-/** A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Throws RangeError for ragged arrays. */
+/**
+ * A tensor from a number or from nested arrays: `tensor([[1, 2], [3, 4]])`. f32 by default. Throws RangeError for ragged arrays, and
+ * TypeError for a value that is no number, or that does not fit an integer dtype. Fractions are cut off for integer dtypes, as in PyTorch.
+ */
 export function tensor(values: Nested, { dtype = "f32", ...options }: TensorOptions = {}): Tensor {
   const shape: number[] = [];
-  for (let level: Nested = values; typeof level === "object"; level = level[0]!) {
+  for (let level: Nested = values; isList(level); level = level[0]!) {
     shape.push(level.length);
     if (level.length === 0) break;
   }
-  const flat: number[] = [];
+  const flat: (number | bigint)[] = [];
   const collect = (level: Nested, depth: number): void => {
-    if (typeof level !== "object") {
+    if (!isList(level)) {
       if (depth !== shape.length)
         throw new RangeError(`tensor: rows have different depths; the first row gives shape [${shape.join(", ")}]`);
-      flat.push(Number(level));
+      flat.push(element(level, dtype));
       return;
     }
     if (level.length !== shape[depth])
       throw new RangeError(`tensor: rows have different lengths; the first row gives shape [${shape.join(", ")}]`);
-    for (const element of level) collect(element, depth + 1);
+    for (const inner of level) collect(inner, depth + 1);
   };
   collect(values, 0);
-  if (dtype === "i64") return fromTypedArray(BigInt64Array.from(flat, BigInt), shape, { dtype, ...options });
-  return fromTypedArray(Float64Array.from(flat), shape, { dtype, ...options });
+  if (dtype === "i64") return fromTypedArray(BigInt64Array.from(flat as bigint[]), shape, { dtype, ...options });
+  return fromTypedArray(Float64Array.from(flat as number[]), shape, { dtype, ...options });
+}
+
+const isList = (level: Nested): level is readonly Nested[] => Array.isArray(level) || ArrayBuffer.isView(level);
+
+const integerBits: Partial<Record<DType, [bits: number, signed: boolean]>> = {
+  u8: [8, false],
+  i8: [8, true],
+  i16: [16, true],
+  i32: [32, true],
+  i64: [64, true],
+};
+
+/** One element as the array of `tensor` stores it: a bigint for i64, else a number. */
+function element(value: number | bigint | boolean, dtype: DType): number | bigint {
+  if (typeof value !== "number" && typeof value !== "bigint" && typeof value !== "boolean") {
+    const got =
+      typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : `a value of type ${typeof value}`;
+    throw new TypeError(
+      `tensor: expected numbers, booleans or nested arrays of them, got ${got}; convert it first, as by Number()`,
+    );
+  }
+  const [bits, signed] = integerBits[dtype] ?? [];
+  if (bits === undefined) return Number(value);
+  const least = signed ? -(2n ** BigInt(bits - 1)) : 0n;
+  const most = least + 2n ** BigInt(bits) - 1n;
+  const whole = typeof value === "bigint" ? value : Math.trunc(Number(value));
+  if (!(Number.isNaN(whole) || whole < least || whole > most)) return dtype === "i64" ? BigInt(whole) : Number(whole);
+  throw new TypeError(
+    `tensor: ${value} does not fit ${dtype}, which has whole numbers from ${least} to ${most}; choose another dtype, or clamp the values`,
+  );
 }

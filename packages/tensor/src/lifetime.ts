@@ -32,6 +32,16 @@ let close: (scope: Scope, survivors: Set<Resource> | undefined) => void;
 let free: (resource: Resource) => void;
 let moveOut: (resource: Resource) => void;
 
+// The clone of an object has its own enumerable properties only, so the clone of a tensor would be {}. Reading this one is the error.
+const uncloneable: PropertyDescriptor = {
+  enumerable: true,
+  get() {
+    throw new TypeError(
+      "a tensor cannot be cloned, posted to another thread or written as JSON, because its memory belongs to this thread; give await x.toTypedArray() instead, and make a tensor from that with fromTypedArray()",
+    );
+  },
+};
+
 /** A handle and the scope that owns it: the base of Tensor. */
 export class Resource {
   #handle: Handle;
@@ -39,6 +49,7 @@ export class Resource {
 
   constructor(handle: Handle) {
     this.#handle = handle;
+    Object.defineProperty(this, "memory", uncloneable);
     const scope = currentScope();
     this.#scope = scope;
     if (scope === undefined) this.#collectGarbage();
@@ -52,7 +63,15 @@ export class Resource {
   }
 
   static {
-    handleIn = (resource) => resource.#handle;
+    handleIn = (resource) => {
+      try {
+        return resource.#handle;
+      } catch {
+        throw new TypeError(
+          `expected a tensor (or a number, where the method takes one), got ${described(resource)}; tensor() and fromTypedArray() make tensors`,
+        );
+      }
+    };
 
     close = (scope, survivors) => {
       scope.open = false;
@@ -134,6 +153,12 @@ export function scope<T>(body: () => T): T {
 
 /** Number of live tensors of this thread, and bytes of their memory. Memory that several views share counts once. */
 export const memory = (): { tensors: number; bytes: number } => native.memory();
+
+function described(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
 
 function isPromise(value: unknown): value is Promise<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
