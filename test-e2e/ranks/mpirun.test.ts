@@ -113,7 +113,7 @@ describe.skipIf(why !== undefined)(`mpirun${why === undefined ? "" : ` (skipped:
       const { code, output } = await job.ended;
       expect(code, output).toBe(0);
     });
-    engineContract("mpi", () => join("mpi"), { sizes: [size] });
+    engineContract("mpi", () => join("mpi"), { sizes: [size], sharesMemory: false });
   });
 
   it("starts ranks that find each other by MPI and need no token, without any other output", async () => {

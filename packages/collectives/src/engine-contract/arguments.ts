@@ -29,23 +29,6 @@ export function wrongArguments(world: SharedWorld): void {
       await expect(group.allReduce([1, 2] as never)).rejects.toThrow(TypeError);
       await expect(group.allReduce(new Uint32Array(1), "max")).rejects.toThrow("max of a Uint32Array is not supported");
       await expect(group.allReduce(part, "median" as never)).rejects.toThrow("no reduction is called median");
-      const memory = { pointer: 4096n, length: 1, dtype: "f32", device: "cpu" } as const;
-      for (const length of [-1, 0.5, 2 ** 53, 2 ** 50, Number.NaN, undefined as never])
-        await expect(group.allReduce({ ...memory, length })).rejects.toThrow(
-          `the buffer.length is ${length}, and must`,
-        );
-      for (const pointer of [0n, -4n, 4098n, 2n ** 64n])
-        await expect(group.broadcast({ ...memory, pointer }, 0)).rejects.toThrow(
-          `broadcast: the buffer.pointer is ${pointer}, and must be an address that is a multiple of 4`,
-        );
-      await expect(group.allReduce({ ...memory, device: undefined as never })).rejects.toThrow("device is undefined");
-      const gone = new Float32Array(3);
-      structuredClone(gone, { transfer: [gone.buffer] });
-      await expect(group.allReduce(gone)).rejects.toThrow("allReduce: the buffer has lost its memory");
-      const resizable = new Float32Array(new ArrayBuffer(12, { maxByteLength: 12 }));
-      await expect(group.allReduce(resizable)).rejects.toThrow("is in an ArrayBuffer that can be resized");
-      const growable = new Float32Array(new SharedArrayBuffer(12, { maxByteLength: 24 }));
-      await group.allReduce(growable); // it can only grow, and stays where it is
       const odd = { pointer: 0n, length: 0, dtype: "f8" as never, device: "cpu" };
       if (rank === 0) await expect(group.allReduce(odd)).rejects.toThrow("unknown dtype f8");
       const onDevice = { pointer: 4096n, length: 1, dtype: "f32", device: "cuda:77" } as const;

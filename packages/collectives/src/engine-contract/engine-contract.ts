@@ -10,7 +10,7 @@ import { mismatches } from "./mismatches.ts";
 import { order } from "./order.ts";
 import { reductions } from "./reductions.ts";
 import { splitGroups } from "./split-groups.ts";
-import { EngineUnderTest, SharedWorld, type Traits } from "./world.ts";
+import { EngineUnderTest, SharedWorld, skippedUnless, type Traits } from "./world.ts";
 
 export function engineContract(name: string, makeWorld: (size: number) => Promise<Group[]>, traits: Traits = {}): void {
   const engine = new EngineUnderTest(name, makeWorld, traits);
@@ -33,7 +33,11 @@ export function engineContract(name: string, makeWorld: (size: number) => Promis
 
   describe.each(sizes ?? [2, 3])(`${name}, a signal in a group of %i ranks`, (n) => cancelling(engine, n));
 
-  describe.each(sizes ?? [2, 3])(`${name}, memory in a group of %i ranks`, (n) => memoryUnderWay(engine, n));
+  const { sharesMemory } = engine.traits;
+  const copied = skippedUnless(sharesMemory, "the ranks are other processes, and use copies");
+  describe.skipIf(!sharesMemory).each(sizes ?? [2, 3])(`${name}, memory in a group of %i ranks${copied}`, (n) =>
+    memoryUnderWay(engine, n),
+  );
 
   describe.skipIf(!engine.traits.headers).each(sizes ?? [2, 3, 5])(
     `${name}, %i ranks that do not agree${engine.headersOnly}`,

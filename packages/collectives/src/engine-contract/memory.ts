@@ -75,6 +75,30 @@ class RetainableBuffers {
 }
 
 export function memoryUnderWay(engine: EngineUnderTest, n: number): void {
+  it("refuses memory that is not there or could go away, and the group goes on", () =>
+    engine.withWorld(n, async (groups) => {
+      await everywhere(groups, async (group) => {
+        const memory = { pointer: 4096n, length: 1, dtype: "f32", device: "cpu" } as const;
+        for (const length of [-1, 0.5, 2 ** 53, 2 ** 50, Number.NaN, undefined as never])
+          await expect(group.allReduce({ ...memory, length })).rejects.toThrow(
+            `the buffer.length is ${length}, and must`,
+          );
+        for (const pointer of [0n, -4n, 4098n, 2n ** 64n])
+          await expect(group.broadcast({ ...memory, pointer }, 0)).rejects.toThrow(
+            `broadcast: the buffer.pointer is ${pointer}, and must be an address that is a multiple of 4`,
+          );
+        await expect(group.allReduce({ ...memory, device: undefined as never })).rejects.toThrow("device is undefined");
+        const gone = new Float32Array(3);
+        structuredClone(gone, { transfer: [gone.buffer] });
+        await expect(group.allReduce(gone)).rejects.toThrow("allReduce: the buffer has lost its memory");
+        const resizable = new Float32Array(new ArrayBuffer(12, { maxByteLength: 12 }));
+        await expect(group.allReduce(resizable)).rejects.toThrow("is in an ArrayBuffer that can be resized");
+        const growable = new Float32Array(new SharedArrayBuffer(12, { maxByteLength: 24 }));
+        await group.allReduce(growable); // it can only grow, and stays where it is
+        await group.barrier();
+      });
+    }));
+
   it.each(Object.entries(ways))("an array that is %s during an all-reduce: no other memory changes", (_, giveAway) =>
     engine.withWorld(n, async (groups) => {
       const xs = groups.map((_, rank) => new Float32Array(length).fill(rank + 1));

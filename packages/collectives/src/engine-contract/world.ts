@@ -25,6 +25,8 @@ export interface Traits {
   readonly dividesSums?: (ranks: number) => boolean;
   /** A NaN is the result of min and max. */
   readonly keepsNaN?: boolean;
+  /** The ranks use the test's own arrays. Ranks in other processes use copies. */
+  readonly sharesMemory?: boolean;
   /** Sizes of the worlds that there can be. Default: those that differ in an algorithm. */
   readonly sizes?: readonly number[];
 }
@@ -57,6 +59,7 @@ export class EngineUnderTest {
       adds: () => true,
       dividesSums: () => true,
       keepsNaN: true,
+      sharesMemory: true,
       ...traits,
     };
   }
