@@ -1,6 +1,8 @@
 // The tables of terse/optimizers.h as JavaScript objects: one object per implementation, one method per function.
 #include <napi.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -30,6 +32,15 @@ size_t accepted_in_parallel(size_t n, Part part) {
         while (good < end && good < least && !accepted.compare_exchange_weak(least, good)) {}
     });
     return accepted;
+}
+
+// Calls part(chunk, begin, count) for all chunks of TERSE_REDUCTION_CHUNK elements, on all threads.
+template <typename Part>
+void in_chunks(size_t n, Part part) {
+    auto several = [&](size_t begin, size_t end) {
+        for (; begin < end; begin += TERSE_REDUCTION_CHUNK) part(begin / TERSE_REDUCTION_CHUNK, begin, std::min<size_t>(TERSE_REDUCTION_CHUNK, end - begin));
+    };
+    terse_parallel(n, TERSE_REDUCTION_CHUNK, [](void* context, size_t begin, size_t end) { (*static_cast<decltype(several)*>(context))(begin, end); }, &several);
 }
 
 template <typename Table>
@@ -107,6 +118,64 @@ Napi::Value adamw_step(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
 }
 
+terse_adam_update adam_update_of(const Napi::Object& given) {
+    return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"), number_of(given, "weightDecay")};
+}
+
+Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* m = first_floats_of(info[0], "m", n);
+    float* v = floats_of(info[1], "v", n);
+    const float* g = floats_of(info[2], "g", n);
+    const Napi::Object given = options_of(info, 3);
+    const terse_moments_options options = {number_of(given, "beta1"), number_of(given, "beta2"), gradient_scale_of(given)};
+    const terse_moments& moments = table_of<terse_moments>(info);
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
+}
+
+// The sums of chunks are added in order, so they do not depend on the number of threads.
+Napi::Value moments_squares(const Napi::CallbackInfo& info) {
+    size_t n;
+    const float* theta = first_floats_of(info[0], "θ", n);
+    const float* m = floats_of(info[1], "m", n);
+    const float* v = floats_of(info[2], "v", n);
+    const terse_adam_update update = adam_update_of(options_of(info, 3));
+    const terse_moments& moments = table_of<terse_moments>(info);
+    std::vector<std::array<double, 2>> chunks(n / TERSE_REDUCTION_CHUNK + 1);
+    in_chunks(n, [&](size_t chunk, size_t begin, size_t count) { moments.squares(theta + begin, m + begin, v + begin, count, &update, chunks[chunk].data()); });
+    double sums[2] = {0, 0};
+    for (const auto& chunk : chunks) sums[0] += chunk[0], sums[1] += chunk[1];
+    Napi::Array both = Napi::Array::New(info.Env(), 2);
+    for (uint32_t k = 0; k < 2; k++) both[k] = Napi::Number::New(info.Env(), sums[k]);
+    return both;
+}
+
+void moments_apply(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* theta = first_floats_of(info[0], "θ", n);
+    const float* m = floats_of(info[1], "m", n);
+    const float* v = floats_of(info[2], "v", n);
+    const Napi::Object given = options_of(info, 3);
+    const terse_adam_update update = adam_update_of(given);
+    const float rate = static_cast<float>(number_of(given, "rate"));
+    const terse_moments& moments = table_of<terse_moments>(info);
+    in_parallel(n, [&](size_t i, size_t end) { moments.apply(theta + i, m + i, v + i, end - i, &update, rate); });
+}
+
+Napi::Value moments_refresh(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* fresh = first_floats_of(info[0], "fresh", n);
+    const float* frozen = floats_of(info[1], "frozen", n);
+    const float* m = floats_of(info[2], "m", n);
+    const float* last = floats_of(info[3], "last", n);
+    const Napi::Object given = options_of(info, 4);
+    const terse_refresh_options options = {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), given.Get("root").ToBoolean()};
+    const terse_moments& moments = table_of<terse_moments>(info);
+    std::vector<float> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0f);
+    in_chunks(n, [&](size_t chunk, size_t begin, size_t count) { chunks[chunk] = moments.refresh(fresh + begin, frozen + begin, m + begin, last + begin, count, &options); });
+    return Napi::Number::New(info.Env(), *std::max_element(chunks.begin(), chunks.end()));
+}
+
 Napi::Value sum_of_squares(const Napi::CallbackInfo& info) {
     size_t n;
     const float* x = first_floats_of(info[0], "x", n);
@@ -151,6 +220,22 @@ Napi::Value adamws(const Napi::CallbackInfo& info) {
     return list;
 }
 
+Napi::Value moments(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    Napi::Array list = Napi::Array::New(env);
+    const terse_moments* moments;
+    for (uint32_t i = 0; (moments = terse_moments_at(i)); i++) {
+        Napi::Object object = Napi::Object::New(env);
+        object["implementation"] = moments->implementation;
+        object["accumulate"] = Napi::Function::New<moments_accumulate>(env, "accumulate", data_of(moments));
+        object["squares"] = Napi::Function::New<moments_squares>(env, "squares", data_of(moments));
+        object["apply"] = Napi::Function::New<moments_apply>(env, "apply", data_of(moments));
+        object["refresh"] = Napi::Function::New<moments_refresh>(env, "refresh", data_of(moments));
+        list[i] = object;
+    }
+    return list;
+}
+
 Napi::Value reductions(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     Napi::Array list = Napi::Array::New(env);
@@ -180,6 +265,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_optimizers_abi());
     exports["lions"] = Napi::Function::New<lions>(env, "lions");
     exports["adamws"] = Napi::Function::New<adamws>(env, "adamws");
+    exports["moments"] = Napi::Function::New<moments>(env, "moments");
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
     exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");

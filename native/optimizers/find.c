@@ -22,6 +22,10 @@
     ON_X86(X, adamw, avx2, HAS_AVX2)      \
     X(adamw, scalar, 1)
 
+#define MOMENTS(X)                        \
+    ON_X86(X, moments, avx2, HAS_AVX2)    \
+    X(moments, scalar, 1)
+
 #define REDUCTIONS(X)                     \
     ON_X86(X, reductions, avx2, HAS_AVX2) \
     X(reductions, scalar, 1)
@@ -49,6 +53,7 @@
 
 LIST(lion, LION)
 LIST(adamw, ADAMW)
+LIST(moments, MOMENTS)
 LIST(reductions, REDUCTIONS)
 
 uint32_t terse_optimizers_abi(void) { return TERSE_OPTIMIZERS_ABI; }

@@ -115,7 +115,7 @@ describe("a recipe", () => {
 
     it("has what was overridden before, and says what changes now", () => {
       const once = resume(["steps=60", "optimizer.lr=1e-3"]);
-      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.0005 → 0.001"]);
+      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.0003 → 0.001"]);
       const again = resume(["seed=0"], JSON.stringify(once.recipe));
       expect(again.recipe).toEqual(once.recipe);
       expect(changesOf(again.before, again.recipe)).toEqual([]);

@@ -79,6 +79,40 @@ typedef struct terse_adamw {
     size_t (*step)(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options);
 } terse_adamw;
 
+typedef struct terse_moments_options {
+    double beta1, beta2;
+    float gradient_scale;  // as in terse_lion_options
+} terse_moments_options;
+
+// u = (m first) / (sqrt(v) second + eps) + weight_decay theta. Adam's corrections are first = 1 / (1 - beta1^t), second = 1 / sqrt(1 - beta2^t);
+// without corrections both are 1.
+typedef struct terse_adam_update {
+    double first, second, eps, weight_decay;
+} terse_adam_update;
+
+typedef struct terse_refresh_options {
+    double beta1, beta2, eps;
+    int root;  // whether the ratio is that of the square roots
+} terse_refresh_options;
+
+// The parts of LAMB, 1-bit Adam and 1-bit LAMB: between them a layer's norms are taken, or ranks average the momentum.
+typedef struct terse_moments {
+    const char *implementation;
+
+    // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
+    size_t (*accumulate)(float *m, float *v, const float *g, size_t n, const terse_moments_options *options);
+
+    // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
+    void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);
+
+    // theta = theta - rate u
+    void (*apply)(float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, float rate);
+
+    // g = (m - beta1 last) / (1 - beta1);  fresh = beta2 fresh + ((1 - beta2) g) g
+    // Returns the largest (frozen + eps) / (fresh + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
+    float (*refresh)(float *fresh, const float *frozen, const float *m, const float *last, size_t n, const terse_refresh_options *options);
+} terse_moments;
+
 typedef struct terse_reductions {
     const char *implementation;
 
@@ -98,11 +132,13 @@ uint64_t terse_fingerprint(const float *x, size_t n);
 // machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
 terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
+terse_optimizer_status terse_moments_find(const terse_moments **moments, const char *implementation);
 terse_optimizer_status terse_reductions_find(const terse_reductions **reductions, const char *implementation);
 
 // Implementation i of those that this machine can run, best first. NULL past the end.
 const terse_lion *terse_lion_at(size_t i);
 const terse_adamw *terse_adamw_at(size_t i);
+const terse_moments *terse_moments_at(size_t i);
 const terse_reductions *terse_reductions_at(size_t i);
 
 #ifdef __cplusplus

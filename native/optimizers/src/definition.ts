@@ -4,7 +4,15 @@
  * The arithmetic is fp32: every operation is rounded (`r`). A double holds the exact product of two fp32 numbers, and their sum in double
  * rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32.
  */
-import type { AdamWOptions, Change, LionStepOptions, LionVoteOptions } from "./kernels.ts";
+import type {
+  AdamUpdate,
+  AdamWOptions,
+  Change,
+  LionStepOptions,
+  LionVoteOptions,
+  MomentsOptions,
+  RefreshOptions,
+} from "./kernels.ts";
 
 const r = Math.fround;
 
@@ -90,4 +98,46 @@ export function adamwStep(
     const move = r(r(rate * m[i]!) / r(r(Math.sqrt(v[i]!)) + epsilon));
     θ[i] = r(r(θ[i]! * r(1 - lr * weightDecay)) - move);
   }
+}
+
+export function accumulateMoments(
+  m: Float32Array,
+  v: Float32Array,
+  g: Float32Array,
+  { beta1, beta2, gradientScale = 1 }: MomentsOptions,
+): void {
+  for (let i = 0; i < m.length; i++) {
+    const scaled = r(g[i]! * r(gradientScale));
+    m[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
+    v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * scaled) * scaled));
+  }
+}
+
+export function applyAdamUpdate(
+  θ: Float32Array,
+  m: Float32Array,
+  v: Float32Array,
+  { first, second, eps, weightDecay, rate }: AdamUpdate & { rate: number },
+): void {
+  for (let i = 0; i < θ.length; i++) {
+    const adam = r(r(m[i]! * r(first)) / r(r(r(Math.sqrt(v[i]!)) * r(second)) + r(eps)));
+    θ[i] = r(θ[i]! - r(r(rate) * r(adam + r(r(weightDecay) * θ[i]!))));
+  }
+}
+
+export function refreshVariance(
+  fresh: Float32Array,
+  frozen: Float32Array,
+  m: Float32Array,
+  last: Float32Array,
+  { beta1, beta2, eps, root }: RefreshOptions,
+): number {
+  const size = (v: number): number => r((root ? r(Math.sqrt(v)) : v) + r(eps));
+  let most = 0;
+  for (let i = 0; i < fresh.length; i++) {
+    const g = r(r(m[i]! - r(r(beta1) * last[i]!)) / r(1 - beta1));
+    fresh[i] = r(r(r(beta2) * fresh[i]!) + r(r(r(1 - beta2) * g) * g));
+    most = Math.max(most, r(size(frozen[i]!) / size(fresh[i]!)));
+  }
+  return most;
 }

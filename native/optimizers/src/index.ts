@@ -6,7 +6,7 @@
  * fp32 once, 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping needs no
  * pass of its own.
  *
- * All functions but `adamwStep` also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
+ * All functions but those on Adam's moments also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
  * Kernels run in the device's default stream, as libtorch's do. A function that returns a number or writes signs waits for the device.
  *
  * Every function throws a TypeError for a wrong dtype (f32; packed signs: u8) or device, a RangeError for a wrong length, and
@@ -14,6 +14,7 @@
  */
 import { type BufferLike, NotFiniteError } from "@terse/native-loader";
 import {
+  type AdamUpdate,
   type AdamWKernels,
   type AdamWOptions,
   type Change,
@@ -21,14 +22,26 @@ import {
   type LionKernels,
   type LionStepOptions,
   type LionVoteOptions,
+  type MomentsKernels,
+  type MomentsOptions,
   onCuda,
   open,
   openCuda,
   type ReductionKernels,
+  type RefreshOptions,
 } from "./kernels.ts";
 
 export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError } from "@terse/native-loader";
-export type { AdamWOptions, Change, LionStepOptions, LionVoteOptions, Sign } from "./kernels.ts";
+export type {
+  AdamUpdate,
+  AdamWOptions,
+  Change,
+  LionStepOptions,
+  LionVoteOptions,
+  MomentsOptions,
+  RefreshOptions,
+  Sign,
+} from "./kernels.ts";
 
 /**
  * The first half of a Lion Cub step, in one pass over m and g (n floats each):
@@ -88,6 +101,53 @@ export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: Buffe
   accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
 }
 
+/**
+ * Adam's moments, in one pass over m, v and g (n floats each): m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g². Throws NotFiniteError as
+ * adamwStep does.
+ */
+export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): void {
+  accept("accumulateMoments", m, g, moments().accumulate(m, v, g, options));
+}
+
+/** ‖θ‖₂ and ‖u‖₂ of an update u of Adam's form, in one pass. Added in fp64 in an order that depends only on the length. */
+export function adamNorms(
+  θ: BufferLike,
+  m: BufferLike,
+  v: BufferLike,
+  update: AdamUpdate,
+): [θ: number, update: number] {
+  const [weights, updates] = moments().squares(θ, m, v, update);
+  return [Math.sqrt(weights), Math.sqrt(updates)];
+}
+
+/** θ ← θ − rate · u, with u of Adam's form, in one pass over θ, m and v. */
+export function applyAdamUpdate(
+  θ: BufferLike,
+  m: BufferLike,
+  v: BufferLike,
+  update: AdamUpdate & { rate: number },
+): void {
+  moments().apply(θ, m, v, update);
+}
+
+/**
+ * The second moment that 1-bit LAMB keeps beside the frozen one, from the gradient that two averaged momenta imply, in one pass:
+ *
+ *   g     ← (m − β₁ last) / (1 − β₁)
+ *   fresh ← β₂ fresh + (1 − β₂) g²
+ *
+ * Returns max (frozen + ε)/(fresh + ε), with `root` max (√frozen + ε)/(√fresh + ε).
+ */
+export function refreshVariance(
+  fresh: BufferLike,
+  frozen: BufferLike,
+  m: BufferLike,
+  last: BufferLike,
+  options: RefreshOptions,
+): number {
+  return moments().refresh(fresh, frozen, m, last, options);
+}
+
 /** Σ x² in fp64, added in an order that depends only on the length, so it is the same on every machine. NaN and infinity propagate. */
 export function sumOfSquares(x: BufferLike): number {
   return (onCuda(x) ? openCuda() : reductions()).sumOfSquares(x);
@@ -123,6 +183,12 @@ let chosenAdamW: AdamWKernels | undefined;
 function adamw(): AdamWKernels {
   chosenAdamW ??= choose(open().adamws());
   return chosenAdamW;
+}
+
+let chosenMoments: MomentsKernels | undefined;
+function moments(): MomentsKernels {
+  chosenMoments ??= choose(open().moments());
+  return chosenMoments;
 }
 
 let chosenReductions: ReductionKernels | undefined;

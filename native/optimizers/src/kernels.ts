@@ -37,6 +37,27 @@ export interface AdamWOptions {
   gradientScale?: number;
 }
 
+export interface MomentsOptions {
+  beta1: number; // β₁
+  beta2: number; // β₂
+  gradientScale?: number;
+}
+
+/** u = (m · first) / (√v · second + ε) + λ θ. Adam's corrections are first = 1/(1 − β₁ᵗ) and second = 1/√(1 − β₂ᵗ); without them both are 1. */
+export interface AdamUpdate {
+  first: number;
+  second: number;
+  eps: number; // ε
+  weightDecay: number; // λ
+}
+
+export interface RefreshOptions {
+  beta1: number;
+  beta2: number;
+  eps: number;
+  root: boolean; // whether the ratio is that of the square roots
+}
+
 /** One implementation, as in `terse/optimizers.h`. A kernel returns n, or the index of the first element that is not finite. */
 export interface LionKernels {
   readonly implementation: string; // "avx2", "scalar"
@@ -50,6 +71,14 @@ export interface LionKernels {
 export interface AdamWKernels {
   readonly implementation: string;
   step(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): number;
+}
+
+export interface MomentsKernels {
+  readonly implementation: string;
+  accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
+  squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
+  apply(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate & { rate: number }): void;
+  refresh(fresh: BufferLike, frozen: BufferLike, m: BufferLike, last: BufferLike, options: RefreshOptions): number;
 }
 
 export interface ReductionKernels {
@@ -67,6 +96,7 @@ export interface OptimizersAddon {
   /** Every implementation that this machine can run, best first. */
   lions(): LionKernels[];
   adamws(): AdamWKernels[];
+  moments(): MomentsKernels[];
   reductions(): ReductionKernels[];
   fingerprint(x: BufferLike): bigint;
   useThreads(threads: number): void;

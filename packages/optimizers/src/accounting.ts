@@ -12,8 +12,8 @@ interface Sender {
 
 /** Payload bytes that one rank sends for the messages of a bucket. Those that its spans ask for at the same time travel together. */
 export function bytesOfBucket({ spans }: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
-  const bySpan = spans.map(({ algorithm, vector }) =>
-    algorithm.messages(vector, step).map((message) => inArena(message, vector)),
+  const bySpan = spans.map(({ algorithm, vector, state }) =>
+    algorithm.messages(vector, step, state).map((message) => inArena(message, vector)),
   );
   const rounds = Math.max(...bySpan.map(({ length }) => length));
   let bytes = 0;

@@ -161,7 +161,7 @@ export class GradientNorms {
 
   #ownOf(spans: readonly Span[]): Tensor[] {
     return spans
-      .filter(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, this.#step)))
+      .filter(({ algorithm, vector, state }) => !averagesGradients(algorithm.messages(vector, this.#step, state)))
       .map(({ g }) => g);
   }
 }

@@ -233,7 +233,7 @@ export class Optimizer implements AsyncDisposable {
     const gradientScale = refusal ? 1 : norms.ownFactor(bucket);
     let awaits = 0;
     const steps = spans.map(async ({ algorithm, vector, θ, g, state }) => {
-      const messages = algorithm.messages(vector, this.steps);
+      const messages = algorithm.messages(vector, this.steps, state);
       const context = { step: this.steps, lr, gradientScale, vector };
       const caller = new SpanExchange(algorithm.name, messages, norms.meansNeedAll);
       awaits = Math.max(awaits, messages.length, 1);
@@ -299,7 +299,9 @@ export class Optimizer implements AsyncDisposable {
 
   /** Whether a step uses a rank's own gradient. */
   #worksOnOwn(step: number): boolean {
-    return this.#spans.some(({ algorithm, vector }) => !averagesGradients(algorithm.messages(vector, step)));
+    return this.#spans.some(
+      ({ algorithm, vector, state }) => !averagesGradients(algorithm.messages(vector, step, state)),
+    );
   }
 
   /** Bytes that 32-bit data parallel would send instead. */

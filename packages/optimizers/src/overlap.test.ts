@@ -9,10 +9,13 @@ import {
   type Algorithm,
   adamw,
   distributedLion,
+  lamb,
   lion,
   lionCub,
   Optimizer,
   type OptimizerOptions,
+  oneBitAdam,
+  oneBitLamb,
   type StepReport,
 } from "./index.ts";
 import { onRanks } from "./testing/on-ranks.ts";
@@ -98,7 +101,7 @@ function train({
       ]),
       reports,
       report: reports.at(-1)!,
-      bytesSent: optimizer.bytesSent(0),
+      bytesSent: optimizer.bytesSent(optimizer.steps - 1), // of the step that is reported
       bucketing: optimizer.bucketing,
     };
   });
@@ -111,6 +114,9 @@ const algorithms: Record<string, () => Algorithm> = {
   "distributed-lion, average": () => distributedLion({ vote: "average" }),
   "lion-cub": () => lionCub({ weightDecay: 0.1 }),
   "lion-cub, 5 bits": () => lionCub({ weightDecay: 0.1, bits: 5 }),
+  lamb: () => lamb(),
+  "one-bit-adam": () => oneBitAdam({ warmup: 2 }),
+  "one-bit-lamb": () => oneBitLamb({ warmup: 2 }),
 };
 
 const cases: Record<string, Omit<Run, "algorithm">> = {

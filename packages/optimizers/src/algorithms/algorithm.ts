@@ -48,8 +48,11 @@ export interface Algorithm<S extends State = State> {
    * ranks agree that the step is good; those before it resolve as soon as they have come. θ changes after the last one.
    */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
-  /** The messages of a step, one for each of its awaits, in order. They may change with the step, and are the same on every rank. */
-  messages(vector: Vector, step: number): readonly StepMessage[];
+  /**
+   * The messages of a step, one for each of its awaits, in order. They may change with the step and with scalars of the state, and are the
+   * same on every rank.
+   */
+  messages(vector: Vector, step: number, state: S): readonly StepMessage[];
 }
 
 /** Whether the step works on the mean gradient, or on this rank's own. */

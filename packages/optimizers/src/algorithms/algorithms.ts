@@ -1,19 +1,25 @@
 import { adamw, adamwOptions } from "./adamw.ts";
 import { distributedLion, distributedLionOptions } from "./distributed-lion.ts";
+import { lamb, lambOptions } from "./lamb.ts";
 import { lion, lionOptions } from "./lion.ts";
 import { lionCub, lionCubOptions } from "./lion-cub.ts";
+import { oneBitAdam, oneBitAdamOptions } from "./one-bit-adam.ts";
+import { lambBasicOneBit, lambBasicOneBitOptions, oneBitLamb, oneBitLambOptions } from "./one-bit-lamb.ts";
 
 interface CpuOnlyOptions {
   readonly [option: string]: unknown;
   readonly bits?: number | undefined;
+  readonly sumBits?: number | undefined;
   readonly zero?: string | undefined;
   readonly momentumSync?: { readonly segments?: unknown } | undefined;
 }
 
 const sendsFloats = (name: string) => () => `${name} sends floats, where lion-cub and distributed-lion send votes`;
 
-const quantizes = ({ bits = 1 }: CpuOnlyOptions) =>
-  bits > 1 ? "more than one bit is quantized on the CPU (one bit is not: optimizer.bits: 1)" : undefined;
+const quantizes = ({ bits = 1, sumBits }: CpuOnlyOptions) =>
+  bits > 1 || sumBits !== undefined
+    ? "more than one bit is quantized on the CPU (one bit is not: optimizer.bits: 1)"
+    : undefined;
 
 const sendsZeros = ({ zero }: CpuOnlyOptions) =>
   zero === "hold" ? "exact zeros are encoded on the CPU (turn that off by another optimizer.zero)" : undefined;
@@ -30,6 +36,14 @@ const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
 export const algorithms = {
   adamw: { options: adamwOptions, create: adamw, cpuOnly: sendsFloats("adamw") },
   lion: { options: lionOptions, create: lion, cpuOnly: sendsFloats("lion") },
+  lamb: { options: lambOptions, create: lamb, cpuOnly: sendsFloats("lamb") },
+  "one-bit-adam": { options: oneBitAdamOptions, create: oneBitAdam, cpuOnly: sendsFloats("one-bit-adam") },
+  "lamb-basic-one-bit": {
+    options: lambBasicOneBitOptions,
+    create: lambBasicOneBit,
+    cpuOnly: sendsFloats("lamb-basic-one-bit"),
+  },
+  "one-bit-lamb": { options: oneBitLambOptions, create: oneBitLamb, cpuOnly: sendsFloats("one-bit-lamb") },
   "distributed-lion": {
     options: distributedLionOptions,
     create: distributedLion,

@@ -33,11 +33,13 @@ export function lionVote(
   return new PackedBits(m.length, undefined, encode, { zero: options.zero, write });
 }
 
-function memoryOf({ pointer, length, dtype, device }: Tensor): NativeBuffer {
+/** Where a tensor's elements are. */
+export function memoryOf({ pointer, length, dtype, device }: Tensor): NativeBuffer {
   return { pointer, length, dtype, device };
 }
 
-function slice({ pointer, dtype, device }: NativeBuffer, from: number, to: number): NativeBuffer {
+/** The elements [from, to) of f32 memory. */
+export function slice({ pointer, dtype, device }: NativeBuffer, from: number, to: number): NativeBuffer {
   return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
 }
 

@@ -16,7 +16,11 @@ export async function trajectory(
   group: Group,
   algorithm: Algorithm,
   gradients: number | readonly (readonly number[])[],
-  { start, lr = 0.01 }: { start?: readonly number[]; lr?: number } = {},
+  {
+    start,
+    lr = 0.01,
+    after,
+  }: { start?: readonly number[]; lr?: number; after?: (optimizer: Optimizer) => unknown } = {},
 ): Promise<number[][]> {
   const rows =
     typeof gradients === "number"
@@ -31,6 +35,7 @@ export async function trajectory(
   for (const row of rows) {
     noGrad(() => arena.gradients.narrow(0, 0, n).copy_(fromTypedArray(Float32Array.from(row))));
     await optimizer.step({ lr });
+    await after?.(optimizer);
     visited.push([...((await arena.parameters.toTypedArray()) as Float32Array).slice(0, n)]);
   }
   return visited;

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import * as definition from "./definition.ts";
+import { type MomentsKernels, open } from "./kernels.ts";
+import { anyFloats, bits, lengths } from "./testing.ts";
+
+const betas = { beta1: 0.9, beta2: 0.999 };
+const updates = [
+  { first: 1, second: 1, eps: 1e-6, weightDecay: 0.01 },
+  { first: 1 / (1 - 0.9 ** 3), second: 1 / Math.sqrt(1 - 0.999 ** 3), eps: 1e-8, weightDecay: 0 },
+];
+const positive = (n: number, seed: number) => anyFloats(n, seed).map(Math.abs);
+/** Arrays at odd offsets in memory. */
+const placed = (x: Float32Array, offset: number) => {
+  const memory = new Float32Array(x.length + offset);
+  memory.set(x, offset);
+  return memory.subarray(offset);
+};
+
+describe.each(open().moments())("Adam's moments, $implementation", (moments: MomentsKernels) => {
+  it("accumulates with the bits of the definition, for every length, at odd offsets", () => {
+    for (const n of lengths) {
+      const arrays = () => [placed(anyFloats(n, 1), 1), placed(positive(n, 2), 3), placed(anyFloats(n, 3), 2)] as const;
+      const [mine, expected] = [arrays(), arrays()];
+      const options = { ...betas, gradientScale: 0.37 };
+      expect(moments.accumulate(...mine, options)).toBe(n);
+      definition.accumulateMoments(...expected, options);
+      expect(mine.map(bits), `n = ${n}`).toEqual(expected.map(bits));
+    }
+  });
+
+  it("returns the index of the first element that is not finite, or whose square is not", () => {
+    for (const bad of [Number.NaN, Number.NEGATIVE_INFINITY, 1e30])
+      for (const at of [0, 63, 70, 99]) {
+        const g = anyFloats(100, 1);
+        g[at] = bad;
+        g[99] = Number.NaN;
+        expect(moments.accumulate(anyFloats(100, 2), positive(100, 3), g, betas)).toBe(at);
+      }
+  });
+
+  it("applies updates with the bits of the definition", () => {
+    for (const n of lengths)
+      for (const update of updates) {
+        const [θ, m, v] = [placed(anyFloats(n, 1), 1), placed(anyFloats(n, 2), 3), placed(positive(n, 3), 2)] as const;
+        const expected = θ.slice();
+        moments.apply(θ, m, v, { ...update, rate: 0.003 });
+        definition.applyAdamUpdate(expected, m, v, { ...update, rate: 0.003 });
+        expect(bits(θ), `n = ${n}`).toEqual(bits(expected));
+      }
+  });
+
+  it("adds the squares of the weights and of the update, the same numbers for every implementation", () => {
+    const [scalar] = open().moments().slice(-1);
+    for (const n of [...lengths, 70_000, 200_003])
+      for (const update of updates) {
+        const [θ, m, v] = [anyFloats(n, 1), anyFloats(n, 2), positive(n, 3)] as const;
+        const got = moments.squares(θ, m, v, update);
+        expect(got).toEqual(scalar!.squares(θ, m, v, update));
+        const step = new Float32Array(n);
+        definition.applyAdamUpdate(step, m, v, { ...update, weightDecay: 0, rate: -1 });
+        const u = step.map((value, i) => Math.fround(value + Math.fround(Math.fround(update.weightDecay) * θ[i]!)));
+        const square = (x: Float32Array) => x.reduce((sum, value) => sum + value * value, 0);
+        for (const [k, x] of [θ, u].entries())
+          expect(got[k]).toBeCloseTo(square(x), -Math.log10(1e-12 + square(x) * 1e-10));
+      }
+  });
+
+  it("refreshes a variance, and finds the largest ratio, with the bits of the definition", () => {
+    for (const n of lengths)
+      for (const root of [true, false]) {
+        const options = { ...betas, eps: 1e-8, root };
+        const frozen = positive(n, 1);
+        const fresh = placed(positive(n, 2), 1);
+        const [m, last] = [placed(anyFloats(n, 3), 3), placed(anyFloats(n, 4), 2)];
+        const expected = fresh.slice();
+        const ratio = definition.refreshVariance(expected, frozen, m, last, options);
+        expect(moments.refresh(fresh, frozen, m, last, options)).toBe(ratio);
+        expect(bits(fresh), `n = ${n}`).toEqual(bits(expected));
+      }
+  });
+
+  it("refuses arrays of other lengths, and numbers that 32 bits cannot hold", () => {
+    const x = (n = 8) => new Float32Array(n);
+    expect(() => moments.accumulate(x(), x(7), x(), betas)).toThrow("v: expected 8 floats");
+    expect(() => moments.apply(x(), x(), x(9), { ...updates[0]!, rate: 1 })).toThrow("v: expected 8 floats");
+    expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1e39 })).toThrow("rate: expected a number");
+  });
+});

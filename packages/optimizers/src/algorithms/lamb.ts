@@ -1,0 +1,98 @@
+/**
+ * LAMB: Adam whose step is scaled, layer by layer, to the size of the layer's weights. You et al. 2020, Algorithm 2,
+ * https://arxiv.org/abs/1904.00962; as Li et al. 2021, equation (1), print it, https://arxiv.org/abs/2104.06069
+ *
+ *   g ← mean_ranks(g)                        all-reduce, n floats
+ *   m ← β₁ m + (1 − β₁) g
+ *   v ← β₂ v + (1 − β₂) g²
+ *   u ← m / (√v + ε) + λ θ
+ *   c ← clip(‖θ‖ / ‖u‖, min, max)            each layer's own; all-zero weights give min
+ *   θ ← θ − η c u
+ *
+ * `variant` names what public code does instead, both with c = 1 where a norm is 0:
+ *   apex        u with m̂ and v̂, Adam's corrections; c is not clipped, and is 1 without weight decay
+ *   deepspeed   u as above, η √(1 − β₂ᵗ) / (1 − β₁ᵗ) in place of η; c between 0.01 and 10
+ *
+ * Shapes: θ, g, m, v, u (n)   c: a number for each layer
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
+ */
+import { type AdamUpdate, accumulateMoments, adamNorms, applyAdamUpdate } from "@terse/native-optimizers";
+import {
+  nonNegativeFloat,
+  OptionsError,
+  oneOf,
+  parseOptions,
+  positiveFloat,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+import { layersOf } from "./layers.ts";
+import type { State } from "./state.ts";
+
+export const lambOptions = v.object({
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁
+  beta2: v.optional(unitIntervalFloat, 0.999), // β₂
+  eps: v.optional(positiveFloat, 1e-6), // ε
+  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
+  variant: v.optional(oneOf(["paper", "apex", "deepspeed"]), "paper"),
+  minRatio: v.optional(positiveFloat), // bounds of c: 0.01 and 0.3 of the paper's BERT, 0.01 and 10 of deepspeed
+  maxRatio: v.optional(positiveFloat),
+});
+
+export interface LambState extends State {
+  readonly elements: {
+    m: Tensor; // first moment, the same on every rank
+    v: Tensor; // second moment, the same on every rank
+  };
+}
+
+export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<LambState> {
+  const given = parseOptions(lambOptions, options, "lamb");
+  const { beta1, beta2, eps, weightDecay, variant } = given;
+  const clip = boundsOf("lamb", given);
+  return {
+    name: "lamb",
+    splits: "anywhere", // between layers
+
+    init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
+
+    async step(θ, g, { elements: { m, v } }, exchange, { step, lr: η, vector }) {
+      const gradientScale = await exchange.meanGradient(g);
+
+      accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
+      const first = 1 / (1 - beta1 ** (step + 1));
+      const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));
+      const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
+      if (variant === "apex") Object.assign(u, { first, second });
+      const rate = variant === "deepspeed" ? (η * first) / second : η;
+      for (const layer of layersOf(vector, { θ, m, v }))
+        applyAdamUpdate(layer.θ, layer.m, layer.v, {
+          ...u,
+          rate: rate * ratioOf(...adamNorms(layer.θ, layer.m, layer.v, u)),
+        });
+    },
+
+    messages: () => [{ kind: "meanGradient" }],
+  };
+
+  /** c, of ‖θ‖ and ‖u‖. */
+  function ratioOf(weights: number, update: number): number {
+    if (variant === "paper") return clip(weights / update);
+    if (weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0)) return 1;
+    return clip(weights / update);
+  }
+}
+
+/** Clips a ratio to the bounds that were given, or to those of the variant. The ratio of a layer without an update does not matter. */
+export function boundsOf(
+  name: string,
+  { variant, minRatio, maxRatio }: Partial<v.InferOutput<typeof lambOptions>>,
+): (ratio: number) => number {
+  const [low, high] = variant === "apex" ? [0, Number.POSITIVE_INFINITY] : [0.01, variant === "deepspeed" ? 10 : 0.3];
+  const [min, max] = [minRatio ?? low, maxRatio ?? high];
+  if (min > max)
+    throw new OptionsError([`${name}.minRatio: ${min} is more than maxRatio, ${max}; take minRatio ≤ maxRatio`]);
+  return (ratio) => (Number.isNaN(ratio) ? 1 : Math.min(Math.max(ratio, min), max));
+}

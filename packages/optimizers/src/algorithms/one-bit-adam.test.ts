@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { type Optimizer, oneBitAdam } from "../index.ts";
+import { compensatedMean } from "../testing/compensated-mean.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { mean, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
+import { trajectory } from "../testing/trajectory.ts";
+
+const warmup = 3;
+
+/** Algorithm 1 in float64 with β₁ 1/2, β₂ 3/4, λ 1/4 and ε 2⁻⁴. */
+function oracle(n: number, ranks: number, perLayer: boolean): Oracle {
+  const v = new Array<number>(n).fill(0);
+  let m = new Array<number>(n).fill(0);
+  const compensated = compensatedMean(ranks, { perLayer });
+  return (θ, g, { step, lr }) => {
+    if (step < warmup)
+      for (const [i, value] of mean(g).entries()) {
+        m[i] = 0.5 * m[i]! + 0.5 * value;
+        v[i] = 0.75 * v[i]! + 0.25 * value ** 2;
+      }
+    else m = compensated(g.map((own) => own.map((value, i) => 0.5 * m[i]! + 0.5 * value)));
+    for (let i = 0; i < n; i++) θ[i] = θ[i]! - lr * (m[i]! / (Math.sqrt(v[i]!) + 2 ** -4) + 0.25 * θ[i]!);
+  };
+}
+
+for (const scale of ["per-layer", "fused"] as const)
+  optimizerContract(`one-bit-adam, ${scale}`, {
+    create: () => oneBitAdam({ beta1: 0.5, beta2: 0.75, eps: 2 ** -4, weightDecay: 0.25, warmup, scale }),
+    oracle: (n, ranks) => oracle(n, ranks, scale === "per-layer"),
+    tolerance: 2e-3, // elements without gradient are divided by ε alone
+  });
+
+describe("one-bit-adam", () => {
+  it("sends floats for `warmup` steps, and then a thirty-second of them", async () => {
+    const sent = await onRanks(2, async (group) => {
+      const bytes: number[] = [];
+      const algorithm = oneBitAdam({ warmup: 4, beta2: 0.9 });
+      await trajectory(group, algorithm, 8, {
+        after: (optimizer: Optimizer) => {
+          bytes.push(optimizer.bytesSent(optimizer.steps - 1));
+        },
+      });
+      return bytes;
+    });
+    for (const bytes of sent) {
+      expect(bytes.slice(0, 4)).toEqual([800, 800, 800, 800]);
+      for (const each of bytes.slice(4)) expect(each).toBeLessThan(800 / 20);
+    }
+  });
+
+  it("ends its warm-up by itself when the variance is stable, on every rank at the same step", async () => {
+    const steps = await onRanks(3, async (group) => {
+      const scalars: unknown[] = [];
+      await trajectory(group, oneBitAdam({ beta2: 0.9 }), 60, {
+        after: async (optimizer: Optimizer) => {
+          scalars.push((await optimizer.state()).scalars["compressesFrom.weight"]);
+        },
+      });
+      return scalars;
+    });
+    const [first] = steps;
+    for (const each of steps) expect(each).toEqual(first);
+    expect(first![0]).toBe(-1);
+    const end = first!.at(-1) as number;
+    expect(end % 10).toBe(0); // looked at every 1/(1 − β₂) steps
+    expect(end).toBeGreaterThan(10); // two looks at least
+    expect(first![end - 2]).toBe(-1);
+    expect(first![end - 1]).toBe(end);
+  });
+});

@@ -1,0 +1,183 @@
+/**
+ * 1-bit LAMB: LAMB until `warmup`; from then on ranks average their momentum with one bit, and a layer's ratio follows from how the variance
+ * has changed since. Li et al. 2021, Algorithm 1, https://arxiv.org/abs/2104.06069
+ *
+ *   warm-up        as lamb.ts, and a ← β₃ a + (1 − β₃) c                              line 2
+ *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g         lines 6 to 13 (compensated-momentum.ts)
+ *                  g ← (m − β₁ m_before) / (1 − β₁),  v ← β₂ v + (1 − β₂) g²          lines 15 and 16; w is v at the end of the warm-up
+ *                  r ← ‖w / v‖_∞                                                      line 17
+ *                  r ← clip(r, (1 − threshold) r_before, (1 + threshold) r_before)    line 18
+ *                  r ← clip(r, minFactor, maxFactor)                                  line 19
+ *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20 and 21; without λ in the paper
+ *
+ * The paper prints no ε in lines 17 and 21; here it is added to both sides of a division. DeepSpeed does two things that the paper does
+ * not print: `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖,
+ * at most 1. lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
+ *
+ * Shapes: θ, g, m, v, w (n), the worker's error (n), the server's error (about n/P)   a, c, r: a number for each layer
+ * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.
+ */
+import {
+  type AdamUpdate,
+  accumulateMoments,
+  adamNorms,
+  applyAdamUpdate,
+  type NativeBuffer,
+  refreshVariance,
+} from "@terse/native-optimizers";
+import {
+  flag,
+  nonNegativeFloat,
+  OptionsError,
+  oneOf,
+  parseOptions,
+  positiveFloat,
+  positiveInteger,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
+import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
+import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
+import { boundsOf } from "./lamb.ts";
+import { layersOf } from "./layers.ts";
+import { startWarmup, type Warmup, warmsUp, watchVariance } from "./one-bit-adam.ts";
+
+const shared = {
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁
+  beta2: v.optional(unitIntervalFloat, 0.999), // β₂
+  beta3: v.optional(unitIntervalFloat, 0.9), // β₃: of the mean ratio a
+  eps: v.optional(positiveFloat, 1e-8), // ε
+  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
+  minRatio: v.optional(positiveFloat), // bounds of c, 0.01 and 0.3
+  maxRatio: v.optional(positiveFloat),
+  warmup: v.optional(v.union([positiveInteger, oneOf(["auto"])]), "auto"), // steps; 16 to 19 % of a run in the paper
+  scale: v.optional(scales, "per-layer"), // what shares one magnitude; momentum-scaled in the paper
+};
+
+export const lambBasicOneBitOptions = v.object(shared);
+
+export const oneBitLambOptions = v.object({
+  ...shared,
+  minFactor: v.optional(positiveFloat, 0.5), // r_min
+  maxFactor: v.optional(positiveFloat, 4), // r_max
+  threshold: v.optional(positiveFloat, 0.1), // r_threshold: the largest change of r in a step
+  squareRoot: v.optional(flag, false), // the ratio of √v in place of v, as DeepSpeed
+  decayCorrection: v.optional(flag, false), // as DeepSpeed
+});
+
+export interface OneBitLambState extends CompensationState {
+  readonly elements: {
+    m: Tensor; // first moment, the same on every rank
+    v: Tensor; // second moment, the same on every rank
+    frozen: Tensor; // w: the second moment at the end of the warm-up
+    workerError: Tensor; // what this rank has not sent yet
+  };
+  readonly scalars: CompensationState["scalars"] & Warmup & { ratios: number[]; changes: number[] }; // a and r of the layers
+}
+
+export function oneBitLamb(options: v.InferInput<typeof oneBitLambOptions> = {}): Algorithm<OneBitLambState> {
+  return create("one-bit-lamb", parseOptions(oneBitLambOptions, options, "one-bit-lamb"));
+}
+
+export function lambBasicOneBit(options: v.InferInput<typeof lambBasicOneBitOptions> = {}): Algorithm<OneBitLambState> {
+  return create("lamb-basic-one-bit", parseOptions(lambBasicOneBitOptions, options, "lamb-basic-one-bit"));
+}
+
+type Given = v.InferOutput<typeof lambBasicOneBitOptions> & Partial<v.InferOutput<typeof oneBitLambOptions>>;
+
+function create(name: string, given: Given): Algorithm<OneBitLambState> {
+  const { beta1, beta2, beta3, eps, weightDecay, warmup, scale } = given;
+  const { minFactor = 1, maxFactor = 1, threshold = 0, squareRoot = false, decayCorrection = false } = given;
+  const follows = name === "one-bit-lamb"; // whether r follows the variance
+  if (minFactor > maxFactor)
+    throw new OptionsError([
+      `${name}.minFactor: ${minFactor} is more than maxFactor, ${maxFactor}; take minFactor ≤ maxFactor`,
+    ]);
+  const clip = boundsOf(name, given);
+  const momentum = new CompensatedMomentum(scale, beta1);
+  const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
+
+  return {
+    name,
+    splits: momentum.splits,
+
+    init(θ, vector) {
+      const { elements, owned, scalars } = momentum.init(θ, vector);
+      const each = (value: number) => vector.segments.map(() => value);
+      return {
+        elements: { ...elements, v: zerosLike(θ), frozen: zerosLike(θ) },
+        owned,
+        scalars: { ...scalars, ...startWarmup(warmup), ratios: each(0), changes: each(1) },
+      };
+    },
+
+    async step(θ, g, state, exchange, context) {
+      if (warmsUp(state.scalars, context.step)) await warmUp(θ, g, state, exchange, context);
+      else await compressed(θ, g, state, exchange, context);
+    },
+
+    messages: (vector, step, { scalars }) => [
+      warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
+    ],
+  };
+
+  async function warmUp(
+    θ: Tensor,
+    g: Tensor,
+    state: OneBitLambState,
+    exchange: OptimizerExchange,
+    context: StepContext,
+  ) {
+    const { m, v, frozen } = state.elements;
+    const { scalars } = state;
+    const gradientScale = await exchange.meanGradient(g);
+
+    accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
+    for (const [i, layer] of layersOf(context.vector, { θ, m, v }).entries()) {
+      const [weights, update] = adamNorms(layer.θ, layer.m, layer.v, u);
+      const c = clip(weights / update);
+      scalars.ratios[i] = beta3 * scalars.ratios[i]! + (1 - beta3) * c;
+      applyAdamUpdate(layer.θ, layer.m, layer.v, { ...u, rate: context.lr * c });
+    }
+    watchVariance(v, scalars, context.step, beta2);
+    if (context.step + 1 !== scalars.compressesFrom) return;
+    noGrad(() => frozen.copy_(v));
+    momentum.chooseFactors(state, context.vector);
+  }
+
+  async function compressed(
+    θ: Tensor,
+    g: Tensor,
+    state: OneBitLambState,
+    exchange: OptimizerExchange,
+    context: StepContext,
+  ) {
+    const { m, v, frozen } = state.elements;
+    const { ratios, changes } = state.scalars;
+
+    using mean = await momentum.average(g, state, exchange, context);
+
+    for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, mean }).entries()) {
+      if (follows) changes[i] = changeOf(layer, changes[i]!);
+      applyAdamUpdate(layer.θ, layer.mean, layer.frozen, { ...u, rate: context.lr * changes[i]! * ratios[i]! });
+    }
+    noGrad(() => m.copy_(mean));
+  }
+
+  /** r of a layer, from r of the step before. */
+  function changeOf(
+    { θ, m, v, frozen, mean }: Record<"θ" | "m" | "v" | "frozen" | "mean", NativeBuffer>,
+    before: number,
+  ): number {
+    let r = refreshVariance(v, frozen, mean, m, { beta1, beta2, eps, root: squareRoot });
+    if (decayCorrection && weightDecay > 0) {
+      const [, decayed] = adamNorms(θ, mean, frozen, u);
+      const [, plain] = adamNorms(θ, mean, frozen, { ...u, weightDecay: 0 });
+      const ρ = decayed > 0 ? Math.min(1, plain / decayed) : 1;
+      r = r * ρ + 1 - ρ;
+    }
+    r = Math.min(Math.max(r, (1 - threshold) * before), (1 + threshold) * before);
+    return Math.min(Math.max(r, minFactor), maxFactor);
+  }
+}
