@@ -19,7 +19,7 @@ const mpirun = prefix ? join(prefix, "bin", "mpirun") : "mpirun";
 const version = spawnSync(mpirun, ["--version"], { encoding: "utf8" }).stdout ?? "";
 const isOpenMpi = version.includes("Open MPI");
 const why = !collectives().hasMpi
-  ? `the build found no MPI: ${process.env["TERSE_MPI_MISSING"] ?? "`./terse setup` brings one"}`
+  ? `the build found no MPI: ${process.env["TERSE_MPI_MISSING"] ?? "`./terse setup` installs one"}`
   : version === ""
     ? "there is no mpirun"
     : undefined;

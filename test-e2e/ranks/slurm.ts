@@ -21,7 +21,7 @@ const plugins = (existsSync(join(root, "lib")) ? readdirSync(join(root, "lib")) 
 export function slurmObstacle(): string | undefined {
   const lacks = needed.filter((name) => find(name) === undefined);
   if (lacks.length === needed.length)
-    return process.env["TERSE_SLURM_MISSING"] ?? "there is no Slurm here: `./terse setup` brings one";
+    return process.env["TERSE_SLURM_MISSING"] ?? "there is no Slurm here: `./terse setup` installs one";
   if (lacks.length > 0) return `this Slurm lacks ${lacks.join(", ")}`;
   return plugins ? undefined : "this Slurm needs munge, because it has no auth_none.so";
 }

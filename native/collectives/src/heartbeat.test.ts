@@ -56,7 +56,7 @@ describe("a heartbeat", () => {
     await once(place.server, "connection");
     for (let i = 0; i < 6; i++) {
       block(500);
-      await sleep(1); // onSilence is called in the next turn of the event loop
+      await sleep(1); // onSilence is called in the next iteration of the event loop
     }
     expect(silences).toBe(0);
     replies.remove(number);

@@ -1,18 +1,14 @@
 /** Tensors that are gone before the operation that uses them has ended. */
 import { type Group, loopback } from "@terse/collectives";
 import { mean as meanOf, openExchange } from "@terse/exchange";
-import { call, full, memory, ones, scope, type Tensor, zeros } from "@terse/tensor";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { call, full, memory, ones, scope, type Tensor, TensorDisposedError, zeros } from "@terse/tensor";
+import { afterAll, describe, expect, it } from "vitest";
+import { lionVote } from "./algorithms/kernels.ts";
 
 const n = 1000;
 const groups = loopback(2) as [Group, Group];
 const [a, b] = groups;
 afterAll(() => Promise.all(groups.map((group) => group.close())));
-
-let before: number;
-beforeEach(() => {
-  before = memory().tensors;
-});
 
 /** Starts an operation in a scope, and ends the scope at once. */
 function inScope(start: () => Promise<unknown>): Promise<unknown> {
@@ -43,6 +39,7 @@ describe("an operation on a tensor", () => {
   });
 
   it("keeps its memory when it is disposed, and frees it at the end", async () => {
+    const before = memory().tensors;
     const x = ones([n]);
     const y = full([n], 2);
     const view = x.narrow(0, 0, n);
@@ -82,4 +79,11 @@ describe("an exchange of tensors", () => {
 
   it("keeps the memory of a scheme that waits for the exchanges before it", () =>
     exchanged((group, x) => Promise.all([openExchange(group).mean(new Float32Array(5)), meanOf(group, x)])));
+});
+
+it("signs of a momentum that is disposed before they are encoded are an error, and no read of freed memory", () => {
+  const [m, g] = [zeros([64]), ones([64])];
+  const u = lionVote(m, g, { beta1: 0.9, beta2: 0.99, zero: "plus", gradientScale: 1 });
+  m.dispose();
+  expect(() => u.fill()).toThrow(TensorDisposedError);
 });

@@ -53,7 +53,7 @@ for (let round = 0; round < Number(rounds); round++) {
   await Promise.all([...halves, ...groups].map((group) => group!.close()));
   await server.close();
   if (round % 5 === 4) {
-    await sleep(20); // sockets close in a later turn of the event loop
+    await sleep(20); // sockets close in a later iteration of the event loop
     globalThis.gc?.();
     await sleep(50); // arrays are freed on another thread
     globalThis.gc?.();

@@ -10,6 +10,6 @@ export const gloo: Engine = {
   missing: () =>
     collectives().hasGloo
       ? undefined
-      : "this build has no Gloo: `./terse setup` brings it, and the engine tcp needs none",
+      : "this build has no Gloo: `./terse setup` installs it; the engine tcp works without",
   world: async (options) => new SocketWorld("gloo", options, await options.address()),
 };

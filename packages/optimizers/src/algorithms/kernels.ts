@@ -15,8 +15,8 @@ export function lionVote(
   g: Tensor,
   options: { beta1: number; beta2: number; zero: "plus" | "minus"; gradientScale: number },
 ): PackedBits {
-  const [momentum, gradient] = [memoryOf(m), memoryOf(g)];
   const encode: Encode = (u, from, to) => {
+    const [momentum, gradient] = [memoryOf(m), memoryOf(g)]; // now, because a tensor may have been disposed since the request
     try {
       const signs = u.signs.subarray(from / 8, Math.ceil(to / 8));
       native.lionVote(signs, slice(momentum, from, to), slice(gradient, from, to), options);
