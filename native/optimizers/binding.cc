@@ -118,6 +118,18 @@ Napi::Value adamw_step(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
 }
 
+Napi::Value sgd_step(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* theta = first_floats_of(info[0], "θ", n);
+    float* m = info[1].IsUndefined() ? nullptr : floats_of(info[1], "m", n);
+    const float* g = floats_of(info[2], "g", n);
+    const Napi::Object given = options_of(info, 3);
+    const terse_sgd_options options = {number_of(given, "lr"), number_of(given, "momentum"), number_of(given, "dampening"), number_of(given, "weightDecay"),
+                                       gradient_scale_of(given), given.Get("nesterov").ToBoolean(), given.Get("first").ToBoolean()};
+    const terse_sgd& sgd = table_of<terse_sgd>(info);
+    return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return sgd.step(theta + i, m ? m + i : nullptr, g + i, count, &options); }));
+}
+
 terse_adam_update adam_update_of(const Napi::Object& given) {
     return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"), number_of(given, "weightDecay")};
 }
@@ -220,6 +232,19 @@ Napi::Value adamws(const Napi::CallbackInfo& info) {
     return list;
 }
 
+Napi::Value sgds(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    Napi::Array list = Napi::Array::New(env);
+    const terse_sgd* sgd;
+    for (uint32_t i = 0; (sgd = terse_sgd_at(i)); i++) {
+        Napi::Object object = Napi::Object::New(env);
+        object["implementation"] = sgd->implementation;
+        object["step"] = Napi::Function::New<sgd_step>(env, "step", data_of(sgd));
+        list[i] = object;
+    }
+    return list;
+}
+
 Napi::Value moments(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     Napi::Array list = Napi::Array::New(env);
@@ -265,6 +290,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_optimizers_abi());
     exports["lions"] = Napi::Function::New<lions>(env, "lions");
     exports["adamws"] = Napi::Function::New<adamws>(env, "adamws");
+    exports["sgds"] = Napi::Function::New<sgds>(env, "sgds");
     exports["moments"] = Napi::Function::New<moments>(env, "moments");
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");

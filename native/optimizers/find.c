@@ -22,6 +22,10 @@
     ON_X86(X, adamw, avx2, HAS_AVX2)      \
     X(adamw, scalar, 1)
 
+#define SGD(X)                            \
+    ON_X86(X, sgd, avx2, HAS_AVX2)        \
+    X(sgd, scalar, 1)
+
 #define MOMENTS(X)                        \
     ON_X86(X, moments, avx2, HAS_AVX2)    \
     X(moments, scalar, 1)
@@ -53,6 +57,7 @@
 
 LIST(lion, LION)
 LIST(adamw, ADAMW)
+LIST(sgd, SGD)
 LIST(moments, MOMENTS)
 LIST(reductions, REDUCTIONS)
 

@@ -79,6 +79,22 @@ typedef struct terse_adamw {
     size_t (*step)(float *theta, float *m, float *v, const float *g, size_t n, const terse_adamw_options *options);
 } terse_adamw;
 
+typedef struct terse_sgd_options {
+    double lr, momentum, dampening, weight_decay;
+    float gradient_scale;  // as in terse_lion_options
+    int nesterov;
+    int first;  // whether this is the first update: m is then set to g, as in PyTorch
+} terse_sgd_options;
+
+// SGD with momentum in the form of torch.optim.SGD.
+typedef struct terse_sgd {
+    const char *implementation;
+
+    // d = g gradient_scale + weight_decay theta;  m = momentum m + (1 - dampening) d;  u = m, or d + momentum m with nesterov
+    // theta = theta - lr u.  Without m (NULL) u = d. The returned index is that of the first u that is not finite.
+    size_t (*step)(float *theta, float *m, const float *g, size_t n, const terse_sgd_options *options);
+} terse_sgd;
+
 typedef struct terse_moments_options {
     double beta1, beta2;
     float gradient_scale;  // as in terse_lion_options
@@ -132,12 +148,14 @@ uint64_t terse_fingerprint(const float *x, size_t n);
 // machine can run. The pointer is set only on TERSE_OPTIMIZER_OK.
 terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *implementation);
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
+terse_optimizer_status terse_sgd_find(const terse_sgd **sgd, const char *implementation);
 terse_optimizer_status terse_moments_find(const terse_moments **moments, const char *implementation);
 terse_optimizer_status terse_reductions_find(const terse_reductions **reductions, const char *implementation);
 
 // Implementation i of those that this machine can run, best first. NULL past the end.
 const terse_lion *terse_lion_at(size_t i);
 const terse_adamw *terse_adamw_at(size_t i);
+const terse_sgd *terse_sgd_at(size_t i);
 const terse_moments *terse_moments_at(size_t i);
 const terse_reductions *terse_reductions_at(size_t i);
 

@@ -12,6 +12,7 @@ import type {
   LionVoteOptions,
   MomentsOptions,
   RefreshOptions,
+  SgdOptions,
 } from "./kernels.ts";
 
 const r = Math.fround;
@@ -140,4 +141,21 @@ export function refreshVariance(
     most = Math.max(most, r(size(frozen[i]!) / size(fresh[i]!)));
   }
   return most;
+}
+
+export function sgdStep(
+  θ: Float32Array,
+  m: Float32Array | undefined,
+  g: Float32Array,
+  { lr, momentum, dampening, weightDecay, nesterov, first, gradientScale = 1 }: SgdOptions,
+): void {
+  for (let i = 0; i < θ.length; i++) {
+    const d = mix(g[i]!, r(gradientScale), r(weightDecay), θ[i]!);
+    let u = d;
+    if (m) {
+      m[i] = first ? mix(0, m[i]!, 1, d) : mix(r(momentum), m[i]!, r(1 - dampening), d);
+      u = nesterov ? r(d + r(r(momentum) * m[i]!)) : m[i]!;
+    }
+    θ[i] = r(θ[i]! - r(r(lr) * u));
+  }
 }

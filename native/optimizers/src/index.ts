@@ -6,7 +6,7 @@
  * fp32 once, 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping needs no
  * pass of its own.
  *
- * All functions but those on Adam's moments also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
+ * All functions but `sgdStep` and those on Adam's moments also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
  * Kernels run in the device's default stream, as libtorch's do. A function that returns a number or writes signs waits for the device.
  *
  * Every function throws a TypeError for a wrong dtype (f32; packed signs: u8) or device, a RangeError for a wrong length, and
@@ -29,6 +29,8 @@ import {
   openCuda,
   type ReductionKernels,
   type RefreshOptions,
+  type SgdKernels,
+  type SgdOptions,
 } from "./kernels.ts";
 
 export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError } from "@terse/native-loader";
@@ -40,6 +42,7 @@ export type {
   LionVoteOptions,
   MomentsOptions,
   RefreshOptions,
+  SgdOptions,
   Sign,
 } from "./kernels.ts";
 
@@ -99,6 +102,19 @@ export function applyTally(θ: BufferLike, planes: readonly Uint8Array[], ranks:
  */
 export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): void {
   accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
+}
+
+/**
+ * SGD as torch.optim.SGD, in one pass over θ, m and g (n floats each); m is undefined where there is no momentum:
+ *
+ *   d ← g + λ θ
+ *   m ← μ m + (1 − dampening) d      the first time m ← d
+ *   θ ← θ − η m                      with nesterov θ ← θ − η (d + μ m), without momentum θ ← θ − η d
+ *
+ * Throws NotFiniteError with the index of the first element whose change is not finite; then θ and m are updated in part.
+ */
+export function sgdStep(θ: BufferLike, m: BufferLike | undefined, g: BufferLike, options: SgdOptions): void {
+  accept("sgdStep", θ, g, sgd().step(θ, m, g, options));
 }
 
 /**
@@ -183,6 +199,12 @@ let chosenAdamW: AdamWKernels | undefined;
 function adamw(): AdamWKernels {
   chosenAdamW ??= choose(open().adamws());
   return chosenAdamW;
+}
+
+let chosenSgd: SgdKernels | undefined;
+function sgd(): SgdKernels {
+  chosenSgd ??= choose(open().sgds());
+  return chosenSgd;
 }
 
 let chosenMoments: MomentsKernels | undefined;

@@ -37,6 +37,16 @@ export interface AdamWOptions {
   gradientScale?: number;
 }
 
+export interface SgdOptions {
+  lr: number; // η
+  momentum: number; // μ
+  dampening: number;
+  weightDecay: number; // λ
+  nesterov: boolean;
+  first: boolean; // whether this is the first update
+  gradientScale?: number;
+}
+
 export interface MomentsOptions {
   beta1: number; // β₁
   beta2: number; // β₂
@@ -73,6 +83,11 @@ export interface AdamWKernels {
   step(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): number;
 }
 
+export interface SgdKernels {
+  readonly implementation: string;
+  step(θ: BufferLike, m: BufferLike | undefined, g: BufferLike, options: SgdOptions): number;
+}
+
 export interface MomentsKernels {
   readonly implementation: string;
   accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
@@ -96,6 +111,7 @@ export interface OptimizersAddon {
   /** Every implementation that this machine can run, best first. */
   lions(): LionKernels[];
   adamws(): AdamWKernels[];
+  sgds(): SgdKernels[];
   moments(): MomentsKernels[];
   reductions(): ReductionKernels[];
   fingerprint(x: BufferLike): bigint;

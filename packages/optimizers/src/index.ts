@@ -8,6 +8,8 @@ export { lion, lionOptions } from "./algorithms/lion.ts";
 export { lionCub, lionCubOptions } from "./algorithms/lion-cub.ts";
 export { oneBitAdam, oneBitAdamOptions } from "./algorithms/one-bit-adam.ts";
 export { lambBasicOneBit, lambBasicOneBitOptions, oneBitLamb, oneBitLambOptions } from "./algorithms/one-bit-lamb.ts";
+export { sgd, sgdOptions } from "./algorithms/sgd.ts";
+export { signsgd, signsgdOptions, signum, signumOptions } from "./algorithms/signum.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
 export { type ClipBy, clipBys } from "./clipping.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";

@@ -17,6 +17,8 @@ import {
   oneBitAdam,
   oneBitLamb,
   type StepReport,
+  sgd,
+  signum,
 } from "./index.ts";
 import { onRanks } from "./testing/on-ranks.ts";
 
@@ -114,6 +116,8 @@ const algorithms: Record<string, () => Algorithm> = {
   "distributed-lion, average": () => distributedLion({ vote: "average" }),
   "lion-cub": () => lionCub({ weightDecay: 0.1 }),
   "lion-cub, 5 bits": () => lionCub({ weightDecay: 0.1, bits: 5 }),
+  sgd: () => sgd({ momentum: 0.9 }),
+  signum: () => signum(),
   lamb: () => lamb(),
   "one-bit-adam": () => oneBitAdam({ warmup: 2 }),
   "one-bit-lamb": () => oneBitLamb({ warmup: 2 }),
@@ -190,7 +194,7 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
 
   it.each(Object.entries(algorithms))("give the same bits as one message, for %s", async (_, algorithm) => {
     for (const ranks of [2, 3]) {
-      const own = !["lion", "adamw"].includes(algorithm().name);
+      const own = !["sgd", "lamb", "lion", "adamw"].includes(algorithm().name);
       const one = await train({ ...clipped, ranks, algorithm: algorithm(), bucket: 2 ** 20 });
       const cut = await train({ ...clipped, ranks, algorithm: algorithm() });
       const free = await train({ ranks, algorithm: algorithm(), bucket: 2 ** 20 });

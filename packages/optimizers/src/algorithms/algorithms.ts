@@ -5,6 +5,8 @@ import { lion, lionOptions } from "./lion.ts";
 import { lionCub, lionCubOptions } from "./lion-cub.ts";
 import { oneBitAdam, oneBitAdamOptions } from "./one-bit-adam.ts";
 import { lambBasicOneBit, lambBasicOneBitOptions, oneBitLamb, oneBitLambOptions } from "./one-bit-lamb.ts";
+import { sgd, sgdOptions } from "./sgd.ts";
+import { signsgd, signsgdOptions, signum, signumOptions } from "./signum.ts";
 
 interface CpuOnlyOptions {
   readonly [option: string]: unknown;
@@ -34,6 +36,9 @@ const averagesMomenta = ({ momentumSync }: CpuOnlyOptions) =>
  * votes leave the GPU; undefined where it can.
  */
 export const algorithms = {
+  sgd: { options: sgdOptions, create: sgd, cpuOnly: sendsFloats("sgd") },
+  signsgd: { options: signsgdOptions, create: signsgd, cpuOnly: () => undefined },
+  signum: { options: signumOptions, create: signum, cpuOnly: () => undefined },
   adamw: { options: adamwOptions, create: adamw, cpuOnly: sendsFloats("adamw") },
   lion: { options: lionOptions, create: lion, cpuOnly: sendsFloats("lion") },
   lamb: { options: lambOptions, create: lamb, cpuOnly: sendsFloats("lamb") },

@@ -1,0 +1,3 @@
+#include "sgd.h"
+
+const terse_sgd terse_sgd_scalar = {"scalar", step};

@@ -1,0 +1,56 @@
+/**
+ * SGD with momentum, as torch.optim.SGD. Sutskever et al. 2013, "On the importance of initialization and momentum in deep learning"
+ *
+ *   g ← mean_ranks(g)                all-reduce, n floats
+ *   d ← g + λ θ
+ *   m ← μ m + (1 − τ) d              τ: dampening; the first time m ← d
+ *   θ ← θ − η m                      Nesterov: θ ← θ − η (d + μ m); without momentum θ ← θ − η d
+ *
+ * Shapes: θ, g, m (n); no m without momentum
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
+ */
+import { sgdStep } from "@terse/native-optimizers";
+import { flag, nonNegativeFloat, OptionsError, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+import type { State } from "./state.ts";
+
+export const sgdOptions = v.object({
+  momentum: v.optional(unitIntervalFloat, 0), // μ
+  dampening: v.optional(unitIntervalFloat, 0), // τ
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ, added to the gradient
+  nesterov: v.optional(flag, false),
+});
+
+export interface SgdState extends State {
+  readonly elements: {
+    m?: Tensor; // the same on every rank
+  };
+  readonly scalars: {
+    updates: number; // how often m has been set
+  };
+}
+
+export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<SgdState> {
+  const { momentum, dampening, weightDecay, nesterov } = parseOptions(sgdOptions, options, "sgd");
+  if (nesterov && (momentum === 0 || dampening > 0))
+    throw new OptionsError([
+      "sgd.nesterov: needs a momentum above 0 and a dampening of 0; set them, or leave nesterov out",
+    ]);
+  return {
+    name: "sgd",
+    splits: "anywhere",
+
+    init: (θ) => ({ elements: momentum > 0 ? { m: zerosLike(θ) } : {}, scalars: { updates: 0 } }),
+
+    async step(θ, g, { elements: { m }, scalars }, exchange, { lr }) {
+      const gradientScale = await exchange.meanGradient(g);
+
+      // the last three lines, one pass over θ, m and g
+      const first = scalars.updates++ === 0;
+      sgdStep(θ, m, g, { lr, momentum, dampening, weightDecay, nesterov, first, gradientScale });
+    },
+
+    messages: () => [{ kind: "meanGradient" }],
+  };
+}

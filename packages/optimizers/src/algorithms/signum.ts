@@ -1,0 +1,67 @@
+/**
+ * signSGD and Signum with majority vote. Bernstein et al. 2018, "signSGD: Compressed Optimisation for Non-Convex Problems", Algorithms 1
+ * and 2, https://arxiv.org/abs/1802.04434; Bernstein et al. 2019, Algorithm 1, https://arxiv.org/abs/1810.05291
+ *
+ *   m ← β m + (1 − β) g              this rank's own gradient and momentum; signSGD: β = 0, so m is g
+ *   v ← majority_ranks(sign(m))      one bit up, one bit down
+ *   θ ← θ − η (v + λ θ)
+ *
+ * The paper leaves sign(0) and a tie open, and its code takes + for both. By default zeros and ties are + and − on alternate steps, so that
+ * a parameter without gradient stays within η of where it is.
+ *
+ * Shapes: θ, g, m (n)   v: n bits
+ * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes.
+ */
+import { signAt } from "@terse/codecs";
+import { nonNegativeFloat, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
+import { type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+import { applyVote, lionVote } from "./kernels.ts";
+import type { State } from "./state.ts";
+
+const shared = {
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ
+  zero: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // sign(0)
+  tie: v.optional(oneOf(["plus", "minus", "alternate"]), "alternate"), // of as many votes each way
+};
+
+export const signsgdOptions = v.object(shared);
+export const signumOptions = v.object({
+  ...shared,
+  beta: v.optional(unitIntervalFloat, 0.9), // β
+});
+
+export interface SignumState extends State {
+  readonly elements: {
+    m: Tensor; // this rank's own
+  };
+}
+
+export const signsgd = (options: v.InferInput<typeof signsgdOptions> = {}): Algorithm<SignumState> =>
+  create("signsgd", { ...parseOptions(signsgdOptions, options, "signsgd"), beta: 0 });
+
+export const signum = (options: v.InferInput<typeof signumOptions> = {}): Algorithm<SignumState> =>
+  create("signum", parseOptions(signumOptions, options, "signum"));
+
+function create(
+  name: string,
+  { beta, weightDecay, zero, tie }: v.InferOutput<typeof signumOptions>,
+): Algorithm<SignumState> {
+  return {
+    name,
+    splits: "anywhere",
+
+    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+
+    async step(θ, g, { elements: { m } }, exchange, { step, lr: η, gradientScale }) {
+      // With both weights the same, Lion's vote is the sign of the new m.
+      const u = lionVote(m, g, { beta1: beta, beta2: beta, zero: signAt(zero, step), gradientScale });
+
+      using Δ = await exchange.majority(u, { tie: signAt(tie, step) });
+
+      applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
+    },
+
+    messages: ({ n }) => [{ kind: "vote", n, outcome: "plus" }],
+  };
+}
