@@ -98,6 +98,7 @@ struct Options {
         read(parameters, "unscaled", [&](auto& value, auto*) { c.unscaled = value.ToBoolean(); });
         read(parameters, "levels", [&](auto& value, auto* name) { c.levels = levels_of(value, name); });
         read(parameters, "dimensions", [&](auto& value, auto* name) { c.dimensions = small_of(value, name); });
+        read(parameters, "side", [&](auto& value, auto* name) { c.side = small_of(value, name); });
         read(parameters, "block", [&](auto& value, auto* name) { c.block = count_of(value, name); });
         read(parameters, "k", [&](auto& value, auto* name) { c.k = count_of(value, name); });
         read(parameters, "clip", [&](auto& value, auto* name) {

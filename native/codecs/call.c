@@ -27,7 +27,7 @@ const char *terse_codec_sentence(terse_codec_status status) {
         case TERSE_CODEC_BAD_ZERO: return "The sign of an exact zero, or of a tie, must be set: TERSE_ZERO_MINUS or TERSE_ZERO_PLUS.";
         case TERSE_CODEC_BAD_BITS: return "This codec does not write that many bits per float.";
         case TERSE_CODEC_BAD_WIDTH: return "This codec does not know fields of that width, or they are narrower than its bits.";
-        case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1) must be at most 2^width - 1. Take wider fields or fewer bits.";
+        case TERSE_CODEC_TOO_MANY_RANKS: return "So many ranks times so many levels do not fit the field: ranks * (2^bits - 1), or ranks * 2 * side, must be at most 2^width - 1. Take wider fields or fewer bits.";
         case TERSE_CODEC_BAD_SCALE_GROUPS: return "Scales go by block, or by segments, or by neither; segments are ends that rise to the number of floats, units one per scale group, and squares of a transform whole.";
         case TERSE_CODEC_BAD_K: return "k must be at least 1 and at most the number of floats that it chooses among.";
         case TERSE_CODEC_BAD_INDEX: return "index must be a multiple of 64.";
@@ -60,7 +60,7 @@ static terse_codec_status check(const terse_codec *codec, size_t n, const terse_
                          (o->segments || o->segment_count ? TERSE_TAKES_SEGMENTS : 0) | (o->bits ? TERSE_TAKES_BITS : 0) |
                          (o->width || o->ranks > 1 ? TERSE_TAKES_FIELDS : 0) | (o->unscaled ? TERSE_TAKES_UNSCALED : 0) |
                          (o->units ? TERSE_TAKES_UNSCALED : 0) | (o->levels ? TERSE_TAKES_LEVELS : 0) | (o->dimensions ? TERSE_TAKES_DIMENSIONS : 0) |
-                         (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
+                         (o->side ? TERSE_TAKES_SIDE : 0) | (o->k ? TERSE_TAKES_K : 0) | (o->clip != 0 ? TERSE_TAKES_CLIP : 0);
     if (set & ~codec->takes) return TERSE_CODEC_NOT_TAKEN;
     if (n > (size_t)1 << 48) return TERSE_CODEC_BAD_LENGTH;
     const terse_codec_status status = check_scale_groups(n, o);

@@ -145,6 +145,9 @@ static void by_units(terse_codec_options *o, size_t n) {
     o->unit_count = o->segments ? o->segment_count : o->block ? n / o->block + (n % o->block != 0) : n != 0;
     for (size_t r = 0; r < o->unit_count; r++) units_room[r] = r % 5 == 3 ? 0.0f : r % 7 == 5 ? 0x1p111f : 0.003f * (float)(r % 3 + 1);
 }
+static void eleven_levels_a_side(terse_codec_options *o, size_t n) { (void)n, o->bits = 5, o->side = 11; }
+static void levels_for_three_ranks(terse_codec_options *o, size_t n) { o->bits = 7, o->side = 42, o->width = 8, o->ranks = 3, o->unscaled = 1, by_segments(o, n); }
+static void levels_for_five_ranks_by_units(terse_codec_options *o, size_t n) { o->bits = 6, o->side = 25, o->width = 8, o->ranks = 5, o->block = 200, by_units(o, n); }
 static void five_bits_by_a_unit(terse_codec_options *o, size_t n) { o->bits = 5, by_units(o, n); }
 static void eight_bits_by_units_of_blocks(terse_codec_options *o, size_t n) { o->bits = 8, o->width = 16, o->ranks = 200, o->block = 77, by_units(o, n); }
 static void two_bits_by_units_of_segments(terse_codec_options *o, size_t n) { o->bits = 2, o->width = 8, o->ranks = 80, by_segments(o, n), by_units(o, n); }
@@ -216,6 +219,9 @@ static const configuration configurations[] = {
     {"l1", two_bits_in_nibbles, gradient, 0},
     {"l1", six_bits_in_16, gradient, 0},
     {"l1", three_bits_in_8_by_blocks, gradient, 0},
+    {"l1", eleven_levels_a_side, gradient, 0},
+    {"l1", levels_for_three_ranks, gradient, 0},
+    {"l1", levels_for_five_ranks_by_units, gradient, 0},
     {"l1", five_bits_by_a_unit, NULL, 0},
     {"l1", eight_bits_by_units_of_blocks, gradient, 0},
     {"l1", two_bits_by_units_of_segments, with_a_norm, 0},
@@ -413,13 +419,21 @@ static void check_refusals(const terse_codec *codec, const configuration *c) {
     if (codec->takes & TERSE_TAKES_FIELDS) {
         // Fields of 8 bits hold the sum of so many ranks, and of no more.
         const uint32_t bits = codec->takes & TERSE_TAKES_BITS ? 4 : 0, levels = bits ? 15 : 1;
-        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL, o.bits = bits, o.levels = TERSE_LEVELS_UNIFORM;
+        o = good, o.block = 0, o.segments = NULL, o.segment_count = 0, o.units = NULL, o.bits = bits, o.side = 0, o.levels = TERSE_LEVELS_UNIFORM;
         o.unscaled = codec->takes & TERSE_TAKES_UNSCALED ? 1 : 0, o.width = 8, o.ranks = 255 / levels;
         size_t room = 0;
         REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &room), "as many ranks as a field holds");
         o.ranks++;
         REFUSES(TERSE_CODEC_TOO_MANY_RANKS, terse_codec_encode(codec, wire, room, x, N, &o, NULL), "a rank too many for the field");
         REFUSES(TERSE_CODEC_TOO_MANY_RANKS, terse_codec_decode_add(codec, x, N, wire, room, &o), "the sum of a rank too many");
+        if (codec->takes & TERSE_TAKES_SIDE) {
+            o.side = 7, o.ranks = 18;  // 18 * 14 = 252
+            REFUSES(TERSE_CODEC_OK, terse_codec_wire_bytes(codec, N, &o, &room), "as many ranks of 7 levels a side as a field holds");
+            o.ranks++;
+            REFUSES(TERSE_CODEC_TOO_MANY_RANKS, terse_codec_wire_bytes(codec, N, &o, &room), "a rank of 7 levels a side too many");
+            o.side = 8;
+            REFUSES(TERSE_CODEC_BAD_CHOICE, terse_codec_wire_bytes(codec, N, &o, &room), "more levels a side than bits hold");
+        }
     }
     if (codec->takes & TERSE_TAKES_K) {
         o = good, o.k = 0;

@@ -58,6 +58,7 @@ static int understand(const char *word, const char *text) {
     const uint64_t number = strtoull(text, NULL, 10);
 #define IS(name) if (!strcmp(word, name))
     IS("bits") return o->bits = (uint32_t)number, 1;
+    IS("side") return o->side = (uint32_t)number, 1;
     IS("width") return o->width = (uint32_t)number, 1;
     IS("ranks") return o->ranks = (uint32_t)number, 1;
     IS("unscaled") return o->unscaled = (uint32_t)number, 1;

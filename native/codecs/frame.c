@@ -6,7 +6,7 @@
 #include "terse/codecs.h"
 
 enum {
-    MAGIC = 0, VERSION = 4, NAME = 8, N = 24, BITS = 32, WIDTH = 36, RANKS = 40, UNSCALED = 44, LEVELS = 48, DIMENSIONS = 52,
+    MAGIC = 0, VERSION = 4, NAME = 8, N = 24, BITS = 32, SIDE = 34, WIDTH = 36, RANKS = 40, UNSCALED = 44, LEVELS = 48, DIMENSIONS = 52,
     BLOCK = 56, K = 64, CLIP = 72, SEGMENT_COUNT = 76, WIRE_BYTES = 80, SEGMENTS = 88, NAME_BYTES = N - NAME, CHECKSUM_BYTES = 4,
 };
 static const char magic[4] = {'T', 'E', 'R', 'S'};
@@ -18,9 +18,13 @@ static void put_32(uint8_t *at, uint32_t value) {
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> 8 * i);
 }
 
+static void put_16(uint8_t *at, uint32_t value) { at[0] = (uint8_t)value, at[1] = (uint8_t)(value >> 8); }
+
 static void put_64(uint8_t *at, uint64_t value) {
     put_32(at, (uint32_t)value), put_32(at + 4, (uint32_t)(value >> 32));
 }
+
+static uint32_t get_16(const uint8_t *at) { return at[0] | (uint32_t)at[1] << 8; }
 
 static uint32_t get_32(const uint8_t *at) {
     uint32_t value = 0;
@@ -75,7 +79,8 @@ terse_codec_status terse_frame_write(const terse_codec *codec, uint8_t *frame, s
     put_32(frame + VERSION, TERSE_FRAME_VERSION);
     memcpy(frame + NAME, codec->name, strlen(codec->name));
     put_64(frame + N, n);
-    put_32(frame + BITS, o->bits);
+    put_16(frame + BITS, o->bits);
+    put_16(frame + SIDE, o->side);
     put_32(frame + WIDTH, o->width);
     put_32(frame + RANKS, o->ranks == 1 ? 0 : o->ranks);  // one meaning, one frame
     put_32(frame + UNSCALED, o->unscaled != 0);
@@ -138,7 +143,8 @@ terse_codec_status terse_frame_read(terse_frame *frame, const uint8_t *bytes, si
         segments[s] = (size_t)segment_end;
     }
     if (segment_count) options.segments = segments;
-    options.bits = get_32(bytes + BITS);
+    options.bits = get_16(bytes + BITS);
+    options.side = get_16(bytes + SIDE);
     options.width = get_32(bytes + WIDTH);
     options.ranks = get_32(bytes + RANKS);
     options.unscaled = get_32(bytes + UNSCALED);

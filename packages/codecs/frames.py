@@ -11,7 +11,7 @@ import struct
 import sys
 
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
-HEADER = struct.Struct("<4s I 16s Q III III QQ f I Q")
+HEADER = struct.Struct("<4s I 16s Q HHII III QQ f I Q")
 DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written as if they had not been said
 LEVELS = ["uniform", "without-zero", "logarithmic"]
 
@@ -31,7 +31,7 @@ def written(frame):
     ends = [sum(segments[: s + 1]) for s in range(len(segments))]
     header = HEADER.pack(
         b"TERS", 1, frame["codec"].encode("ascii"), frame["n"],
-        p.get("bits", 0), p.get("width", 0), p.get("ranks", 0),
+        p.get("bits", 0), p.get("side", 0), p.get("width", 0), p.get("ranks", 0),
         int(p.get("unscaled", False)), LEVELS.index(p.get("levels", "uniform")), p.get("dimensions", 0),
         p.get("block", 0), p.get("k", 0), p.get("clip", 0), len(segments), len(wire),
     )
@@ -41,13 +41,13 @@ def written(frame):
 
 def read(text):
     data = bytes.fromhex(text)
-    magic, version, name, n, bits, width, ranks, unscaled, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
+    magic, version, name, n, bits, side, width, ranks, unscaled, levels, dimensions, block, k, clip, count, length = HEADER.unpack_from(data)
     ends = struct.unpack_from(f"<{count}Q", data, HEADER.size)
     at = HEADER.size + 8 * count
     (crc,) = struct.unpack_from("<I", data, at + length)
     assert magic == b"TERS" and version == 1 and crc == crc32c(data[: at + length]) and len(data) == at + length + 4
     said = {
-        "bits": bits, "width": width, "ranks": ranks, "unscaled": bool(unscaled), "levels": levels and LEVELS[levels],
+        "bits": bits, "side": side, "width": width, "ranks": ranks, "unscaled": bool(unscaled), "levels": levels and LEVELS[levels],
         "dimensions": dimensions, "block": block, "segments": [end - begin for begin, end in zip((0, *ends), ends)], "k": k, "clip": clip,
     }
     parameters = {key: value for key, value in said.items() if value}

@@ -28,8 +28,12 @@ def of_elements(n, parameters, units):
     return each
 
 
+def levels_a_side(parameters):
+    return parameters.get("side", 2 ** (parameters["bits"] - 1) - 1)
+
+
 def levels(codec, x, parameters, call, units):
-    s, unit = 2 ** (parameters["bits"] - 1) - 1, of_elements(len(x), parameters, units)
+    s, unit = levels_a_side(parameters), of_elements(len(x), parameters, units)
     if codec == "l1":
         return np.clip(np.rint(np.divide(x, unit, out=np.zeros(len(x)), where=unit > 0)), -s, s).astype(np.int64)
     v = np.minimum(np.abs(x.astype(np.float64) * np.divide(1.0, unit, out=np.zeros(len(x)), where=unit > 0)), s)
@@ -42,7 +46,7 @@ def levels(codec, x, parameters, call, units):
 def answer(request):
     """The wire of one rank, and what the sum of the wires of `ranks` ranks with the same x stands for."""
     parameters, x, units = request["parameters"], np.asarray(request["x"], np.float32), request["units"]
-    s, ranks = 2 ** (parameters["bits"] - 1) - 1, parameters.get("ranks", 1)
+    s, ranks = levels_a_side(parameters), parameters.get("ranks", 1)
     q = levels(request["codec"], x, parameters, request["call"], units)
     width = parameters.get("width", parameters["bits"])
     sums = (ranks * q * of_elements(len(x), parameters, units)).astype(np.float32)

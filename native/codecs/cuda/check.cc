@@ -191,6 +191,8 @@ const configuration configurations[] = {
     {"l1", "3 bits, blocks of 7, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 3, block_of_7(o, n); }, nullptr},
     {"l1", "8 bits in fields of 16, segments", [](terse_codec_options &o, size_t n) { o.bits = 8, o.width = 16, by_segments(o, n); }, small_float},
     {"l1", "2 bits in fields of 8, unscaled, blocks of 512", [](terse_codec_options &o, size_t n) { o.bits = 2, o.width = 8, o.ranks = 85, o.unscaled = 1, block_of_512(o, n); }, sparse_float},
+    {"l1", "42 levels a side for 3 ranks", [](terse_codec_options &o, size_t n) { o.bits = 7, o.side = 42, o.width = 8, o.ranks = 3, o.unscaled = 1, by_segments(o, n); }, small_float},
+    {"l1", "11 levels a side", [](terse_codec_options &o, size_t) { o.bits = 5, o.side = 11; }, small_float},
     {"l1", "5 bits by a unit", [](terse_codec_options &o, size_t n) { o.bits = 5, by_units(o, n); }, small_float},
     {"l1", "8 bits in fields of 16 by units of blocks of 77", [](terse_codec_options &o, size_t n) { o.bits = 8, o.width = 16, o.ranks = 200, o.block = 77, by_units(o, n); }, small_float},
     {"l1", "2 bits in fields of 8 by units of segments, any numbers", [](terse_codec_options &o, size_t n) { o.bits = 2, o.width = 8, o.ranks = 80, by_segments(o, n), by_units(o, n); }, nullptr},

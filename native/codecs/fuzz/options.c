@@ -112,6 +112,7 @@ void fuzz_options(const uint8_t *bytes, size_t size) {
     options.unscaled = (uint32_t)some_number(&from);
     options.levels = (terse_levels)some_number(&from);
     options.dimensions = (uint32_t)some_number(&from);
+    options.side = take(&from, 1) % 4 ? 0 : (uint32_t)some_number(&from);
     options.block = some_number(&from);
     if (options.block > 128 && take(&from, 1) % 16) options.block %= 129;  // a transform takes the square of its length
     options.k = some_number(&from);

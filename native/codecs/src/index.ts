@@ -27,6 +27,7 @@ export interface Parameters {
   readonly unscaled?: boolean | undefined;
   readonly levels?: "uniform" | "without-zero" | "logarithmic" | undefined;
   readonly dimensions?: number | undefined;
+  readonly side?: number | undefined;
   readonly block?: number | undefined;
   /** Lengths, which add up to n. */
   readonly segments?: readonly number[] | undefined;
@@ -116,7 +117,7 @@ function open(): CodecsAddon {
 }
 
 /** TERSE_CODECS_ABI of the terse/codecs.h that this file was written for. */
-export const expectedAbi = 2;
+export const expectedAbi = 3;
 
 /** An addon that was built from other sources than these would get arguments that it does not understand. */
 export function ofThisAbi<A extends { abi: number }>(opened: A): A {

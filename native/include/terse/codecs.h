@@ -26,7 +26,7 @@ extern "C" {
 #define TERSE_API
 #endif
 
-#define TERSE_CODECS_ABI 2
+#define TERSE_CODECS_ABI 3
 
 // The TERSE_CODECS_ABI that the library was built with. Compare it with the header's before any other call.
 TERSE_API uint32_t terse_codecs_abi(void);
@@ -47,7 +47,7 @@ typedef enum terse_codec_status {
     TERSE_CODEC_BAD_ZERO = 12,       // options.zero, or the sign of a tie, is not set
     TERSE_CODEC_BAD_BITS = 13,       // bits per float out of the codec's range
     TERSE_CODEC_BAD_WIDTH = 14,      // field width: narrower than bits, or not one of the codec's widths
-    TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1) > 2^width - 1: a sum would overflow its field
+    TERSE_CODEC_TOO_MANY_RANKS = 15, // ranks * (2^bits - 1), or ranks * 2 * side, > 2^width - 1: a sum would overflow its field
     TERSE_CODEC_BAD_SCALE_GROUPS = 16,    // both block and segments, or segments that do not ascend to n
     TERSE_CODEC_BAD_K = 17,          // k is 0, or more than the number of floats
     TERSE_CODEC_BAD_INDEX = 18,      // index is no multiple of 64
@@ -81,6 +81,7 @@ typedef struct terse_codec_options {
     uint32_t unscaled;       // 1: no scales on the wire, decoded values are the levels themselves; only such wires can be summed
     terse_levels levels;
     uint32_t dimensions;     // dct-top-k: 1 or 2; 0: 1
+    uint32_t side;           // l1: levels on each side of 0, s; 0: as many as bits hold, 2^(bits - 1) - 1, which is also the most
     size_t block;            // floats that share a scale (or a transform); 0: no blocks
     const size_t *segments;  // ends of the segments that share a scale: ascending, the last is n; NULL: no segments
     size_t segment_count;
@@ -114,6 +115,7 @@ enum {
     TERSE_TAKES_ZERO = 1 << 0, TERSE_TAKES_HOLD = 1 << 1, TERSE_TAKES_RANDOM = 1 << 2, TERSE_TAKES_BLOCK = 1 << 3,
     TERSE_TAKES_SEGMENTS = 1 << 4, TERSE_TAKES_BITS = 1 << 5, TERSE_TAKES_FIELDS = 1 << 6, TERSE_TAKES_UNSCALED = 1 << 7,
     TERSE_TAKES_LEVELS = 1 << 8, TERSE_TAKES_DIMENSIONS = 1 << 9, TERSE_TAKES_K = 1 << 10, TERSE_TAKES_CLIP = 1 << 11,
+    TERSE_TAKES_SIDE = 1 << 12,
 };
 
 // One implementation of one codec. All implementations of a codec write the same bytes and add the same floats.

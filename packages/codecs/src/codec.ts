@@ -117,8 +117,9 @@ export interface Layout {
 
 /** Levels q = x / unit, from −s to s, that every rank measures with the same units, so that Σ q can be formed on the wire. */
 export interface Summable {
-  /** Bits of one level: s = 2^(bits − 1) − 1. */
+  /** Bits of one level: s ≤ 2^(bits − 1) − 1. */
   readonly bits: number;
+  readonly s: number;
   /** Level s stands for this many times the scale. */
   readonly reach: number;
   /** The unscaled codec of these levels, in fields with room for the sum of `ranks` wires. RangeError where no field has it. */

@@ -256,7 +256,7 @@ function reasonOf(status: number): BadFrame | "read" {
 function* mutations(count: number): Generator<Uint8Array> {
   const next = random(20263);
   const below = (bound: number): number => Math.floor(next() * bound);
-  const fields = [4, 8, 24, 28, 30, 32, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96];
+  const fields = [4, 8, 24, 28, 30, 32, 34, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96];
   const awkward = [0, 1, 2, 3, 7, 8, 31, 32, 33, 64, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, 0xffff_ffff];
   for (let i = 0; i < count; i++) {
     const frame = frames[below(frames.length)]!;

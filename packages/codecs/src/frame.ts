@@ -51,6 +51,7 @@ const at = {
   name: 8,
   n: 24,
   bits: 32,
+  side: 34,
   width: 36,
   ranks: 40,
   unscaled: 44,
@@ -97,7 +98,8 @@ function headerOf({ name, parameters }: Codec, n: number, wireBytes: number): Ui
   view.setUint32(at.version, version, true);
   for (let i = 0; i < name.length; i++) header[at.name + i] = name.charCodeAt(i);
   setUint64(view, at.n, n);
-  for (const what of ["bits", "width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
+  for (const what of ["bits", "side"] as const) view.setUint16(at[what], parameters[what] ?? 0, true);
+  for (const what of ["width", "dimensions"] as const) view.setUint32(at[what], parameters[what] ?? 0, true);
   view.setUint32(at.ranks, parameters.ranks === 1 ? 0 : (parameters.ranks ?? 0), true); // one meaning, one frame
   view.setUint32(at.unscaled, parameters.unscaled ? 1 : 0, true);
   view.setUint32(at.levels, levelNames.indexOf(parameters.levels ?? "uniform"), true);
@@ -149,9 +151,10 @@ export function readFrame(bytes: Uint8Array): Frame {
     return value <= most ? value : badHeader(`${what} is beyond 2^48`);
   };
   const [n, block, k] = [count("n"), count("block"), count("k")];
-  const [bits, width, ranks, unscaled, levels, dimensions, clipBits] = (
-    ["bits", "width", "ranks", "unscaled", "levels", "dimensions", "clip"] as const
-  ).map((what) => view.getUint32(at[what], true)) as [number, number, number, number, number, number, number];
+  const [bits, side] = [view.getUint16(at.bits, true), view.getUint16(at.side, true)];
+  const [width, ranks, unscaled, levels, dimensions, clipBits] = (
+    ["width", "ranks", "unscaled", "levels", "dimensions", "clip"] as const
+  ).map((what) => view.getUint32(at[what], true)) as [number, number, number, number, number, number];
   if (ranks === 1) badHeader("ranks is 1, which is written as 0");
   if (unscaled > 1) badHeader(`unscaled is ${unscaled}`);
   if (levels >= levelNames.length) badHeader(`levels is ${levels}`);
@@ -160,6 +163,7 @@ export function readFrame(bytes: Uint8Array): Frame {
 
   const parameters: Parameters = {
     ...(bits && { bits }),
+    ...(side && { side }),
     ...(width && { width }),
     ...(ranks && { ranks }),
     ...(unscaled && { unscaled: true }),

@@ -16,7 +16,7 @@ from ._arrays import BYTES, FLOATS, Lent, lend, new_bytes, new_zeros, refuse_ove
 from ._errors import BadWireError, CodecError, DoesNotFitError, NotFiniteError
 
 MOST = 2**48  # floats of a vector
-COUNTS = {"bits": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
+COUNTS = {"bits": 2**32, "side": 2**32, "width": 2**32, "ranks": 2**32, "dimensions": 2**32, "block": MOST + 1, "k": MOST + 1}
 # Wrong whatever the number of floats; the other statuses depend on it.
 WRONG_FOR_EVERY_LENGTH = {c.NOT_TAKEN, c.BAD_BITS, c.BAD_WIDTH, c.TOO_MANY_RANKS, c.BAD_SCALE_GROUPS, c.BAD_K, c.BAD_CHOICE}
 PARAMETERS = (*COUNTS, "unscaled", "levels", "segments", "clip")

@@ -93,7 +93,7 @@ def why(status: int, pointer: int, length: int) -> str:
 
 def parameters_of(options: c.Options) -> Dict[str, Any]:
     """The parameters of a header: those that are not 0."""
-    given: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "width", "ranks", "dimensions", "block", "k", "clip")}
+    given: Dict[str, Any] = {key: getattr(options, key) for key in ("bits", "side", "width", "ranks", "dimensions", "block", "k", "clip")}
     given["unscaled"] = bool(options.unscaled)
     given["levels"] = options.levels and list(c.LEVELS)[options.levels]
     ends = options.segments[: options.segment_count]

@@ -9,7 +9,7 @@ from typing import Any, List
 
 from ._errors import LibraryError
 
-ABI = 2  # TERSE_CODECS_ABI
+ABI = 3  # TERSE_CODECS_ABI
 
 OK, UNKNOWN, UNAVAILABLE, BAD_ABI = 0, 1, 2, 4
 BAD_LENGTH = 5
@@ -38,6 +38,7 @@ class Options(ctypes.Structure):
         ("unscaled", ctypes.c_uint32),
         ("levels", ctypes.c_int),
         ("dimensions", ctypes.c_uint32),
+        ("side", ctypes.c_uint32),
         ("block", ctypes.c_size_t),
         ("segments", ctypes.POINTER(ctypes.c_size_t)),
         ("segment_count", ctypes.c_size_t),

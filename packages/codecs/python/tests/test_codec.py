@@ -49,6 +49,7 @@ class ACodec(unittest.TestCase):
         self.assertEqual(codec("l1", bits=5, unscaled=True, ranks=8).parameters["width"], 8)  # 8 * 31 = 248
         self.assertEqual(codec("l1", bits=5, unscaled=True, ranks=9).parameters["width"], 16)
         self.assertEqual(codec("l1", bits=5).parameters, {"bits": 5})
+        self.assertEqual(codec("l1", bits=7, side=42, width=8, unscaled=True, ranks=3).wire_bytes(10), 10)
 
     def test_says_which_name_or_parameter_is_wrong(self):
         for wrong, kind, words in [

@@ -260,9 +260,8 @@ function layoutOf(codec: Codec, n: number, ranks: number): Layout {
 const cached = new WeakMap<Codec, Map<string, Layout>>();
 
 function newLayout(codec: Codec, n: number, ranks: number): Layout {
-  const { bits, reach, codec: withRoomFor } = summableOf(codec);
+  const { bits, s, reach, codec: withRoomFor } = summableOf(codec);
   const { block, segments } = codec.parameters;
-  const s = 2 ** (bits - 1) - 1;
   const room = ranks * (2 ** bits - 1);
   if (room > widest)
     throw new RangeError(
@@ -273,7 +272,7 @@ function newLayout(codec: Codec, n: number, ranks: number): Layout {
   const width = wide.parameters.width ?? bits;
 
   const narrow = [2, 3, 4, 5, 6, 7, 8].find((w) => ranks * s <= 2 ** (w - 1) - 1);
-  const shape = narrow ? { bits: narrow } : { bits, ranks, width: 16 };
+  const shape = narrow ? { bits: narrow } : { bits, side: s, ranks, width: 16 };
   const whole = narrow === undefined ? undefined : l1({ bits: narrow, unscaled: true });
   const down = chunks.codecs.map(({ parameters }) => {
     const of = { ...(parameters.segments ? { segments: parameters.segments } : { block }) };

@@ -31,18 +31,17 @@ const halfEven = (x: number) => {
 };
 
 /** Q₁ of the paper, §4.2, with M the number of elements, whose mean is rounded to fp32 as the wire has it. */
-function quantised(x: readonly number[], bits: number): number[] {
-  const s = 2 ** (bits - 1) - 1;
+function quantised(x: readonly number[], s: number): number[] {
   const mean = Math.fround(x.reduce((sum, v) => sum + Math.abs(v), 0) / x.length);
   return x.map((v) => (mean === 0 ? 0 : Math.max(-s, Math.min(s, halfEven((v * s) / (2 * mean)))) + 0));
 }
 
-function oracle(ranks: number, n: number, bits: number, segments = [n]): number[] {
+function oracle(ranks: number, n: number, s: number, segments = [n]): number[] {
   const sum = new Array<number>(n).fill(0);
   for (let r = 0; r < ranks; r++) {
     let from = 0;
     for (const length of segments) {
-      const q = quantised([...vector(r, n).subarray(from, from + length)], bits);
+      const q = quantised([...vector(r, n).subarray(from, from + length)], s);
       for (const [i, level] of q.entries()) sum[from + i]! += level;
       from += length;
     }
@@ -99,6 +98,20 @@ describe("the sum of signs with exact zeros", () => {
 });
 
 describe("the sum of levels", () => {
+  it.each(worlds)("is exact with as many levels as leave it in 8 bits, s = ⌊127/P⌋, on %i ranks", async (ranks) => {
+    const side = Math.floor(127 / ranks);
+    const codec = l1({ bits: Math.ceil(Math.log2(2 * side + 1)), side, unscaled: true });
+    for (const n of [65, 1000]) {
+      const wanted = oracle(ranks, n, side);
+      for (const { direct, owners, sign } of await threeWays(ranks, n, codec)) {
+        expect(direct).toEqual(wanted);
+        expect(owners).toEqual(wanted);
+        expect(sign).toEqual(wanted.map(Math.sign));
+      }
+      expect(sumOfLevelsDirectCost(n, ranks, 0, codec).peakBytes).toBe(n + ranks); // a byte for each element, and the notes
+    }
+  });
+
   it("is the quantiser of Lion Cub's paper", async () => {
     const [q] = await onRanks(1, async (group) => {
       const into = new Float32Array(8);
@@ -112,7 +125,7 @@ describe("the sum of levels", () => {
   it.each(worlds)("is exact, and the same in all three ways, on %i ranks", async (ranks) => {
     for (const bits of [2, 3, 4, 5, 6, 7, 8]) {
       for (const n of bits === 5 ? lengths : [65, 1000]) {
-        const sum = oracle(ranks, n, bits);
+        const sum = oracle(ranks, n, 2 ** (bits - 1) - 1);
         for (const { direct, owners, sign } of await threeWays(ranks, n, l1({ bits, unscaled: true }))) {
           expect(direct).toEqual(sum);
           expect(owners).toEqual(sum);
@@ -126,17 +139,17 @@ describe("the sum of levels", () => {
     for (const ranks of [1, 3, 4]) {
       const segments = [5, 0, 700, 1, 294];
       const [bySegment] = await threeWays(ranks, 1000, l1({ bits: 4, unscaled: true, segments }));
-      expect(bySegment!.owners).toEqual(oracle(ranks, 1000, 4, segments));
+      expect(bySegment!.owners).toEqual(oracle(ranks, 1000, 7, segments));
       expect(bySegment!.direct).toEqual(bySegment!.owners);
       const blocks = [...new Array<number>(27).fill(36), 28];
       const [byBlock] = await threeWays(ranks, 1000, l1({ bits: 4, unscaled: true, block: 36 }));
-      expect(byBlock!.owners).toEqual(oracle(ranks, 1000, 4, blocks));
+      expect(byBlock!.owners).toEqual(oracle(ranks, 1000, 7, blocks));
       expect(byBlock!.direct).toEqual(byBlock!.owners);
     }
   });
 
   it("adds to the contents of `into`, times a scale", async () => {
-    const sum = oracle(3, 100, 5);
+    const sum = oracle(3, 100, 15);
     const got = await onRanks(3, async (group) => {
       const [direct, owners] = [new Float32Array(100).fill(7), new Float32Array(100).fill(7)];
       const codec = l1({ bits: 5, unscaled: true });
@@ -183,7 +196,7 @@ describe("the sum of levels", () => {
     });
     for (const { refused, sum } of results) {
       expect(refused).toContain("17 ranks of 8 bits");
-      expect(sum).toEqual(quantised([...vector(0, n)], 8).map((q) => 17 * q));
+      expect(sum).toEqual(quantised([...vector(0, n)], 127).map((q) => 17 * q));
     }
   });
 

@@ -2,7 +2,7 @@
  * The sum over the ranks of quantised levels, as whole numbers: Lion Cub's p-bit exchange. Ishikawa et al. 2024, Algorithm 1, line 5, §4.2
  * and §6, https://arxiv.org/abs/2411.16462
  *
- *   q_r = Q₁(x_r)        −s … s, s = 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
+ *   q_r = Q₁(x_r)        −s … s, s ≤ 2^(p − 1) − 1; each rank has its own scale, so all have equal weight   (l1 or linf, unscaled)
  *     or sign(x_r)       −1, 0 or 1, p = 2                                                                  (ternary; not direct)
  *   Σ q_r                exactly; Lion Cub's update is its sign, and 0 leaves the parameter unchanged
  *
@@ -212,8 +212,8 @@ const sendsSigns = ({ name }: Codec): boolean => name === ternary.name;
 
 /** The narrowest codec that writes every whole number from −P s to P s. */
 function wholeNumbers(codec: Codec, ranks: number): Codec {
-  const bits = sendsSigns(codec) ? 2 : codec.parameters.bits!;
-  const most = ranks * (2 ** (bits - 1) - 1);
+  const { bits, s } = sendsSigns(codec) ? { bits: 2, s: 1 } : codec.summable!;
+  const most = ranks * s;
   for (let wide = bits; wide <= 8; wide++) if (most <= 2 ** (wide - 1) - 1) return count({ bits: wide, ranks: 1 });
   if (most <= 2048) return f16;
   throw new RangeError(

@@ -12,10 +12,10 @@ optimizerContract("lion-cub", {
 });
 
 /** Q₁ of §4.2 for each parameter tensor of the contract, and Σ q of all ranks. */
-function levelsOracle(bits: number) {
-  const s = 2 ** (bits - 1) - 1;
+function levelsOracle(levels: (ranks: number) => number) {
   const halfEven = (x: number) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x));
   return (n: number, ranks: number): Oracle => {
+    const s = levels(ranks);
     const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
     return (θ, g, { lr }) => {
       const sum = new Array<number>(n).fill(0);
@@ -39,8 +39,13 @@ function levelsOracle(bits: number) {
 for (const bits of [2, 5, 8])
   optimizerContract(`lion-cub with ${bits} bits`, {
     create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, bits }),
-    oracle: levelsOracle(bits),
+    oracle: levelsOracle(() => 2 ** (bits - 1) - 1),
   });
+
+optimizerContract("lion-cub with the levels of the authors' code, s = ⌊127/P⌋", {
+  create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, sumBits: 8 }),
+  oracle: levelsOracle((ranks) => Math.floor(127 / ranks)),
+});
 
 describe("lion-cub", () => {
   it("with many bits follows the sum of the ranks' updates, which one bit does not", async () => {
@@ -78,14 +83,14 @@ describe("lion-cub", () => {
   it("refuses a sign for zeros and ties where levels have an exact 0", () => {
     for (const option of ["zero", "tie"] as const)
       expect(() => lionCub({ bits: 2, [option]: "alternate" })).toThrow(
-        `lion-cub.${option}: with bits: 2 levels can be 0, which does not move, and ${option} is alternate; leave ${option} out, or take bits: 1`,
+        `lion-cub.${option}: with bits: 2 levels can be 0, which does not move, and ${option} is alternate; leave ${option} out, or take one bit`,
       );
   });
 
   it("refuses a parameter of one element with two bits, whose level is always 0", async () => {
     await onRanks(2, async (group) => {
       await expect(trajectory(group, lionCub({ bits: 2 }), [[1]], { start: [0] })).rejects.toThrow(
-        "lion-cub.bits: with bits: 2 the parameter weight of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)",
+        "lion-cub.bits: with one level on each side of 0 the parameter weight of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)",
       );
     });
   });
@@ -95,6 +100,17 @@ describe("lion-cub", () => {
       trajectory(group, lionCub({ bits }), [[0.1]], { start: [0], lr: 1 }),
     ))
       expect(after).toEqual([-1]);
+  });
+
+  it("refuses sumBits beside bits, and with so many ranks that no level is left", () => {
+    expect(() => lionCub({ bits: 5, sumBits: 8 })).toThrow(
+      "lion-cub.sumBits: it chooses the bits, and bits is 5; leave one of them out",
+    );
+    const { init } = lionCub({ sumBits: 3 });
+    const vector = { n: 1, offset: 0, segments: [], lengths: [], rank: 0, ranks: 4 };
+    expect(() => init(undefined as never, vector)).toThrow(
+      "lion-cub.sumBits: 3 bits hold a sum from -3 to 3, less than one level of each of 4 ranks; take more bits, or bits: 1",
+    );
   });
 
   it("names the wrong option", () => {

@@ -11,7 +11,7 @@
 
 extern const terse_codec terse_l1_scalar, terse_l1_avx2, terse_l1_avx512, terse_l1_neon;
 
-enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
+enum { TERSE_L1_TAKES = TERSE_TAKES_BITS | TERSE_TAKES_SIDE | TERSE_TAKES_FIELDS | TERSE_TAKES_UNSCALED | TERSE_TAKES_BLOCK | TERSE_TAKES_SEGMENTS };
 #define TERSE_L1_REACH 2.0
 
 // Levels per unit of x. With units, `scale` is the unit.

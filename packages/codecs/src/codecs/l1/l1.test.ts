@@ -9,6 +9,7 @@ import {
   toHex,
   vectorsBeside,
 } from "../../codec-contract.ts";
+import { linf } from "../linf/linf.ts";
 import { definition, l1 } from "./l1.ts";
 
 const thirds = (n: number): number[] => [Math.floor(n / 3), 0, n - Math.floor(n / 3)];
@@ -48,6 +49,11 @@ describe("l1", () => {
       "5 bits by blocks of whole rounds": { parameters: () => ({ bits: 5, block: 192 }), floats: gradients },
       "7 bits by segments": { parameters: (n) => ({ bits: 7, segments: thirds(n) }), floats: gradients },
       "6 bits in fields of 16": { parameters: () => ({ bits: 6, width: 16, block: 130 }), floats: gradients },
+      "7 bits with 42 levels on each side": { parameters: () => ({ bits: 7, side: 42 }), floats: gradients },
+      "6 bits with 25 levels on each side, for 5 ranks": {
+        parameters: (n) => ({ bits: 6, side: 25, width: 8, unscaled: true, ranks: 5, segments: thirds(n) }),
+        floats: gradients,
+      },
       "8 bits": { parameters: () => ({ bits: 8 }), floats: gradients },
       "2 bits, every float at the mean": { parameters: () => ({ bits: 2 }), floats: equalMagnitudes },
       "8 bits, every float at the mean": { parameters: () => ({ bits: 8 }), floats: equalMagnitudes },
@@ -112,6 +118,32 @@ describe("l1", () => {
     const values = decoded(codec, encoded(codec, [0, -0, 0, ...golden, 0, 0]), 13);
     expect([...values.slice(0, 3), ...values.slice(11)].map(Math.abs)).toEqual([0, 0, 0, 0, 0]);
     expect(values[8]).toBeGreaterThan(0.3);
+  });
+
+  it("has room in 8 bits for s = ⌊127/P⌋ levels on each side of 0, for every number P of ranks up to 127", () => {
+    for (let ranks = 1; ranks <= 127; ranks++) {
+      const side = Math.floor(127 / ranks);
+      const bits = Math.ceil(Math.log2(2 * side + 1));
+      const codec = l1({ bits, side, width: 8, unscaled: true, ranks });
+      const sum = new Uint8Array(3);
+      for (let rank = 0; rank < ranks; rank++)
+        encoded(codec, [1, 0, -1]).forEach((byte, at) => {
+          sum[at]! += byte;
+        });
+      const [plus, zero, minus] = decoded(codec, sum, 3);
+      expect(Math.abs(plus! - ranks * side * 0.75)).toBeLessThanOrEqual(ranks / 2); // 1 is 3/4 of twice the mean
+      expect([zero, minus]).toEqual([0, -plus!]);
+    }
+    expect(() => l1({ bits: 8, side: 43, width: 8, unscaled: true, ranks: 3 })).toThrow(
+      "3 ranks of 8 bits sum up to 258",
+    );
+  });
+
+  it("takes as many levels as bits hold if side is not given, and no more", () => {
+    const x = gradients(100, 5);
+    expect(encoded(l1({ bits: 5, side: 15 }), x)).toEqual(encoded(l1({ bits: 5 }), x));
+    expect(() => l1({ bits: 5, side: 16 })).toThrow("l1: side is 16, and must be a whole number, from 1 to 15.");
+    expect(() => linf({ bits: 5, side: 3 } as never)).toThrow("not side");
   });
 
   it("has for P ranks in 8 bits the levels that the authors' code has: s = ⌊127/P⌋, and refuses where that is 0", () => {

@@ -2,7 +2,7 @@
  * l1: evenly spaced levels up to twice the mean magnitude; larger numbers are clamped.
  * Ishikawa et al. 2024, "Lion Cub: Minimizing Communication Overhead in Distributed Lion", https://arxiv.org/abs/2411.16462, §4.2
  *
- *   s     = 2^(bits − 1) − 1
+ *   s     = 2^(bits − 1) − 1, or fewer: `side`
  *   scale = fp32(‖x‖₁ / M)                                        M: elements of the scale group
  *   q     = clamp(round half even((x · s) / (2 scale)), −s, s)    0 where scale is 0
  *   wire  = scales, then q + s in fields;  decoded = q · (2 scale / s)
@@ -32,14 +32,19 @@ export const definition = levels({
 export interface L1Parameters extends ScaleGroups {
   /** Of one float, 2 to 8: 2^bits − 1 levels. */
   readonly bits: number;
+  /** s, the levels on each side of 0: as many as bits hold, 2^(bits − 1) − 1, unless given, and at most as many. */
+  readonly side?: number | undefined;
   /** Bits of a field: bits, 4, 8 or 16; the narrowest with room for the sum of all ranks unless given. */
   readonly width?: number | undefined;
   /** No scales on the wire: the levels of all ranks have the same weight, and wires can be summed. */
   readonly unscaled?: boolean | undefined;
-  /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1. 1 unless given. */
+  /** How many unscaled wires are summed: ranks (2^bits − 1) ≤ 2^width − 1, or with `side` ranks · 2 s ≤ 2^width − 1. 1 unless given. */
   readonly ranks?: number | undefined;
 }
 
 /** Levels up to twice the mean magnitude. */
 export const l1 = (parameters: L1Parameters): Codec<Units> =>
-  codec(definition, checkedLevels("l1", parameters, ["bits", "width", "unscaled", "ranks", "block", "segments"]));
+  codec(
+    definition,
+    checkedLevels("l1", parameters, ["bits", "side", "width", "unscaled", "ranks", "block", "segments"]),
+  );

@@ -3,7 +3,7 @@ from packing import pack_fields, scale_groups, short_decimals, unpack_fields
 
 
 def levels_a_side(parameters):
-    return 2 ** (parameters["bits"] - 1) - 1
+    return parameters.get("side", 2 ** (parameters["bits"] - 1) - 1)
 
 
 def encode(x, parameters, call):
@@ -50,6 +50,8 @@ def cases():
         {"bits": 5, "block": 16},
         {"bits": 6, "width": 8, "block": 5},
         {"bits": 7, "segments": "thirds"},
+        {"bits": 7, "side": 42, "width": 8, "unscaled": True, "ranks": 3},
+        {"bits": 5, "side": 11},
     ]
     for name, x in named.items():
         for way in ways:

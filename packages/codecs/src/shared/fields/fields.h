@@ -4,7 +4,7 @@
 //                   x[0]  x[1]  x[2]···           eight fields take `width` bytes, so 64 elements begin at a whole byte
 //
 // Fields of 4, 8 and 16 bits are summed where they lie: bytes (or 16-bit words) are added, and nothing carries from one field into
-// the next as long as ranks * (2^bits - 1) <= 2^width - 1.
+// the next as long as ranks * (2^bits - 1) <= 2^width - 1; with s levels on each side of 0, ranks * 2 s <= 2^width - 1.
 #ifndef TERSE_FIELDS_H
 #define TERSE_FIELDS_H
 #include "terse/codecs.h"
@@ -21,7 +21,7 @@ static inline size_t terse_field_bytes(size_t n, unsigned width) { return n * wi
 static inline terse_codec_status terse_check_fields(const terse_codec_options *o, int known) {
     const unsigned bits = terse_field_bits(o), width = terse_field_width(o);
     if (!known || width < bits) return TERSE_CODEC_BAD_WIDTH;
-    const uint64_t most = ((uint64_t)1 << bits) - 1, room = ((uint64_t)1 << width) - 1;
+    const uint64_t most = o->side ? 2 * (uint64_t)o->side : ((uint64_t)1 << bits) - 1, room = ((uint64_t)1 << width) - 1;
     return terse_field_ranks(o) * most <= room ? TERSE_CODEC_OK : TERSE_CODEC_TOO_MANY_RANKS;
 }
 

@@ -5,7 +5,7 @@
  *                   x[0]  x[1]  x[2]···           eight fields take `width` bytes
  *
  * Fields of 4, 8 and 16 bits can be summed as bytes or 16-bit words: no field overflows into the next as long as
- * ranks (2^bits − 1) ≤ 2^width − 1.
+ * ranks (2^bits − 1) ≤ 2^width − 1; with s levels on each side of 0, ranks · 2 s ≤ 2^width − 1.
  */
 import type { Parameters } from "@terse/native-codecs";
 import { checkWhole } from "../parameters.ts";
@@ -37,9 +37,9 @@ export const widthOf = ({ bits = 1, width }: Parameters): number => width ?? bit
  * `widths`, or the narrowest of them with room.
  */
 export function checkedFields<P extends Parameters>(codec: string, parameters: P, widths: readonly number[]): P {
-  const { bits = 1, width, ranks = 1 } = parameters;
+  const { bits = 1, side, width, ranks = 1 } = parameters;
   checkWhole(codec, "ranks", ranks, 1, 2 ** 32 - 1);
-  const most = ranks * (2 ** bits - 1);
+  const most = ranks * (side ? 2 * side : 2 ** bits - 1);
   const narrowest = widths.find((w) => w >= bits && most <= 2 ** w - 1);
   if (width !== undefined && !widths.includes(width))
     throw new RangeError(

@@ -12,6 +12,7 @@ size_t terse_levels_wire_bytes(size_t n, const terse_codec_options *o) {
 
 terse_codec_status terse_levels_check(size_t n, const terse_codec_options *o) {
     if (o->bits < 2 || o->bits > 8) return TERSE_CODEC_BAD_BITS;
+    if (o->side > (1u << (o->bits - 1)) - 1) return TERSE_CODEC_BAD_CHOICE;
     if (o->levels > TERSE_LEVELS_LOGARITHMIC || o->unscaled > 1) return TERSE_CODEC_BAD_CHOICE;
     if (o->unscaled && o->levels == TERSE_LEVELS_LOGARITHMIC) return TERSE_CODEC_BAD_CHOICE;  // the sum of such levels has no meaning
     if (!o->unscaled && terse_field_ranks(o) > 1) return TERSE_CODEC_BAD_CHOICE;               // every rank has its own scale

@@ -80,7 +80,7 @@ struct logarithmic_reading {
 };
 
 inline terse_codec_status decode_levels(float *sum, const uint8_t *wire, size_t n, const terse_codec_options *o, double reach, void *workspace, uint64_t *bad, void *stream) {
-    const unsigned s = (1u << (o->bits - 1)) - 1, width = terse_field_width(o);
+    const unsigned s = terse_levels_a_side(o), width = terse_field_width(o);
     const linear_reading summed = {UINT16_MAX, (double)terse_field_ranks(o) * s, 1.0, 1.0};
     if (o->unscaled && !o->units) return launch_read_fields(sum, wire, n, width, {{n, 1, n, nullptr}, nullptr}, o, summed, bad, stream);
     scale_groups in;

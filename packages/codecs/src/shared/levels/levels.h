@@ -1,6 +1,6 @@
 // Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from -s to s, written as q + s.
 //
-//   s = 2^(bits - 1) - 1        level s stands for reach * scale
+//   s = 2^(bits - 1) - 1, or fewer: `side`        level s stands for reach * scale
 //   wire: scales (fp32, one per scale group; none where unscaled), then the fields
 //
 // Unscaled wires can be summed: the fields of all ranks add up to (sum of q) + ranks s. With units, q = x / unit, and the sum decodes
@@ -26,7 +26,7 @@ typedef struct terse_levels_codec {
 } terse_levels_codec;
 
 // The number of levels on one side of zero.
-static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return (1u << (o->bits - 1)) - 1; }
+static inline unsigned terse_levels_a_side(const terse_codec_options *o) { return o->side ? o->side : (1u << (o->bits - 1)) - 1; }
 
 // Whether encode computes the scales. It does if scale groups fit the cache, so that memory is read once and not twice; and if no scales
 // are on the wire, because prepare then has no place to store them.

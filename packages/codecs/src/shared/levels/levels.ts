@@ -1,7 +1,7 @@
 /**
  * Levels: the part that l1, linf and qsgd share. One scale per scale group, then one level q per field, from −s to s, written as q + s.
  *
- *   s = 2^(bits − 1) − 1        level s stands for reach · scale
+ *   s = 2^(bits − 1) − 1, or fewer: `side`        level s stands for reach · scale
  *   wire: scales (fp32, one per scale group; none where unscaled), then the fields
  *
  * Unscaled wires can be summed: the fields of all ranks add up to Σ q + ranks · s, which decodes to the whole number Σ q. With units
@@ -111,21 +111,23 @@ export function levels({ name, takes, reach, summable, scaleOf, quantiser, stand
 export const summableLevels = (
   bits: number,
   reach: number,
-  { block, segments }: Parameters,
+  { side, block, segments }: Parameters,
   make: (parameters: SummableParameters) => Codec<never>,
 ): Summable => ({
   bits,
+  s: levelsASide({ bits, side }),
   reach,
-  codec: (ranks) => make({ bits, block, segments, unscaled: true, ranks }) as Codec<object>,
+  codec: (ranks) => make({ bits, ...(side && { side }), block, segments, unscaled: true, ranks }) as Codec<object>,
 });
 
 interface SummableParameters extends ScaleGroups {
   readonly bits: number;
+  readonly side?: number;
   readonly unscaled: true;
   readonly ranks: number;
 }
 
-const levelsASide = ({ bits }: Parameters): number => 2 ** (bits! - 1) - 1;
+const levelsASide = ({ bits, side }: Parameters): number => side ?? 2 ** (bits! - 1) - 1;
 
 /** The first NaN or infinity; if there is none, the largest element, whose magnitude makes the scale overflow fp32. */
 function firstRefused(x: Float32Array): number {
@@ -138,6 +140,8 @@ function firstRefused(x: Float32Array): number {
 export function checkedLevels<P extends Parameters>(codec: string, parameters: P, taken: readonly string[]): P {
   checkNames(codec, parameters, taken);
   checkWhole(codec, "bits", parameters.bits!, 2, 8);
+  if (parameters.side !== undefined)
+    checkWhole(codec, "side", parameters.side, 1, levelsASide({ bits: parameters.bits }));
   if (!["undefined", "boolean"].includes(typeof parameters.unscaled))
     throw new TypeError(`${codec}: unscaled is ${String(parameters.unscaled)}, and must be true or false.`);
   checkScaleGroups(codec, parameters);
