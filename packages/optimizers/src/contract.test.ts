@@ -1,41 +1,14 @@
 /** What the contract of algorithms promises beyond one vote or mean a step: several messages, phases, other means, every kind of state. */
 import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
-import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, ones, type Tensor } from "@terse/tensor";
+import { Arena, fromTypedArray, Linear, noGrad, ones, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, adamw, lionCub, MessagesError, Optimizer, type OptimizerOptions } from "./index.ts";
+import { Chain, input } from "./testing/chain.ts";
 import { onRanks } from "./testing/on-ranks.ts";
 import { phased } from "./testing/phased.ts";
 import { powerIteration } from "./testing/power-iteration.ts";
 import { savesOf, stored } from "./testing/stored.ts";
-
-const width = 12;
-const layers = 6;
-
-class Chain extends Module {
-  readonly layers: ModuleList<Linear>;
-
-  constructor() {
-    super();
-    this.layers = new ModuleList(Array.from({ length: layers }, () => new Linear(width, width)));
-    let at = 0;
-    for (const [, parameter] of this.namedParameters()) {
-      const values = Float32Array.from({ length: parameter.length }, () => Math.sin(++at) / 3);
-      noGrad(() => parameter.copy_(fromTypedArray(values, parameter.shape)));
-    }
-  }
-
-  loss(x: Tensor): Tensor {
-    for (const layer of this.layers) x = x.add(layer.forward(x).silu());
-    return x.mul(x).mean();
-  }
-}
-
-const input = (rank: number, step: number): Tensor =>
-  fromTypedArray(
-    Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9)),
-    [2, width],
-  );
 
 function open(group: Group, options: OptimizerOptions) {
   const model = new Chain();

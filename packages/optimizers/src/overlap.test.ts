@@ -1,7 +1,7 @@
 /** Buckets that leave while backward still runs: the same bits as when they wait for its end, whatever the gradients do. */
 import { loopback } from "@terse/collectives";
 import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
-import { Arena, fromTypedArray, Linear, Module, ModuleList, noGrad, type Tensor } from "@terse/tensor";
+import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
 import { applyVote, lionVote } from "./algorithms/kernels.ts";
 import { BucketSize } from "./bucket-size.ts";
@@ -20,32 +20,8 @@ import {
   sgd,
   signum,
 } from "./index.ts";
+import { Chain, input, layers } from "./testing/chain.ts";
 import { onRanks } from "./testing/on-ranks.ts";
-
-const width = 12;
-const layers = 6;
-
-/** A chain of layers. `skips`: layers whose weights the loss does not depend on. */
-class Chain extends Module {
-  readonly layers: ModuleList<Linear>;
-
-  constructor() {
-    super();
-    this.layers = new ModuleList(Array.from({ length: layers }, () => new Linear(width, width)));
-    let at = 0;
-    for (const [, parameter] of this.namedParameters()) {
-      const values = Float32Array.from({ length: parameter.length }, () => Math.sin(++at) / 3);
-      parameter.requiresGrad = false;
-      parameter.copy_(fromTypedArray(values, parameter.shape));
-      parameter.requiresGrad = true;
-    }
-  }
-
-  loss(x: Tensor, skips: readonly number[]): Tensor {
-    for (const [i, layer] of [...this.layers].entries()) if (!skips.includes(i)) x = x.add(layer.forward(x).silu());
-    return x.mul(x).mean();
-  }
-}
 
 interface Run extends Partial<OptimizerOptions> {
   algorithm: Algorithm;
@@ -59,12 +35,6 @@ interface Run extends Partial<OptimizerOptions> {
   asleep?: (rank: number, step: number) => readonly number[];
   poison?: (rank: number, step: number) => number;
 }
-
-const input = (rank: number, step: number, part: number): Tensor =>
-  fromTypedArray(
-    Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9 + part * 2.1)),
-    [2, width],
-  );
 
 /** The parameters of every rank after some steps, and what the last step cost. */
 function train({
