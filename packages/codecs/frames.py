@@ -3,7 +3,7 @@
 
     frames.py           writes src/frames.json: every codec's golden wires, one for each way of using it, in frames
     frames.py --check   exits 1 if a frame of src/frames.json is not what it would write, or does not read back
-    frames.py --read    prints as JSON what the frames on standard input say, one in hexadecimal a line
+    frames.py --read    prints the contents of the frames on standard input as JSON; one frame in hexadecimal per line
 """
 import json
 import os
@@ -12,7 +12,7 @@ import sys
 
 SRC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
 HEADER = struct.Struct("<4s I 16s Q HHII III QQ f I Q")
-DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written as if they had not been said
+DEFAULTS = [("ranks", 1), ("levels", "uniform")]  # written like absent ones
 LEVELS = ["uniform", "without-zero", "logarithmic"]
 
 

@@ -19,7 +19,7 @@ const goldenText = `{${globSync("{codecs/*,vote}/vectors.json", { cwd: folder })
   .join(", ")}}`;
 const golden: Golden = JSON.parse(goldenText);
 
-/** What a page would load. Fails on whatever a browser has not, `node:` first of all. */
+/** The script that a page would load. Fails if it needs what a browser does not have, such as `node:` modules. */
 async function bundled(entry: string, format: "esm" | "iife", { minify = true } = {}): Promise<string> {
   const { outputFiles, errors } = await build({
     entryPoints: [resolve(folder, entry)],

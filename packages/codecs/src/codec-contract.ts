@@ -1,4 +1,4 @@
-/** What every codec must do, whoever implements it. A codec's own test calls this with its configurations and its vectors. */
+/** What every implementation of every codec must do. A codec's own test calls this with its configurations and its vectors. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import {

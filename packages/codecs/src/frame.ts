@@ -1,7 +1,8 @@
 /**
- * Frames: a wire that says what it is, for files and for strangers. Little-endian; the picture is in docs/wire-formats.md.
+ * Frames: a wire with its codec, length and parameters, for files and for receivers that do not know them. Little-endian; the picture is in
+ * docs/wire-formats.md.
  *
- *   "TERS"  version  codec's name  n  what shapes the wire  segment ends  the wire  CRC-32C of everything before
+ *   "TERS"  version  codec's name  n  parameters  segment ends  the wire  CRC-32C of everything before
  *
  * `native/codecs/frame.c` writes the same bytes and refuses the same ones, in the same order.
  */
@@ -10,19 +11,19 @@ import { type Codec, checkBytes } from "./codec.ts";
 import { codecNamed, codecs } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 
-/** What a frame says. */
+/** The contents of a frame. */
 export interface Frame {
   /** With its parameters; `codec.decodeAdd(sum, wire)` adds n floats. */
   readonly codec: Codec;
-  /** Floats. The frame of a sparse codec may be far smaller than they are: look before allocating. */
+  /** Floats. A frame of a sparse codec may describe many floats in few bytes: check n before allocating. */
   readonly n: number;
   /** A view of the frame's bytes. */
   readonly wire: Uint8Array;
-  /** Bytes of the whole frame; what lies behind them was not looked at. */
+  /** Bytes of the whole frame; later bytes were not read. */
   readonly bytes: number;
 }
 
-/** Why bytes are not read as a frame, in the order in which they are asked. */
+/** Why bytes are refused, in the order of the checks. */
 export type BadFrame =
   | "not a frame"
   | "another version"
@@ -66,11 +67,11 @@ const at = {
 } as const;
 const checksumBytes = 4;
 const levelNames = ["uniform", "without-zero", "logarithmic"] as const;
-/** No vector is longer, so nothing that counts its elements is more. */
+/** The longest vector, and so the most that any count of its elements can be. */
 const most = 2 ** 48;
 const infinityBits = 0x7f80_0000;
 
-/** A frame around `wire`, which `codec` made of n floats. A mask that elements were held with is not in it. */
+/** A frame around `wire`, which `codec` wrote from n floats. It does not contain the mask of held elements. */
 export function writeFrame(codec: Codec, wire: Uint8Array, n: number): Uint8Array {
   const where = "writeFrame";
   if (!Object.hasOwn(codecs, codec?.name)) throw new RangeError(`${where}: no reader knows a codec "${codec?.name}".`);
@@ -116,7 +117,7 @@ function headerOf({ name, parameters }: Codec, n: number, wireBytes: number): Ui
   return header;
 }
 
-/** The frame at the beginning of `bytes`, any bytes whatever. BadFrameError where there is none that can be read. */
+/** The frame at the beginning of `bytes`. Any bytes may be given; BadFrameError if they are refused. */
 export function readFrame(bytes: Uint8Array): Frame {
   if (!(bytes instanceof Uint8Array)) throw new TypeError("readFrame: bytes must be a Uint8Array.");
   const cutShort = (needed: string): never =>
@@ -131,7 +132,7 @@ export function readFrame(bytes: Uint8Array): Frame {
     refuse("another version", `the frame is of version ${itsVersion}, and this library reads ${version}.`);
   if (bytes.length < at.segments + checksumBytes) cutShort(`a header and a checksum of ${at.segments + checksumBytes}`);
 
-  // Doubles are exact up to 2^53; what is beyond is too large all the same.
+  // Doubles are exact up to 2^53; larger numbers are too large in any case.
   let left = bytes.length - at.segments - checksumBytes;
   const segmentCount = view.getUint32(at.segmentCount, true);
   if (segmentCount > Math.floor(left / 8)) cutShort(`${segmentCount} segments`);

@@ -10,7 +10,7 @@ from ._arrays import BYTES, lend, new_bytes, part_of
 from ._codec import Codec
 from ._errors import BadFrameError, CodecError
 
-# Why bytes are not read as a frame, in the order in which it is asked; what else the C library says is about the parameters.
+# Why bytes are refused, in the order of the checks; any other status is about the parameters.
 REASONS = {
     c.NOT_A_FRAME: "not a frame", c.OTHER_VERSION: "another version", c.CUT_SHORT: "cut short", c.DAMAGED: "damaged",
     c.BAD_HEADER: "bad header", c.UNKNOWN: "unknown codec", c.BAD_LENGTH: "wrong length",
@@ -21,17 +21,17 @@ class Frame(NamedTuple):
     """The contents of a frame."""
 
     codec: Codec  # with its parameters
-    n: int  # floats; the frame of a sparse codec may be far smaller than they are: look before making room
+    n: int  # floats; a frame of a sparse codec may describe many floats in few bytes: check n before allocating
     wire: Any  # a view of the frame's bytes; `codec.decode(wire, n)` gives the floats
     bytes: int  # of the whole frame; later bytes were not read
 
 
 def write_frame(codec: Codec, wire: Any, n: int) -> Any:
     """
-    A frame around `wire`, which `codec` made of n floats: a new uint8 array of the wire's family. A mask that elements were held with
-    is not in it, nor is a seed: decoding needs none.
+    A frame around `wire`, which `codec` wrote from n floats: a new uint8 array of the wire's family. It contains neither the mask of held
+    elements nor a seed, because decoding needs none.
 
-    A wire of another length, and parameters that a frame has no room for, are a ValueError.
+    ValueError for a wire of another length, and for parameters that do not fit into a frame.
     """
     where = "write_frame"
     if not isinstance(codec, Codec):
@@ -52,10 +52,10 @@ def write_frame(codec: Codec, wire: Any, n: int) -> Any:
 
 def read_frame(data: Any) -> Frame:
     """
-    The frame at the beginning of `data`: any bytes whatever, as a uint8 array of any family. The wire is not copied: it is a part of
-    `data`, of the same family, or a memoryview.
+    The frame at the beginning of `data`, a uint8 array of any family with any bytes. The wire is not copied: it is a part of `data`, of the
+    same family, or a memoryview.
 
-    BadFrameError, a ValueError with a `reason`, where there is no frame that can be read.
+    BadFrameError, a ValueError with a `reason`, if the bytes are refused.
     """
     with lend(data, "read_frame: data", BYTES) as lent:
         read, segments = c.Frame(), None

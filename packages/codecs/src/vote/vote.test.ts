@@ -112,7 +112,7 @@ describe("vote", () => {
       }
     });
 
-    it.each([2, 3, 9, 17, 100, 1024])("leaves the absent of %i ranks out of the count, whoever they are", (ranks) => {
+    it.each([2, 3, 9, 17, 100, 1024])("does not count absent ranks, whichever of %i ranks they are", (ranks) => {
       const next = random(ranks);
       for (const chance of [0, 0.1, 0.5, 0.95]) {
         const n = 777;

@@ -45,7 +45,7 @@ export const definition: Definition = {
       }
       const scale = count === 0 ? 0 : Math.fround(Math.sqrt(sumOfSquares(spoken) / count));
       setScale(r, scale);
-      if (scale === 0) signs.fill(-1, begin, end); // its bits are 0, whatever a zero counts as
+      if (scale === 0) signs.fill(-1, begin, end); // its bits are 0 for either sign of zero
     }
     return sign.encode(fields, signs, {}, call);
   },
