@@ -45,8 +45,10 @@ async function javaScriptStack(pid: number): Promise<string[]> {
       port = ports().find((each) => !before.has(each));
     }
     if (port === undefined) return ["no stack: the inspector did not start"];
-    const [{ webSocketDebuggerUrl }] = await (await fetch(`http://127.0.0.1:${port}/json`)).json();
-    return await pausedAt(webSocketDebuggerUrl);
+    const [target] = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as [
+      { webSocketDebuggerUrl: string },
+    ];
+    return await pausedAt(target.webSocketDebuggerUrl);
   } catch (error) {
     return [`no stack: ${error instanceof Error ? error.message : error}`];
   }
