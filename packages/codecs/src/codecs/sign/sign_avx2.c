@@ -20,7 +20,7 @@ typedef struct encoding {
 // 64 floats -> 8 bytes.
 static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
-    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + 2 * TERSE_PAGE);  // measured: one page, and four, take a twentieth to a tenth longer
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
         const __m256 x = _mm256_loadu_ps(e->x + i + 8 * k);

@@ -22,7 +22,7 @@ enum { NAN_OR_INFINITE = 0x01 | 0x08 | 0x10 | 0x80 };  // vfpclassps: quiet NaN,
 // 64 floats -> 8 bytes.
 static inline __attribute__((always_inline)) void encode_round(encoding *e, size_t i, const int zero_is_plus) {
     uint64_t word = 0;
-    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + 2 * TERSE_PAGE);  // measured: one page, and four, take a twentieth to a tenth longer
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512 x = _mm512_loadu_ps(e->x + i + 16 * k);

@@ -19,7 +19,7 @@ typedef struct encoding {
 // 64 floats -> 8 bytes of each plane.
 TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     encoding *e = context;
-    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + 2 * TERSE_PAGE);  // measured: one page, and four, take a twentieth to a tenth longer
     const __m256 zero = _mm256_setzero_ps();
     uint64_t plus = 0, nonzero = 0;
 #pragma GCC unroll 8

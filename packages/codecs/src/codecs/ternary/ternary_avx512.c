@@ -21,7 +21,7 @@ enum { NAN_OR_INFINITE = 0x01 | 0x08 | 0x10 | 0x80 };  // vfpclassps: quiet NaN,
 // 64 floats -> 8 bytes of each plane.
 TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
     encoding *e = context;
-    terse_prefetch(e->x + i + TERSE_WALK_GROUP);
+    terse_prefetch(e->x + i + 2 * TERSE_PAGE);  // measured: one page, and four, take a twentieth to a tenth longer
     uint64_t plus = 0, nonzero = 0;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
