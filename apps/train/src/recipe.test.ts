@@ -95,6 +95,14 @@ describe("a recipe", () => {
     expect(() => readRecipe(defaultRecipe, [override])).toThrow(message);
   });
 
+  it("refuses a warm-up that is as long as the run", () => {
+    const given = ["optimizer.name=one-bit-adam", "steps=50"];
+    expect(() => readRecipe(defaultRecipe, [...given, "optimizer.warmup=50"])).toThrow(
+      "optimizer.warmup: 50 steps of warm-up, and the run has 50, so nothing would be compressed; take a shorter warm-up, or more steps",
+    );
+    expect(readRecipe(defaultRecipe, [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
+  });
+
   it("drops the options that only the file's own choice has, and says so", () => {
     const recipe = file(
       "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",

@@ -132,7 +132,7 @@ export function resumedRecipe(
     .filter((key) => of(tree, key) !== of(after, key) || of(saved, key) !== of(before, key))
     .map((key) => `${key}: a resumed run keeps its own (${of(saved, key)}); start a new run to change it`);
   if (problems.length > 0) throw new OptionsError(problems);
-  const recipe = parseOptions(recipeSchema, after, "");
+  const recipe = checked(parseOptions(recipeSchema, after, ""));
   if (recipe.steps < save.step)
     throw new OptionsError([
       `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
@@ -154,7 +154,17 @@ export function changesOf(before: unknown, after: unknown, path: readonly string
 
 /** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
-  return parseOptions(recipeSchema, overridden(file, overrides).tree, "");
+  return checked(parseOptions(recipeSchema, overridden(file, overrides).tree, ""));
+}
+
+/** The same recipe. Throws `OptionsError` where keys of two sections contradict each other. */
+function checked(recipe: Recipe): Recipe {
+  const { warmup } = recipe.optimizer as { warmup?: unknown };
+  if (typeof warmup === "number" && warmup >= recipe.steps)
+    throw new OptionsError([
+      `optimizer.warmup: ${warmup} steps of warm-up, and the run has ${recipe.steps}, so nothing would be compressed; take a shorter warm-up, or more steps`,
+    ]);
+  return recipe;
 }
 
 /** The options of the file that do not count, because an override chooses something that does not have them: a line for each choice. */
