@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// By the processor's own instruction where it has one.
+// Uses the processor's own instruction where it has one.
 uint32_t terse_crc32c(const uint8_t *bytes, size_t length);
 
 // The same by a table, as on a processor without.

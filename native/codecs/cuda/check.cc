@@ -102,7 +102,7 @@ float any_float() {
     return std::isfinite(x) ? x : 1.0f;
 }
 
-// What a gradient looks like.
+// Numbers as a gradient has them.
 float small_float() { return (float)((double)(int64_t)random_word() * 0x1p-63 * (double)(random_word() % 1000) * 1e-5); }
 
 // Runs of zeros, so that whole scale groups are zero.
@@ -139,7 +139,7 @@ float bf16_float() {
     return x;
 }
 
-// Up to f16's largest, its denormals and what lies between them.
+// All sizes of f16: its largest numbers, its denormals, and everything between.
 float f16_float() { return (float)((double)(int64_t)random_word() * 0x1p-63 * std::pow(2.0, (double)(random_word() % 46) - 30.0) * 0.999); }
 
 // Segments of every kind: empty ones, one of one element, odd ends.
@@ -519,7 +519,7 @@ void check_vote() {
             const size_t bytes = n / 8 + (n % 8 != 0);
             const bool aligned = random_word() % 2 == 0;
             std::vector<std::vector<uint8_t>> votes(ranks);
-            // One allocation, each vote at a multiple of 16 behind another, or anywhere.
+            // One allocation; the distance between votes is a multiple of 16, or arbitrary.
             const size_t stride = (bytes + 15) / 16 * 16 + (aligned ? 0 : 1 + random_word() % 3);
             device_bytes there(stride * ranks, aligned ? 0 : random_word() % 16);
             std::vector<const uint8_t *> host(ranks), device(ranks);

@@ -4,7 +4,7 @@
 #include "targets.h"
 
 static void decode_with_every_implementation(const terse_frame *frame, size_t size) {
-    // A sparse frame may stand for far more floats than it has bytes; who reads it decides how many are too many.
+    // A sparse frame can mean far more floats than it has bytes; the reader decides how many are too many.
     if (frame->n > 8 * size + 4096) return;
     float *first = NULL;
     terse_codec_status expected = TERSE_CODEC_OK;

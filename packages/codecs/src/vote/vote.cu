@@ -55,7 +55,7 @@ __device__ inline unsigned full_add(unsigned &sum, unsigned a, unsigned b) {
     return carry;
 }
 
-// One more bit for the planes from k on.
+// Adds a carry to the planes from k on.
 template <unsigned PLANES>
 __device__ inline void ripple(unsigned (&plane)[PLANES], unsigned from, unsigned carry) {
 #pragma unroll

@@ -16,7 +16,7 @@ static inline void vote_set_plane_word(vote_plane *planes, int k, size_t w, word
     memcpy((uint8_t *)planes[k] + w * sizeof bits, &bits, sizeof bits);
 }
 
-// One more bit for the counters' planes from k on.
+// Adds a carry to the counters' planes from k on.
 static inline void ripple(vote_plane *planes, int k, int top, size_t w, word carry) {
     for (; k <= top; k++) {
         const word before = vote_plane_word(planes, k, w);

@@ -6,7 +6,7 @@
 #include "../../shared/also_on_device.h"
 
 // cos(pi p / 2 q) for 0 <= p <= q, from additions, multiplications and one division.
-// Taylor's series to where its terms end to matter below pi / 4; no library's cosine, which need not be the same everywhere.
+// Taylor's series with all terms that matter below pi / 4. A library's cosine could differ from machine to machine.
 TERSE_ALSO_ON_DEVICE static inline double dct_cosine(size_t p, size_t q) {
     const double half_pi = 0x1.921fb54442d18p0;
     if (2 * p <= q) {

@@ -138,7 +138,7 @@ struct lines {
     __device__ unsigned step() const { return COLUMNS ? width.value : 1; }
 };
 
-// The same number, which the compiler must take for a new one: else it keeps the places of all pairs at all levels, and registers run out.
+// Returns the same number, but the compiler cannot know it: otherwise it keeps the places of all pairs at all levels, and runs out of registers.
 __device__ inline unsigned anew(unsigned number) {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(number));
@@ -354,7 +354,7 @@ __global__ void __launch_bounds__(Team::BLOCK, Team::BLOCKS) dct_encode(uint8_t 
 #pragma unroll
         for (unsigned u = 0; u < OF_THREAD; u++) {
             const unsigned e = (SQUARES ? anew(rank) : rank) + u * Team::SIZE;
-            // In every thread, or those that do nothing would keep the floats in registers until here.
+            // In every thread: otherwise threads without work would keep the floats in registers until here.
             v[u] = e < all ? (float)(tile[e] * b.factor(SQUARES ? a.side.quotient(a.length.rest(e)) : a.side.rest(e))) : 0.0f;
         }
         Team::wait();

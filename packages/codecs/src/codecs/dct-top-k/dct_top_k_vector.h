@@ -131,7 +131,7 @@ static int write_largest(uint8_t *wire, const float *x, size_t n, size_t k) {
 
 enum { ROOM = DCT_LONGEST };  // doubles in flight
 
-// As many lines as there are lanes, of chunks that are one line each. `lines` of them; where they are fewer, the last one again.
+// Loads one line per SIMD lane, of chunks that are one line each. If there are fewer lines than lanes, the last one is repeated.
 static __attribute__((noinline)) size_t encode_lines(uint8_t *wire, const float *x, const dct_basis *b, const dct_chunks *chunks, size_t lines) {
     _Alignas(64) double work[2][ROOM];
     _Alignas(64) float coefficients[ROOM + INTS * LANES];

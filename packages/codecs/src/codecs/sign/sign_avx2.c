@@ -39,7 +39,7 @@ static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_
     encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, _mm256_setzero_ps()};
     const size_t done = begin + (options->zero == TERSE_ZERO_PLUS ? terse_walk(end - begin, encode_zero_plus, &e) : terse_walk(end - begin, encode_zero_minus, &e));
     const __m256i bad = _mm256_castps_si256(e.bad);
-    // What is not finite: let scalar find the first one.
+    // A number is not finite: the scalar kernel finds the first one.
     return terse_sign_scalar.encode(wire, x, n, options, _mm256_testz_si256(bad, bad) ? done : begin, end);
 }
 

@@ -41,7 +41,7 @@ TERSE_ROUND_FUNCTION encode_zero_minus(void *context, size_t i) { encode_round(c
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     encoding e = {wire + begin / 8, x + begin, options->hold ? options->hold + begin / 8 : NULL, 0};
     const size_t done = begin + (options->zero == TERSE_ZERO_PLUS ? terse_walk(end - begin, encode_zero_plus, &e) : terse_walk(end - begin, encode_zero_minus, &e));
-    // What is not finite: let scalar find the first one.
+    // A number is not finite: the scalar kernel finds the first one.
     return terse_sign_scalar.encode(wire, x, n, options, e.bad ? begin : done, end);
 }
 

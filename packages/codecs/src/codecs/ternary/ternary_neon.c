@@ -26,7 +26,7 @@ TERSE_ROUND_FUNCTION encode_round(void *context, size_t i) {
 static size_t encode(uint8_t *wire, const float *x, size_t n, const terse_codec_options *options, size_t begin, size_t end) {
     encoding e = {wire + begin / 8, wire + terse_ternary_plane(n) + begin / 8, x + begin, vdupq_n_u32(0)};
     const size_t done = begin + terse_walk(end - begin, encode_round, &e);
-    // What is not finite: let scalar find the first one.
+    // A number is not finite: the scalar kernel finds the first one.
     return terse_ternary_scalar.encode(wire, x, n, options, vmaxvq_u32(e.bad) ? begin : done, end);
 }
 

@@ -3,7 +3,7 @@
 //   bits of byte j    7 6             5 4             3 2          1 0            Q = ceil(n / 4)
 //                     code[3 Q + j]   code[2 Q + j]   code[Q + j]  code[j]        0 past the end
 //
-// So elements lie far apart in the wire, and the range [begin, end) stands for the bytes begin / 4 .. end / 4 and all that they hold:
+// So neighbouring elements are far apart on the wire. A range [begin, end) means the bytes begin / 4 .. end / 4 and all elements in them:
 // threads share the bytes.
 #ifndef TERSE_TERNGRAD_H
 #define TERSE_TERNGRAD_H

@@ -11,7 +11,7 @@ static void draw(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t 
         terse_random_words_avx512(&random, o->index + i + 64 * w, word);
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++) {
-            // The upper 31 bits of a word, twice, are less than p 2^32: whole numbers, so p 2^32 may be one, too.
+            // Compares twice the upper 31 bits of a word with p 2^32 rounded up: both are integers.
             const __m512d magnitude = _mm512_abs_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + 64 * w + 8 * k)));
             const __m512i most = _mm512_cvt_roundpd_epu64(_mm512_mul_pd(magnitude, by), _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
             drawn |= (uint64_t)_mm512_cmplt_epu64_mask(_mm512_and_si512(word[k], _mm512_set1_epi64(0xfffffffe)), most) << 8 * k;

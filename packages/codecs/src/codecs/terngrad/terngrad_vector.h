@@ -1,4 +1,4 @@
-// What the vector implementations of terngrad share: the walk over quarters and scale groups. Each file that includes this says how it
+// The walk over quarters and scale groups that the vector implementations of terngrad share. Each file that includes this defines
 //
 //   draw        64 elements a word: no = bits of those drawn as 0, plus = bits of those drawn as +1; `odds` for all of them
 //   interleave  word k of 8 gives bit k of 64 bytes
@@ -19,9 +19,9 @@ enum { CHUNK = 1024, WORDS = CHUNK / 64 };  // bytes at a time
 
 static inline uint64_t lanes(size_t begin, size_t end) { return ~(uint64_t)0 >> (64 - (end - begin)) << begin; }
 
-// A part of a word: where scale groups meet, or at the end.
+// A part of a word, at the border of two scale groups or at the end.
 static inline void draw_part(uint64_t *no, uint64_t *plus, const float *x, size_t i, size_t end, const terse_codec_options *o, double odds) {
-    float part[64] = {0};  // what lies behind the part may not be ours to read
+    float part[64] = {0};  // floats after the part may be outside of the array
     uint64_t part_no, part_plus;
     const uint64_t mask = lanes(i % 64, i % 64 + (end - i));
     memcpy(part + i % 64, x + i, (end - i) * sizeof *x);
@@ -32,7 +32,7 @@ static inline void draw_part(uint64_t *no, uint64_t *plus, const float *x, size_
 
 // Elements from .. from + count - 1, 64 a word, the first of them at bit 0; 0 past n.
 static inline void draw_quarter(uint64_t *no, uint64_t *plus, const float *x, const uint8_t *wire, size_t n, const terse_codec_options *o, size_t from, size_t count) {
-    // Random words come 64 side by side, so elements are drawn where they lie, then moved.
+    // Random words are made for 64 neighbours at a time, so whole words are drawn and then shifted.
     uint64_t drawn[2][WORDS + 2] = {{0}};
     const size_t first = from / 64 * 64, last = from + count < n ? from + count : n, shift = from % 64;
     for (size_t i = first; i < last;) {

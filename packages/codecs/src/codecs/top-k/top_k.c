@@ -214,7 +214,7 @@ static void write_pieces(copies *c, size_t pieces, size_t ties) {
         if (c->of_piece[p].writer.count) *c->of_piece[p].writer.indices |= (uint8_t)c->of_piece[p].writer.bits;
 }
 
-// False where it cannot be done so: the sample misled, or there is no memory.
+// Returns false if this is not possible: the sample was misleading, or there is no memory.
 static int encode_copies(const top_k_kernel *kernel, top_k_sight *sight, const sample *s, uint8_t *wire, const float *x, size_t n, size_t k) {
     size_t expected;
     const uint32_t low = lower_bound(sight, s, &expected);

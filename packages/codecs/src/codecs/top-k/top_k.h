@@ -31,7 +31,7 @@ typedef struct top_k_sight {
     size_t in[TOP_K_RANGES];
 } top_k_sight;
 
-// Who is chosen: magnitudes above `least`, and the first `ties` that equal it.
+// Which elements are chosen: magnitudes above `least`, and the first `ties` elements that equal it.
 typedef struct top_k_choice {
     terse_chosen_writer writer;
     const float *x;
@@ -80,7 +80,7 @@ static inline void top_k_copy_one(top_k_segment *to, const float *x, size_t i) {
     to->values[page][at] = x[i], to->places[page][at] = (uint16_t)i;
 }
 
-// As terse_walk walks. round(context, x) says by a bit each which of 64 elements are copied; the rest of a page is scalar.
+// Walks four pages in turn. round(context, x) returns one bit per element of 64: 1 if it is copied. The rest of a page is scalar.
 static inline __attribute__((always_inline)) void top_k_copy_by_rounds(top_k_segment *to, const float *x, size_t n, uint32_t least,
                                                                        uint64_t (*round)(void *context, const float *x), void *context) {
     memset(to->count, 0, sizeof to->count);

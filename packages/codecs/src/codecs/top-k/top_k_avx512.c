@@ -40,7 +40,7 @@ static int count(top_k_sight *sight, const float *x, size_t begin, size_t end) {
 static void choose(top_k_choice *choice, size_t begin, size_t end) {
     size_t i = begin;
     for (; i + TERSE_ROUND <= end && choice->left; i += TERSE_ROUND) {
-        // Where all ties are taken, equals no longer count.
+        // When all ties are taken, elements that equal `least` are no longer chosen.
         const __m512i below = _mm512_set1_epi32((int)choice->least - (choice->ties != 0));
         uint64_t chosen = 0;
         terse_prefetch(choice->x + i + TERSE_WALK_GROUP / 4);

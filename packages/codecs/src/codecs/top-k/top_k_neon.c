@@ -38,7 +38,7 @@ static int count(top_k_sight *sight, const float *x, size_t begin, size_t end) {
 static void choose(top_k_choice *choice, size_t begin, size_t end) {
     size_t i = begin;
     for (; i + TERSE_ROUND <= end && choice->left; i += TERSE_ROUND) {
-        // Where all ties are taken, equals no longer count.
+        // When all ties are taken, elements that equal `least` are no longer chosen.
         const uint32x4_t least = vdupq_n_u32(choice->least + (choice->ties == 0));
         uint32x4_t lanes[16];
 #pragma GCC unroll 16

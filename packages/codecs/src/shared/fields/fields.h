@@ -33,7 +33,7 @@ static inline unsigned terse_field(const uint8_t *fields, size_t i, unsigned wid
     return value & ((1u << width) - 1);
 }
 
-// Called in ascending order from a whole byte on: the first field that touches a byte overwrites what was there.
+// Fields must be set in ascending order, beginning at a whole byte: the first field in a byte overwrites the byte.
 static inline void terse_set_field(uint8_t *fields, size_t i, unsigned width, unsigned value) {
     const size_t at = i * width / 8;
     const unsigned shift = i * width % 8;
@@ -49,17 +49,17 @@ static inline void terse_change_field(uint8_t *fields, size_t i, unsigned width,
     if (shift + width > 8) fields[at + 1] = (uint8_t)(fields[at + 1] ^ change >> 8);
 }
 
-// How far ahead floats are asked for. A processor does not look past a page on its own.
+// The prefetch distance in elements. A processor's own prefetching ends at the end of a page.
 static inline size_t terse_fields_ahead(size_t run) { return run < TERSE_WALK_GROUP ? 512 : TERSE_WALK_GROUP; }
 
-// What fields stand for: (min(field, most) - offset) unit, in fp64, then rounded to fp32.
+// The value of a field: (min(field, most) - offset) unit, in fp64, then rounded to fp32.
 typedef struct terse_field_meaning {
     unsigned width;
     uint32_t most;
     double offset, unit;
 } terse_field_meaning;
 
-// sum[i] += scale * what field i stands for, i = from .. to - 1; of n fields in all, so that it is known how far one may read.
+// sum[i] += scale * value of field i, i = from .. to - 1. n: fields in all, which says how far may be read.
 typedef void terse_fields_add(float *sum, const uint8_t *fields, size_t n, const terse_field_meaning *meaning, float scale, size_t from, size_t to);
 terse_fields_add terse_fields_add_scalar, terse_fields_add_avx2, terse_fields_add_avx512, terse_fields_add_neon;
 

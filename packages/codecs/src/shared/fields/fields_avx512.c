@@ -7,7 +7,7 @@ typedef struct adding {
     float *sum;
     const uint8_t *fields;
     size_t width, ahead;
-    __m512i place, shift, mask, most;  // of 16 fields: their bytes, where they begin in them, what is theirs
+    __m512i place, shift, mask, most;  // of 16 fields: the bytes of each, the bit at which it begins, its bits
     __m512d offset, unit;
     __m512 scale;
 } adding;
@@ -37,7 +37,7 @@ void terse_fields_add_avx512(float *sum, const uint8_t *fields, size_t n, const 
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i bit = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)m->width)), byte = _mm512_srli_epi32(bit, 3);
     const __m512i next = _mm512_slli_epi32(_mm512_add_epi32(byte, _mm512_set1_epi32(1)), 8), nothing = _mm512_set1_epi32((int)0x80800000);
-    // Sixteen fields are read as 16 bytes (of 16 bits: as 32): the last of a round must not reach beyond the last byte.
+    // Sixteen fields are read as 16 bytes (fields of 16 bits: as 32), so the last read of a round must end before the last byte.
     const size_t bytes = terse_field_bytes(n, m->width), readable = bytes < 32 ? 0 : (bytes - 32) * 8 / m->width / 8 * 8 + 16;
     const size_t first = (from + 7) / 8 * 8, last = to < readable ? to : readable;
     size_t done = from;

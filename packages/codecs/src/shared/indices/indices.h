@@ -34,7 +34,7 @@ typedef struct terse_chosen_writer {
     int count, width;
 } terse_chosen_writer;
 
-// A writer of those that come behind `before` others, which someone else writes.
+// A writer of the chosen elements after the first `before` ones, which another thread writes.
 static inline terse_chosen_writer terse_chosen_writer_from(uint8_t *wire, size_t k, size_t n, size_t before) {
     const int width = terse_index_bits(n);
     const uint64_t bit = (uint64_t)before * (uint64_t)width;

@@ -32,7 +32,7 @@ static inline __m256d scaled(const drawing *d, const float *x) {
 
 enum { EXPONENT_OF_WHOLE = 0x43300000 };  // the upper half of 2^52, below which a double's bits count
 
-// What stands in the upper halves above EXPONENT_OF_WHOLE is drawn: between the whole numbers around v 2^-32.
+// Draws one of the two integers around v 2^-32; the result is in the upper half of each lane, above EXPONENT_OF_WHOLE.
 static inline __m256i draw(__m256i words, __m256d v) {
     const __m256d one_more = _mm256_add_pd(_mm256_ceil_pd(v), _mm256_set1_pd(0x1p52 + 1));
     return _mm256_add_epi64(_mm256_castpd_si256(one_more), _mm256_andnot_si256(words, _mm256_set1_epi64x(0xfffffffe)));

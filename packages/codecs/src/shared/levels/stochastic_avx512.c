@@ -31,7 +31,7 @@ static inline __m512d scaled(const drawing *d, const float *x) {
     return _mm512_range_pd(_mm512_mul_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x)), d->factor), d->most, LESSER_MAGNITUDE);
 }
 
-// What stands in the upper halves is drawn: between the whole numbers around v 2^-32.
+// Draws one of the two integers around v 2^-32; the result is in the upper half of each lane.
 static inline __m512i draw(__m512i words, __m512d v) {
     enum { NOT_A_AND_B_OR_C = 0xAE };
     const __m512i left = _mm512_ternarylogic_epi64(words, _mm512_set1_epi64(0xffffffff), _mm512_set1_epi64(1), NOT_A_AND_B_OR_C);

@@ -1,4 +1,4 @@
-// What the vector implementations of stochastic levels share: the walk. Each file that includes this says how it
+// The walk that the vector implementations of stochastic levels share. Each file that includes this defines
 //
 //   drawing_of  sets itself up; x[0] and field 0 are those of the element that draws begin with
 //   draw_round  64 elements, i the first

@@ -1,6 +1,6 @@
 // The words of random.h, 64 elements at a time, in AVX-512.
 //
-// A 64-bit lane holds one word of one counter; its upper half is whatever the products leave there, which no product reads.
+// A 64-bit lane holds one word of one counter. No product reads its upper half, which may have any value.
 #ifndef TERSE_RANDOM_AVX512_H
 #define TERSE_RANDOM_AVX512_H
 #include <immintrin.h>

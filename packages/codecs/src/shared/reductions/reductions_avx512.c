@@ -4,7 +4,7 @@
 #include "reductions.h"
 #include "terse/walk.h"
 
-// Chunks in flight, as walk.h has it for pages; and elements that are asked for ahead, which takes a sixth less time again.
+// Chunks that are read in turn, as walk.h does with four pages, and the prefetch distance in elements.
 enum { SIDE_BY_SIDE = 4, AHEAD = 512 };
 
 enum sums { MAGNITUDES, SQUARES, SQUARES_AND_SIGNS };
