@@ -30,20 +30,12 @@ static size_t accumulate(float *restrict m, float *restrict v, const float *rest
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
         float next_m[BLOCK], next_v[BLOCK];
         int bad = 0;
-        if (count == BLOCK)
-            for (size_t k = 0; k < BLOCK; k++) {
-                const float scaled = g[i + k] * scale;
-                next_m[k] = mixed(m_in_m, m[i + k], g_in_m, scaled);
-                next_v[k] = v_in_v * v[i + k] + g_in_v * scaled * scaled;
-                bad |= !REAL(next_m[k]) | !REAL(next_v[k]);
-            }
-        else
-            for (size_t k = 0; k < count; k++) {
-                const float scaled = g[i + k] * scale;
-                next_m[k] = mixed(m_in_m, m[i + k], g_in_m, scaled);
-                next_v[k] = v_in_v * v[i + k] + g_in_v * scaled * scaled;
-                bad |= !REAL(next_m[k]) | !REAL(next_v[k]);
-            }
+        for (size_t k = 0; k < count; k++) {
+            const float scaled = g[i + k] * scale;
+            next_m[k] = mixed(m_in_m, m[i + k], g_in_m, scaled);
+            next_v[k] = v_in_v * v[i + k] + g_in_v * scaled * scaled;
+            bad |= !REAL(next_m[k]) | !REAL(next_v[k]);
+        }
         if (bad)
             for (size_t k = 0; k < count; k++)
                 if (!REAL(next_m[k]) || !REAL(next_v[k])) return i + k;

@@ -16,7 +16,8 @@ interface CpuOnlyOptions {
   readonly momentumSync?: { readonly segments?: unknown } | undefined;
 }
 
-const sendsFloats = (name: string) => () => `${name} sends floats, where lion-cub and distributed-lion send votes`;
+const sendsFloats = (name: string) => () =>
+  `${name} sends floats, where lion-cub, distributed-lion and signum send votes`;
 
 const quantizes = ({ bits = 1, sumBits }: CpuOnlyOptions) =>
   bits > 1 || sumBits !== undefined

@@ -11,9 +11,9 @@
  *   fused              all of the model, as in the papers; one message, after backward
  *   momentum-scaled    all of the model, after every layer's momentum is brought to the mean size of the layers (Appendix A.5.2)
  *
- * Pads between layers are neither sent nor counted.
+ * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and pads between layers.
  */
-import { type Codec, scaledSign } from "@terse/codecs";
+import { type Codec, scaledSign, sign } from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";
 import { sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
@@ -37,7 +37,6 @@ export class CompensatedMomentum {
   readonly splits: Algorithm["splits"];
   readonly #scale: Scale;
   readonly #beta1: number;
-  readonly #pads = new WeakMap<Vector, Uint8Array>();
 
   constructor(scale: Scale, beta1: number) {
     this.#scale = scale;
@@ -68,10 +67,14 @@ export class CompensatedMomentum {
     scalars.factors = sizes.map((size) => (size > 0 ? united / size : 1));
   }
 
-  /** The error-compensated mean over ranks of β₁ m + (1 − β₁) g; m itself stays, so that a refused step loses no momentum. */
+  /**
+   * The error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; m itself stays, so that a refused step
+   * loses no momentum.
+   */
   async average(
     g: Tensor,
     { elements: { m, workerError }, owned, scalars: { factors } }: CompensationState,
+    variance: Tensor,
     exchange: OptimizerExchange,
     { gradientScale, vector }: StepContext,
   ): Promise<Tensor> {
@@ -83,7 +86,7 @@ export class CompensatedMomentum {
       codec,
       workerError,
       serverError: owned.serverError.values,
-      ...(this.#scale !== "per-layer" && { hold: this.#padsOf(vector) }),
+      hold: zerosOf(variance),
     });
     own.dispose();
     this.#scaleLayers(
@@ -101,19 +104,12 @@ export class CompensatedMomentum {
       noGrad(() => layer.mul_(factors[i]!));
     }
   }
+}
 
-  /** One bit an element, 1 where it is a pad. */
-  #padsOf(vector: Vector): Uint8Array {
-    let pads = this.#pads.get(vector);
-    if (!pads) {
-      pads = new Uint8Array(Math.ceil(vector.n / 8));
-      let at = 0;
-      for (const [k, length] of vector.lengths.entries()) {
-        if (k % 2 === 1) for (let i = at; i < at + length; i++) pads[i >> 3]! |= 1 << (i & 7);
-        at += length;
-      }
-      this.#pads.set(vector, pads);
-    }
-    return pads;
-  }
+/** One bit an element, 1 where x is 0; x ≥ 0. */
+function zerosOf(x: Tensor): Uint8Array {
+  const wire = new Uint8Array(Math.ceil(x.length / 8));
+  using negative = noGrad(() => x.neg());
+  sign.encode(wire, negative, { zero: "plus" });
+  return wire;
 }

@@ -12,7 +12,7 @@
  *
  * The paper prints no ε in lines 17 and 21; here it is added to both sides of a division. DeepSpeed does two things that the paper does
  * not print: `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖,
- * at most 1. lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
+ * at most 1. Elements with w = 0 are not sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
  *
  * Shapes: θ, g, m, v, w (n), the worker's error (n), the server's error (about n/P)   a, c, r: a number for each layer
  * Sent per step: 1 message of 2 (P − 1)/P · 4 n bytes in warm-up, then of 2 (P − 1)/P · n/8 bytes and the scales.
@@ -29,10 +29,8 @@ import {
   flag,
   nonNegativeFloat,
   OptionsError,
-  oneOf,
   parseOptions,
   positiveFloat,
-  positiveInteger,
   unitIntervalFloat,
   v,
 } from "@terse/options";
@@ -41,7 +39,7 @@ import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
 import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
 import { boundsOf } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
-import { startWarmup, type Warmup, warmsUp, watchVariance } from "./one-bit-adam.ts";
+import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 const shared = {
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -51,7 +49,7 @@ const shared = {
   weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
   minRatio: v.optional(positiveFloat), // bounds of c, 0.01 and 0.3
   maxRatio: v.optional(positiveFloat),
-  warmup: v.optional(v.union([positiveInteger, oneOf(["auto"])]), "auto"), // steps; 16 to 19 % of a run in the paper
+  warmup, // before the compression
   scale: v.optional(scales, "per-layer"), // what shares one magnitude; momentum-scaled in the paper
 };
 
@@ -87,7 +85,7 @@ export function lambBasicOneBit(options: v.InferInput<typeof lambBasicOneBitOpti
 type Given = v.InferOutput<typeof lambBasicOneBitOptions> & Partial<v.InferOutput<typeof oneBitLambOptions>>;
 
 function create(name: string, given: Given): Algorithm<OneBitLambState> {
-  const { beta1, beta2, beta3, eps, weightDecay, warmup, scale } = given;
+  const { beta1, beta2, beta3, eps, weightDecay, scale } = given;
   const { minFactor = 1, maxFactor = 1, threshold = 0, squareRoot = false, decayCorrection = false } = given;
   const follows = name === "one-bit-lamb"; // whether r follows the variance
   if (minFactor > maxFactor)
@@ -108,7 +106,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       return {
         elements: { ...elements, v: zerosLike(θ), frozen: zerosLike(θ) },
         owned,
-        scalars: { ...scalars, ...startWarmup(warmup), ratios: each(0), changes: each(1) },
+        scalars: { ...scalars, ...startWarmup(given.warmup), ratios: each(0), changes: each(1) },
       };
     },
 
@@ -156,7 +154,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { m, v, frozen } = state.elements;
     const { ratios, changes } = state.scalars;
 
-    using mean = await momentum.average(g, state, exchange, context);
+    using mean = await momentum.average(g, state, frozen, exchange, context);
 
     for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, mean }).entries()) {
       if (follows) changes[i] = changeOf(layer, changes[i]!);

@@ -6,7 +6,7 @@ import { layerLengths, layerRanges } from "./optimizer-contract.ts";
 const pads = layerLengths.map((length) => (64 - (length % 64)) % 64);
 const arenaLength = layerLengths.reduce((sum, length, k) => sum + length + pads[k]!, 0);
 
-/** `perLayer`: each layer has a scale of its own; otherwise all of them share one. */
+/** `perLayer`: each layer has a scale of its own; otherwise all of them share one. Elements that are 0 in `variance` are not sent. */
 export function compensatedMean(ranks: number, { perLayer }: { perLayer: boolean }) {
   const n = layerLengths.reduce((a, b) => a + b);
   const workerErrors = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
@@ -15,18 +15,19 @@ export function compensatedMean(ranks: number, { perLayer }: { perLayer: boolean
   const owner = perLayer ? ownersWithin(ranks) : ownersOfArena(ranks);
 
   /** x becomes its error-compensated mean over the ranks; the errors keep the rest. */
-  return (xs: readonly number[][]): number[] => {
-    const sent = xs.map((x, r) => compress(x, workerErrors[r]!, groups));
+  return (xs: readonly number[][], variance: readonly number[]): number[] => {
+    const sending = groups.map((group) => group.filter((i) => variance[i]! > 0));
+    const sent = xs.map((x, r) => compress(x, workerErrors[r]!, sending));
     const mean = sent[0]!.map((_, i) => sent.reduce((sum, of) => sum + of[i]!, 0) / ranks);
     if (ranks === 1) return mean;
-    const owned = groups.flatMap((group) => Object.values(Object.groupBy(group, (i) => owner[i]!)) as number[][]);
+    const owned = sending.flatMap((group) => Object.values(Object.groupBy(group, (i) => owner[i]!)) as number[][]);
     return compress(mean, serverError, owned);
   };
 }
 
 /** e ← e + x, and sign(e) √mean(e²) of each group leaves e. */
 function compress(x: readonly number[], e: number[], groups: readonly number[][]): number[] {
-  const sent = new Array<number>(x.length);
+  const sent = new Array<number>(x.length).fill(0);
   for (const group of groups) {
     for (const i of group) e[i] = e[i]! + x[i]!;
     const scale = Math.sqrt(group.reduce((sum, i) => sum + e[i]! ** 2, 0) / group.length);
