@@ -1,9 +1,10 @@
 import type { Group } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
+import { gatherTexts } from "./gather-texts.ts";
 
 /** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
 export async function checkSameRecipe(recipe: object, group: Group): Promise<void> {
-  const recipes = await gathered(recipe, group);
+  const recipes = (await gatherTexts(group, JSON.stringify(recipe))).map((text) => JSON.parse(text) as object);
   const [expected, ...others] = recipes.map((each) => new Map(leaves(each, [])));
   const keys = new Set([expected!, ...others].flatMap((values) => [...values.keys()]));
   const problems = [...keys].flatMap((key) => {
@@ -19,19 +20,6 @@ export async function checkSameRecipe(recipe: object, group: Group): Promise<voi
   });
   if (problems.length > 0)
     throw new OptionsError([...problems, "Start all ranks with the same recipe and the same command line."]);
-}
-
-/** The recipe of every rank. */
-async function gathered(recipe: object, group: Group): Promise<object[]> {
-  const mine = new TextEncoder().encode(JSON.stringify(recipe));
-  const lengths = Array.from({ length: group.size }, (_, rank) =>
-    Float64Array.of(rank === group.rank ? mine.length : 0),
-  );
-  await group.allGather(lengths);
-  const texts = lengths.map(([length]) => new Uint8Array(length!));
-  texts[group.rank]!.set(mine);
-  await group.allGather(texts);
-  return texts.map((text) => JSON.parse(new TextDecoder().decode(text)) as object);
 }
 
 /** Every value of a tree, as JSON, with its dotted key. */

@@ -3,7 +3,7 @@ export { allFinite } from "./all-finite.ts";
 export { atomicWrite, atomicWriteText, renameFolder, writeAll } from "./atomic-write.ts";
 export { checkFile } from "./check-file.ts";
 export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
-export type { DType, TypedArray } from "./dtypes.ts";
+export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export type { FileRecord } from "./file-record.ts";
 export { loadModel } from "./load-model.ts";
 export { makeFolder } from "./make-folder.ts";

@@ -1,7 +1,7 @@
 /** Whether the saves of a run will fit on its disks: found out before the first step, not after the last one. */
 import { readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, elements } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { scope } from "@terse/tensor";
 import { bytesText } from "../format.ts";
@@ -18,7 +18,10 @@ export async function checkSpace(
   const mine = await scope(async () => {
     const { tensors } = await optimizer.state();
     const weights = group.rank === 0 ? model.namedParameters().map(([, parameter]) => parameter) : [];
-    return [...tensors.values(), ...weights].reduce((sum, { length, dtype }) => sum + length * bytesOf[dtype]!, 0);
+    return [...tensors.values(), ...weights].reduce(
+      (sum, { length, dtype }) => sum + length * elements[dtype].bytes,
+      0,
+    );
   });
   const shares = await together(group, () => ({ keeper: lock.keeper, bytes: mine }));
   await together(group, () => {
@@ -33,19 +36,6 @@ export async function checkSpace(
       );
   });
 }
-
-const bytesOf: Readonly<Record<string, number>> = {
-  f64: 8,
-  i64: 8,
-  f32: 4,
-  i32: 4,
-  f16: 2,
-  bf16: 2,
-  i16: 2,
-  i8: 1,
-  u8: 1,
-  bool: 1,
-};
 
 /** What removing old saves will free. */
 function bytesOfSaves(run: string): number {
