@@ -1,4 +1,6 @@
 // The functions that src/native.ts declares. JavaScript gives and gets tensors as handles.
+#include <ATen/autocast_mode.h>
+
 #include <cstring>
 
 #include "backward_thread.h"
@@ -214,6 +216,34 @@ napi_value set_grad_enabled(const Call& call) {
     return boolean(call.env, before);
 }
 
+// The dtype of autocast on a device type, or null where it is off.
+napi_value autocast_dtype(const Call& call, c10::DeviceType type) {
+    return at::autocast::is_autocast_enabled(type) ? text(call.env, name_of(at::autocast::get_autocast_dtype(type))) : null(call.env);
+}
+
+void set_autocast(const Call& call, c10::DeviceType type) {
+    const napi_valuetype given = type_of(call.env, call.values[1]);
+    const bool enabled = given != napi_null && given != napi_undefined;
+    if (enabled) at::autocast::set_autocast_dtype(type, dtype_of(text_of(call.env, call.values[1])));
+    at::autocast::set_autocast_enabled(type, enabled);
+}
+
+// enterAutocast(device type, dtype or null) returns the previous dtype or null, for leaveAutocast.
+napi_value enter_autocast(const Call& call) {
+    const c10::DeviceType type = c10::Device(text_of(call.env, call.values[0])).type();
+    const napi_value before = autocast_dtype(call, type);
+    set_autocast(call, type);
+    at::autocast::increment_nesting();
+    return before;
+}
+
+// leaveAutocast(device type, previous dtype or null). The outermost one frees the parameters' copies in the lower type.
+napi_value leave_autocast(const Call& call) {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    set_autocast(call, c10::Device(text_of(call.env, call.values[0])).type());
+    return undefined(call.env);
+}
+
 napi_value manual_seed(const Call& call) {
     int64_t seed;
     bool lossless;
@@ -339,6 +369,8 @@ const Export exports_table[] = {
     TERSE_EXPORT("keep", keep),
     TERSE_EXPORT("memory", memory),
     TERSE_EXPORT("setGradEnabled", set_grad_enabled),
+    TERSE_EXPORT("enterAutocast", enter_autocast),
+    TERSE_EXPORT("leaveAutocast", leave_autocast),
     TERSE_EXPORT("manualSeed", manual_seed),
     TERSE_EXPORT("randomState", random_state),
     TERSE_EXPORT("setRandomState", set_random_state),

@@ -1,6 +1,7 @@
 #include "linear.h"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -80,7 +81,8 @@ bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn) {
-    const bool fits = onednn() && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
+    // Autocast casts the arguments of aten::linear.
+    const bool fits = !at::autocast::is_autocast_enabled(x.device().type()) && onednn() && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
                       weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
     const bool chosen = fits && (by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster());
     return chosen ? Linear::apply(x, weight, bias) : at::linear(x, weight, bias);

@@ -53,6 +53,9 @@ export interface Native {
 
   /** Returns the previous setting. */
   setGradEnabled(enabled: boolean): boolean;
+  /** Returns the previous dtype of this thread for `leaveAutocast`, null where autocast was off. A dtype of null turns it off. */
+  enterAutocast(deviceType: string, dtype: DType | null): DType | null;
+  leaveAutocast(deviceType: string, previous: DType | null): void;
   manualSeed(seed: number | bigint): void;
   randomState(): Handle;
   setRandomState(state: Handle): void;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  Arena,
   arange,
   type DType,
   empty,
@@ -7,6 +8,7 @@ import {
   eye,
   fromTypedArray,
   full,
+  Linear,
   linspace,
   manualSeed,
   ones,
@@ -21,6 +23,7 @@ import {
   type Tensor,
   type TypedArray,
   tensor,
+  withDevice,
   zeros,
   zerosLike,
 } from "./index.ts";
@@ -213,5 +216,21 @@ outputs["large"] = torch.rand(3)
 
   it("need an integer seed", () => {
     expect(() => manualSeed(0.5)).toThrow(/a seed must be an integer/);
+  });
+});
+
+describe("a standard device", () => {
+  it("is that of new tensors, until the work ends; parameters and an arena on meta have shapes and no memory", () => {
+    const arena = withDevice("meta", () => new Arena(new Linear(1_000_000, 1_000_000, { bias: false })));
+    expect(arena.parameters.device).toBe("meta");
+    expect(arena.segments).toMatchObject([{ shape: [1_000_000, 1_000_000], length: 10 ** 12 }]);
+    expect(zerosLike(arena.gradients).length).toBe(10 ** 12);
+    expect(withDevice("meta", () => zeros([2], { device: "cpu" }).device)).toBe("cpu");
+    expect(() =>
+      withDevice("meta", () => {
+        throw new Error("fails");
+      }),
+    ).toThrow("fails");
+    expect(zeros([2]).device).toBe("cpu");
   });
 });

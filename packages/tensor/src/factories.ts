@@ -31,10 +31,26 @@ const id = {
   to: native.find("aten::to.dtype_layout"),
 };
 
+let standardDevice = "cpu";
+
+/**
+ * Runs `work`, in which new tensors without a device of their own are on this one, as in `with torch.device(device)`. On "meta" they have
+ * shapes and no memory. What `work` does later, after an await, is not affected. Tensors from typed arrays stay on the CPU.
+ */
+export function withDevice<T>(device: string, work: () => T): T {
+  const before = standardDevice;
+  standardDevice = device;
+  try {
+    return work();
+  } finally {
+    standardDevice = before;
+  }
+}
+
 function make(
   operator: number,
   values: unknown[],
-  { dtype = "f32", device = "cpu", requiresGrad = false }: TensorOptions,
+  { dtype = "f32", device = standardDevice, requiresGrad = false }: TensorOptions,
 ): Tensor {
   const tensor = new Tensor(native.call(operator, ...values, dtype, undefined, device) as Handle);
   if (requiresGrad) tensor.requiresGrad = true;

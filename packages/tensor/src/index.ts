@@ -1,6 +1,7 @@
 export type { BufferLike, DType, NativeBuffer, TypedArray } from "@terse/native-tensor";
 export { TensorDisposedError, TensorError } from "@terse/native-tensor";
 export { Arena, type Segment } from "./arena.ts";
+export { type AutocastOptions, autocast } from "./autocast.ts";
 export { type Argument, call } from "./call.ts";
 export {
   arange,
@@ -20,6 +21,7 @@ export {
   type Shape,
   type TensorOptions,
   tensor,
+  withDevice,
   zeros,
   zerosLike,
 } from "./factories.ts";

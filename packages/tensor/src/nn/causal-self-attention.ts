@@ -1,11 +1,12 @@
 import type { Tensor } from "../tensor.ts";
+import { causalAttention, type KeyValueCache } from "./causal-attention.ts";
+import { joinHeads, splitHeads } from "./heads.ts";
 import { Linear } from "./linear.ts";
 import { Module } from "./module.ts";
-import { scaledDotProductAttention } from "./scaled-dot-product-attention.ts";
 
 /**
  * Each position attends to itself and the ones before it, with `heads` heads.
- * x (B, T, d) → (B, T, d);   per head d/h
+ * x (B, T, d) → (B, T, d);   per head d/h. With a cache, x follows the positions that the cache has, and is appended to it.
  */
 export class CausalSelfAttention extends Module {
   readonly qkv: Linear; // the rows of q, then k, then v: (3d, d)
@@ -25,14 +26,9 @@ export class CausalSelfAttention extends Module {
     this.dropout = dropout;
   }
 
-  forward(x: Tensor): Tensor {
-    const [batch, time, width] = x.shape as [number, number, number];
-    const [q, k, v] = this.qkv
-      .forward(x)
-      .view(batch, time, 3, this.heads, width / this.heads)
-      .permute(2, 0, 3, 1, 4) // (3, B, h, T, d/h)
-      .unbind(0) as [Tensor, Tensor, Tensor];
-    const y = scaledDotProductAttention(q, k, v, { causal: true, dropout: this.training ? this.dropout : 0 });
-    return this.out.forward(y.transpose(1, 2).reshape(batch, time, width));
+  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+    const [q, k, v] = splitHeads(this.qkv.forward(x), this.heads);
+    const y = causalAttention(q, k, v, { dropout: this.training ? this.dropout : 0, cache });
+    return this.out.forward(joinHeads(y));
   }
 }

@@ -13,6 +13,7 @@ export interface CrossEntropyOptions {
 
 /**
  * −log softmax(logits)[target], in nats:  logits (…, classes)   target (…) i64   → ()
+ * A target of floats, of the logits' shape, has the probability of each class; its loss is  −Σ target · log softmax(logits).
  * The classes are the last dimension; PyTorch has them second. reduction "none" gives one loss per target, in one dimension.
  */
 export function crossEntropy(
@@ -22,11 +23,12 @@ export function crossEntropy(
 ): Tensor {
   const classes = logits.shape.at(-1) ?? 1;
   const rows = logits.reshape(-1, classes);
+  const targets = target.dtype === "i64" ? target.reshape(-1) : target.reshape(-1, classes);
   return new Tensor(
     native.call(
       id,
       handleOf(rows),
-      handleOf(target.reshape(-1)),
+      handleOf(targets),
       null,
       reductions[reduction],
       ignoreIndex,

@@ -1,5 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { Embedding, Linear, Module, ModuleList, ones, Parameter, RMSNorm, scope, snakeCase } from "../index.ts";
+import {
+  Arena,
+  BatchNorm2d,
+  Conv2d,
+  Embedding,
+  Linear,
+  Module,
+  ModuleList,
+  ones,
+  Parameter,
+  RMSNorm,
+  randn,
+  Sequential,
+  scope,
+  snakeCase,
+} from "../index.ts";
 
 class Block extends Module {
   readonly attentionNorm = new RMSNorm(4);
@@ -43,6 +58,32 @@ describe("Module", () => {
     const model = new Model().to("f64");
     expect(model.parameters().every((p) => p.dtype === "f64" && p.requiresGrad && p.isLeaf)).toBe(true);
   });
+
+  it("lists buffers and parameters in PyTorch's order; buffers are no parameters, and have no place in an arena", () => {
+    const model = new Sequential(new Conv2d(1, 2, 1), new BatchNorm2d(2));
+    const names = (entries: [string, unknown][]) => entries.map(([name]) => name);
+    expect(names(model.namedBuffers())).toEqual(["1.running_mean", "1.running_var", "1.num_batches_tracked"]);
+    expect(names(model.stateDict())).toEqual([
+      "0.weight",
+      "0.bias",
+      "1.weight",
+      "1.bias",
+      "1.running_mean",
+      "1.running_var",
+      "1.num_batches_tracked",
+    ]);
+    expect(names(model.namedParameters())).toEqual(["0.weight", "0.bias", "1.weight", "1.bias"]);
+    expect(new Arena(model).segments.map(({ name }) => name)).toEqual(names(model.namedParameters()));
+  });
+
+  it("moves its buffers, of which those of integers keep their dtype, and goes on counting in them", () =>
+    scope(() => {
+      const model = new BatchNorm2d(2).to("f64");
+      expect(model.namedBuffers().map(([, { dtype }]) => dtype)).toEqual(["f64", "f64", "i64"]);
+      model.forward(randn([3, 2, 1, 1], { dtype: "f64" }));
+      expect(model.numBatchesTracked!.item()).toBe(1);
+      expect(model.runningVar!.equal(ones([2], { dtype: "f64" }))).toBe(false);
+    }));
 
   it("freezes its parameters and unfreezes them", () => {
     const model = new Model();

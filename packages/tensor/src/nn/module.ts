@@ -1,13 +1,15 @@
 import { type DType, native } from "@terse/native-tensor";
 import { handleOf, scope } from "../lifetime.ts";
+import type { Tensor } from "../tensor.ts";
+import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
 /**
- * The base class of models and layers, as torch.nn.Module. Its parameters and child modules are its fields, in the order of definition.
- * A subclass has a method `forward`, which is called directly.
+ * The base class of models and layers, as torch.nn.Module. Its parameters, buffers and child modules are its fields, in the order of
+ * definition. A subclass has a method `forward`, which is called directly.
  */
 export abstract class Module {
-  /** Whether the module is in training mode, in which dropout is active. */
+  /** Whether the module is in training mode, in which dropout is active and batch normalisation takes the statistics of the batch. */
   training = true;
 
   train(training = true): this {
@@ -25,11 +27,25 @@ export abstract class Module {
    * A module's own parameters come before those of its children. A tied parameter is listed once, under its first name.
    */
   namedParameters(): [name: string, parameter: Parameter][] {
-    const seen = new Set<Parameter>();
-    const found: [string, Parameter][] = [];
+    return this.#named((value) => value instanceof Parameter);
+  }
+
+  /** All buffers, named and ordered as parameters are: "bn1.running_mean". */
+  namedBuffers(): [name: string, buffer: Buffer][] {
+    return this.#named((value) => value instanceof Buffer);
+  }
+
+  /** Parameters and buffers, with PyTorch's names: all that a checkpoint stores of the module. */
+  stateDict(): [name: string, tensor: Parameter | Buffer][] {
+    return this.#named((value) => value instanceof Parameter || value instanceof Buffer);
+  }
+
+  #named<T extends Tensor>(wanted: (value: unknown) => value is T): [name: string, tensor: T][] {
+    const seen = new Set<T>();
+    const found: [string, T][] = [];
     const walk = (module: Module, prefix: string) => {
       for (const [field, value] of Object.entries(module)) {
-        if (!(value instanceof Parameter) || seen.has(value)) continue;
+        if (!wanted(value) || seen.has(value)) continue;
         seen.add(value);
         found.push([prefix + snakeCase(field), value]);
       }
@@ -55,7 +71,10 @@ export abstract class Module {
       .map(([field, module]) => [snakeCase(field), module]);
   }
 
-  /** Moves every parameter to another device or dtype, and drops gradients. Throws if a parameter is in an arena. */
+  /**
+   * Moves every parameter and buffer to another device or dtype, and drops gradients. Buffers of integers keep their dtype.
+   * Throws if a parameter is in an arena.
+   */
   to(target: { dtype?: DType; device?: string } | DType): this {
     for (const [name, parameter] of this.namedParameters()) {
       if (parameter.inArena)
@@ -64,6 +83,12 @@ export abstract class Module {
         parameter.grad = null;
         native.setData(handleOf(parameter), handleOf(parameter.to(target)));
       });
+    }
+    const { dtype, device } = typeof target === "string" ? { dtype: target, device: undefined } : target;
+    for (const [, buffer] of this.namedBuffers()) {
+      const converted = floating.includes(buffer.dtype) && dtype !== undefined;
+      const wanted = { ...(converted && { dtype }), ...(device !== undefined && { device }) };
+      scope(() => native.setData(handleOf(buffer), handleOf(buffer.to(wanted))));
     }
     return this;
   }
@@ -74,11 +99,13 @@ export abstract class Module {
     return this;
   }
 
-  /** Frees all parameters and their gradients. */
+  /** Frees all parameters, their gradients and all buffers. */
   dispose(): void {
-    for (const parameter of this.parameters()) parameter.dispose();
+    for (const [, tensor] of this.stateDict()) tensor.dispose();
   }
 }
+
+const floating: readonly DType[] = ["f16", "bf16", "f32", "f64"];
 
 /** attentionNorm → attention_norm, fc1 → fc1, RMSNorm → rms_norm */
 export function snakeCase(name: string): string {

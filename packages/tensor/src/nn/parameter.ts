@@ -2,8 +2,10 @@ import { type Handle, native } from "@terse/native-tensor";
 import { handleOf, keep } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 
-/** The role of a parameter, by which optimizers treat it: Muon and Dion update matrices, weight decay may exclude norms. */
-export type Role = "matrix" | "vector" | "embedding" | "head" | "norm";
+/** What a parameter may be, by which optimizers treat it: Muon and Dion update matrices, weight decay may leave out norms. */
+export const roles = ["matrix", "vector", "embedding", "head", "norm"] as const;
+
+export type Role = (typeof roles)[number];
 
 const detach = native.find("aten::detach");
 

@@ -1,22 +1,33 @@
 import { describe, expect, it } from "vitest";
 import {
+  AdaptiveAvgPool2d,
+  AvgPool2d,
   arange,
+  BatchNorm2d,
   CausalSelfAttention,
+  Conv2d,
   call,
   crossEntropy,
+  Dropout,
   dropout,
   Embedding,
+  GELU,
+  GroupNorm,
+  type Layer,
   LayerNorm,
   Linear,
   layerNorm,
   libtorch,
+  MaxPool2d,
   type Module,
   ModuleList,
   manualSeed,
+  ReLU,
   RMSNorm,
   randint,
   randn,
   rmsNorm,
+  Sequential,
   scaledDotProductAttention,
   scope,
   type Tensor,
@@ -26,20 +37,24 @@ import { needsPython, python, pythonTorchVersion, relativeError, runPython } fro
 
 const tolerance = 1e-5;
 
-/** Compares the output and the gradients of the input and of every parameter with PyTorch's module with the same weights. */
+/**
+ * Compares the output, the gradients of the input and of every parameter, and the buffers afterwards, with PyTorch's module of the same mode
+ * with the same weights and buffers.
+ */
 async function compare(module: Module, forward: (x: Tensor) => Tensor, x: Tensor, pytorch: string): Promise<void> {
   const differentiable = x.dtype === "f32";
+  const stateBefore = module.stateDict().map(([name, t]) => [`state ${name}`, t.detach().clone()]);
   if (differentiable) x.requiresGrad = true;
   const y = forward(x);
   const weight = randn(y.shape); // an upstream gradient that differs in every element
   await y.mul(weight).sum().backward();
 
-  const named = module.namedParameters();
   const expected = await runPython(
     `
 ${pytorch}
 with torch.no_grad():
-    for name, p in m.named_parameters(): p.copy_(inputs["parameter " + name])
+    for name, t in m.state_dict().items(): t.copy_(inputs["state " + name])
+m.train(${module.training ? "True" : "False"})
 x = inputs["x"]
 if x.is_floating_point(): x.requires_grad_(True)
 y = m(x)
@@ -47,13 +62,15 @@ y = m(x)
 outputs["y"] = y
 if x.is_floating_point(): outputs["gradient of x"] = x.grad
 for name, p in m.named_parameters(): outputs["gradient of " + name] = p.grad
+for name, t in m.named_buffers(): outputs["buffer " + name] = t
 `,
-    { x: x.detach(), weight, ...Object.fromEntries(named.map(([name, p]) => [`parameter ${name}`, p.detach()])) },
+    { x: x.detach(), weight, ...Object.fromEntries(stateBefore) },
   );
 
   const got: Record<string, Tensor> = { y };
   if (differentiable) got["gradient of x"] = x.grad!;
-  for (const [name, p] of named) got[`gradient of ${name}`] = p.grad!;
+  for (const [name, p] of module.namedParameters()) got[`gradient of ${name}`] = p.grad!;
+  for (const [name, t] of module.namedBuffers()) got[`buffer ${name}`] = t;
   expect(Object.keys(got).sort()).toEqual(Object.keys(expected).sort());
   for (const [name, tensor] of Object.entries(got))
     expect(relativeError(tensor, expected[name]!), name).toBeLessThan(tolerance);
@@ -128,6 +145,60 @@ m = Attention(${bias ? "True" : "False"})
     );
 
     it.each([
+      [() => new Conv2d(4, 6, 3), "nn.Conv2d(4, 6, 3)"],
+      [
+        () => new Conv2d(4, 6, [3, 2], { stride: [2, 1], padding: 1, dilation: [1, 2], groups: 2, bias: false }),
+        "nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=1, dilation=(1, 2), groups=2, bias=False)",
+      ],
+      [() => new GroupNorm(2, 4), "nn.GroupNorm(2, 4)"],
+      [() => new GroupNorm(4, 4, { eps: 1e-2, affine: false }), "nn.GroupNorm(4, 4, eps=1e-2, affine=False)"],
+      [() => new MaxPool2d(2), "nn.MaxPool2d(2)"],
+      [
+        () => new MaxPool2d(3, { stride: 2, padding: 1, dilation: 1, ceilMode: true }),
+        "nn.MaxPool2d(3, stride=2, padding=1, ceil_mode=True)",
+      ],
+      [() => new AvgPool2d([2, 3]), "nn.AvgPool2d((2, 3))"],
+      [
+        () => new AvgPool2d(3, { stride: 2, padding: 1, ceilMode: true, countIncludePad: false }),
+        "nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)",
+      ],
+      [() => new AdaptiveAvgPool2d([2, 3]), "nn.AdaptiveAvgPool2d((2, 3))"],
+      [() => new GELU(), "nn.GELU()"],
+      [() => new GELU({ approximate: "tanh" }), "nn.GELU(approximate='tanh')"],
+      [
+        () => new Sequential(new Conv2d(4, 5, 1), new ReLU(), new BatchNorm2d(5), new Dropout(0)),
+        "nn.Sequential(nn.Conv2d(4, 5, 1), nn.ReLU(), nn.BatchNorm2d(5), nn.Dropout(0))",
+      ],
+    ] as [() => Layer, string][])("images through $1", (make, pytorch) =>
+      scope(async () => {
+        manualSeed(2);
+        const m = perturb(make());
+        await compare(m, (x) => m.forward(x), randn([3, 4, 8, 7]), `m = ${pytorch}`);
+      }),
+    );
+
+    it.each([
+      [{}, ""],
+      [{ eps: 1e-2, momentum: 0.4 }, ", eps=1e-2, momentum=0.4"],
+      [{ affine: false }, ", affine=False"],
+      [{ trackRunningStats: false }, ", track_running_stats=False"],
+    ])("BatchNorm2d, %o, in training and then in evaluation", (options, more) =>
+      scope(async () => {
+        const m = perturb(new BatchNorm2d(4, options));
+        for (const training of [true, true, false]) {
+          m.train(training);
+          for (const p of m.parameters()) p.grad = null;
+          await compare(
+            m,
+            (x) => m.forward(x),
+            randn([3, 4, 5, 6]).mul(2).add(1).detach(),
+            `m = nn.BatchNorm2d(4${more})`,
+          );
+        }
+      }),
+    );
+
+    it.each([
       ["mean", {}, ""],
       ["sum", { reduction: "sum" }, ", reduction='sum'"],
       ["none", { reduction: "none" }, ", reduction='none'"],
@@ -152,6 +223,16 @@ outputs["y"], outputs["gradient"] = y.reshape(-1) if y.dim() else y, x.grad
         expect(relativeError(x.grad!, expected["gradient"]!)).toBeLessThan(tolerance);
       }),
     );
+
+    it("crossEntropy with a probability for each class", () =>
+      scope(async () => {
+        const [x, target] = [randn([2, 5, 9]), randn([2, 5, 9]).softmax(-1)];
+        const expected = await runPython(
+          `outputs["y"] = F.cross_entropy(inputs["x"].permute(0, 2, 1), inputs["target"].permute(0, 2, 1), label_smoothing=0.1)`,
+          { x, target },
+        );
+        expect(relativeError(crossEntropy(x, target, { labelSmoothing: 0.1 }), expected["y"]!)).toBeLessThan(tolerance);
+      }));
 
     it("scaledDotProductAttention with a mask and a scale; layerNorm and rmsNorm without weights", () =>
       scope(async () => {
@@ -182,8 +263,8 @@ outputs["rms"] = q / (q.square().mean(-1, keepdim=True) + 1e-3).sqrt()
       scope(async () => {
         const expected = await runPython(`
 torch.manual_seed(99)
-l = nn.Linear(13, 8); e = nn.Embedding(5, 3); a = nn.Linear(4, 4, bias=False)
-outputs.update({"0.weight": l.weight, "0.bias": l.bias, "1.weight": e.weight, "2.weight": a.weight})
+l = nn.Linear(13, 8); e = nn.Embedding(5, 3); a = nn.Linear(4, 4, bias=False); c = nn.Conv2d(4, 6, 3, groups=2)
+outputs.update({"0.weight": l.weight, "0.bias": l.bias, "1.weight": e.weight, "2.weight": a.weight, "3.weight": c.weight, "3.bias": c.bias})
 outputs["dropout"] = F.dropout(torch.arange(40.0), 0.25)
 `);
         manualSeed(99);
@@ -191,6 +272,7 @@ outputs["dropout"] = F.dropout(torch.arange(40.0), 0.25)
           new Linear(13, 8),
           new Embedding(5, 3),
           new Linear(4, 4, { bias: false }),
+          new Conv2d(4, 6, 3, { groups: 2 }),
         ]);
         const drawn = dropout(arange(40, { dtype: "f32" }), 0.25, true);
         for (const [name, parameter] of list.namedParameters())
@@ -220,6 +302,8 @@ describe("nn", () => {
       const x = randn([50]);
       expect(dropout(x, 0.5, false).equal(x)).toBe(true);
       expect(dropout(x, 0.5, true).equal(x)).toBe(false);
+      const layer = new Dropout();
+      expect([layer.forward(x).equal(x), layer.eval().forward(x).equal(x)]).toEqual([false, true]);
     }));
 
   it("has a role for every parameter", () => {
@@ -229,7 +313,20 @@ describe("nn", () => {
     expect(roles(new Embedding(2, 3))).toEqual(["weight: embedding"]);
     expect(roles(new LayerNorm(2))).toEqual(["weight: norm", "bias: norm"]);
     expect(roles(new RMSNorm(2))).toEqual(["weight: norm"]);
+    expect(roles(new Conv2d(2, 3, 1))).toEqual(["weight: matrix", "bias: vector"]);
+    expect(roles(new BatchNorm2d(2))).toEqual(["weight: norm", "bias: norm"]);
+    expect(roles(new GroupNorm(1, 2))).toEqual(["weight: norm", "bias: norm"]);
   });
+
+  it("refuses channels that groups do not divide, and what is no image", () =>
+    scope(() => {
+      expect(() => new Conv2d(4, 5, 3, { groups: 2 })).toThrow(/4 input and 5 output channels do not divide into 2/);
+      expect(() => new GroupNorm(3, 4)).toThrow(/4 channels do not divide into 3 groups/);
+      expect(() => new BatchNorm2d(4).forward(randn([2, 4]))).toThrow(
+        /needs images of shape \(B, C, H, W\), got \[2, 4\]/,
+      );
+      expect(() => new Dropout(1.5)).toThrow(/p is 1.5; give a probability/);
+    }));
 
   it("Linear without inputs gives 0, as PyTorch's does", () =>
     scope(() => {

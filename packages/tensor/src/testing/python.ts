@@ -19,6 +19,13 @@ export const python: string | undefined = findPython();
 export const needsPython =
   python === undefined ? " (skipped: neither TERSE_PYTHON nor the toolchain folder has a Python with torch)" : "";
 
+/** The end of a test's name that says why the test is skipped: Python lacks one of these modules. "" where it has them all. */
+export function needsModules(...names: string[]): string {
+  if (python === undefined) return needsPython;
+  const missing = names.filter((name) => !hasModules(python!, [name]));
+  return missing.length === 0 ? "" : ` (skipped: ${python} has no ${missing.join(", ")}; ./terse setup installs it)`;
+}
+
 function findPython(): string | undefined {
   const named = process.env["TERSE_PYTHON"];
   const toolchain =
@@ -31,7 +38,7 @@ function findPython(): string | undefined {
         .sort()
         .reverse()
         .map((name) => join(toolchain, name, "bin", "python"));
-  return candidates.find((file) => existsSync(file) && hasTorch(file));
+  return candidates.find((file) => existsSync(file) && hasModules(file, ["torch", "numpy"]));
 }
 
 /** The version of that PyTorch, "2.13.0". A seed gives the same random numbers only in the same version. */
@@ -41,12 +48,10 @@ export const pythonTorchVersion: string | undefined =
     encoding: "utf8",
   }).trim();
 
-function hasTorch(file: string): boolean {
+function hasModules(file: string, names: readonly string[]): boolean {
   try {
-    execFileSync(file, [
-      "-c",
-      "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in ('torch', 'numpy')))",
-    ]);
+    const question = "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in sys.argv[1:]))";
+    execFileSync(file, ["-c", question, ...names]);
     return true;
   } catch {
     return false;
@@ -78,13 +83,14 @@ def serve(folder):
         open(os.path.join(folder, name + ".out"), "wb").write(t.numpy().tobytes())
     json.dump(manifest, open(os.path.join(folder, "outputs.json"), "w"))
 
+answers, sys.stdout = sys.stdout, sys.stderr  # what a script or a library prints is no answer
 for line in sys.stdin:
     try:
         serve(line.rstrip("\\n"))
         answer = ""
     except Exception:
         answer = traceback.format_exc()
-    print(json.dumps(answer), flush=True)
+    print(json.dumps(answer), file=answers, flush=True)
 `;
 
 let child: { process: ChildProcessByStdio<Writable, Readable, null>; answers: AsyncIterator<string> } | undefined;

@@ -1,0 +1,94 @@
+/** Pooling of images:  x (B, C, H, W) → (B, C, H′, W′). Names and defaults are PyTorch's; the stride is the size of the window by default. */
+import { type Handle, native } from "@terse/native-tensor";
+import { handleOf } from "../lifetime.ts";
+import { Tensor } from "../tensor.ts";
+import { Module } from "./module.ts";
+import { type Pair, pair } from "./pair.ts";
+
+const id = {
+  max: native.find("aten::max_pool2d"),
+  average: native.find("aten::avg_pool2d"),
+  adaptive: native.find("aten::adaptive_avg_pool2d"),
+};
+
+export interface PoolingOptions {
+  stride?: Pair;
+  padding?: Pair;
+  ceilMode?: boolean; // whether a last window that leaves the image counts
+}
+
+export interface MaxPoolingOptions extends PoolingOptions {
+  dilation?: Pair; // distance between the points of a window
+}
+
+export interface AvgPoolingOptions extends PoolingOptions {
+  countIncludePad?: boolean; // whether the padding's zeros count in the mean
+}
+
+/** The maximum of each window. */
+export function maxPool2d(
+  x: Tensor,
+  kernelSize: Pair,
+  { stride = kernelSize, padding = 0, dilation = 1, ceilMode = false }: MaxPoolingOptions = {},
+): Tensor {
+  const window = [kernelSize, stride, padding, dilation].map(pair);
+  return new Tensor(native.call(id.max, handleOf(x), ...window, ceilMode) as Handle);
+}
+
+/** The mean of each window. */
+export function avgPool2d(
+  x: Tensor,
+  kernelSize: Pair,
+  { stride = kernelSize, padding = 0, ceilMode = false, countIncludePad = true }: AvgPoolingOptions = {},
+): Tensor {
+  const window = [kernelSize, stride, padding].map(pair);
+  return new Tensor(native.call(id.average, handleOf(x), ...window, ceilMode, countIncludePad, null) as Handle);
+}
+
+/** Means of windows that cover the image evenly, so many that the result has this size. */
+export function adaptiveAvgPool2d(x: Tensor, outputSize: Pair): Tensor {
+  return new Tensor(native.call(id.adaptive, handleOf(x), pair(outputSize)) as Handle);
+}
+
+export class MaxPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: MaxPoolingOptions;
+
+  constructor(kernelSize: Pair, options: MaxPoolingOptions = {}) {
+    super();
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(x: Tensor): Tensor {
+    return maxPool2d(x, this.kernelSize, this.options);
+  }
+}
+
+export class AvgPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: AvgPoolingOptions;
+
+  constructor(kernelSize: Pair, options: AvgPoolingOptions = {}) {
+    super();
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(x: Tensor): Tensor {
+    return avgPool2d(x, this.kernelSize, this.options);
+  }
+}
+
+export class AdaptiveAvgPool2d extends Module {
+  readonly outputSize: Pair;
+
+  constructor(outputSize: Pair) {
+    super();
+    this.outputSize = outputSize;
+  }
+
+  forward(x: Tensor): Tensor {
+    return adaptiveAvgPool2d(x, this.outputSize);
+  }
+}
