@@ -1,4 +1,5 @@
 import { fromTypedArray, type Tensor } from "@terse/tensor";
+import type { Arrays } from "./samples.ts";
 import { rowsAt } from "./windows.ts";
 
 /** The common part of batches of all datasets. Disposing a batch frees its tensors, as does the scope in which it was created. */
@@ -12,19 +13,44 @@ export interface TextBatch extends Batch {
   readonly next: Tensor; // (B, T) i64: the token after each
 }
 
+export interface ImageBatch extends Batch {
+  readonly images: Tensor; // (B, 3, H, W) f32, normalised
+  readonly labels: Tensor; // (B) i64; with Mixup or CutMix (B, classes) f32, the share of each class
+}
+
+/** Masked language and next sentence, for BERT. */
+export interface MaskedTextBatch extends Batch {
+  readonly tokens: Tensor; // (B, T) i64
+  readonly segments: Tensor; // (B, T) i64: 0 in the first sentence, 1 in the second
+  readonly mask: Tensor; // (B, T) i64: 1 for tokens to attend to, 0 for padding
+  readonly labels: Tensor; // (B, T) i64: the token that was masked, −100 where nothing is predicted
+  readonly nextSentence: Tensor; // (B) i64: 0 if the second sentence follows the first, 1 if it is from another place
+}
+
+/** Sentences, or pairs of them, to classify. */
+export interface LabelledTextBatch extends Batch {
+  readonly tokens: Tensor; // (B, T) i64
+  readonly segments: Tensor; // (B, T) i64
+  readonly mask: Tensor; // (B, T) i64
+  readonly labels: Tensor; // (B) i64
+}
+
 /** A batch of the windows that start at `starts`, of T = `blockSize` tokens each. */
 export function batchAt(bytes: Uint8Array, starts: readonly number[], blockSize: number, last: boolean): TextBatch {
-  const windows = rowsAt(bytes, starts, blockSize);
+  const { tokens, next } = rowsAt(bytes, starts, blockSize);
   const shape = [starts.length, blockSize];
-  const [tokens, next] = [fromTypedArray(windows.tokens, shape), fromTypedArray(windows.next, shape)];
+  return batchOf({ tokens: { data: tokens, shape }, next: { data: next, shape } }, last) as TextBatch;
+}
+
+/** The batch whose tensors are `arrays`. */
+export function batchOf(arrays: Arrays, last: boolean): Batch {
+  const tensors = Object.entries(arrays).map(([name, { data, shape }]) => [name, fromTypedArray(data, shape)] as const);
   return {
-    tokens,
-    next,
-    rows: starts.length,
+    ...Object.fromEntries(tensors),
+    rows: Object.values(arrays)[0]!.shape[0]!,
     last,
     [Symbol.dispose]() {
-      tokens.dispose();
-      next.dispose();
+      for (const [, tensor] of tensors) tensor.dispose();
     },
   };
 }

@@ -1,6 +1,7 @@
 /** The interface of datasets: what the training loop calls, and what a recipe needs to open one. */
 import type { v } from "@terse/options";
 import type { Batch } from "./batch.ts";
+import type { Samples } from "./samples.ts";
 
 /** A run's position in its data. JSON, the same on every rank. */
 export interface DatasetState {
@@ -8,8 +9,8 @@ export interface DatasetState {
   readonly seed: number;
 }
 
-/** One rank's share of the data. */
-export interface Dataset {
+/** One rank's share of the data. Disposing it closes its files and ends its thread. */
+export interface Dataset extends AsyncDisposable {
   /** The path or name of the data, for messages. */
   readonly source: string;
   /** The unit of the sizes of the two parts: "byte", "image". */
@@ -22,12 +23,17 @@ export interface Dataset {
   /** SHA-256 of the data, in hexadecimal digits. It must be the same on every rank. */
   readonly fingerprint: string;
   /** The beginning of the held-out text, for models that continue a text. */
-  readonly prompt?: string;
+  readonly prompt?: string | undefined;
+  /** Samples that this rank could not read so far, and replaced by others. */
+  readonly skipped?: number;
+
+  /** Seconds that `next` has waited for rows so far. */
+  readonly waitedSeconds: number;
 
   /** This rank's `count` batches of the next step. */
   next(count?: number): Promise<Batch[]>;
   /** Batches of up to `windows` rows, evenly spread over the held-out part, the same at every call; with `sharded` only this rank's rows. */
-  validation(options: { windows: number; sharded: boolean }): Iterable<Batch>;
+  validation(options: { windows: number; sharded: boolean }): Iterable<Batch> | AsyncIterable<Batch>;
   state(): DatasetState;
   /** Continues from `state`. Throws `DataError` if the batches would differ from those of the saved run. */
   restore(state: DatasetState): void;
@@ -36,6 +42,8 @@ export interface Dataset {
 /** Converts text to token ids and back. */
 export interface Tokenizer {
   readonly vocabulary: number; // ids are 0 … vocabulary − 1
+  /** The token between two documents. */
+  readonly endOfText?: number | undefined;
   encode(text: string): Iterable<number>;
   decode(ids: Iterable<number>): string;
 }
@@ -44,6 +52,10 @@ export interface Tokenizer {
 export interface DataFacts {
   readonly vocabulary?: number; // number of different tokens
   readonly length?: number; // tokens per row, if the options set it
+  readonly classes?: number; // labels are 0 … classes − 1
+  readonly channels?: number; // of images
+  readonly height?: number; // of images, in pixels
+  readonly width?: number;
 }
 
 export interface OpenOptions {
@@ -52,6 +64,8 @@ export interface OpenOptions {
   readonly rank: number;
   readonly ranks: number;
   readonly length?: number; // tokens per row that the model takes
+  /** Read and augment on a thread of its own, where the dataset can; batches are the same. */
+  readonly thread?: boolean;
 }
 
 /** One entry of the registry `datasets`. The methods get options that its schema has checked. */
@@ -60,8 +74,13 @@ export interface DatasetEntry {
   readonly options: { readonly entries: v.ObjectEntries };
   /** Names of the tensors of its batches. */
   readonly fields: readonly string[];
-  /** For text only. */
-  readonly tokenizer?: Tokenizer;
+  /** Of data that a model can continue; resolves to undefined where the options name none. Throws `DataError`. */
+  tokenizer?(options: object): Promise<Tokenizer | undefined>;
   facts(options: object): DataFacts;
   open(options: object, given: OpenOptions): Promise<Dataset>;
+}
+
+/** An entry whose dataset is made of numbered samples, which another thread can read. No module of theirs imports tensors. */
+export interface SampledEntry extends Omit<DatasetEntry, "open"> {
+  samples(options: object, given: Pick<OpenOptions, "seed" | "length">): Promise<Samples>;
 }

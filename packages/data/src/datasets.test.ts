@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { TextBatch } from "./batch.ts";
 import { datasets } from "./datasets.ts";
+import { augmentationOptions } from "./images/augment/augmentation.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-datasets-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,11 +17,15 @@ describe("datasets", () => {
   it("knows the vocabulary and the row length of a text before it is opened", () => {
     expect(datasets.text.facts({ validationFraction: 0.1 })).toEqual({ vocabulary: 256, length: undefined });
     expect(datasets.text.facts({ blockSize: 32 })).toEqual({ vocabulary: 256, length: 32 });
+    expect(datasets.text.facts({ tokenizer: "gpt2" })).toEqual({ vocabulary: 50257, length: undefined });
   });
 
   it("opens a text with rows as long as the model takes, or as the recipe says", async () => {
     const rowLength = async (options: object) => {
-      const data = await datasets.text.open({ path, validationFraction: 0.1, ...options }, { ...given, length: 16 });
+      const data = await datasets.text.open(
+        { path, validationFraction: 0.1, ...options },
+        { ...given, length: 16, thread: true },
+      );
       using batch = (await data.next())[0]! as TextBatch;
       expect(Object.keys(batch)).toEqual(expect.arrayContaining([...datasets.text.fields]));
       expect(data.itemsPerBatch).toBe(batch.tokens.length);
@@ -32,7 +37,7 @@ describe("datasets", () => {
 
   it("says how much of a text is held out, and how that begins", async () => {
     const open = (validationFraction: number) =>
-      datasets.text.open({ path, validationFraction }, { ...given, length: 16 });
+      datasets.text.open({ path, validationFraction }, { ...given, length: 16, thread: true });
     const data = await open(0.1);
     expect([data.unit, data.trainingUnits, data.validationUnits]).toEqual(["byte", 3780, 420]);
     expect(data.prompt).toHaveLength(24);
@@ -48,4 +53,13 @@ describe("datasets", () => {
     expect(await of(path)).toBe(await of(path));
     expect(await of(other)).not.toBe(await of(path));
   });
+});
+
+it("docs/data.md names every dataset with its tensors, and every augmentation", () => {
+  const page = readFileSync(new URL("../../../docs/data.md", import.meta.url), "utf8");
+  for (const [name, { fields }] of Object.entries(datasets)) {
+    const row = page.split("\n").find((line) => line.startsWith("| ") && line.includes(`\`${name}\``))!;
+    for (const field of fields) expect(row, name).toContain(`\`${field}\``);
+  }
+  for (const option of Object.keys(augmentationOptions.entries)) expect(page).toMatch(new RegExp(`\`${option}[:\`]`));
 });

@@ -1,27 +1,29 @@
-import { positiveInteger, text, unitInterval, v } from "@terse/options";
-import { byteTokenizer } from "./byte-tokenizer.ts";
 import type { DatasetEntry } from "./dataset.ts";
-import { textData } from "./text-data.ts";
+import { SamplesInThread } from "./prefetch/samples-in-thread.ts";
+import { SampledData } from "./sampled-data.ts";
+import { type SampledName, sampledEntries } from "./sampled-entries.ts";
+import { textEntry } from "./text/text-entry.ts";
 
-const textOptions = v.object({
-  path: v.optional(text), // a file or folder; the TypeScript declarations of the installed packages if absent
-  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
-  validationFraction: v.optional(unitInterval, 0.1),
-});
-type TextOptions = v.InferOutput<typeof textOptions>;
+export type DatasetName = "text" | SampledName;
 
-const entries = {
-  text: {
-    options: textOptions,
-    fields: ["tokens", "next"],
-    tokenizer: byteTokenizer,
-    facts: ({ blockSize }: TextOptions) => ({ vocabulary: byteTokenizer.vocabulary, length: blockSize }),
-    open: ({ path, blockSize, validationFraction }: TextOptions, { length, ...given }) =>
-      textData({ ...given, path, blockSize: blockSize ?? length!, validationFraction }),
-  },
-} satisfies Record<string, DatasetEntry>;
-
-export type DatasetName = keyof typeof entries;
+/** The dataset of an entry's samples. */
+function sampled(name: SampledName): DatasetEntry {
+  const { samples, ...entry } = sampledEntries[name];
+  return {
+    ...entry,
+    open: async (options, { seed, length, thread = false, ...given }) => {
+      const what = { seed, ...(length !== undefined && { length }) };
+      const opened = thread ? await SamplesInThread.open(name, options, what) : await samples(options, what);
+      return new SampledData(opened, { seed, ...given });
+    },
+  };
+}
 
 /** Every dataset by the name that recipes use. */
-export const datasets: Readonly<Record<DatasetName, DatasetEntry>> = entries;
+export const datasets: Readonly<Record<DatasetName, DatasetEntry>> = {
+  text: textEntry,
+  ...(Object.fromEntries((Object.keys(sampledEntries) as SampledName[]).map((name) => [name, sampled(name)])) as Record<
+    SampledName,
+    DatasetEntry
+  >),
+};

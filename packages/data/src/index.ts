@@ -1,10 +1,14 @@
-/** Batches of text. For one seed the tokens are the same on every machine and for any number of ranks. */
-export type { Batch, TextBatch } from "./batch.ts";
-export { byteTokenizer } from "./byte-tokenizer.ts";
+/** Batches of text, tokens and images. For one seed the rows are the same on every machine and for any number of ranks. */
+export type { Batch, ImageBatch, LabelledTextBatch, MaskedTextBatch, TextBatch } from "./batch.ts";
 export { DataError } from "./data-error.ts";
 export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, Tokenizer } from "./dataset.ts";
 export { type DatasetName, datasets } from "./datasets.ts";
-export { type SplitText, splitText } from "./split-text.ts";
-export { type TextOptions, textBytes, textFiles } from "./text-bytes.ts";
-export { TextData, type TextDataOptions, type TextDataState, textData, textDataOptions } from "./text-data.ts";
-export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
+export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
+export { type Prepared, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
+export { type Source, type SourceName, sources } from "./prepare/sources.ts";
+export { type SplitText, splitText } from "./text/split-text.ts";
+export { type TextOptions, textBytes, textFiles } from "./text/text-bytes.ts";
+export { TextData, type TextDataOptions, type TextDataState, textData, textDataOptions } from "./text/text-data.ts";
+export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
+export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
+export { openTokenizer, vocabularyOf } from "./tokenizers/tokenizers.ts";

@@ -7,8 +7,8 @@
  */
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { DataError, reasonOf } from "./data-error.ts";
-import { readFiles, type SizedFile } from "./read-files.ts";
+import { DataError, reasonOf } from "../data-error.ts";
+import { readFiles, type SizedFile } from "../read-files.ts";
 
 export interface TextOptions {
   /** Read only names with one of these endings, such as [".txt", ".md"]. Absent: all text files. */
@@ -34,7 +34,11 @@ export async function textBytes(path: string, options: TextOptions = {}): Promis
 }
 
 /** The files that `textBytes` reads, in order. Throws `DataError`. */
-export async function textFiles(path: string, extensions?: readonly string[]): Promise<readonly SizedFile[]> {
+export async function textFiles(
+  path: string,
+  extensions?: readonly string[],
+  { binary = false }: { binary?: boolean } = {}, // files with zero bytes too
+): Promise<readonly SizedFile[]> {
   const status = await statusOf(path, `There is no file or folder at ${path}; check the data path.`);
   if (status.isFile()) {
     if (status.size === 0) throw new DataError(`The file ${path} is empty; name a file with text in it.`);
@@ -44,7 +48,7 @@ export async function textFiles(path: string, extensions?: readonly string[]): P
     throw new DataError(`${path} is neither a file nor a folder; copy its text into a file and name that.`);
 
   const files: SizedFile[] = [];
-  await collect(path, extensions, new Set(), files);
+  await collect(path, { extensions, binary }, new Set(), files);
   if (files.length === 0) {
     const kind = extensions ? `no text file that ends in ${extensions.join(" or ")}` : "no text file";
     throw new DataError(`There is ${kind} in ${path} or the folders below it; name a folder with text in it.`);
@@ -54,7 +58,7 @@ export async function textFiles(path: string, extensions?: readonly string[]): P
 
 async function collect(
   folder: string,
-  extensions: readonly string[] | undefined,
+  wanted: { extensions: readonly string[] | undefined; binary: boolean },
   seen: Set<string>,
   files: SizedFile[],
 ): Promise<void> {
@@ -66,13 +70,13 @@ async function collect(
     if (name.startsWith(".")) continue;
     const path = join(folder, name);
     const status = await statusOf(path, `${path} is a broken link; remove it, or create its target.`);
-    if (status.isDirectory()) await collect(path, extensions, seen, files);
+    if (status.isDirectory()) await collect(path, wanted, seen, files);
     if (!status.isFile() || status.size === 0) continue;
-    if (extensions && !extensions.some((extension) => name.endsWith(extension))) continue;
+    if (wanted.extensions && !wanted.extensions.some((extension) => name.endsWith(extension))) continue;
     const realFile = await reading(path, () => realpath(path));
     if (seen.has(realFile)) continue;
     seen.add(realFile);
-    if (await isText(path)) files.push({ path, size: status.size });
+    if (wanted.binary || (await isText(path))) files.push({ path, size: status.size });
   }
 }
 

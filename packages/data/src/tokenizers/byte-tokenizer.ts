@@ -1,5 +1,5 @@
 /** Text to bytes and back: 256 tokens, without a vocabulary file. */
-import { DataError } from "./data-error.ts";
+import { DataError } from "../data-error.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

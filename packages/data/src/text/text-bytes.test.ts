@@ -2,8 +2,8 @@ import { chmodSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, trunc
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DataError } from "./data-error.ts";
-import { readFiles, readInto } from "./read-files.ts";
+import { DataError } from "../data-error.ts";
+import { readFiles, readInto } from "../read-files.ts";
 import { textBytes, textFiles } from "./text-bytes.ts";
 
 let folder: string;

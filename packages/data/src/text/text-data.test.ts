@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { TextBatch } from "./batch.ts";
-import { DataError } from "./data-error.ts";
+import type { TextBatch } from "../batch.ts";
+import { DataError } from "../data-error.ts";
 import { type TextDataOptions, textData } from "./text-data.ts";
 
 // These tests check the rows; batch.test.ts checks the tensors.

@@ -10,14 +10,14 @@ import {
   unitInterval,
   v,
 } from "@terse/options";
-import { batchAt, type TextBatch } from "./batch.ts";
-import { byteTokenizer } from "./byte-tokenizer.ts";
-import { DataError } from "./data-error.ts";
-import type { Dataset, DatasetState } from "./dataset.ts";
+import { batchAt, type TextBatch } from "../batch.ts";
+import { DataError } from "../data-error.ts";
+import type { Dataset, DatasetState } from "../dataset.ts";
+import { byteTokenizer } from "../tokenizers/byte-tokenizer.ts";
+import { evenStarts, trainingStart } from "../windows.ts";
 import { splitText } from "./split-text.ts";
 import { textBytes } from "./text-bytes.ts";
 import { installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
-import { evenStarts, trainingStart } from "./windows.ts";
 
 export const textDataOptions = v.object({
   /** A file, or a folder of text. Absent: the TypeScript declarations of the installed packages. */
@@ -44,6 +44,7 @@ export class TextData implements Dataset {
   readonly vocabulary = byteTokenizer.vocabulary;
   readonly unit = "byte";
   readonly item = "token";
+  readonly waitedSeconds = 0; // all is in memory
   readonly source: string; // the path or name of the text, for messages
   readonly trainBytes: Uint8Array;
   readonly validationBytes: Uint8Array;
@@ -171,6 +172,9 @@ export class TextData implements Dataset {
       );
     this.#step = state.step;
   }
+
+  /** All is in memory. */
+  async [Symbol.asyncDispose](): Promise<void> {}
 }
 
 /**

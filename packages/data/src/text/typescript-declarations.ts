@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
-import { DataError } from "./data-error.ts";
+import { DataError } from "../data-error.ts";
 import { byCodeUnit } from "./text-bytes.ts";
 
 export interface DeclarationOptions {

@@ -1,0 +1,114 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { datasets } from "../datasets.ts";
+import { documents } from "./documents.ts";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-documents-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const put = (name: string, content: string | Uint8Array) => {
+  mkdirSync(join(folder, name, ".."), { recursive: true });
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+
+async function textsOf(path: string, column = "text"): Promise<string[]> {
+  const texts: string[] = [];
+  let open = "";
+  for await (const { text, ends } of documents(path, { column })) {
+    open += text;
+    if (!ends) continue;
+    texts.push(open);
+    open = "";
+  }
+  return texts;
+}
+const refused = (path: string, message: RegExp, column?: string) =>
+  expect(textsOf(path, column)).rejects.toThrow(message);
+const texts = ["one", "zwei\nlines", "三 🦁", ""];
+
+describe("documents", () => {
+  it("of jsonl are the texts of a key", async () => {
+    const lines = texts.map((text, id) => JSON.stringify({ id, text, other: "no" }));
+    expect(await textsOf(put("a.jsonl", lines.join("\n")))).toEqual(texts);
+    expect(await textsOf(put("b.jsonl", `${lines.join("\r\n")}\n\n`))).toEqual(texts);
+    await refused(put("c.jsonl", `${lines[0]}\n{"text": 3`), /c\.jsonl, line 2 is no JSON: /);
+    await refused(
+      put("d.jsonl", '{"body": "x", "id": 1}'),
+      /d\.jsonl, line 1 has no text in text, only body, id; .* data\.column/,
+    );
+    expect(await textsOf(put("d.jsonl", '{"body": "x", "id": 1}'), "body")).toEqual(["x"]);
+  });
+
+  it("of tsv are the cells of a column", async () => {
+    expect(await textsOf(put("a.tsv", 'index\tsentence\tlabel\n0\ta "quote\t1\n1\tb\t0\n'), "sentence")).toEqual([
+      'a "quote',
+      "b",
+    ]);
+    await refused(
+      put("b.tsv", "index\tlabel\n0\t1\n"),
+      /b\.tsv has no column text, only index, label; name one of them/,
+    );
+    await refused(put("c.tsv", "text\tlabel\na\t1\nb\n"), /c\.tsv, line 3 has 1 columns, and the first line has 2/);
+  });
+
+  it("of parquet are the texts of a column, from all groups of rows", async () => {
+    const many = Array.from({ length: 3500 }, (_, i) => `text ${i}`);
+    const columnData = [
+      { name: "text", data: many, type: "STRING" as const },
+      { name: "number", data: many.map((_, i) => i), type: "INT32" as const },
+    ];
+    const bytes = new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize: 1500 }));
+    const path = put("a.parquet", bytes);
+    expect(await textsOf(path)).toEqual(many);
+    await refused(path, /a\.parquet has no column body, only text, number; name the text's with data\.column/, "body");
+    await refused(path, /a\.parquet, row 0 has no text in number, but a number; /, "number");
+    const short = put("short.parquet", bytes);
+    truncateSync(short, bytes.length - 100);
+    await refused(short, /short\.parquet is no parquet file, or is cut short: .*; fetch it again/);
+  });
+
+  it("of a folder are those of its files with columns, in order, or else its plain texts", async () => {
+    put("mixed/2.jsonl", '{"text": "second"}');
+    put("mixed/1.jsonl", '{"text": "first"}');
+    put("mixed/README.md", "no text to train on");
+    expect(await textsOf(join(folder, "mixed"))).toEqual(["first", "second"]);
+    put("plain/b.txt", "bee\n");
+    put("plain/a.txt", "ay\n");
+    expect(await textsOf(join(folder, "plain"))).toEqual(["ay\n", "bee\n"]);
+    await refused(join(folder, "absent"), /There is no file or folder at .*absent; check the data path/);
+  });
+
+  it("that are long come in pieces, cut where a newline is between two letters", async () => {
+    const text = Array.from({ length: 900_000 }, (_, i) =>
+      i % 7 === 0 ? `${i}  \n\n  ` : `line ${i} of 🦁 a long text\n`,
+    ).join("");
+    const path = put("long.txt", text);
+    let [joined, pieces] = ["", 0];
+    for await (const piece of documents(path, { column: "text" })) {
+      if (pieces > 0) expect(`${joined.slice(-2)}${piece.text[0]}`).toMatch(/^\S\n\S$/);
+      joined += piece.text;
+      pieces++;
+    }
+    expect(pieces).toBeGreaterThan(1);
+    expect(joined === text).toBe(true);
+  });
+});
+
+it("a text of bytes may have columns too", async () => {
+  const path = put("bytes.jsonl", texts.map((text) => JSON.stringify({ text: text.repeat(10) })).join("\n"));
+  const open = (more: object) =>
+    datasets.text.open(
+      { path, tokenizer: "bytes", validationFraction: 0, ...more },
+      { batchSize: 1, seed: 0, rank: 0, ranks: 1, length: 8 },
+    );
+  const joined = texts.map((text) => `${text.repeat(10)}\n`).join("");
+  expect((await open({ column: "text" })).trainingUnits).toBe(Buffer.byteLength(joined));
+  expect((await open({})).trainingUnits).toBe(readFileSync(path).length); // without a column: the file as it is
+});

@@ -1,0 +1,23 @@
+/** RandAugment, Cubuk et al. 2020, https://arxiv.org/abs/1909.13719: N operations, drawn uniformly, all of magnitude M of 30. */
+import type { RandomNumbers } from "../../random.ts";
+import { applyOperation, type OperationName, operations } from "./operations.ts";
+import type { Pixels } from "./pixels.ts";
+
+/** The paper's 14 operations: all but Invert. */
+export const randAugmentOperations = (Object.keys(operations) as OperationName[]).filter((name) => name !== "Invert");
+
+export const largestMagnitude = 30;
+
+export function randAugment(
+  pixels: Pixels,
+  random: RandomNumbers,
+  { operations: count, magnitude }: { operations: number; magnitude: number },
+): Pixels {
+  let result = pixels;
+  for (let i = 0; i < count; i++) {
+    const name = randAugmentOperations[random.below(randAugmentOperations.length)]!;
+    const sign = random.chance(0.5) ? -1 : 1;
+    result = applyOperation(name, result, magnitude / largestMagnitude, operations[name].signed ? sign : 1);
+  }
+  return result;
+}

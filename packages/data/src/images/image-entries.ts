@@ -1,0 +1,68 @@
+/** The datasets of images, for the registry. */
+import { flag, positiveInteger, text, unitInterval, v } from "@terse/options";
+import type { SampledEntry } from "../dataset.ts";
+import { augmentationOptions } from "./augment/augmentation.ts";
+import { type CifarName, cifar, cifarForms } from "./cifar.ts";
+import { imageFolder } from "./image-folder.ts";
+import { ImageSamples } from "./image-samples.ts";
+import { madeImages } from "./made-images.ts";
+
+const fields = ["images", "labels"];
+
+const cifarOptions = v.object({
+  path: v.optional(text), // the folder of the binary version; made images of the same form if absent
+  ...augmentationOptions.entries,
+});
+
+const cifarEntry = (name: CifarName): SampledEntry => ({
+  options: cifarOptions,
+  fields,
+  facts: () => ({ classes: cifarForms[name].classes, channels: 3, height: 32, width: 32 }),
+  async samples({ path, ...augment }: v.InferOutput<typeof cifarOptions>, { seed }) {
+    const set = path === undefined ? madeImages({ classes: cifarForms[name].classes }) : await cifar(name, path);
+    return new ImageSamples(set, { seed, augment });
+  },
+});
+
+const madeOptions = v.object({
+  classes: v.optional(positiveInteger, 10),
+  size: v.optional(positiveInteger, 32), // height and width in pixels
+  ...augmentationOptions.entries,
+});
+type MadeOptions = v.InferOutput<typeof madeOptions>;
+
+const madeEntry: SampledEntry = {
+  options: madeOptions,
+  fields,
+  facts: ({ classes, size }: MadeOptions) => ({ classes, channels: 3, height: size, width: size }),
+  samples: async ({ classes, size, ...augment }: MadeOptions, { seed }) =>
+    new ImageSamples(madeImages({ classes, side: size }), { seed, augment }),
+};
+
+const folderOptions = v.object({
+  path: text, // a folder with train/ and val/, or with a folder for each class
+  classes: positiveInteger, // folders of classes
+  size: positiveInteger, // height and width in pixels
+  resize: v.optional(flag, false), // scale and crop pictures of other sizes
+  validationFraction: v.optional(unitInterval, 0.1), // where there are no train/ and val/
+  maxCorrupt: v.optional(unitInterval, 0), // the share of pictures that may be impossible to decode; others take their places
+  ...augmentationOptions.entries,
+});
+type FolderOptions = v.InferOutput<typeof folderOptions>;
+
+const folderEntry: SampledEntry = {
+  options: folderOptions,
+  fields,
+  facts: ({ classes, size }: FolderOptions) => ({ classes, channels: 3, height: size, width: size }),
+  async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, { seed }) {
+    const set = await imageFolder({ path, classes, size, resize, validationFraction });
+    return new ImageSamples(set, { seed, augment, corrupt: maxCorrupt });
+  },
+};
+
+export const imageEntries = {
+  cifar10: cifarEntry("cifar10"),
+  cifar100: cifarEntry("cifar100"),
+  "made-images": madeEntry,
+  "image-folder": folderEntry,
+};

@@ -1,0 +1,141 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import sharp, { type Sharp } from "sharp";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ImageBatch } from "../batch.ts";
+import { datasetContract } from "../dataset-contract.ts";
+import { datasets } from "../datasets.ts";
+import { noAugmentation } from "./augment/augmentation.ts";
+import { imageFolder } from "./image-folder.ts";
+
+let folder: string;
+const size = 8;
+const pixel = (image: number, at: number) => (image * 37 + at * 11) & 255;
+const raw = (image: number, width = size, height = size) =>
+  Uint8Array.from({ length: width * height * 3 }, (_, at) => pixel(image, at));
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+  for (const part of ["train", "val"])
+    for (const [label, name] of ["cat", "dog"].entries()) {
+      mkdirSync(join(folder, part, name), { recursive: true });
+      for (let i = 0; i < (part === "train" ? 8 : 3); i++) {
+        const image = (part === "train" ? 0 : 40) + label * 20 + i;
+        const picture = sharp(raw(image), { raw: { width: size, height: size, channels: 3 } });
+        await picture.png().toFile(join(folder, part, name, `${i}.png`));
+      }
+    }
+  writeFileSync(join(folder, "train/cat/notes.txt"), "no picture");
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const entry = datasets["image-folder"];
+const options = { ...noAugmentation, classes: 2, size, resize: false, validationFraction: 0.1, maxCorrupt: 0 };
+const open = (given: object, more = {}) =>
+  entry.open({ ...options, path: folder, ...more }, { batchSize: 2, seed: 0, rank: 0, ranks: 1, ...given });
+const plain = { path: "", classes: 2, size, resize: false, validationFraction: 0.25 };
+
+/** A copy of the pictures of training, to break. */
+const copied = () => {
+  const path = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+  cpSync(join(folder, "train"), path, { recursive: true });
+  return path;
+};
+
+describe("a folder of pictures", () => {
+  datasetContract(open, { samples: 16, fields: entry.fields });
+
+  it("gives the pixels of PNG files, labels by the order of the folders' names", async () => {
+    const { training, validation } = await imageFolder({ ...plain, path: folder });
+    expect([training.count, validation.count]).toEqual([16, 6]);
+    expect(await training.read(3)).toEqual(raw(3));
+    expect(await validation.read(4)).toEqual(raw(61));
+    expect([training.label(0), training.label(15), validation.label(2), validation.label(3)]).toEqual([0, 1, 0, 1]);
+  });
+
+  it("has the same fingerprint in another place, and holds a fraction out where there are no train and val", async () => {
+    const [a, b] = [copied(), copied()];
+    const [first, second] = [await imageFolder({ ...plain, path: a }), await imageFolder({ ...plain, path: b })];
+    expect(first.fingerprint).toBe(second.fingerprint);
+    expect([first.training.count, first.validation.count]).toEqual([12, 4]);
+    const pixels = new Set<string>();
+    for (const images of [first.training, first.validation])
+      for (let i = 0; i < images.count; i++) pixels.add(String(await images.read(i)));
+    expect(pixels.size).toBe(16);
+    for (const path of [a, b]) rmSync(path, { recursive: true });
+  });
+
+  it("reads JPEG, grey, transparent and 16-bit pictures, and scales other sizes where it may", async () => {
+    const path = copied();
+    const make = (name: string, picture: Sharp) => picture.toFile(join(path, "cat", name));
+    const flat = (channels: 3 | 4, value: object) =>
+      sharp({ create: { width: 30, height: 20, channels, background: value as never } });
+    await make("a.jpg", flat(3, { r: 200, g: 100, b: 50 }).jpeg({ quality: 100, chromaSubsampling: "4:4:4" }));
+    await make("b.png", flat(4, { r: 200, g: 100, b: 50, alpha: 0 }).png());
+    await make("c.png", flat(3, { r: 90, g: 90, b: 90 }).greyscale().png());
+    await make("d.png", flat(3, { r: 90, g: 90, b: 90 }).toColourspace("rgb16").png());
+    const { training } = await imageFolder({ ...plain, path, resize: true, validationFraction: 0 });
+    const means = new Set<string>();
+    for (let i = 0; i < training.count; i++) {
+      const pixels = await training.read(i);
+      expect(pixels.length).toBe(size * size * 3);
+      means.add(
+        [0, 1, 2]
+          .map((channel) => Math.round(pixels.filter((_, at) => at % 3 === channel).reduce((a, b) => a + b) / 64))
+          .join(),
+      );
+    }
+    for (const mean of ["200,100,50", "0,0,0", "90,90,90"]) expect([...means]).toContain(mean);
+    await expect(imageFolder({ ...plain, path, validationFraction: 0 })).rejects.toThrow(
+      /has 30 × 20 pixels, and data\.size is 8; set data\.resize to true/,
+    );
+    rmSync(path, { recursive: true });
+  });
+
+  it("replaces corrupt pictures by others and counts them, and refuses more than the set share", async () => {
+    const path = copied();
+    writeFileSync(join(path, "dog/0.png"), "no picture at all");
+    const given = { path, validationFraction: 0 };
+    await expect((await open({}, given)).next(8)).rejects.toThrow(
+      /1 of 16 images cannot be decoded, more than data\.maxCorrupt allows; the last is .*dog.0\.png \(.+\)\.$/,
+    );
+    const data = await open({}, { ...given, maxCorrupt: 0.1 });
+    const images: string[] = [];
+    for (const batch of (await data.next(8)) as ImageBatch[]) {
+      const values = (await batch.images.toTypedArray()) as Float32Array;
+      images.push(values.subarray(0, 192).join(), values.subarray(192).join());
+    }
+    expect([images.length, new Set(images).size, data.skipped]).toEqual([16, 15, 1]);
+    rmSync(path, { recursive: true });
+  });
+
+  it("refuses held-out pictures of which none can be decoded, also where all may be corrupt", async () => {
+    const path = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+    cpSync(folder, path, { recursive: true });
+    for (const name of ["cat", "dog"])
+      for (let i = 0; i < 3; i++) writeFileSync(join(path, "val", name, `${i}.png`), "no picture");
+    const data = await open({}, { path, maxCorrupt: 1 });
+    const first = (data.validation({ windows: 2, sharded: false }) as AsyncIterable<ImageBatch>)[
+      Symbol.asyncIterator
+    ]();
+    await expect(first.next()).rejects.toThrow(
+      /none of the 6 images of validation can be decoded; fetch them again, or give others\. The last is .*png \(.+\)\.$/,
+    );
+    rmSync(path, { recursive: true });
+  });
+
+  it("refuses another number of classes, and classes that only the held-out pictures have", async () => {
+    await expect(open({}, { classes: 5 })).rejects.toThrow(
+      /has folders of 2 classes, and data\.classes is 5; set data\.classes to 2/,
+    );
+    const path = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+    cpSync(folder, path, { recursive: true });
+    mkdirSync(join(path, "val/lion"));
+    await expect(open({}, { path })).rejects.toThrow(/val has a class lion, which .*train lacks/);
+    rmSync(path, { recursive: true });
+    await expect(open({}, { path: join(folder, "absent") })).rejects.toThrow(
+      /Cannot read the folder .*absent: it does not exist/,
+    );
+  });
+});

@@ -1,0 +1,37 @@
+/** Numbered images with labels, in memory or in files. */
+
+export interface Images {
+  readonly count: number;
+  /** The label of image `i`: 0 … classes − 1. */
+  label(i: number): number;
+  /** The pixels of image `i`, (H, W, 3) u8. Throws `CorruptImage`. */
+  read(i: number): Promise<Uint8Array> | Uint8Array;
+}
+
+/** The training images, the held-out images, and what both have in common. */
+export interface ImageSet {
+  readonly source: string; // the path or name, for messages
+  readonly classes: number;
+  readonly height: number;
+  readonly width: number;
+  /** Mean and standard deviation of red, green and blue, in pixels from 0 to 1. */
+  readonly mean: readonly [number, number, number];
+  readonly deviation: readonly [number, number, number];
+  readonly fingerprint: string; // SHA-256 of the files
+  readonly training: Images;
+  readonly validation: Images;
+}
+
+/** An image that cannot be decoded: a dataset takes another one in its place. */
+export class CorruptImage extends Error {
+  override readonly name = "CorruptImage";
+}
+
+/** Images one after the other in one array, as CIFAR's files have them. */
+export function imagesInMemory(pixels: Uint8Array, labels: ArrayLike<number>, bytesEach: number): Images {
+  return {
+    count: labels.length,
+    label: (i) => labels[i]!,
+    read: (i) => pixels.subarray(i * bytesEach, (i + 1) * bytesEach),
+  };
+}

@@ -1,0 +1,62 @@
+/** The dataset of GLUE's files, for the registry: a folder with train.tsv and dev.tsv. */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { positiveInteger, text, v } from "@terse/options";
+import { DataError } from "../data-error.ts";
+import type { SampledEntry } from "../dataset.ts";
+import { tsvRows } from "../documents/tsv.ts";
+import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
+import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.ts";
+
+const options = v.object({
+  path: text, // a folder with train.tsv and, to validate on, dev.tsv
+  tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
+  sentence: v.optional(text, "sentence"), // the column of the text
+  second: v.optional(text), // the column of the second text, for pairs
+  label: v.optional(text, "label"), // the column of the label
+  classes: v.optional(positiveInteger, 2), // labels are 0 … classes − 1
+  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
+});
+type Options = v.InferOutput<typeof options>;
+
+export const labelledTextEntry: SampledEntry = {
+  options,
+  fields: ["tokens", "segments", "mask", "labels"],
+  facts: ({ tokenizer, blockSize, classes }: Options) => ({
+    vocabulary: bertTokens(tokenizer).vocabulary,
+    length: blockSize,
+    classes,
+  }),
+  async samples({ path, ...given }: Options, { length }) {
+    const tokenizer = await openTokenizer(given.tokenizer);
+    const blockSize = given.blockSize ?? length!;
+    const columns = [given.label, given.sentence, ...(given.second === undefined ? [] : [given.second])];
+    if (blockSize < columns.length + 2)
+      throw new DataError(
+        `data.blockSize is ${blockSize}, too few tokens for a row; set it to ${columns.length + 2} or more.`,
+      );
+    const hash = createHash("sha256").update(`${blockSize} ${given.classes}`);
+    const read = async (file: string) => {
+      const texts: LabelledText[] = [];
+      for await (const { values, number } of tsvRows(file, columns)) {
+        const [label, ...sentences] = values as [string, ...string[]];
+        if (!/^\d+$/.test(label) || Number(label) >= given.classes)
+          throw new DataError(
+            `${file}, line ${number} has label ${label}, and the labels of ${given.classes} classes are 0 to ${given.classes - 1}; correct it, or set data.classes.`,
+          );
+        const tokens = sentences.map((sentence) => Int32Array.from(tokenizer.encode(sentence)));
+        hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
+        texts.push({ sentences: tokens, label: Number(label) });
+      }
+      return texts;
+    };
+    const [train, dev] = [join(path, "train.tsv"), join(path, "dev.tsv")];
+    const training = await read(train);
+    if (training.length === 0) throw new DataError(`${train} has no rows; give one or more to train on.`);
+    const validation = existsSync(dev) ? await read(dev) : [];
+    const special = bertTokens(given.tokenizer);
+    const fingerprint = hash.digest("hex");
+    return new LabelledTextSamples({ source: path, training, validation, fingerprint, blockSize, special });
+  },
+};

@@ -1,0 +1,81 @@
+/** Rows of T tokens of sentences to classify, or of pairs of them: [CLS] first [SEP], or [CLS] first [SEP] second [SEP], then padding. */
+import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
+import type { BertTokens } from "../tokenizers/tokenizers.ts";
+
+export interface LabelledText {
+  readonly sentences: readonly Int32Array[]; // one or two, as tokens
+  readonly label: number;
+}
+
+interface Given {
+  readonly source: string;
+  readonly training: readonly LabelledText[];
+  readonly validation: readonly LabelledText[];
+  readonly fingerprint: string;
+  readonly blockSize: number; // T
+  readonly special: BertTokens;
+}
+
+export class LabelledTextSamples implements Samples {
+  readonly facts: SampleFacts;
+  readonly #given: Given;
+
+  constructor(given: Given) {
+    this.#given = given;
+    const { source, training, validation, fingerprint } = given;
+    this.facts = {
+      source,
+      unit: "text",
+      trainingUnits: training.length,
+      validationUnits: validation.length,
+      item: "text",
+      itemsPerRow: 1,
+      trainingSamples: training.length,
+      validationSamples: validation.length,
+      fingerprint,
+    };
+  }
+
+  async training(rows: readonly Row[]): Promise<Arrays> {
+    return this.#batch(rows.map(({ sample }) => this.#given.training[sample]!));
+  }
+
+  async validation(samples: readonly number[]): Promise<Arrays> {
+    return this.#batch(samples.map((sample) => this.#given.validation[sample]!));
+  }
+
+  #batch(texts: readonly LabelledText[]): Arrays {
+    const { blockSize: T, special } = this.#given;
+    const [tokens, segments, mask] = [special.pad, 0, 0].map((value) =>
+      new BigInt64Array(texts.length * T).fill(BigInt(value)),
+    ) as [BigInt64Array, BigInt64Array, BigInt64Array];
+    for (const [row, { sentences }] of texts.entries()) {
+      let at = row * T;
+      const put = (token: number, segment: number) => {
+        tokens[at] = BigInt(token);
+        segments[at] = BigInt(segment);
+        mask[at++] = 1n;
+      };
+      put(special.classify, 0);
+      for (const [segment, sentence] of shortened(sentences, T - 1 - sentences.length).entries()) {
+        for (const token of sentence) put(token, segment);
+        put(special.separate, segment);
+      }
+    }
+    const shape = [texts.length, T];
+    const labels = BigInt64Array.from(texts, ({ label }) => BigInt(label));
+    return {
+      tokens: { data: tokens, shape },
+      segments: { data: segments, shape },
+      mask: { data: mask, shape },
+      labels: { data: labels, shape: [texts.length] },
+    };
+  }
+}
+
+/** At most `room` tokens in all: the longer sentence loses tokens at its end first. */
+function shortened(sentences: readonly Int32Array[], room: number): readonly Int32Array[] {
+  const lengths = sentences.map(({ length }) => length);
+  while (lengths.reduce((a, b) => a + b, 0) > room) lengths[lengths.indexOf(Math.max(...lengths))]!--;
+  return sentences.map((sentence, i) => sentence.subarray(0, lengths[i]));
+}

@@ -1,0 +1,74 @@
+/** The dataset of masked text, for the registry. */
+import { createHash } from "node:crypto";
+import { positiveInteger, text, unitInterval, v } from "@terse/options";
+import type { SampledEntry } from "../dataset.ts";
+import { bertTokens, openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
+import { hasTokenFiles, openTokenFiles } from "../tokens/token-files.ts";
+import { joined, part, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
+import { tokenized } from "../tokens/tokenized-text.ts";
+import { MaskedTextSamples } from "./masked-text-samples.ts";
+
+const options = v.object({
+  path: text, // a file or folder of text, jsonl, parquet or tsv; or of tokens, which ./terse data prepare writes
+  tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
+  column: v.optional(text, "text"), // of jsonl, parquet and tsv
+  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
+  maskFraction: v.optional(unitInterval, 0.15), // of the tokens, that are predicted
+  validationFraction: v.optional(unitInterval, 0.1),
+});
+type Options = v.InferOutput<typeof options>;
+
+export const maskedTextEntry: SampledEntry = {
+  options,
+  fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
+  facts: ({ tokenizer, blockSize }: Options) => ({ vocabulary: bertTokens(tokenizer).vocabulary, length: blockSize }),
+  async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
+    const vocabulary = vocabularyOf(name);
+    const parts = await partsOf({ path, tokenizer: name, vocabulary, ...rest });
+    const T = blockSize ?? length!;
+    const seen = `${parts.fingerprint} ${T} ${maskFraction}`;
+    try {
+      return new MaskedTextSamples({
+        ...parts,
+        source: path,
+        fingerprint: createHash("sha256").update(seen).digest("hex"),
+        blockSize: T,
+        special: bertTokens(name),
+        vocabulary,
+        maskFraction,
+        seed,
+      });
+    } catch (error) {
+      for (const part of [parts.training, parts.validation]) await part.close?.();
+      throw error;
+    }
+  },
+};
+
+interface Parts {
+  readonly training: TokenSource;
+  readonly validation: TokenSource;
+  readonly fingerprint: string;
+}
+
+/** The tokens of files of tokens, or else of texts, which are tokenized in memory. */
+async function partsOf({
+  path,
+  tokenizer,
+  vocabulary,
+  column,
+  validationFraction,
+}: Pick<Options, "path" | "tokenizer" | "column" | "validationFraction"> & { vocabulary: number }): Promise<Parts> {
+  if (await hasTokenFiles(path)) {
+    const { training, validation, fingerprint } = await openTokenFiles({ path, vocabulary, validationFraction });
+    return { training: joined(path, training), validation: joined(path, validation), fingerprint };
+  }
+  const { tokens, fingerprint } = await tokenized(path, await openTokenizer(tokenizer), column);
+  const all = tokensInMemory(path, tokens);
+  const cut = tokens.length - Math.floor(tokens.length * validationFraction);
+  return {
+    training: part(all, 0, cut),
+    validation: part(all, cut, tokens.length),
+    fingerprint: `${fingerprint} ${cut}`,
+  };
+}

@@ -1,0 +1,117 @@
+/** Samples that a thread of their own reads, decodes and augments, so that the thread of training does not. */
+import { Worker } from "node:worker_threads";
+import { DataError } from "../data-error.ts";
+import type { OpenOptions } from "../dataset.ts";
+import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
+import type { Answer, Request, ThreadData } from "./messages.ts";
+
+// In the sources the thread is this folder's file; in the published package it is beside the bundle.
+const thread = new URL(
+  import.meta.url.endsWith(".ts") ? "./samples-thread.ts" : "./samples-thread.js",
+  import.meta.url,
+);
+
+interface Waiting {
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+}
+
+/** A thread and the requests that it has not answered. While there are any, it keeps Node alive. */
+class Channel {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  #last = 0;
+  #ended: Error | undefined;
+
+  constructor(data: ThreadData) {
+    this.#worker = new Worker(thread, { workerData: data });
+    this.#worker.on("message", (answer: Answer) => this.#settle(answer));
+    this.#worker.on("error", (error: Error) => this.#end(error));
+    this.#worker.on("exit", (code) => this.#end(new Error(`the thread that reads data ended with code ${code}`)));
+  }
+
+  /** The answer to the opening. */
+  opened(): Promise<Answer> {
+    return this.#wait(0);
+  }
+
+  ask(request: { training: readonly Row[] } | { validation: readonly number[] }): Promise<Answer> {
+    const id = ++this.#last;
+    const answer = this.#wait(id);
+    if (this.#ended === undefined) this.#worker.postMessage({ id, ...request } satisfies Request);
+    return answer;
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #wait(id: number): Promise<Answer> {
+    if (this.#ended) return Promise.reject(this.#ended);
+    this.#worker.ref();
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  #settle(answer: Answer): void {
+    const { resolve, reject } = this.#waiting.get(answer.id)!;
+    this.#waiting.delete(answer.id);
+    if (this.#waiting.size === 0) this.#worker.unref();
+    if ("problem" in answer) reject(answer.ofData ? new DataError(answer.problem) : new Error(answer.problem));
+    else resolve(answer);
+  }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#ended);
+    this.#waiting.clear();
+  }
+}
+
+export class SamplesInThread implements Samples {
+  readonly facts: SampleFacts;
+  readonly #channel: Channel;
+  #skipped = 0;
+
+  private constructor(channel: Channel, facts: SampleFacts) {
+    this.#channel = channel;
+    this.facts = facts;
+  }
+
+  /** Opens samples by the name of their entry. Throws `DataError`. */
+  static async open(
+    name: string,
+    options: object,
+    given: Pick<OpenOptions, "seed" | "length">,
+  ): Promise<SamplesInThread> {
+    const channel = new Channel({ name, options, given });
+    try {
+      const answer = (await channel.opened()) as Extract<Answer, { facts: SampleFacts }>;
+      return new SamplesInThread(channel, answer.facts);
+    } catch (error) {
+      await channel.close();
+      throw error;
+    }
+  }
+
+  get skipped(): number {
+    return this.#skipped;
+  }
+
+  training(rows: readonly Row[]): Promise<Arrays> {
+    return this.#batch(this.#channel.ask({ training: rows }));
+  }
+
+  validation(samples: readonly number[]): Promise<Arrays> {
+    return this.#batch(this.#channel.ask({ validation: samples }));
+  }
+
+  async #batch(asked: Promise<Answer>): Promise<Arrays> {
+    const { arrays, skipped } = (await asked) as Extract<Answer, { arrays: Arrays }>;
+    this.#skipped = skipped;
+    return arrays;
+  }
+
+  async close(): Promise<void> {
+    await this.#channel.close();
+  }
+}

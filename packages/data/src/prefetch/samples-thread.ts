@@ -1,0 +1,36 @@
+/** The thread that reads and augments samples: opens them, then makes batches of the rows that it is asked for. */
+import { parentPort, workerData } from "node:worker_threads";
+import { DataError } from "../data-error.ts";
+import type { SampledEntry } from "../dataset.ts";
+import { sampledEntries } from "../sampled-entries.ts";
+import type { Samples } from "../samples.ts";
+import type { Answer, Request, ThreadData } from "./messages.ts";
+
+const { name, options, given } = workerData as ThreadData;
+
+const answer = (content: Answer, transfer: ArrayBuffer[] = []) => parentPort!.postMessage(content, transfer);
+
+async function answering(id: number, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const ofData = error instanceof DataError;
+    answer({ id, ofData, problem: ofData ? error.message : String((error as Error).stack ?? error) });
+  }
+}
+
+let samples: Samples;
+await answering(0, async () => {
+  const entries: Readonly<Record<string, SampledEntry>> = sampledEntries;
+  samples = await entries[name]!.samples(options, given);
+  answer({ id: 0, facts: samples.facts });
+});
+
+parentPort!.on("message", (request: Request) =>
+  answering(request.id, async () => {
+    const arrays =
+      "training" in request ? await samples.training(request.training) : await samples.validation(request.validation);
+    const buffers = Object.values(arrays).map(({ data }) => data.buffer as ArrayBuffer);
+    answer({ id: request.id, arrays, skipped: samples.skipped ?? 0 }, buffers);
+  }),
+);

@@ -1,0 +1,83 @@
+/** Fetches a file that is published on the web: goes on where an earlier attempt ended, and checks the checksum. */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync } from "node:fs";
+import { mkdir, mkdtemp, open, rename, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { DataError, reasonOf } from "../data-error.ts";
+import type { Source } from "./sources.ts";
+
+/** Bytes that are there, of so many if that is known. */
+export type Progress = (done: number, total: number | undefined) => void;
+
+/** The fetched file, or the folder of the unpacked archive, under `folder`. A file that is there already is not fetched. Throws `DataError`. */
+export async function fetchSource(source: Source, folder: string, progress: Progress = () => {}): Promise<string> {
+  const target = join(folder, source.file);
+  const unpacked = source.folder === undefined ? undefined : join(folder, source.folder);
+  if (unpacked !== undefined && existsSync(unpacked)) return unpacked;
+  await mkdir(folder, { recursive: true }).catch((error) => {
+    throw new DataError(`Cannot make the folder ${folder}: ${reasonOf(error)}; name another one with --out.`);
+  });
+  if (!existsSync(target)) {
+    await download(source, target, progress);
+    await checkSum(source, `${target}.partial`);
+    await rename(`${target}.partial`, target);
+  } else await checkSum(source, target);
+  if (unpacked === undefined) return target;
+  const place = await mkdtemp(join(folder, "unpacking-")); // so that what an interruption leaves is not taken for the whole
+  try {
+    await promisify(execFile)("tar", ["-xzf", resolve(target), "-C", resolve(place)]);
+    await rename(join(place, source.folder!), unpacked);
+  } catch (error) {
+    throw new DataError(
+      `Cannot unpack ${target}: ${(error as Error).message.trim()}; unpack it into ${folder} yourself.`,
+    );
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+  return unpacked;
+}
+
+/** Appends to TARGET.partial what it lacks. */
+async function download({ url }: Source, target: string, progress: Progress): Promise<void> {
+  const partial = `${target}.partial`;
+  const elsewhere = `fetch it on another machine, put it at ${target}, and run the same command again`;
+  const have = existsSync(partial) ? (await stat(partial)).size : 0;
+  let response: Response;
+  try {
+    response = await fetch(url, have > 0 ? { headers: { Range: `bytes=${have}-` } } : {});
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: { code?: string; message?: string } };
+    throw new DataError(`Cannot fetch ${url}: ${cause?.code ?? cause?.message ?? message}; ${elsewhere}.`);
+  }
+  if (response.status === 416) return; // nothing is missing
+  if (!response.ok || response.body === null)
+    throw new DataError(`Cannot fetch ${url}: the server answers ${response.status}; ${elsewhere}.`);
+  const resumed = response.status === 206;
+  const length = Number(response.headers.get("content-length") ?? Number.NaN) + (resumed ? have : 0);
+  const total = Number.isFinite(length) ? length : undefined;
+  await using file = await open(partial, resumed ? "a" : "w");
+  let done = resumed ? have : 0;
+  try {
+    for await (const chunk of response.body) {
+      await file.writeFile(chunk);
+      done += chunk.length;
+      progress(done, total);
+    }
+  } catch (error) {
+    throw new DataError(
+      `${url} was cut off after ${done} bytes: ${(error as Error).message}; run the same command again, which goes on from there.`,
+    );
+  }
+}
+
+async function checkSum({ url, checksum: [algorithm, digits] }: Source, path: string): Promise<void> {
+  const hash = createHash(algorithm);
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
+  const found = hash.digest("hex");
+  if (found !== digits)
+    throw new DataError(
+      `${path} is not the published file: its ${algorithm} is ${found}, not ${digits}; remove it and fetch ${url} again.`,
+    );
+}

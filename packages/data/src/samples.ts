@@ -1,0 +1,43 @@
+/** Numbered samples, of which batches are made: what each format of files, and each kind of row, implements. */
+
+/** One row to make. */
+export interface Row {
+  readonly sample: number; // 0 … count − 1
+  /** The row's position in the run: what is random about it depends on the seed and this number only. */
+  readonly position: number;
+}
+
+/** The tensors of a batch, by name. */
+export type Arrays = Readonly<
+  Record<string, { readonly data: BigInt64Array | Float32Array; readonly shape: readonly number[] }>
+>;
+
+/** What is known of samples without reading one. */
+export interface SampleFacts {
+  /** The path or name of the data, for messages. */
+  readonly source: string;
+  readonly unit: string; // of the sizes of the two parts: "image", "token"
+  readonly trainingUnits: number;
+  readonly validationUnits: number;
+  readonly item: string; // the unit of training speed
+  readonly itemsPerRow: number;
+  readonly trainingSamples: number; // 1 or more
+  readonly validationSamples: number; // 0: nothing is held out
+  /** SHA-256 of what the rows are made of, in hexadecimal digits. */
+  readonly fingerprint: string;
+  /** The beginning of the held-out text. */
+  readonly prompt?: string | undefined;
+}
+
+export interface Samples {
+  readonly facts: SampleFacts;
+  /** Samples that could not be read so far, and were replaced by others. */
+  readonly skipped?: number;
+
+  /** A batch of `rows` of the training part. Calls may overlap. Throws `DataError`. */
+  training(rows: readonly Row[]): Promise<Arrays>;
+  /** A batch of these samples of the held-out part, always the same. Throws `DataError`. */
+  validation(samples: readonly number[]): Promise<Arrays>;
+  /** Closes files. */
+  close?(): Promise<void>;
+}

@@ -1,0 +1,65 @@
+/** Texts as tokens, piece by piece or as one array in memory. For texts that do not fit there, ./terse data prepare writes files of tokens. */
+import { createHash } from "node:crypto";
+import { DataError } from "../data-error.ts";
+import type { Tokenizer } from "../dataset.ts";
+import { documentFiles, documents, type Piece } from "../documents/documents.ts";
+
+export interface TokenPiece extends Omit<Piece, "text"> {
+  readonly tokens: Iterable<number>;
+}
+
+/** The tokens of the documents, one after the other, with endOfText between two. Throws `DataError`. */
+export async function* textTokens(path: string, tokenizer: Tokenizer, column: string): AsyncGenerator<TokenPiece> {
+  let between = false;
+  for await (const { text, ends, bytes } of documents(path, { column })) {
+    if (between && tokenizer.endOfText !== undefined) yield { tokens: [tokenizer.endOfText], ends: false, bytes: 0 };
+    yield { tokens: tokenizer.encode(text), ends, bytes };
+    between = ends;
+  }
+}
+
+export interface Tokenized {
+  readonly tokens: Uint16Array | Uint32Array;
+  readonly fingerprint: string;
+}
+
+/** Throws `DataError`. */
+export async function tokenized(path: string, tokenizer: Tokenizer, column: string): Promise<Tokenized> {
+  const size = (await documentFiles(path)).reduce((sum, file) => sum + file.size, 0);
+  const limit = process.availableMemory() * 0.4;
+  if (size > limit)
+    throw new DataError(
+      `The text at ${path} has ${size} bytes, too many to be tokenized in memory; write tokens once with ./terse data prepare ${path}, and read those (data.name: tokens, or masked-text).`,
+    );
+  const growing = new GrowingTokens(tokenizer.vocabulary);
+  for await (const piece of textTokens(path, tokenizer, column)) growing.push(piece.tokens);
+  const tokens = growing.take();
+  const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
+  return { tokens, fingerprint: createHash("sha256").update(bytes).digest("hex") };
+}
+
+/** Tokens of which the number is not known before. */
+class GrowingTokens {
+  #tokens: Uint16Array | Uint32Array;
+  #length = 0;
+
+  constructor(vocabulary: number) {
+    this.#tokens = vocabulary <= 65536 ? new Uint16Array(1 << 16) : new Uint32Array(1 << 16);
+  }
+
+  push(tokens: Iterable<number>): void {
+    for (const token of tokens) {
+      if (this.#length === this.#tokens.length) {
+        const larger = new (this.#tokens.constructor as Uint16ArrayConstructor)(2 * this.#length);
+        larger.set(this.#tokens);
+        this.#tokens = larger;
+      }
+      this.#tokens[this.#length++] = token;
+    }
+  }
+
+  /** All of them, in an array of their length. */
+  take(): Uint16Array | Uint32Array {
+    return this.#tokens.slice(0, this.#length);
+  }
+}

@@ -1,0 +1,51 @@
+/** Files of tokens, for the registry. */
+import { createHash } from "node:crypto";
+import { positiveInteger, text, unitInterval, v } from "@terse/options";
+import { DataError } from "../data-error.ts";
+import type { SampledEntry } from "../dataset.ts";
+import { gpt2Vocabulary } from "../tokenizers/gpt2-tokenizer.ts";
+import { openTokenizer } from "../tokenizers/tokenizers.ts";
+import { openTokenFiles } from "./token-files.ts";
+import { TokenSamples } from "./token-samples.ts";
+
+const tokensOptions = v.object({
+  path: text, // a .bin file of tokens, or a folder of them; val in a name: held out
+  vocabulary: v.optional(positiveInteger, gpt2Vocabulary), // ids are below it
+  tokenizer: v.optional(text), // of the model's samples: gpt2, or the path of a tokenizer.json; gpt2 if absent and the vocabulary is GPT-2's
+  blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
+  validationFraction: v.optional(unitInterval, 0.1), // of the last file, where none is held out
+});
+type TokensOptions = v.InferOutput<typeof tokensOptions>;
+
+const tokenizerOf = async ({ tokenizer, vocabulary }: TokensOptions) => {
+  const name = tokenizer ?? (vocabulary === gpt2Vocabulary ? "gpt2" : undefined);
+  if (name === undefined) return undefined;
+  const opened = await openTokenizer(name);
+  if (opened.vocabulary > vocabulary)
+    throw new DataError(
+      `data.tokenizer ${name} has ${opened.vocabulary} tokens, and data.vocabulary is ${vocabulary}; set data.vocabulary to ${opened.vocabulary}.`,
+    );
+  return opened;
+};
+
+export const tokensEntry: SampledEntry = {
+  options: tokensOptions,
+  fields: ["tokens", "next"],
+  tokenizer: tokenizerOf,
+  facts: ({ vocabulary, blockSize }: TokensOptions) => ({ vocabulary, length: blockSize }),
+  async samples(options: TokensOptions, { length }) {
+    const { path, vocabulary } = options;
+    const blockSize = options.blockSize ?? length!;
+    const tokenizer = await tokenizerOf(options);
+    const files = await openTokenFiles(options);
+    const shown = files.validation[0] ?? files.training[0]!;
+    try {
+      const prompt = tokenizer?.decode(await shown.read(0, Math.min(8, shown.length)));
+      const fingerprint = createHash("sha256").update(`${files.fingerprint} ${blockSize}`).digest("hex");
+      return new TokenSamples({ ...files, source: path, blockSize, vocabulary, prompt, fingerprint });
+    } catch (error) {
+      for (const file of [...files.training, ...files.validation]) await file.close?.();
+      throw error;
+    }
+  },
+};

@@ -1,0 +1,166 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encode } from "gpt-tokenizer/encoding/gpt2";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { TextBatch } from "../batch.ts";
+import { datasetContract } from "../dataset-contract.ts";
+import { datasets } from "../datasets.ts";
+import { headerBytes, headerOf } from "./token-file.ts";
+
+let folder: string;
+const given = { batchSize: 2, seed: 0, rank: 0, ranks: 1, length: 16 };
+const tokens = { vocabulary: 50257, validationFraction: 0.1 };
+
+/** Numbers that differ at every place: 0, 7, 14 … */
+const ids = (count: number, first = 0) => Uint16Array.from({ length: count }, (_, i) => ((first + i) * 7) % 50000);
+const bytesOf = (array: Uint16Array | Uint32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-tokens-"));
+  const put = (name: string, ...parts: Uint8Array[]) => {
+    mkdirSync(join(folder, name, ".."), { recursive: true });
+    writeFileSync(join(folder, name), Buffer.concat(parts));
+  };
+  put("nano/train.bin", bytesOf(ids(500)));
+  put("nano/val.bin", bytesOf(ids(200, 500)));
+  put("shards/fineweb_train_000001.bin", headerOf(300, 2), bytesOf(ids(300)));
+  put("shards/fineweb_train_000002.bin", headerOf(210, 2), bytesOf(ids(210, 300)));
+  put("shards/fineweb_val_000000.bin", headerOf(200, 2), bytesOf(ids(200, 600)));
+  put("large.bin", headerOf(100, 4), bytesOf(Uint32Array.from({ length: 100 }, (_, i) => 100_000 + i)));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const open = (path: string, options = {}, more = {}) =>
+  datasets.tokens.open({ ...tokens, path: join(folder, path), ...options }, { ...given, ...more });
+
+describe("nanoGPT's train.bin and val.bin", () => {
+  datasetContract((more) => open("nano", {}, more), { samples: Math.floor(499 / 16), fields: datasets.tokens.fields });
+
+  it("are u16 tokens, and the tokens after them", async () => {
+    const data = await open("nano");
+    expect([data.unit, data.trainingUnits, data.validationUnits]).toEqual(["token", 500, 200]);
+    const [batch] = await data.next();
+    const { tokens: rows, next } = batch as TextBatch;
+    const [now, then] = [[...(await rows.toTypedArray())].map(Number), [...(await next.toTypedArray())].map(Number)];
+    expect(then.slice(0, 15)).toEqual(now.slice(1, 16));
+    for (let row = 0; row < 2; row++) {
+      const first = now[row * 16]!;
+      expect((first / 7) % 16).toBe(0); // a row begins at a multiple of its length
+      expect(now.slice(row * 16, row * 16 + 16)).toEqual(Array.from({ length: 16 }, (_, i) => first + 7 * i));
+    }
+    await data[Symbol.asyncDispose]();
+  });
+});
+
+describe("FineWeb's shards", () => {
+  datasetContract((more) => open("shards", {}, more), {
+    samples: Math.floor(299 / 16) + Math.floor(209 / 16),
+    fields: datasets.tokens.fields,
+  });
+
+  it("have the header of llm.c: 256 words, of which three count", () => {
+    const words = new DataView(headerOf(5, 2).buffer);
+    expect([0, 4, 8, 12].map((at) => words.getInt32(at, true))).toEqual([20240520, 1, 5, 0]);
+    expect(words.byteLength).toBe(headerBytes);
+  });
+
+  it("with u32 tokens are read too; without a held-out file the end is held out", async () => {
+    const data = await open("large.bin", { vocabulary: 200_000, validationFraction: 0.4 });
+    expect([data.trainingUnits, data.validationUnits]).toEqual([60, 40]);
+    for await (using batch of data.validation({ windows: 2, sharded: false }))
+      expect(Number((await (batch as TextBatch).tokens.toTypedArray())[0])).toBe(100_060);
+    await data[Symbol.asyncDispose]();
+  });
+
+  it("that are cut short, damaged, or of another version are refused in one line", async () => {
+    const broken = join(folder, "broken.bin");
+    const refused = (message: RegExp, options = {}) => expect(open("broken.bin", options)).rejects.toThrow(message);
+    writeFileSync(broken, readFileSync(join(folder, "shards/fineweb_train_000001.bin")));
+    truncateSync(broken, 1200);
+    await refused(/broken\.bin has 1200 bytes, and its header says 300 tokens, 1624 bytes: it is cut short or damaged/);
+    const header = new Int32Array(headerOf(-1, 2).buffer);
+    writeFileSync(broken, bytesOf(new Uint32Array(header.buffer)));
+    await refused(/its header says -1 tokens/);
+    header[1] = 9;
+    writeFileSync(broken, bytesOf(new Uint32Array(header.buffer)));
+    await refused(/has version 9 of the header 20240520, and only 1 is known/);
+    writeFileSync(broken, "odd");
+    await refused(/has 3 bytes, which is no whole number of 16-bit tokens/);
+    writeFileSync(broken, "");
+    appendFileSync(broken, bytesOf(ids(10)));
+    await refused(/has 9 tokens to train on, but one row needs 17/);
+    await expect(open("absent")).rejects.toThrow(/Cannot read .*absent: it does not exist; check data\.path/);
+  });
+
+  it("with tokens beyond the vocabulary are refused with file and place", async () => {
+    await expect(open("nano", { vocabulary: 300 })).rejects.toThrow(
+      /train\.bin: token 43 is 301, and the vocabulary has 300 tokens; name the tokenizer that wrote the file/,
+    );
+    const late = new Uint16Array(70_000);
+    late[69_980] = 300;
+    writeFileSync(join(folder, "late.bin"), bytesOf(late));
+    const data = await open("late.bin", { vocabulary: 300, validationFraction: 0 }, { batchSize: 5000 });
+    await expect(data.next()).rejects.toThrow(/late\.bin: token 69980 is 300, and the vocabulary has 300 tokens/);
+    await data[Symbol.asyncDispose]();
+    await expect(open("nano", { vocabulary: 300, tokenizer: "gpt2" })).rejects.toThrow(
+      "data.tokenizer gpt2 has 50257 tokens, and data.vocabulary is 300; set data.vocabulary to 50257.",
+    );
+  });
+});
+
+describe("text with GPT-2's tokens", () => {
+  const words = Array.from({ length: 200 }, (_, i) => `line ${i} of a text, ${i * i}\n`).join("");
+  const count = encode(words).length;
+  const text = () => {
+    const path = join(folder, "text.txt");
+    writeFileSync(path, words);
+    return path;
+  };
+  const options = { tokenizer: "gpt2", column: "text", validationFraction: 0.2, blockSize: 64 };
+  datasetContract((more) => datasets.text.open({ ...options, path: text() }, { ...given, ...more }), {
+    samples: Math.floor((count - Math.floor(count * 0.2) - 1) / 64),
+    fields: datasets.text.fields,
+  });
+
+  it("decodes to the text, and names its beginning", async () => {
+    const path = text();
+    const data = await datasets.text.open({ ...options, path }, given);
+    const tokenizer = (await datasets.text.tokenizer!(options))!;
+    expect(readFileSync(path, "utf8")).toContain(data.prompt!);
+    const { tokens: rows } = (await data.next())[0] as TextBatch;
+    const all = [...(await rows.toTypedArray())].map(Number);
+    expect(readFileSync(path, "utf8")).toContain(tokenizer.decode(all.slice(0, 64)));
+  });
+
+  it("is refused where its files have no text", async () => {
+    const path = join(folder, "blank.jsonl");
+    writeFileSync(path, "\n\n");
+    await expect(datasets.text.open({ ...options, path }, given)).rejects.toThrow(/has 0 tokens to train on/);
+  });
+
+  it("needs a path", async () => {
+    await expect(datasets.text.open(options, given)).rejects.toThrow(
+      /data\.tokenizer is gpt2, and data\.path names no text/,
+    );
+  });
+});
+
+const shakespeare = new URL("../../../../../shared/data/tinyshakespeare.txt", import.meta.url).pathname;
+const absent = existsSync(shakespeare) ? "" : ` (skipped: no text at ${shakespeare})`;
+it.skipIf(absent)(`tinyshakespeare has the 338,025 tokens that nanoGPT's page counts${absent}`, async () => {
+  const data = await datasets.text.open(
+    { path: shakespeare, tokenizer: "gpt2", column: "text", validationFraction: 0.1 },
+    given,
+  );
+  expect(data.trainingUnits + data.validationUnits).toBe(338_025);
+});
