@@ -5,17 +5,18 @@ export { checkFile } from "./check-file.ts";
 export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export type { FileRecord } from "./file-record.ts";
-export { loadModel } from "./load-model.ts";
+export { type ForeignWeights, loadModel } from "./load-model.ts";
 export { makeFolder } from "./make-folder.ts";
 export { type Manifest, manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
 export {
   type Config,
   configFile,
+  type ForeignNames,
   loadConfig,
   loadWeights,
   type ParameterShape,
   saveModel,
-  weightsFile,
+  storedElements,
 } from "./model-folder.ts";
 export {
   openSafetensors,
@@ -27,3 +28,4 @@ export {
   writeSafetensors,
 } from "./safetensors.ts";
 export type { Header, TensorInfo } from "./safetensors-header.ts";
+export { hasWeights, indexFile, openWeights, type Weights, weightsFile } from "./weights.ts";

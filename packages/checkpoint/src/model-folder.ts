@@ -1,48 +1,35 @@
 /**
- * A model in the layout of Hugging Face: a folder with config.json and with model.safetensors, which has PyTorch's names. PyTorch opens it
- * with `safetensors.torch.load_file`, and files that PyTorch saved can be opened here.
+ * A model in the layout of Hugging Face: a folder with config.json and with weights, in one file or in shards. transformers opens it with
+ * `from_pretrained`, PyTorch with `safetensors.torch.load_file`, and what they saved can be opened here.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { allFinite } from "./all-finite.ts";
-import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
-import { type DType, showShape } from "./dtypes.ts";
-import { Checksum, type FileRecord } from "./file-record.ts";
+import { type DType, elementCount, showShape } from "./dtypes.ts";
+import type { FileRecord } from "./file-record.ts";
+import { float8ToFloat32, isFloat8 } from "./float8.ts";
 import { makeFolder } from "./make-folder.ts";
-import {
-  openSafetensors,
-  type SafetensorsFile,
-  type StoredTensor,
-  type TensorSource,
-  writeSafetensors,
-} from "./safetensors.ts";
+import type { StoredTensor, TensorPart, TensorSource } from "./safetensors.ts";
+import { openWeights, type Weights, writeJson, writeWeights } from "./weights.ts";
 
 export type Config = Readonly<Record<string, unknown>>;
 
-export const weightsFile = "model.safetensors";
 export const configFile = "config.json";
 
 /**
- * Writes `folder`/config.json and then `folder`/model.safetensors, each completely or not at all. Creates the folder. `parameters` is
- * `model.namedParameters()`, with PyTorch's names. Resolves to a record of each file. Throws `CheckpointError`.
+ * Writes `folder`/config.json and then the weights, each file completely or not at all. Creates the folder. `parameters` is
+ * `model.stateDict()`, with PyTorch's names. With `shardBytes`, more bytes than these are written as shards and an index. Resolves
+ * to a record of each file. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
   config: Config,
+  { shardBytes = Number.POSITIVE_INFINITY }: { shardBytes?: number } = {},
 ): Promise<FileRecord[]> {
   makeFolder(folder);
-  const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
-  await atomicWrite(join(folder, configFile), (file) => writeAll(file, text));
-  const checksum = new Checksum();
-  checksum.add(text);
-  const { bytes, crc32 } = checksum;
-  // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
-  return [
-    { name: configFile, bytes, crc32 },
-    await writeSafetensors(join(folder, weightsFile), parameters, { format: "pt" }),
-  ];
+  return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, parameters, shardBytes))];
 }
 
 /** Reads the config.json of a model's folder. Throws `CheckpointError`. */
@@ -69,51 +56,141 @@ export interface ParameterShape {
   readonly dtype: DType;
 }
 
+/** How names in a folder of others fit those of a model. */
+export interface ForeignNames {
+  /** The model's name for a tensor that the files call `stored`; undefined for one that it does not take. */
+  parameterOf?(stored: string): string | undefined;
+  /** Whether the files may lack a parameter, which is then left as it is. */
+  mayBeAbsent?(parameter: string): boolean;
+  /** Whether the model takes a stored tensor of another shape than its parameter has. */
+  adapts?(parameter: string, shape: readonly number[]): boolean;
+}
+
+/** A tensor of a folder that fits a parameter. Floats of 8 bits are read as f32. */
+export interface FittingTensor<P> {
+  readonly name: string; // of the parameter
+  readonly parameter: P;
+  readonly shape: readonly number[]; // in the file
+  read(): Promise<StoredTensor>;
+  /** See `SafetensorsFile.parts`. */
+  parts(): AsyncIterable<TensorPart>;
+}
+
 /**
- * Reads `folder`/model.safetensors into a model's parameters: calls `assign(parameter, stored)` for each, with one tensor in memory at a
- * time. Strict: if the file does not have exactly these names and shapes, or a value is not finite, it assigns nothing and throws a
- * `CheckpointError` that lists all differences. Floating-point dtypes may differ (`assign` converts them); other dtypes may not.
+ * Reads the weights of a folder into a model's parameters: calls `assign(parameter, stored, name)` for each, with one tensor in memory at a
+ * time. Strict: if the files do not have exactly these names and shapes, or a value is not finite, it assigns nothing and throws a
+ * `CheckpointError` that lists the first ten differences. Floating-point dtypes may differ (`assign` converts them, and gets f32 for floats
+ * of 8 bits); other dtypes may not.
  */
 export async function loadWeights<P extends ParameterShape>(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: P]>,
-  assign: (parameter: P, stored: StoredTensor) => void | Promise<void>,
+  assign: (parameter: P, stored: StoredTensor, name: string) => void | Promise<void>,
+  names: ForeignNames = {},
 ): Promise<void> {
-  const wanted = new Map(parameters);
-  await using file = await openSafetensors(join(folder, weightsFile));
-  const problems = differences(wanted, file);
-  if (problems.length > 0)
-    throw new CheckpointError(
-      `${file.path} does not fit this model: ${problems.join("; ")}. Build the model from the ${configFile} next to the file.`,
-    );
-  for (const name of wanted.keys()) {
-    const { dtype, data } = await file.read(name);
-    if (!allFinite(dtype, data))
-      throw new CheckpointError(`${file.path}: ${name} has values that are not finite; use another checkpoint.`);
-  }
-  for (const [name, parameter] of wanted) await assign(parameter, await file.read(name));
+  await forEachFitting(folder, parameters, names, async ({ parameter, name, read }) =>
+    assign(parameter, await read(), name),
+  );
 }
 
-const floating: readonly DType[] = ["f16", "bf16", "f32", "f64"];
+/** The same, for a caller who reads the tensors itself. */
+export async function forEachFitting<P extends ParameterShape>(
+  folder: string,
+  parameters: Iterable<readonly [name: string, parameter: P]>,
+  names: ForeignNames,
+  use: (tensor: FittingTensor<P>) => Promise<void>,
+): Promise<void> {
+  const wanted = new Map(parameters);
+  await using weights = await openWeights(folder);
+  const found = byParameter(weights, names);
+  const problems = differences(wanted, found, names);
+  if (problems !== "")
+    throw new CheckpointError(
+      `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file.`,
+    );
+  const pairs = [...wanted].flatMap(([name, parameter]) => {
+    const stored = found.get(name);
+    return stored ? [{ name, parameter, stored }] : [];
+  });
+  for (const { stored } of pairs)
+    for await (const { dtype, data } of weights.parts(stored.name))
+      if (!allFinite(dtype, data))
+        throw new CheckpointError(
+          `${weights.path}: ${stored.name} has values that are not finite; use another checkpoint.`,
+        );
+  for (const { name, parameter, stored } of pairs)
+    await use({
+      name,
+      parameter,
+      shape: stored.shape,
+      read: async () => asFloat32(await weights.read(stored.name)),
+      async *parts() {
+        for await (const part of weights.parts(stored.name)) yield asFloat32(part);
+      },
+    });
+}
 
-function differences(wanted: ReadonlyMap<string, ParameterShape>, { tensors }: SafetensorsFile): string[] {
-  const missing = [...wanted.keys()].filter((name) => !tensors.has(name));
-  const unexpected = [...tensors.keys()].filter((name) => !wanted.has(name));
+interface FoundTensor extends ParameterShape {
+  readonly name: string; // in the files
+}
+
+/** The tensors that a model takes, by its names for them. */
+function byParameter({ path, tensors }: Weights, names: ForeignNames): Map<string, FoundTensor> {
+  const found = new Map<string, FoundTensor>();
+  for (const [name, { shape, dtype }] of tensors) {
+    const parameter = names.parameterOf ? names.parameterOf(name) : name;
+    if (parameter === undefined) continue;
+    const other = found.get(parameter);
+    if (other)
+      throw new CheckpointError(`${path} has ${parameter} twice, as ${other.name} and as ${name}; remove one of them.`);
+    found.set(parameter, { name, shape, dtype });
+  }
+  return found;
+}
+
+/** The number of elements of the tensors in a folder that a model takes. Throws `CheckpointError`. */
+export async function storedElements(folder: string, names: ForeignNames = {}): Promise<number> {
+  await using weights = await openWeights(folder);
+  return [...byParameter(weights, names).values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
+}
+
+/** A tensor, or a part of one, of 8-bit floats as f32; any other as it is. */
+const asFloat32 = <T extends Pick<StoredTensor, "dtype" | "data">>(stored: T): T =>
+  isFloat8(stored.dtype)
+    ? { ...stored, dtype: "f32", data: float8ToFloat32(stored.dtype, stored.data as Uint8Array) }
+    : stored;
+
+const isFloating = (dtype: DType) => isFloat8(dtype) || ["f16", "bf16", "f32", "f64"].includes(dtype);
+const listed = 10; // differences in a message
+
+function differences(
+  wanted: ReadonlyMap<string, ParameterShape>,
+  found: ReadonlyMap<string, FoundTensor>,
+  names: ForeignNames,
+): string {
+  const missing = [...wanted.keys()].filter((name) => !found.has(name) && !names.mayBeAbsent?.(name));
+  const unexpected = [...found].flatMap(([parameter, { name }]) => (wanted.has(parameter) ? [] : [name]));
   const other: string[] = [];
   for (const [name, parameter] of wanted) {
-    const stored = tensors.get(name);
+    const stored = found.get(name);
     if (!stored) continue;
-    if (showShape(stored.shape) !== showShape(parameter.shape))
+    if (showShape(stored.shape) !== showShape(parameter.shape) && !names.adapts?.(name, stored.shape))
       other.push(`${name} is ${showShape(stored.shape)} in the file and ${showShape(parameter.shape)} in the model`);
-    else if (
-      stored.dtype !== parameter.dtype &&
-      !(floating.includes(stored.dtype) && floating.includes(parameter.dtype))
-    )
+    else if (stored.dtype !== parameter.dtype && !(isFloating(stored.dtype) && isFloating(parameter.dtype)))
       other.push(`${name} is ${stored.dtype} in the file and ${parameter.dtype} in the model`);
   }
+  let left = listed;
+  const first = (problems: readonly string[]) => {
+    const shown = problems.slice(0, left);
+    left -= shown.length;
+    return shown;
+  };
+  const [absent, extra, rest] = [first(missing), first(unexpected), first(other)];
+  const more = missing.length + unexpected.length + other.length - listed;
   return [
-    ...(missing.length > 0 ? [`missing ${missing.join(", ")}`] : []),
-    ...(unexpected.length > 0 ? [`unexpected ${unexpected.join(", ")}`] : []),
-    ...other,
-  ];
+    ...(absent.length > 0 ? [`missing ${absent.join(", ")}`] : []),
+    ...(extra.length > 0 ? [`unexpected ${extra.join(", ")}`] : []),
+    ...rest,
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join("; ");
 }

@@ -9,7 +9,7 @@
  * Offsets count from the end of the header. The tensors cover the data exactly: there are no gaps and no overlaps.
  */
 import { CheckpointError } from "./checkpoint-error.ts";
-import { type DType, dtypeFromDisk, dtypes, elementCount, elements, showShape } from "./dtypes.ts";
+import { type DType, dtypeFromDisk, elementCount, elements, showShape } from "./dtypes.ts";
 
 export const maxHeaderBytes = 100_000_000; // the limit of the format's own reader
 
@@ -79,10 +79,7 @@ export function parseHeader(json: Uint8Array, size: number, path: string): Heade
 function parseTensor(entry: unknown, dataStart: number, wrong: (what: string) => Error): TensorInfo {
   if (!isObject(entry)) throw wrong("is not described by an object");
   const dtype = dtypeFromDisk(entry["dtype"]);
-  if (dtype === undefined) {
-    const known = dtypes.map((name) => elements[name].onDisk).join(", ");
-    throw wrong(`has the dtype ${JSON.stringify(entry["dtype"])}, but only ${known} are supported`);
-  }
+  if (dtype === undefined) throw wrong(`has the dtype ${brief(entry["dtype"])}, which the format does not have`);
   const shape = entry["shape"];
   const count = Array.isArray(shape) ? elementCount(shape) : Number.NaN;
   if (Number.isNaN(count)) throw wrong(`has the shape ${brief(shape)}, which is not a list of sizes`);

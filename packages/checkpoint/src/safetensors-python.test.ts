@@ -5,6 +5,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type DType, elementCount, elements } from "./dtypes.ts";
+import { float8ToFloat32 } from "./float8.ts";
 import { openSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
 
 /** TERSE_PYTHON, else the newest Python of the toolchain folder that has PyTorch and safetensors. */
@@ -23,6 +24,13 @@ function findPython(): string | undefined {
   return (named ? [named] : found).find((python) => spawnSync(python, ["-c", probe]).status === 0);
 }
 
+/** Types that safetensors' reader for PyTorch does not know. */
+const unknownToPytorch = ["f8_e8m0", "f6_e3m2", "f6_e2m3", "f4"] as const;
+type Known = Exclude<DType, (typeof unknownToPytorch)[number]>;
+const dtypes = (Object.keys(elements) as DType[]).filter(
+  (dtype): dtype is Known => !(unknownToPytorch as readonly DType[]).includes(dtype),
+);
+
 const python = findPython();
 let folder: string;
 beforeAll(() => {
@@ -37,7 +45,7 @@ const run = (script: string, ...args: string[]) =>
 function examples(): Map<string, StoredTensor> {
   const tensors = new Map<string, StoredTensor>();
   let seed = 7;
-  for (const dtype of Object.keys(elements) as DType[])
+  for (const dtype of dtypes)
     for (const [name, shape] of [
       ["z.weight", [3, 5]],
       ["a", []],
@@ -81,7 +89,7 @@ print(json.dumps(seen))`,
           theirs,
         ),
       );
-      const torchName: Record<DType, string> = {
+      const torchName: Record<Known, string> = {
         f64: "float64",
         f32: "float32",
         f16: "float16",
@@ -92,10 +100,18 @@ print(json.dumps(seen))`,
         i8: "int8",
         u8: "uint8",
         bool: "bool",
+        u16: "uint16",
+        u32: "uint32",
+        u64: "uint64",
+        c64: "complex64",
+        f8_e4m3: "float8_e4m3fn",
+        f8_e5m2: "float8_e5m2",
+        f8_e4m3fnuz: "float8_e4m3fnuz",
+        f8_e5m2fnuz: "float8_e5m2fnuz",
       };
       const expected = [...tensors].map(([name, { dtype, shape, data }]) => [
         name,
-        [`torch.${torchName[dtype]}`, shape, hexOf(data)],
+        [`torch.${torchName[dtype as Known]}`, shape, hexOf(data)],
       ]);
       expect(seen).toEqual(Object.fromEntries(expected));
       expect(readFileSync(ours).equals(readFileSync(theirs))).toBe(true);
@@ -125,6 +141,25 @@ print(json.dumps({name: [list(t.shape), t.to(torch.float64).reshape(-1).tolist()
         expect(stored.shape).toEqual(shape);
         expect(valuesOf(stored)).toEqual(values);
       }
+    });
+
+    it("reads floats of 8 bits as PyTorch does, every code", async () => {
+      const types = ["f8_e4m3", "f8_e5m2", "f8_e8m0", "f8_e4m3fnuz", "f8_e5m2fnuz"] as const;
+      const seen = JSON.parse(
+        run(`
+import json, torch
+codes = torch.arange(256, dtype=torch.uint8)
+names = ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+print(json.dumps([[str(x) for x in codes.view(getattr(torch, n)).to(torch.float32).to(torch.float64).tolist()] for n in names]))`),
+      ) as string[][];
+      const words: Record<string, number> = {
+        nan: Number.NaN,
+        inf: Number.POSITIVE_INFINITY,
+        "-inf": Number.NEGATIVE_INFINITY,
+      };
+      const codes = Uint8Array.from({ length: 256 }, (_, code) => code);
+      for (const [i, dtype] of types.entries())
+        expect([...float8ToFloat32(dtype, codes)], dtype).toEqual(seen[i]!.map((text) => words[text] ?? Number(text)));
     });
 
     it("refuses the invalid files that we refuse", async () => {

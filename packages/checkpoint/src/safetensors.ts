@@ -14,7 +14,7 @@ import {
   type TensorInfo,
 } from "./safetensors-header.ts";
 
-/** A tensor in memory. f16 and bf16 are bits in a Uint16Array, bool is 0 or 1 in a Uint8Array. */
+/** A tensor in memory. See `elements` for the arrays of each dtype; bool is 0 or 1 in a Uint8Array. */
 export interface StoredTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -75,11 +75,16 @@ function layOut(path: string, tensors: Tensors): OrderedTensor[] {
     if (name === "__metadata__") throw wrong("has a name that the format reserves; choose another name");
     if (byName.has(name)) throw wrong("is given twice; give each tensor its own name");
     if (!dtypes.includes(tensor.dtype))
-      throw wrong(`has the dtype ${tensor.dtype}; convert it to one of ${dtypes.join(", ")}`);
+      throw wrong(`has the dtype ${tensor.dtype}, which the format does not have; convert it, for example to f32`);
     const count = elementCount(tensor.shape);
     if (Number.isNaN(count))
       throw wrong(`has the shape ${showShape(tensor.shape)}, but sizes are integers ≥ 0; correct the shape`);
-    byName.set(name, { name, tensor, bytes: count * elements[tensor.dtype].bytes });
+    const bytes = count * elements[tensor.dtype].bytes;
+    if (!Number.isInteger(bytes))
+      throw wrong(
+        `has the shape ${showShape(tensor.shape)}, which is ${bytes} bytes in ${tensor.dtype}; pad it to whole bytes`,
+      );
+    byName.set(name, { name, tensor, bytes });
   }
   const rank = ({ tensor }: OrderedTensor) => dtypes.indexOf(tensor.dtype);
   return [...byName.values()].sort(
@@ -118,12 +123,22 @@ function headerOf(
   return header;
 }
 
+/** Some elements of a tensor, one after the other. */
+export interface TensorPart {
+  readonly dtype: DType;
+  readonly begin: number; // the first element's place in the tensor
+  readonly data: TypedArray;
+}
+
+const partBytes = 1 << 22; // a multiple of every element's size
+
 /** An open safetensors file. Its header has been read and checked; `read` reads a tensor. */
 export class SafetensorsFile implements AsyncDisposable {
   readonly path: string;
   readonly metadata: Header["metadata"];
   readonly tensors: Header["tensors"];
   readonly #file: FileHandle;
+  #scratch: ArrayBuffer | undefined; // of `parts`
 
   constructor(path: string, file: FileHandle, header: Header) {
     this.path = path;
@@ -134,15 +149,47 @@ export class SafetensorsFile implements AsyncDisposable {
 
   /** Reads one tensor. Throws `CheckpointError`. */
   async read(name: string): Promise<StoredTensor> {
+    const place = this.#placeOf(name);
+    const data = elements[place.dtype].array(await this.#bytesOf(place));
+    this.#checkBools(name, place.dtype, data);
+    return { dtype: place.dtype, shape: place.shape, data };
+  }
+
+  /**
+   * Reads one tensor in parts of a few megabytes, in order, so that a part is still in the processor's cache when it is used. The memory of
+   * a part is used again for the next one, so one tensor of a file is read this way at a time. Throws `CheckpointError`.
+   */
+  async *parts(name: string): AsyncGenerator<TensorPart> {
+    const place = this.#placeOf(name);
+    const { dtype, begin, bytes } = place;
+    const element = elements[dtype];
+    if (element.bytes < 1) {
+      yield { dtype, begin: 0, data: (await this.read(name)).data }; // of 4 and 6 bits: a part could end within a byte
+      return;
+    }
+    this.#scratch ??= new ArrayBuffer(partBytes);
+    const [raw, typed] = [new Uint8Array(this.#scratch), element.array(this.#scratch)];
+    for (let at = 0; at < bytes; at += partBytes) {
+      const length = Math.min(partBytes, bytes - at);
+      await readAll(this.#file, raw.subarray(0, length), begin + at, this.path);
+      const data = typed.subarray(0, length / typed.BYTES_PER_ELEMENT);
+      this.#checkBools(name, dtype, data);
+      yield { dtype, begin: at / element.bytes, data };
+    }
+  }
+
+  #placeOf(name: string): TensorInfo {
     const place = this.tensors.get(name);
     if (!place) throw new CheckpointError(`${this.path} has no tensor ${JSON.stringify(name)}; ${this.#listed()}.`);
-    const data = elements[place.dtype].array(await this.#bytesOf(place));
-    const wrong = place.dtype === "bool" ? (data as Uint8Array).findIndex((byte) => byte > 1) : -1;
+    return place;
+  }
+
+  #checkBools(name: string, dtype: DType, data: TypedArray): void {
+    const wrong = dtype === "bool" ? (data as Uint8Array).findIndex((byte) => byte > 1) : -1;
     if (wrong >= 0)
       throw new CheckpointError(
         `${this.path} is damaged: element ${wrong} of the bool tensor ${JSON.stringify(name)} is ${data[wrong]}; copy it again, or use an earlier checkpoint.`,
       );
-    return { dtype: place.dtype, shape: place.shape, data };
   }
 
   async #bytesOf({ begin, bytes }: TensorInfo): Promise<ArrayBuffer> {

@@ -1,4 +1,15 @@
+export { Bert, type BertBatch } from "./bert/bert.ts";
+export { BertClassifier, type BertClassifierBatch } from "./bert/bert-classifier.ts";
+export { type BertOptions, type BertShape, bertOptions, bertPresets } from "./bert/options.ts";
+export { type GenerateOptions, generate } from "./generate/generate.ts";
+export { pickToken, type Sampling } from "./generate/pick-token.ts";
 export { Gpt } from "./gpt/gpt.ts";
 export { type GptOptions, type GptShape, gptOptions, gptPresets } from "./gpt/options.ts";
+export { Gpt2 } from "./gpt2/gpt2.ts";
+export { type Gpt2Options, type Gpt2Shape, gpt2Options, gpt2Presets } from "./gpt2/options.ts";
 export { continuesText, type DataFacts, type Model, type ModelEntry, type TextModel } from "./model.ts";
 export { countParameters, type ModelName, models, restoreModel } from "./models.ts";
+export { type ResNetOptions, type ResNetShape, resnetOptions, resnetPresets } from "./resnet/options.ts";
+export { ResNet } from "./resnet/resnet.ts";
+export { type VitOptions, type VitShape, vitOptions, vitPresets } from "./vit/options.ts";
+export { Vit } from "./vit/vit.ts";

@@ -1,8 +1,9 @@
 import { parseOptions, v } from "@terse/options";
+import { autocast, manualSeed, noGrad, ones, randint, randn, scope, type Tensor, zeros } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./gpt/gpt.ts";
 import { continuesText } from "./model.ts";
-import { countParameters, models, restoreModel } from "./models.ts";
+import { countParameters, type ModelName, models, restoreModel } from "./models.ts";
 
 const gpt = (given: object, data = {}) => {
   const options = parseOptions(v.object(models.gpt.options.entries), given, "model");
@@ -50,9 +51,85 @@ describe("models", () => {
   ])("says what is wrong with the config %o", (config, message) => {
     expect(() => restoreModel(config)).toThrow(message);
   });
+});
 
-  it("every model names a unit for each of its metrics", async () => {
-    const model = gpt({ preset: "nano" });
-    expect(model.metricUnits("byte")).toEqual({ loss: "nats per byte" });
-  });
+const [B, T, V, K] = [4, 8, 20, 4]; // rows, tokens per row, vocabulary, classes
+const text = { preset: "tiny", vocabulary: V, width: 16, heads: 2, layers: 1 };
+const small: Record<ModelName, { options: object; labels: Tensor }> = {
+  gpt: { options: { ...text, preset: "nano" }, labels: zeros([0]) },
+  gpt2: { options: { ...text, preset: "gpt2" }, labels: zeros([0]) },
+  bert: { options: { ...text, hidden: 32 }, labels: randint(0, V, [B, T]) },
+  "bert-classifier": { options: { ...text, hidden: 32 }, labels: randint(0, K, [B]) },
+  resnet: { options: { width: 4 }, labels: randint(0, K, [B]) },
+  vit: { options: { patchSize: 4, width: 16, heads: 2, layers: 1 }, labels: randint(0, K, [B]) },
+};
+const facts = { vocabulary: V, length: T, classes: K, channels: 3, height: 8, width: 8 };
+
+describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) => {
+  const entry = models[name];
+  const create = () => {
+    manualSeed(1);
+    return entry.create(parseOptions(v.object(entry.options.entries), small[name].options, "model"), facts);
+  };
+  const tensors: Readonly<Record<string, Tensor>> = {
+    tokens: randint(0, V, [B, T]),
+    next: randint(0, V, [B, T]),
+    segments: randint(0, 2, [B, T]),
+    mask: ones([B, T], { dtype: "i64" }),
+    nextSentence: randint(0, 2, [B]),
+    images: randn([B, 3, 8, 8]),
+    labels: small[name].labels,
+  };
+  const batch = Object.fromEntries(entry.fields.map((field) => [field, tensors[field]!]));
+
+  it("has a loss that depends on all of its parameters, and names a unit for each of its metrics, the loss first", () =>
+    scope(async () => {
+      const model = create();
+      const loss = model.loss(batch);
+      expect(loss.shape).toEqual([]);
+      await loss.backward();
+      for (const [name, { grad }] of model.namedParameters()) expect(grad, name).not.toBeNull();
+      const metrics = noGrad(() => model.eval().metrics(batch));
+      expect(Object.keys(metrics)).toEqual(Object.keys(model.metricUnits("image")));
+      expect(Object.keys(metrics)[0]).toBe("loss");
+      for (const metric of Object.values(metrics)) expect(metric.shape).toEqual([]);
+    }));
+
+  it("is counted and made anew by its config, and has the same metrics with the same weights", () =>
+    scope(() => {
+      const model = create();
+      noGrad(() => model.loss(batch)); // moves running statistics
+      const state = new Map(model.stateDict());
+      expect(entry.count(model.config)).toBe([...state.values()].reduce((sum, { length }) => sum + length, 0));
+      const again = entry.restore(JSON.parse(JSON.stringify(model.config)));
+      expect(again.stateDict().map(([name, { shape }]) => [name, shape])).toEqual(
+        [...state].map(([name, { shape }]) => [name, shape]),
+      );
+      noGrad(() => {
+        for (const [name, tensor] of again.stateDict()) tensor.copy_(state.get(name)!);
+      });
+      const loss = ({ loss }: Readonly<Record<string, Tensor>>) => loss!.item();
+      noGrad(() => expect(loss(again.eval().metrics(batch))).toBe(loss(model.eval().metrics(batch))));
+    }));
+
+  it.each(["f32", "bf16"] as const)("learns a batch by heart, with the forward pass in %s", (precision) =>
+    scope(async () => {
+      const model = create();
+      const forward = () => model.loss(batch);
+      const losses: number[] = [];
+      for (let step = 0; step < 25; step++) {
+        const loss = precision === "f32" ? forward() : autocast({ deviceType: "cpu", dtype: precision }, forward);
+        losses.push(loss.item());
+        await loss.backward();
+        noGrad(() => {
+          for (const p of model.parameters()) {
+            p.sub_(p.grad!.sign(), { alpha: 0.01 });
+            p.grad = null;
+          }
+        });
+      }
+      expect(losses.at(-1)!).toBeLessThan(losses[0]! / 2);
+      expect(model.parameters().every(({ dtype }) => dtype === "f32")).toBe(true);
+    }),
+  );
 });

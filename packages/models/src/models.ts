@@ -1,30 +1,18 @@
-import { choose, OptionsError, oneOf, v } from "@terse/options";
-import { Gpt } from "./gpt/gpt.ts";
-import { type GptOptions, gptOptions, gptPresets } from "./gpt/options.ts";
+import { choose, OptionsError } from "@terse/options";
+import { bertClassifierEntry, bertEntry } from "./bert/entries.ts";
+import { gptEntry } from "./gpt/entry.ts";
+import { gpt2Entry } from "./gpt2/entry.ts";
 import type { Model, ModelEntry } from "./model.ts";
-
-const gptRecipe = v.object({
-  preset: v.optional(oneOf(Object.keys(gptPresets) as (keyof typeof gptPresets)[]), "small"),
-  // Each of these overrides the preset.
-  ...v.partial(v.object(gptOptions.entries)).entries,
-});
+import { resnetEntry } from "./resnet/entry.ts";
+import { vitEntry } from "./vit/entry.ts";
 
 const entries = {
-  gpt: {
-    options: gptRecipe,
-    fields: ["tokens", "next"],
-    create({ preset, ...given }: v.InferOutput<typeof gptRecipe>, { vocabulary = 0, length }) {
-      const chosen = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-      const shape = { ...gptPresets[preset], ...(length !== undefined && { context: length }), ...chosen };
-      if (shape.vocabulary < vocabulary)
-        throw new OptionsError([
-          `model.vocabulary: the data has ${vocabulary} tokens, the model only ${shape.vocabulary}; choose ${vocabulary} or more`,
-        ]);
-      return new Gpt(shape);
-    },
-    count: (config: GptOptions) => Gpt.countParameters(config),
-    restore: (config: GptOptions) => new Gpt(config),
-  },
+  gpt: gptEntry,
+  gpt2: gpt2Entry,
+  bert: bertEntry,
+  "bert-classifier": bertClassifierEntry,
+  resnet: resnetEntry,
+  vit: vitEntry,
 } satisfies Record<string, ModelEntry>;
 
 export type ModelName = keyof typeof entries;
@@ -33,11 +21,30 @@ export type ModelName = keyof typeof entries;
 export const models: Readonly<Record<ModelName, ModelEntry>> = entries;
 
 /** The model that a `config.json` describes, with random weights. Throws `OptionsError`. */
-export function restoreModel({ model_type, ...config }: Readonly<Record<string, unknown>>): Model {
-  return choose("model_type", model_type as string, models).restore(config);
+export function restoreModel(config: Config): Model {
+  const [entry, own] = described(config);
+  return entry.restore(own);
 }
 
-/** Number of parameters of the model that a `config.json` describes, without making it. Throws `OptionsError`. */
-export function countParameters({ model_type, ...config }: Readonly<Record<string, unknown>>): number {
-  return choose("model_type", model_type as string, models).count(config);
+/** Number of elements in the parameters and buffers of the model that a `config.json` describes, without their memory. Throws `OptionsError`. */
+export function countParameters(config: Config): number {
+  const [entry, own] = described(config);
+  return entry.count(own);
+}
+
+type Config = Readonly<Record<string, unknown>>;
+
+/** The entry that a config.json names, by its class at Hugging Face or by its `model_type`, and what the entry reads of it. */
+function described({ model_type, ...config }: Config): [ModelEntry, Config] {
+  const { architectures } = config;
+  const byClass = Object.values<ModelEntry>(models).find(
+    ({ architecture }) =>
+      architecture !== undefined && Array.isArray(architectures) && architectures.includes(architecture),
+  );
+  const entry: ModelEntry = byClass ?? choose("model_type", model_type as string, models);
+  if (!byClass && entry.architecture !== undefined)
+    throw new OptionsError([
+      `architectures: of ${model_type} only ${entry.architecture} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
+    ]);
+  return [entry, config];
 }

@@ -17,6 +17,16 @@ describe("applyOverrides", () => {
     expect(tree).toEqual(before);
   });
 
+  it("changes and adds entries of lists by their numbers, from 0", () => {
+    const tree = { groups: [{ lr: 1, name: "lion" }, { name: "sgd" }] };
+    const before = structuredClone(tree);
+    expect(applyOverrides(tree, ["groups.0.lr=2", "groups.2.name=adamw", "groups.2.lr=3", "other.0=4"])).toEqual({
+      groups: [{ lr: 2, name: "lion" }, { name: "sgd" }, { name: "adamw", lr: 3 }],
+      other: [4],
+    });
+    expect(tree).toEqual(before);
+  });
+
   it("splits at the first equals sign", () => {
     expect(applyOverrides({}, ["data.path=a=b"])).toEqual({ data: { path: "a=b" } });
   });
@@ -30,8 +40,17 @@ describe("applyOverrides", () => {
     ["lr=", 'lr=: no value; write lr=VALUE, lr=null or lr=""'],
     ["__proto__.x=1", '__proto__.x=1: "__proto__" is not a name; write dotted names, such as optimizer.lr=3e-4'],
     ["steps.a=1", "steps.a: steps is 10, not a group of options; override steps as a whole"],
-    ["list.0=1", 'list.0=1: "0" is not a name; write dotted names, such as optimizer.lr=3e-4'],
-    ["list.a=1", "list.a: list is [1, 2], not a group of options; override list as a whole"],
+    ["0.a=1", '0.a=1: "0" is not a name; write dotted names, such as optimizer.lr=3e-4'],
+    ["steps.0=1", "steps.0: steps is 10, not a group of options; override steps as a whole"],
+    ["list.-1=1", 'list.-1=1: "-1" is not a name; write dotted names, such as optimizer.lr=3e-4'],
+    [
+      "list.a=1",
+      "list.a: list is a list of 2; write list.NUMBER with a number from 0 to 2, or the whole list as list=[…]",
+    ],
+    [
+      "list.3=1",
+      "list.3: list is a list of 2; write list.NUMBER with a number from 0 to 2, or the whole list as list=[…]",
+    ],
   ])("refuses %j in one line", (override, message) => {
     expect(() => applyOverrides({ steps: 10, list: [1, 2] }, [override])).toThrow(new OptionsError([message]));
     expect(Object.prototype).not.toHaveProperty("x");

@@ -34,3 +34,27 @@ it("lists what all choices have in common once, and names the choice of each oth
     ["optimizer.name=lion", "optimizer.zero", undefined],
   ]);
 });
+
+it("shows the choice that may be left out as the default", () => {
+  const schema = v.object({
+    schedule: v.variant("name", [
+      v.object({ name: v.optional(v.literal("cosine"), "cosine"), warmup: positiveInteger }),
+      v.object({ name: v.literal("constant"), warmup: positiveInteger }),
+    ]),
+  });
+  const warmup = {
+    name: "schedule.warmup",
+    takes: "an integer ≥ 1",
+    required: true,
+    fallback: undefined,
+    only: undefined,
+  };
+  const name = {
+    name: "schedule.name",
+    takes: "one of cosine, constant",
+    required: false,
+    fallback: "cosine",
+    only: undefined,
+  };
+  expect(listOptions(schema)).toEqual([name, warmup]);
+});

@@ -46,16 +46,19 @@ function listed(schema: AnySchema, place: Place): ListedOption[] {
 function choices({ key, options }: AnySchema, path: readonly string[]): ListedOption[] {
   const name = [...path, key].join(".");
   const branches = (options as readonly AnySchema[]).map((branch) => {
-    const choice = String(branch.entries![key as string]!.literal);
+    const discriminator = branch.entries![key as string]!;
+    const choice = String(discriminator.wrapped?.literal ?? discriminator.literal);
     const all = listed(branch, { path, optional: false, fallback: undefined, only: `${name}=${choice}` });
-    return { choice, all: all.filter((option) => option.name !== name) };
+    const isDefault = discriminator.wrapped !== undefined;
+    return { choice, isDefault, all: all.filter((option) => option.name !== name) };
   });
   const sameIn = (all: readonly ListedOption[], { name, takes, fallback }: ListedOption) =>
     all.some((other) => other.name === name && other.takes === takes && equal(other.fallback, fallback));
   const common = branches[0]!.all.filter((option) => branches.every(({ all }) => sameIn(all, option)));
   const takes = `one of ${branches.map(({ choice }) => choice).join(", ")}`;
+  const fallback = branches.find(({ isDefault }) => isDefault)?.choice;
   return [
-    { name, takes, required: true, fallback: undefined, only: undefined },
+    { name, takes, required: fallback === undefined, fallback, only: undefined },
     ...common.map((option) => ({ ...option, only: undefined })),
     ...branches.flatMap(({ all }) => all.filter((option) => !sameIn(common, option))),
   ];

@@ -91,7 +91,8 @@ function child(schema: AnySchema, key: string | number, input: unknown): AnySche
   if (here.type === "variant" && key === here.key) {
     // No branch fits, so the discriminator is wrong: it must be one of the words of all branches.
     const words = (here.options as readonly AnySchema[]).flatMap((branch) => {
-      const discriminator = entriesOf(branch)?.[key];
+      const entry = entriesOf(branch)?.[key];
+      const discriminator = entry?.wrapped ?? entry; // the default choice may be left out
       if (discriminator?.type === "picklist") return discriminator.options as string[];
       return discriminator?.type === "literal" ? [discriminator.literal as string] : [];
     });

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSafetensors, writeSafetensors } from "@terse/checkpoint";
@@ -95,6 +95,21 @@ describe("gpt", () => {
   ] as const)("has the known number of parameters in its preset %s", (preset, count) => {
     expect(new Gpt(gptPresets[preset]).parameterCount()).toBe(count);
   });
+
+  const free = freemem();
+  const enough = 2e9; // bytes: weights, and a batch's activations and logits
+  it.skipIf(free < enough)(
+    `is made in its large preset 124M, and guesses uniformly${free < enough ? " (skipped: under 2 GB of memory are free)" : ""}`,
+    () => {
+      manualSeed(0);
+      const model = new Gpt(gptPresets["124M"]);
+      expect(model.parameterCount()).toBe(Gpt.countParameters(gptPresets["124M"]));
+      const [now, next] = [1, 2].map((seed) => fromTypedArray(tokens(1, 16, 50257, seed), [1, 16]));
+      const loss = scope(() => noGrad(() => model.loss({ tokens: now!, next: next! }).item()));
+      expect(Math.abs(loss - Math.log(50257))).toBeLessThan(0.5);
+      model.dispose();
+    },
+  );
 
   it("has large presets whose names are their number of parameters", () => {
     // Computed from the shapes, because the models would need gigabytes.

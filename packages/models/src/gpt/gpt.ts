@@ -6,10 +6,9 @@
  */
 import { parseOptions } from "@terse/options";
 import {
-  arange,
   CausalSelfAttention,
-  crossEntropy,
   Embedding,
+  type KeyValueCache,
   Linear,
   linear,
   Module,
@@ -19,7 +18,8 @@ import {
   swiglu,
   type Tensor,
 } from "@terse/tensor";
-import type { TextModel } from "../model.ts";
+import { LanguageModel } from "../language-model.ts";
+import { toDevice } from "../to-device.ts";
 import { type GptOptions, type GptShape, gptOptions } from "./options.ts";
 
 const eps = 1e-5; // of the norms
@@ -59,16 +59,13 @@ class Block extends Module {
     this.mlp = new SwiGlu(width);
   }
 
-  forward(x: Tensor): Tensor {
-    x = x.add(this.attention.forward(this.attentionNorm.forward(x)));
+  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+    x = x.add(this.attention.forward(this.attentionNorm.forward(x), cache));
     return x.add(this.mlp.forward(this.mlpNorm.forward(x)));
   }
 }
 
-/** Copies tokens from the CPU to the device of the weights. */
-const toDevice = (device: string, tokens: Tensor) => (tokens.device === device ? tokens : tokens.to({ device }));
-
-export class Gpt extends Module implements TextModel {
+export class Gpt extends LanguageModel {
   readonly embedding: Embedding; // (V, d); if tied, also the output head
   readonly position: Embedding; // (T, d)
   readonly blocks: ModuleList<Block>;
@@ -96,45 +93,19 @@ export class Gpt extends Module implements TextModel {
     return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + d;
   }
 
-  forward(tokens: Tensor): Tensor {
-    const T = tokens.shape[1]!;
-    if (T > this.shape.context)
-      throw new RangeError(
-        `gpt: ${T} tokens do not fit its context of ${this.shape.context}; shorten the sequence, or use a larger context`,
-      );
-    const { device } = this.position.weight;
-    let x = this.embedding
-      .forward(toDevice(device, tokens))
-      .add(this.position.forward(arange(T, { dtype: "i64", device })));
-    for (const block of this.blocks) x = block.forward(x);
+  forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+    const positions = this.positionsOf(tokens, caches);
+    let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));
+    for (const [i, block] of this.blocks.modules.entries()) x = block.forward(x, caches?.[i]);
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
-  }
-
-  /** Mean cross entropy of the next token, in nats. tokens, next (B, T) i64 → () */
-  loss({ tokens, next }: { tokens: Tensor; next: Tensor }): Tensor {
-    return crossEntropy(this.forward(tokens), toDevice(this.position.weight.device, next));
-  }
-
-  metrics(batch: { tokens: Tensor; next: Tensor }): { loss: Tensor } {
-    return { loss: this.loss(batch) };
-  }
-
-  metricUnits(unit: string): { loss: string } {
-    return { loss: `nats per ${unit}` };
-  }
-
-  nextLogits(tokens: Tensor): Tensor {
-    return this.forward(tokens)
-      .select(1, tokens.shape[1]! - 1)
-      .flatten();
   }
 
   get config(): GptShape {
     return this.shape;
   }
 
-  get context(): number {
-    return this.shape.context;
+  protected get device(): string {
+    return this.position.weight.device;
   }
 
   /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */

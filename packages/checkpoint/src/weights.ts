@@ -1,0 +1,179 @@
+/**
+ * The weights in a model's folder, in the layout of Hugging Face: one file, or shards that an index names.
+ *
+ *   model.safetensors
+ *   model.safetensors.index.json    { "metadata": { "total_size": bytes }, "weight_map": { name: "model-00001-of-00002.safetensors", … } }
+ *   model-00001-of-00002.safetensors, …
+ *
+ * Where both are there, the one file counts, as in transformers.
+ */
+import { existsSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { atomicWrite, writeAll } from "./atomic-write.ts";
+import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { elementCount, elements } from "./dtypes.ts";
+import { Checksum, type FileRecord } from "./file-record.ts";
+import {
+  openSafetensors,
+  type SafetensorsFile,
+  type StoredTensor,
+  type TensorPart,
+  type TensorSource,
+  type Tensors,
+  writeSafetensors,
+} from "./safetensors.ts";
+import type { TensorInfo } from "./safetensors-header.ts";
+
+export const weightsFile = "model.safetensors";
+export const indexFile = "model.safetensors.index.json";
+
+/** The open weights of a folder: the headers have been read and checked; `read` reads a tensor. */
+export interface Weights extends AsyncDisposable {
+  /** Of the file, or of the index, for messages. */
+  readonly path: string;
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  read(name: string): Promise<StoredTensor>;
+  /** See `SafetensorsFile.parts`. */
+  parts(name: string): AsyncIterable<TensorPart>;
+}
+
+/** Whether a folder has weights. */
+export const hasWeights = (folder: string): boolean =>
+  existsSync(join(folder, weightsFile)) || existsSync(join(folder, indexFile));
+
+/** Opens the weights of a folder. Throws `CheckpointError`, also where the index and the shards contradict each other. */
+export async function openWeights(folder: string): Promise<Weights> {
+  const single = join(folder, weightsFile);
+  if (existsSync(single) || !existsSync(join(folder, indexFile))) return openSafetensors(single);
+  const index = await readIndex(folder);
+  const shards = new Map<string, SafetensorsFile>();
+  const close = () => Promise.all([...shards.values()].map((shard) => shard.close())).then(() => {});
+  try {
+    for (const file of new Set(index.files.values())) shards.set(file, await openSafetensors(join(folder, file)));
+    return joined(index, shards, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Index {
+  readonly path: string;
+  readonly files: ReadonlyMap<string, string>; // of each tensor
+}
+
+function joined(
+  { path, files }: Index,
+  shards: ReadonlyMap<string, SafetensorsFile>,
+  close: () => Promise<void>,
+): Weights {
+  const tensors = new Map<string, TensorInfo>();
+  for (const [name, file] of files) {
+    const info = shards.get(file)!.tensors.get(name);
+    if (!info) throw wrongIndex(path, `says that ${file} has the tensor ${name}, and it has not`);
+    tensors.set(name, info);
+  }
+  for (const [file, shard] of shards)
+    for (const name of shard.tensors.keys())
+      if (files.get(name) !== file) throw wrongIndex(path, `does not say that ${file} has the tensor ${name}`);
+  const shardOf = (name: string) => {
+    const file = files.get(name);
+    if (file === undefined) throw new CheckpointError(`${path} has no tensor ${JSON.stringify(name)}.`);
+    return shards.get(file)!;
+  };
+  return {
+    path,
+    tensors,
+    read: async (name) => shardOf(name).read(name),
+    parts: (name) => shardOf(name).parts(name),
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function readIndex(folder: string): Promise<Index> {
+  const path = join(folder, indexFile);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+  let map: unknown;
+  try {
+    map = (JSON.parse(text) as { weight_map?: unknown } | null)?.weight_map;
+  } catch {
+    // reported below
+  }
+  if (typeof map !== "object" || map === null || Array.isArray(map))
+    throw wrongIndex(path, "is not a JSON object with a weight_map");
+  const files = new Map(Object.entries(map));
+  // A name with a slash could lead to any file of the machine.
+  const outside = [...files].find(([, file]) => typeof file !== "string" || !/^[\w-][\w.-]*\.safetensors$/.test(file));
+  if (outside)
+    throw wrongIndex(path, `says that ${outside[0]} is in ${JSON.stringify(outside[1])}, which is no shard's name`);
+  return { path, files };
+}
+
+const wrongIndex = (path: string, what: string) =>
+  new CheckpointError(`${path} ${what}; copy the folder again, or use other weights.`);
+
+/**
+ * Writes the weights of a model into a folder: one file, or shards of at most `shardBytes` each (a larger tensor has a shard of its own)
+ * and then the index. The file that would lead to older weights in the other layout is removed last. Resolves to a record of each file.
+ */
+export async function writeWeights(folder: string, tensors: Tensors, shardBytes: number): Promise<FileRecord[]> {
+  // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
+  const write = (file: string, part: Tensors) => writeSafetensors(join(folder, file), part, { format: "pt" });
+  const all = [...tensors];
+  const shards = inShards(all, shardBytes);
+  if (shards.length < 2) {
+    const record = await write(weightsFile, all);
+    await rm(join(folder, indexFile), { force: true });
+    return [record];
+  }
+  const number = (i: number) => String(i).padStart(5, "0");
+  const records: FileRecord[] = [];
+  const map: Record<string, string> = {};
+  let total = 0;
+  for (const [i, shard] of shards.entries()) {
+    const file = `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
+    records.push(await write(file, shard));
+    for (const [name, tensor] of shard) {
+      map[name] = file;
+      total += bytesOf(tensor);
+    }
+  }
+  records.push(await writeJson(folder, indexFile, { metadata: { total_size: total }, weight_map: map }));
+  await rm(join(folder, weightsFile), { force: true });
+  return records;
+}
+
+type Named = readonly [name: string, tensor: StoredTensor | TensorSource];
+
+function inShards(tensors: readonly Named[], shardBytes: number): Named[][] {
+  const shards: Named[][] = [];
+  let left = 0;
+  for (const named of tensors) {
+    const bytes = bytesOf(named[1]);
+    if (shards.length === 0 || bytes > left) {
+      shards.push([]);
+      left = shardBytes;
+    }
+    shards.at(-1)!.push(named);
+    left -= bytes;
+  }
+  return shards;
+}
+
+const bytesOf = ({ shape, dtype }: Named[1]) => elementCount(shape) * elements[dtype].bytes;
+
+/** Writes a JSON file, completely or not at all. */
+export async function writeJson(folder: string, name: string, content: object): Promise<FileRecord> {
+  const text = new TextEncoder().encode(`${JSON.stringify(content, null, 2)}\n`);
+  await atomicWrite(join(folder, name), (file) => writeAll(file, text));
+  const checksum = new Checksum();
+  checksum.add(text);
+  const { bytes, crc32 } = checksum;
+  return { name, bytes, crc32 };
+}

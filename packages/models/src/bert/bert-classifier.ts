@@ -1,0 +1,88 @@
+/**
+ * BERT with PreLN that assigns a class to each row. Devlin et al. 2019, §4.1.
+ * Names, layouts, logits and loss are those of transformers' MegatronBertForSequenceClassification.
+ */
+import { parseOptions, positiveInteger, v } from "@terse/options";
+import { dropout, Linear, Module, type Tensor } from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import type { Model } from "../model.ts";
+import { toDevice } from "../to-device.ts";
+import { labelsOf, toConfig } from "./config.ts";
+import { BertEncoder, type BertInput, initialise } from "./encoder.ts";
+import { accuracyOf, lossOf } from "./labels.ts";
+import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
+
+export interface BertClassifierBatch extends BertInput {
+  readonly labels: Tensor; // (B) i64
+}
+
+export interface BertClassifierOptions extends BertOptions {
+  readonly classes: number;
+}
+
+const classesOption = v.object({ classes: positiveInteger });
+
+export const bertClassifierArchitecture = "MegatronBertForSequenceClassification";
+
+export class BertClassifier extends Module implements Model {
+  readonly bert: BertEncoder;
+  readonly classifier: Linear; // (classes, d)
+
+  readonly shape: BertShape;
+  readonly classes: number;
+
+  constructor({ classes, ...options }: BertClassifierOptions) {
+    super();
+    this.shape = parseOptions(bertOptions, options, "bert");
+    this.classes = parseOptions(classesOption, { classes }, "bert").classes;
+    this.bert = new BertEncoder(this.shape);
+    this.classifier = new Linear(this.shape.width, this.classes, { role: "head" });
+    initialise(this);
+  }
+
+  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
+  static countParameters({ classes, ...options }: BertClassifierOptions): number {
+    const shape = parseOptions(bertOptions, options, "bert");
+    return BertEncoder.countParameters(shape) + classes * (shape.width + 1);
+  }
+
+  /** Logits (B, classes). */
+  forward(input: BertInput): Tensor {
+    const { pooled } = this.bert.forward(input);
+    const p = this.shape.dropout;
+    return this.classifier.forward(p > 0 ? dropout(pooled, p, this.training) : pooled);
+  }
+
+  /** Mean cross entropy of the rows' classes, in nats. → () */
+  loss(batch: BertClassifierBatch): Tensor {
+    return this.metrics(batch).loss;
+  }
+
+  metrics(batch: BertClassifierBatch): { loss: Tensor; accuracy: Tensor } {
+    const logits = this.forward(batch);
+    const labels = toDevice(logits.device, batch.labels);
+    return { loss: lossOf(logits, labels), accuracy: accuracyOf(logits, labels) };
+  }
+
+  metricUnits(unit: string): { loss: string; accuracy: string } {
+    return { loss: `nats per ${unit}`, accuracy: `of the ${unit}s` };
+  }
+
+  get config(): HuggingFaceConfig {
+    return { ...toConfig(this.shape, bertClassifierArchitecture), ...labelsOf(this.classes) };
+  }
+
+  get context(): number {
+    return this.shape.context;
+  }
+
+  /** The heads of pre-training are not needed, so its weights can be taken for the encoder. */
+  parameterOf(stored: string): string | undefined {
+    return /^cls\.|\.position_ids$/.test(stored) ? undefined : stored;
+  }
+
+  /** Weights of pre-training have no classifier; it then stays random. */
+  mayBeAbsent(parameter: string): boolean {
+    return parameter.startsWith("classifier.");
+  }
+}

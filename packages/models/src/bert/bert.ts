@@ -1,0 +1,142 @@
+/**
+ * BERT for masked tokens and the next sentence, with PreLN: the workload of 1-bit LAMB (Li et al. 2021, §4).
+ * Names, layouts, logits and loss are those of transformers' MegatronBertForPreTraining, its BERT with PreLN. Its BertForPreTraining
+ * normalises after each part, and has other weights.
+ */
+import { parseOptions } from "@terse/options";
+import { createParameter, LayerNorm, Linear, linear, Module, type Parameter, type Tensor } from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import type { Model } from "../model.ts";
+import { toDevice } from "../to-device.ts";
+import { toConfig } from "./config.ts";
+import { BertEncoder, type BertInput, eps, initialise } from "./encoder.ts";
+import { accuracyOf, lossOf } from "./labels.ts";
+import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
+
+export interface BertBatch extends BertInput {
+  readonly labels: Tensor; // (B, T) i64: the tokens to predict, −100 elsewhere
+  readonly nextSentence: Tensor; // (B) i64: 0 if the second sentence follows the first, 1 if it is a random one
+}
+
+class Transform extends Module {
+  readonly dense: Linear;
+  readonly layerNorm: LayerNorm;
+
+  constructor(width: number) {
+    super();
+    this.dense = new Linear(width, width);
+    this.layerNorm = new LayerNorm(width, { eps });
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.layerNorm.forward(this.dense.forward(x).gelu());
+  }
+
+  /** On disk the norm is called LayerNorm. */
+  override children(): [name: string, module: Module][] {
+    return [
+      ["dense", this.dense],
+      ["LayerNorm", this.layerNorm],
+    ];
+  }
+}
+
+class Predictions extends Module {
+  readonly bias: Parameter; // (V)
+  readonly transform: Transform;
+
+  constructor({ width, vocabulary }: BertShape) {
+    super();
+    this.bias = createParameter([vocabulary], "vector", (b) => b.zero_());
+    this.transform = new Transform(width);
+  }
+}
+
+class Heads extends Module {
+  readonly predictions: Predictions;
+  readonly seqRelationship: Linear; // (2, d)
+
+  constructor(shape: BertShape) {
+    super();
+    this.predictions = new Predictions(shape);
+    this.seqRelationship = new Linear(shape.width, 2, { role: "head" });
+  }
+}
+
+export const bertArchitecture = "MegatronBertForPreTraining";
+
+export class Bert extends Module implements Model {
+  readonly bert: BertEncoder;
+  readonly cls: Heads;
+
+  readonly shape: BertShape;
+
+  constructor(options: BertOptions) {
+    super();
+    this.shape = parseOptions(bertOptions, options, "bert");
+    this.bert = new BertEncoder(this.shape);
+    this.cls = new Heads(this.shape);
+    initialise(this);
+  }
+
+  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
+  static countParameters(options: BertOptions): number {
+    const shape = parseOptions(bertOptions, options, "bert");
+    const { vocabulary, width: d } = shape;
+    return BertEncoder.countParameters(shape) + (d * d + d + 2 * d + vocabulary) + (2 * d + 2);
+  }
+
+  /** Logits of masked tokens (B, T, V), and of the next sentence (B, 2). */
+  forward(input: BertInput): { tokens: Tensor; nextSentence: Tensor } {
+    const { predictions, seqRelationship } = this.cls;
+    const { x, pooled } = this.bert.forward(input);
+    const tokens = linear(
+      predictions.transform.forward(x),
+      this.bert.embeddings.wordEmbeddings.weight,
+      predictions.bias,
+    );
+    return { tokens, nextSentence: seqRelationship.forward(pooled) };
+  }
+
+  /** The sum of two mean cross entropies: of the masked tokens, and of the next sentence, in nats. → () */
+  loss(batch: BertBatch): Tensor {
+    const { masked, next } = this.losses(batch);
+    return masked.add(next);
+  }
+
+  metrics(batch: BertBatch): { loss: Tensor; masked: Tensor; next_accuracy: Tensor } {
+    const { masked, next, logits } = this.losses(batch);
+    return {
+      loss: masked.add(next),
+      masked,
+      next_accuracy: accuracyOf(logits.nextSentence, toDevice(logits.nextSentence.device, batch.nextSentence)),
+    };
+  }
+
+  metricUnits(): { loss: string; masked: string; next_accuracy: string } {
+    return { loss: "nats", masked: "nats per masked token", next_accuracy: "of the sentence pairs" };
+  }
+
+  get config(): HuggingFaceConfig {
+    return toConfig(this.shape, bertArchitecture);
+  }
+
+  get context(): number {
+    return this.shape.context;
+  }
+
+  /** Files may have the tied head twice, and the numbers of positions. */
+  parameterOf(stored: string): string | undefined {
+    return /^cls\.predictions\.decoder\.|\.position_ids$/.test(stored) ? undefined : stored;
+  }
+
+  private losses(batch: BertBatch) {
+    const logits = this.forward(batch);
+    const { device } = logits.tokens;
+    return {
+      logits,
+      masked: lossOf(logits.tokens, toDevice(device, batch.labels)),
+      next: lossOf(logits.nextSentence, toDevice(device, batch.nextSentence)),
+    };
+  }
+}

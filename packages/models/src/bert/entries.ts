@@ -1,0 +1,49 @@
+import { OptionsError, oneOf, positiveInteger, v } from "@terse/options";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import type { DataFacts, ModelEntry } from "../model.ts";
+import { textShape } from "../text-shape.ts";
+import { Bert, bertArchitecture } from "./bert.ts";
+import { BertClassifier, bertClassifierArchitecture } from "./bert-classifier.ts";
+import { classesOf, fromConfig } from "./config.ts";
+import { bertOptions, bertPresets } from "./options.ts";
+
+const recipe = v.object({
+  preset: v.optional(oneOf(Object.keys(bertPresets) as (keyof typeof bertPresets)[]), "base"),
+  // Each of these overrides the preset.
+  ...v.partial(v.object(bertOptions.entries)).entries,
+});
+
+const classifierRecipe = v.object({
+  ...recipe.entries,
+  classes: v.optional(positiveInteger), // those of the data if absent
+});
+
+export const bertEntry = {
+  options: recipe,
+  fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
+  architecture: bertArchitecture,
+  create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
+    return new Bert(textShape(bertPresets[preset], given, facts));
+  },
+  count: (config: HuggingFaceConfig) => Bert.countParameters(fromConfig(config)),
+  restore: (config: HuggingFaceConfig) => new Bert(fromConfig(config)),
+} satisfies ModelEntry;
+
+export const bertClassifierEntry = {
+  options: classifierRecipe,
+  fields: ["tokens", "segments", "mask", "labels"],
+  architecture: bertClassifierArchitecture,
+  create({ preset, classes, ...given }: v.InferOutput<typeof classifierRecipe>, facts: DataFacts) {
+    const wanted = classes ?? facts.classes;
+    if (wanted === undefined)
+      throw new OptionsError(["model.classes: the data has no classes; give their number, or take data with classes"]);
+    if (wanted < (facts.classes ?? 0))
+      throw new OptionsError([
+        `model.classes: the data has ${facts.classes} classes, the model only ${wanted}; leave model.classes out, or give ${facts.classes} or more`,
+      ]);
+    return new BertClassifier({ ...textShape(bertPresets[preset], given, facts), classes: wanted });
+  },
+  count: (config: HuggingFaceConfig) =>
+    BertClassifier.countParameters({ ...fromConfig(config), classes: classesOf(config) }),
+  restore: (config: HuggingFaceConfig) => new BertClassifier({ ...fromConfig(config), classes: classesOf(config) }),
+} satisfies ModelEntry;

@@ -1,0 +1,49 @@
+import { fromTypedArray, type KeyValueCache, noGrad, scope } from "@terse/tensor";
+import type { TextModel } from "../model.ts";
+import { pickToken, type Sampling } from "./pick-token.ts";
+
+export interface GenerateOptions extends Sampling {
+  readonly length: number; // tokens to write
+  /** The i-th random number in [0, 1); the same numbers give the same tokens. */
+  readonly random: (i: number) => number;
+  /** Writes only tokens below this number; a model may have a larger vocabulary than its tokenizer. */
+  readonly vocabulary?: number;
+  /** false: computes all positions again for each token, which gives the same tokens. */
+  readonly cached?: boolean;
+}
+
+/**
+ * The tokens that a model writes after `prompt`, one by one, without dropout. Where the text is longer than the model's context, the last
+ * `context` tokens count; their positions move with each token, so from there on nothing can be cached.
+ */
+export async function generate(
+  model: TextModel,
+  prompt: readonly number[],
+  { length, random, vocabulary, cached = true, ...sampling }: GenerateOptions,
+): Promise<number[]> {
+  if (prompt.length === 0) throw new RangeError("generate: the prompt is empty; give at least one token");
+  const { training, context } = model;
+  const ids = [...prompt];
+  let caches: KeyValueCache[] | undefined = cached ? model.createCaches() : undefined;
+  const forget = () => {
+    for (const cache of caches ?? []) cache[Symbol.dispose]();
+    caches = undefined;
+  };
+  model.eval();
+  try {
+    for (let i = 0; i < length; i++) {
+      if (ids.length > context) forget();
+      const unseen = caches ? ids.slice(caches[0]?.length) : ids.slice(-context);
+      const logits = await scope(async () => {
+        const tokens = fromTypedArray(BigInt64Array.from(unseen, BigInt), [1, unseen.length]);
+        const scores = noGrad(() => model.nextLogits(tokens, caches).to("f32"));
+        return (await scores.toTypedArray()) as Float32Array;
+      });
+      ids.push(pickToken(logits.subarray(0, vocabulary), sampling, random(i)));
+    }
+  } finally {
+    forget();
+    model.train(training);
+  }
+  return ids.slice(prompt.length);
+}

@@ -1,0 +1,60 @@
+/** GPT-2's config.json, as transformers reads and writes it. */
+import { OptionsError } from "@terse/options";
+import { type HuggingFaceConfig, renamed, requireValues } from "../hugging-face-config.ts";
+import type { Gpt2Options, Gpt2Shape } from "./options.ts";
+
+const names = {
+  vocabulary: "vocab_size",
+  context: "n_positions",
+  width: "n_embd",
+  heads: "n_head",
+  layers: "n_layer",
+  tied: "tie_word_embeddings",
+  dropout: "resid_pdrop",
+};
+
+/** What the model here computes, of what a config may choose. */
+const only = {
+  activation_function: "gelu_new",
+  layer_norm_epsilon: 1e-5,
+  scale_attn_weights: true,
+  scale_attn_by_inverse_layer_idx: false,
+  add_cross_attention: false,
+};
+
+/** Of the published vocabulary; transformers takes it for the default. */
+const endOfText = 50256;
+
+export function toConfig({ dropout, ...shape }: Gpt2Shape): HuggingFaceConfig {
+  const { vocabulary, context, width, heads, layers, tied } = shape;
+  return {
+    model_type: "gpt2",
+    architectures: ["GPT2LMHeadModel"],
+    vocab_size: vocabulary,
+    n_positions: context,
+    n_embd: width,
+    n_head: heads,
+    n_layer: layers,
+    tie_word_embeddings: tied,
+    resid_pdrop: dropout,
+    embd_pdrop: dropout,
+    attn_pdrop: dropout,
+    ...(vocabulary <= endOfText && { bos_token_id: null, eos_token_id: null }),
+    ...only,
+  };
+}
+
+/** What a config that leaves these out has, in transformers, where it differs from `gpt2Options`. */
+const defaults: Gpt2Options = { dropout: 0.1 };
+
+/** Throws `OptionsError` where the model here would compute something else. */
+export function fromConfig(config: HuggingFaceConfig): Gpt2Options {
+  requireValues(config, only);
+  const options: Gpt2Options = { ...defaults, ...renamed(config, names) };
+  const inner = config["n_inner"] ?? undefined;
+  if (inner !== undefined && inner !== 4 * (options.width ?? 768))
+    throw new OptionsError([
+      `n_inner: is ${JSON.stringify(inner)}, and only 4 n_embd is known here; use other weights`,
+    ]);
+  return options;
+}

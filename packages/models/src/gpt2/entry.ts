@@ -1,0 +1,23 @@
+import { oneOf, v } from "@terse/options";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import type { DataFacts, ModelEntry } from "../model.ts";
+import { textShape } from "../text-shape.ts";
+import { fromConfig } from "./config.ts";
+import { Gpt2 } from "./gpt2.ts";
+import { gpt2Options, gpt2Presets } from "./options.ts";
+
+const recipe = v.object({
+  preset: v.optional(oneOf(Object.keys(gpt2Presets) as (keyof typeof gpt2Presets)[]), "gpt2"),
+  // Each of these overrides the preset.
+  ...v.partial(v.object(gpt2Options.entries)).entries,
+});
+
+export const gpt2Entry = {
+  options: recipe,
+  fields: ["tokens", "next"],
+  create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
+    return new Gpt2(textShape(gpt2Presets[preset], given, facts));
+  },
+  count: (config: HuggingFaceConfig) => Gpt2.countParameters(fromConfig(config)),
+  restore: (config: HuggingFaceConfig) => new Gpt2(fromConfig(config)),
+} satisfies ModelEntry;

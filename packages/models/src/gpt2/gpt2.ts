@@ -1,0 +1,165 @@
+/**
+ * GPT-2 as published: LayerNorm before each part, GELU, biases. Radford et al. 2019, §2.3.
+ * Names and layouts of parameters are those of transformers' GPT2LMHeadModel, so its folders open here and ours open there.
+ *
+ * Shapes: tokens (B, T)   x (B, T, d)   logits (B, T, V)
+ */
+import { parseOptions } from "@terse/options";
+import {
+  causalAttention,
+  dropout,
+  Embedding,
+  joinHeads,
+  type KeyValueCache,
+  LayerNorm,
+  Linear,
+  linear,
+  Module,
+  ModuleList,
+  noGrad,
+  splitHeads,
+  type Tensor,
+} from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import { LanguageModel } from "../language-model.ts";
+import { toDevice } from "../to-device.ts";
+import { toConfig } from "./config.ts";
+import { Conv1D } from "./conv-1d.ts";
+import { type Gpt2Options, type Gpt2Shape, gpt2Options } from "./options.ts";
+
+class Attention extends Module {
+  readonly cAttn: Conv1D; // the columns of q, then k, then v: (d, 3d)
+  readonly cProj: Conv1D; // (d, d)
+  readonly heads: number;
+  readonly p: number;
+
+  constructor({ width, heads, dropout }: Gpt2Shape) {
+    super();
+    this.cAttn = new Conv1D(width, 3 * width);
+    this.cProj = new Conv1D(width, width);
+    this.heads = heads;
+    this.p = dropout;
+  }
+
+  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+    const [q, k, v] = splitHeads(this.cAttn.forward(x), this.heads);
+    const y = causalAttention(q, k, v, { dropout: this.training ? this.p : 0, cache });
+    return this.cProj.forward(joinHeads(y));
+  }
+}
+
+class Mlp extends Module {
+  readonly cFc: Conv1D; // (d, 4d)
+  readonly cProj: Conv1D; // (4d, d)
+
+  constructor({ width }: Gpt2Shape) {
+    super();
+    this.cFc = new Conv1D(width, 4 * width);
+    this.cProj = new Conv1D(4 * width, width);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.cProj.forward(this.cFc.forward(x).gelu({ approximate: "tanh" }));
+  }
+}
+
+class Block extends Module {
+  readonly ln_1: LayerNorm;
+  readonly attn: Attention;
+  readonly ln_2: LayerNorm;
+  readonly mlp: Mlp;
+  readonly p: number;
+
+  constructor(shape: Gpt2Shape) {
+    super();
+    this.ln_1 = new LayerNorm(shape.width);
+    this.attn = new Attention(shape);
+    this.ln_2 = new LayerNorm(shape.width);
+    this.mlp = new Mlp(shape);
+    this.p = shape.dropout;
+  }
+
+  forward(x: Tensor, cache?: KeyValueCache): Tensor {
+    x = x.add(this.dropout(this.attn.forward(this.ln_1.forward(x), cache)));
+    return x.add(this.dropout(this.mlp.forward(this.ln_2.forward(x))));
+  }
+
+  private dropout(x: Tensor): Tensor {
+    return this.p > 0 ? dropout(x, this.p, this.training) : x;
+  }
+}
+
+class Transformer extends Module {
+  readonly wte: Embedding; // (V, d); if tied, also the output head
+  readonly wpe: Embedding; // (context, d)
+  readonly h: ModuleList<Block>;
+  readonly lnF: LayerNorm;
+
+  constructor(shape: Gpt2Shape) {
+    super();
+    this.wte = new Embedding(shape.vocabulary, shape.width);
+    this.wpe = new Embedding(shape.context, shape.width);
+    this.h = new ModuleList(Array.from({ length: shape.layers }, () => new Block(shape)));
+    this.lnF = new LayerNorm(shape.width);
+  }
+}
+
+export class Gpt2 extends LanguageModel {
+  readonly transformer: Transformer;
+  readonly lmHead: Linear | undefined; // (V, d); undefined if tied
+
+  readonly shape: Gpt2Shape;
+
+  constructor(options: Gpt2Options) {
+    super();
+    const shape = parseOptions(gpt2Options, options, "gpt2");
+    this.shape = shape;
+    this.transformer = new Transformer(shape);
+    this.lmHead = shape.tied ? undefined : new Linear(shape.width, shape.vocabulary, { bias: false, role: "head" });
+    this.initialise();
+  }
+
+  /** Number of parameters that a model of this shape has, without making it. Throws `OptionsError`. */
+  static countParameters(options: Gpt2Options): number {
+    const { vocabulary, context, width: d, layers, tied } = parseOptions(gpt2Options, options, "gpt2");
+    const block = 4 * d + (4 * d * d + 4 * d) + (8 * d * d + 5 * d); // norms, attention, MLP
+    return (vocabulary * (tied ? 1 : 2) + context) * d + layers * block + 2 * d;
+  }
+
+  forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+    const { wte, wpe, h, lnF } = this.transformer;
+    const positions = this.positionsOf(tokens, caches);
+    let x = wte.forward(toDevice(this.device, tokens)).add(wpe.forward(positions));
+    if (this.shape.dropout > 0) x = dropout(x, this.shape.dropout, this.training);
+    for (const [i, block] of h.modules.entries()) x = block.forward(x, caches?.[i]);
+    return linear(lnF.forward(x), this.lmHead?.weight ?? wte.weight);
+  }
+
+  get config(): HuggingFaceConfig {
+    return toConfig(this.shape);
+  }
+
+  protected get device(): string {
+    return this.transformer.wpe.weight.device;
+  }
+
+  /**
+   * Files of GPT2Model have no "transformer." before their names. Older files also have the masks of attention, and a tied head twice.
+   */
+  parameterOf(stored: string): string | undefined {
+    const name = /^(wte|wpe|h|ln_f)\./.test(stored) ? `transformer.${stored}` : stored;
+    const computed = /\.attn\.(masked_)?bias$/.test(name) || (this.shape.tied && name === "lm_head.weight");
+    return computed ? undefined : name;
+  }
+
+  /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */
+  private initialise(): void {
+    noGrad(() => {
+      for (const [name, parameter] of this.namedParameters()) {
+        if (parameter.shape.length < 2) continue; // norms and biases stay
+        const residual = name.endsWith("c_proj.weight");
+        parameter.normal_({ std: residual ? 0.02 / Math.sqrt(2 * this.shape.layers) : 0.02 });
+      }
+    });
+  }
+}

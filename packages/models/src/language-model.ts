@@ -1,0 +1,61 @@
+import { arange, crossEntropy, KeyValueCache, Module, type Tensor } from "@terse/tensor";
+import type { TextModel } from "./model.ts";
+import { toDevice } from "./to-device.ts";
+
+export interface TokensAndNext {
+  readonly tokens: Tensor; // (B, T) i64
+  readonly next: Tensor; // (B, T) i64: the token after each
+}
+
+/** What models that continue a text have in common: the loss of the next token, and caches. */
+export abstract class LanguageModel extends Module implements TextModel {
+  abstract readonly config: object;
+  abstract readonly shape: { readonly vocabulary: number; readonly context: number; readonly layers: number };
+  /** The device of the weights. */
+  protected abstract readonly device: string;
+
+  /** tokens (B, T) → logits (B, T, V). With caches, one for each layer, the tokens follow those that the caches have seen. */
+  abstract forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor;
+
+  /** Mean cross entropy of the next token, in nats. → () */
+  loss({ tokens, next }: TokensAndNext): Tensor {
+    return crossEntropy(this.forward(tokens), toDevice(this.device, next));
+  }
+
+  metrics(batch: TokensAndNext): { loss: Tensor } {
+    return { loss: this.loss(batch) };
+  }
+
+  metricUnits(unit: string): { loss: string } {
+    return { loss: `nats per ${unit}` };
+  }
+
+  nextLogits(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+    return this.forward(tokens, caches)
+      .select(1, tokens.shape[1]! - 1)
+      .flatten();
+  }
+
+  createCaches(): KeyValueCache[] {
+    return Array.from({ length: this.shape.layers }, () => new KeyValueCache(this.context));
+  }
+
+  get context(): number {
+    return this.shape.context;
+  }
+
+  get vocabulary(): number {
+    return this.shape.vocabulary;
+  }
+
+  /** The positions (T) of tokens that follow those of the caches. Throws `RangeError` where the context has fewer. */
+  protected positionsOf(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
+    const past = caches?.[0]?.length ?? 0;
+    const end = past + tokens.shape[1]!;
+    if (end > this.context)
+      throw new RangeError(
+        `${this.constructor.name}: ${end} tokens do not fit its context of ${this.context}; shorten the sequence, or use a larger context`,
+      );
+    return arange(past, end, 1, { dtype: "i64", device: this.device });
+  }
+}

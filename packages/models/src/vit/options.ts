@@ -1,0 +1,45 @@
+import { flag, positiveInteger, unitInterval, v } from "@terse/options";
+
+export const vitOptions = v.pipe(
+  v.object({
+    imageSize: v.optional(positiveInteger, 224), // height and width, in pixels
+    patchSize: v.optional(positiveInteger, 16), // p: height and width of a patch
+    width: v.optional(positiveInteger, 192), // d
+    heads: v.optional(positiveInteger, 3), // d / heads per head
+    layers: v.optional(positiveInteger, 12),
+    distilled: v.optional(flag, false), // whether there are a distillation token and its head
+    classes: v.optional(positiveInteger, 1000), // K
+    channels: v.optional(positiveInteger, 3), // C of the images
+    labelSmoothing: v.optional(unitInterval, 0), // in training
+  }),
+  v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
+  v.check(({ imageSize, patchSize }) => imageSize % patchSize === 0, "imageSize must be a multiple of patchSize"),
+);
+
+export type VitOptions = v.InferInput<typeof vitOptions>;
+export type VitShape = v.InferOutput<typeof vitOptions>;
+
+const common = {
+  imageSize: 224,
+  patchSize: 16,
+  layers: 12,
+  distilled: false,
+  classes: 1000,
+  channels: 3,
+  labelSmoothing: 0,
+};
+const tiny = { ...common, width: 192, heads: 3 };
+const small = { ...common, width: 384, heads: 6 };
+const base = { ...common, width: 768, heads: 12 };
+
+/** Touvron et al. 2021, table 1; Dosovitskiy et al. 2021, table 1, and ViT-S/16, which has the shape of DeiT-Small. */
+export const vitPresets = {
+  "deit-tiny": tiny,
+  "deit-small": small,
+  "deit-base": base,
+  "deit-tiny-distilled": { ...tiny, distilled: true },
+  "deit-small-distilled": { ...small, distilled: true },
+  "deit-base-distilled": { ...base, distilled: true },
+  "vit-small": small,
+  "vit-base": base,
+} satisfies Record<string, VitShape>;
