@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "algorithms/reduce.h"
+#include "binding/device_copy.h"
 #include "binding/functions.h"
 #include "terse/napi_buffer.h"
 
@@ -20,12 +21,13 @@ Napi::Value reduce(const Napi::CallbackInfo& info) {
     return info.Env().Undefined();
 }
 
-// copy(into, from): as many bytes
+// copy(into, from): as many bytes, of the CPU or of a CUDA device
 Napi::Value copy(const Napi::CallbackInfo& info) {
     const BufferView into = buffer_of(info[0], "into"), from = buffer_of(info[1], "from");
     if (into.bytes() != from.bytes())
         throw Napi::RangeError::New(info.Env(), "copy: into has " + std::to_string(into.bytes()) + " bytes and from has " + std::to_string(from.bytes()));
-    if (into.bytes()) std::memmove(into.data, from.data, into.bytes());
+    if (!into.on_cpu || !from.on_cpu) device_copy(into, from);
+    else if (into.bytes()) std::memmove(into.data, from.data, into.bytes());
     return info.Env().Undefined();
 }
 

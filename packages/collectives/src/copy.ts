@@ -1,6 +1,10 @@
 import { type BufferLike, checkBuffer, collectives } from "@terse/native-collectives";
 
-/** into ← from. Both have the same length and type; they may overlap. Throws RangeError or TypeError otherwise. */
+/**
+ * into ← from. Both have the same length and type; they may overlap. One of them or both may be on a GPU, but not on two: the copy then
+ * runs after the work in the device's default stream, and has ended when it returns. Throws RangeError or TypeError for arguments that
+ * cannot be right, and Error where the GPU fails.
+ */
 export function copy(into: BufferLike, from: BufferLike): void {
   const [to, given] = [checkBuffer("copy", "into", into), checkBuffer("copy", "from", from)];
   if (to !== given) throw new TypeError(`copy: into is ${to}, and from is ${given}`);

@@ -81,6 +81,8 @@ export interface Group extends Collectives, PointToPoint, AsyncDisposable {
   readonly rank: number;
   readonly size: number;
   readonly engine: string;
+  /** The device, besides the CPU, whose memory its operations take: "cuda:0". */
+  readonly device?: string | undefined;
   /** The link that this group's connections are slowed down to, where one is emulated. */
   readonly emulatedLink?: Link | undefined;
   /** Ranks with the same color form a new group, ordered by key and then by rank. `undefined` joins none. All ranks call it. */

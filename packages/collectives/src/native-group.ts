@@ -92,6 +92,10 @@ export class NativeGroup implements Group {
     return this.world.engine;
   }
 
+  get device(): string | undefined {
+    return this.world.device;
+  }
+
   get emulatedLink(): Link | undefined {
     return this.world.emulatedLink;
   }

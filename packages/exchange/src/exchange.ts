@@ -17,14 +17,25 @@ import type { BufferLike, Group, NativeBuffer } from "@terse/collectives";
 import { enterQueue, type QueuedGroup } from "./collective-queue.ts";
 import { ExchangeContext } from "./exchange-context.ts";
 import { adjacent } from "./means/adjacent.ts";
+import { retainingOnHost } from "./on-host.ts";
 import type { PackedBits, Tally, Ternary } from "./packed-bits.ts";
 import { type RefusalReason, throwRefusal } from "./refusal.ts";
 import { retaining } from "./retaining.ts";
 import { type ChosenSchemes, standardSchemes } from "./schemes.ts";
+import { type Among, checkMembers, gatherAmong, meanAmong, reduceAmong } from "./sums/among.ts";
 import { byOwners, type OwnerScheme } from "./sums/by-owners.ts";
+import { type ComputedMeanOptions, computedMeanScheme } from "./sums/computed-mean.ts";
 import { carryFields, checkFields, type FieldsRequest, type SumOfFieldsOptions } from "./sums/fields.ts";
-import { type LevelsOptions, type SumOfLevelsOptions, signOfLevelsScheme, sumOfLevelsScheme } from "./sums/levels.ts";
-import { type ErrorCompensation, errorCompensatedScheme } from "./sums/mean-error-compensated.ts";
+import {
+  carryDirect,
+  checkDirect,
+  type DirectRequest,
+  type LevelsOptions,
+  type SumOfLevelsOptions,
+  signOfLevelsScheme,
+  sumOfLevelsScheme,
+} from "./sums/levels.ts";
+import { checkRest, type ErrorCompensation, errorCompensatedScheme } from "./sums/mean-error-compensated.ts";
 import { carrySparse, checkSparse, type SparseOptions, type SparseRequest } from "./sums/sparse.ts";
 import { type SumOptions, sumScheme } from "./sums/sum.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
@@ -49,6 +60,9 @@ export interface Exchange {
   /** x ← mean over ranks of x. */
   mean(x: BufferLike, options?: MeanOptions): Promise<void>;
 
+  /** into ← f(mean over ranks of x), computed once, by its owner, who sends it to all; into is x unless given. */
+  computedMean(x: Floats, options: ComputedMeanOptions): Promise<void>;
+
   /** The sign of the majority of the ranks; takes over u's memory. */
   majority(u: PackedBits, options: { tie: "plus" | "minus" }): Promise<PackedBits>;
   majority(u: PackedBits, options: { tie: Tie }): Promise<PackedBits | Ternary>;
@@ -65,6 +79,9 @@ export interface Exchange {
   /** into += scale · Σ q, the levels of l1 or linf, or signs with exact zeros, as whole numbers, exactly. */
   sumOfLevels(x: Floats, options: SumOfLevelsOptions): Promise<void>;
 
+  /** The same by one summing all-reduce of fields that are wide enough for the sum. */
+  sumOfLevelsDirect(x: Floats, options: SumOfLevelsOptions): Promise<void>;
+
   /** sign(Σ q): Lion Cub's use of its levels, and the majority of signs with exact zeros. */
   signOfLevels(x: Floats, options: LevelsOptions): Promise<Ternary>;
 
@@ -73,6 +90,9 @@ export interface Exchange {
 
   /** into += the mean of the few elements that each rank sends of its x. */
   sparse(x: Floats, options: SparseOptions): Promise<void>;
+
+  /** The exchanges of a group of ranks that this rank belongs to. All ranks make the same requests, each for its own group. */
+  among(members: readonly number[]): Among;
 
   /** Sends only this rank's refusal, if it has one: for a step without any other message. */
   agree(): Promise<void>;
@@ -205,29 +225,61 @@ export class StepExchange {
             nothing,
           ),
         ),
-      meanErrorCompensated: (vector, given) =>
-        retaining(vector, given, async (x, options) => viaOwners(errorCompensatedScheme(group, x, options), nothing)),
-      sum: (vector, given) =>
-        retaining(vector, given, async (x, options) => viaOwners(sumScheme(group, x, options), nothing)),
-      sumOfFields: (vector, given) =>
+      computedMean: (vector, given) =>
         retaining(vector, given, async (x, options) => {
+          const part = computedMeanScheme(group, x, options);
+          await request({ key: "computed mean", part, carry: byOwners }, nothing);
+        }),
+      meanErrorCompensated: async (vector, given) => {
+        checkRest(vector, given);
+        await retainingOnHost(vector, given, async (x, options) =>
+          viaOwners(errorCompensatedScheme(group, x, options), nothing),
+        );
+      },
+      sum: (vector, given) =>
+        retainingOnHost(vector, given, async (x, options) => viaOwners(sumScheme(group, x, options), nothing)),
+      sumOfFields: (vector, given) =>
+        retainingOnHost(vector, given, async (x, options) => {
           const part: FieldsRequest = { x, options };
           checkFields("sumOfFields", group, part);
           await request({ key: "fields", part, carry: carryFields }, nothing);
         }),
       sumOfLevels: (vector, given) =>
-        retaining(vector, given, async (x, options) => viaOwners(sumOfLevelsScheme(group, x, options), nothing)),
+        retainingOnHost(vector, given, async (x, options) => viaOwners(sumOfLevelsScheme(group, x, options), nothing)),
+      sumOfLevelsDirect: (vector, given) =>
+        retainingOnHost(vector, given, async (x, options) => {
+          checkDirect(group, x, options);
+          const part: DirectRequest = { x, options };
+          await request({ key: "levels, direct", part, carry: carryDirect }, nothing);
+        }),
       signOfLevels: (vector, given) =>
-        retaining(vector, given, async (x, options) => {
+        retainingOnHost(vector, given, async (x, options) => {
           const { scheme, result } = signOfLevelsScheme(group, x, options);
           return viaOwners(scheme, result);
         }),
       sparse: (vector, given) =>
-        retaining(vector, given, async (x, options) => {
+        retainingOnHost(vector, given, async (x, options) => {
           const part: SparseRequest = { x, options };
           checkSparse(x, options);
           await request({ key: "sparse", part, carry: carrySparse }, nothing);
         }),
+      among: (members) => {
+        checkMembers(group, members);
+        // Requests along another axis, whose members are other ranks, travel in a message of their own.
+        const carried = (what: keyof Among, part: OwnerScheme) =>
+          request({ key: `${what} among ${members.join()}`, part, carry: byOwners }, nothing);
+        return {
+          mean: (vector) => retaining(vector, {}, async (x) => carried("mean", meanAmong(group, x, members))),
+          reduce: (vector, given) =>
+            retaining(vector, { given }, async (x, { given: into }) =>
+              carried("reduce", reduceAmong(group, x, into, members)),
+            ),
+          gather: (vector, given) =>
+            retaining(vector, { given }, async (x, { given: into }) =>
+              carried("gather", gatherAmong(group, x, into, members)),
+            ),
+        };
+      },
       agree: () => viaOwners(emptyScheme(group.size), nothing),
     };
   }

@@ -11,6 +11,7 @@ export {
   predictVoteOfHosts,
   type Question,
 } from "./cost-model/predict.ts";
+export { predictRound } from "./cost-model/predict-round.ts";
 export {
   crossing,
   type Implementation,
@@ -33,12 +34,14 @@ export {
 export type { CallOptions } from "./exchange-context.ts";
 export { type DenseScheme, type DenseType, dense, denseTypes } from "./means/dense.ts";
 export { mean, meanCost } from "./means/f32-mean.ts";
-export { bytesOfRound, type Message } from "./messages.ts";
+export { bytesOfRound, type Message, memoryOfRound } from "./messages.ts";
 export type { EncodeOptions } from "./owned-chunks.ts";
 export { type Encode, PackedBits, type Signed, Tally, Ternary, wordsOf } from "./packed-bits.ts";
 export { type RefusalReason, StepRefusedError } from "./refusal.ts";
 export { type ChosenSchemes, standardSchemes } from "./schemes.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";
+export type { Among, AmongKind } from "./sums/among.ts";
+export { type ComputedMeanOptions, computedMean, computedMeanCost } from "./sums/computed-mean.ts";
 export {
   type SumOfFieldsOptions,
   sumOfFields,

@@ -1,9 +1,12 @@
 /** The bytes of a step's requests, in closed form. Requests that exchange.ts joins into one message are counted as one. */
 import type { Codec } from "@terse/codecs";
+import type { Cost } from "./cost.ts";
 import { wordsOf } from "./packed-bits.ts";
 import type { ChosenSchemes } from "./schemes.ts";
+import { type AmongKind, amongCost } from "./sums/among.ts";
+import { computedMeanCost } from "./sums/computed-mean.ts";
 import { sumOfFieldsCost } from "./sums/fields.ts";
-import { signOfLevelsCost, sumOfLevelsCost } from "./sums/levels.ts";
+import { signOfLevelsCost, sumOfLevelsCost, sumOfLevelsDirectCost } from "./sums/levels.ts";
 import { meanErrorCompensatedCost } from "./sums/mean-error-compensated.ts";
 import { sparseCost } from "./sums/sparse.ts";
 import { sumCost } from "./sums/sum.ts";
@@ -13,6 +16,10 @@ import type { Outcome } from "./votes/outcome.ts";
 export type Message =
   /** `offset`: the first element in the exchange's `memory`; vectors that are neighbours there are averaged as one. */
   | { readonly kind: "mean"; readonly n: number; readonly offset?: number | undefined }
+  /** `result`: the elements of the result, n unless given. */
+  | { readonly kind: "computedMean"; readonly n: number; readonly owner: number; readonly result?: number | undefined }
+  /** `members`: of this rank's group; n: of x, or of all shards. */
+  | { readonly kind: AmongKind; readonly n: number; readonly members: readonly number[] }
   | { readonly kind: "vote"; readonly n: number; readonly outcome: Outcome }
   | { readonly kind: "meanErrorCompensated"; readonly n: number; readonly codec?: Codec | undefined }
   | { readonly kind: keyof typeof sumCosts; readonly n: number; readonly codec: Codec };
@@ -21,41 +28,63 @@ const sumCosts = {
   sum: sumCost,
   sumOfFields: sumOfFieldsCost,
   sumOfLevels: sumOfLevelsCost,
+  sumOfLevelsDirect: sumOfLevelsDirectCost,
   signOfLevels: signOfLevelsCost,
   sparse: sparseCost,
 } as const;
 
 /** Payload bytes that one rank sends for the requests of one round. */
-export function bytesOfRound(
+export function bytesOfRound(round: readonly Message[], ranks: number, rank: number, schemes: ChosenSchemes): number {
+  return costsOfRound(round, ranks, rank, schemes).reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** The most memory that the requests of one round hold at once besides their vectors. */
+export function memoryOfRound(round: readonly Message[], ranks: number, rank: number, schemes: ChosenSchemes): number {
+  return costsOfRound(round, ranks, rank, schemes).reduce((sum, { peakBytes }) => sum + peakBytes, 0);
+}
+
+/** Of what travels together, one after the other. */
+function costsOfRound(
   round: readonly Message[],
   ranks: number,
   rank: number,
   { votes, means }: ChosenSchemes,
-): number {
-  let bytes = means.costTogether(joinedMeans(round), ranks, rank).bytes;
-  const votesByOutcome = Map.groupBy(
+): readonly Cost[] {
+  const costs = [means.costTogether(joinedMeans(round), ranks, rank)];
+  for (const [outcome, n] of joinedVotes(round)) costs.push(votes.cost(n, ranks, rank, outcome));
+  for (const message of round) {
+    if (message.kind === "mean" || message.kind === "vote") continue;
+    if (message.kind === "computedMean") {
+      costs.push(computedMeanCost(message.n, ranks, rank, message.owner, message.result));
+      continue;
+    }
+    if ("members" in message) {
+      costs.push(amongCost(message.kind, message.n, ranks, rank, message.members));
+      continue;
+    }
+    const { kind, n, codec } = message;
+    costs.push(
+      kind === "meanErrorCompensated"
+        ? meanErrorCompensatedCost(n, ranks, rank, codec)
+        : sumCosts[kind](n, ranks, rank, codec),
+    );
+  }
+  return costs;
+}
+
+/** The elements of each vote: votes with one outcome are one, in which each begins at a word. */
+export function joinedVotes(round: readonly Message[]): Map<Outcome, number> {
+  const votes = Map.groupBy(
     round.filter((message) => message.kind === "vote"),
     ({ outcome }) => outcome,
   );
-  for (const [outcome, together] of votesByOutcome) {
-    const [{ n: single }] = together as [Message];
-    const n = together.length === 1 ? single : together.reduce((sum, each) => sum + 64 * wordsOf(each.n), 0);
-    bytes += votes.cost(n, ranks, rank, outcome).bytes;
-  }
-  for (const message of round) {
-    if (message.kind === "mean" || message.kind === "vote") continue;
-    const { kind, n, codec } = message;
-    const cost =
-      kind === "meanErrorCompensated"
-        ? meanErrorCompensatedCost(n, ranks, rank, codec)
-        : sumCosts[kind](n, ranks, rank, codec);
-    bytes += cost.bytes;
-  }
-  return bytes;
+  const elementsOf = (together: readonly Message[]) =>
+    together.length === 1 ? together[0]!.n : together.reduce((sum, { n }) => sum + 64 * wordsOf(n), 0);
+  return new Map([...votes].map(([outcome, together]) => [outcome, elementsOf(together)]));
 }
 
 /** The lengths of the vectors that are averaged. Neighbours count as one vector. */
-function joinedMeans(round: readonly Message[]): number[] {
+export function joinedMeans(round: readonly Message[]): number[] {
   const joined: number[] = [];
   let end: number | undefined; // offset + n of the vector before
   for (const message of round) {

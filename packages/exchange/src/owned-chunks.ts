@@ -19,6 +19,8 @@ export interface EncodeOptions {
   /** For random rounding: the same on every rank, with a new `step` at each step. Each rank still draws its own random numbers. */
   readonly seed?: number | undefined;
   readonly step?: number | undefined;
+  /** Of x[0] in a longer vector, a multiple of 64: random numbers then belong to its elements, however it is cut into requests. */
+  readonly offset?: number | undefined;
 }
 
 /** The chunks of a vector of n floats. They are cached, because creating a chunk's codec can take longer than using it. */
@@ -113,10 +115,11 @@ export class OwnedChunks {
   /** The codec's options for the elements [begin, end). Each rank and each owner has a `stream` of its own, and so its own random numbers. */
   call(options: EncodeOptions, stream: number, begin = 0, end = this.n): never {
     const { zero, hold, random } = this.codec.takes;
+    const drawn = options.offset === undefined ? 64 * Math.ceil(this.n / 64) : 2 ** 40; // numbers of one stream
     return {
       ...(zero && { zero: options.zero ?? "plus" }),
       ...(hold && options.hold && { hold: options.hold.subarray(begin / 8, Math.ceil(end / 8)) }),
-      ...(random && { seed: options.seed, step: options.step, index: stream * 64 * Math.ceil(this.n / 64) + begin }),
+      ...(random && { seed: options.seed, step: options.step, index: stream * drawn + (options.offset ?? 0) + begin }),
     } as never; // the general type Codec does not know a codec's own options
   }
 
@@ -140,12 +143,14 @@ export function sliceOf(x: Floats, begin: number, end: number): Floats {
 
 /** Checks options before anything is sent. Later their RangeError would be taken for a value that the codec cannot write. */
 export function checkOptions(where: string, { name, takes }: Codec, n: number, options: EncodeOptions): void {
-  const { seed, step, hold } = options;
+  const { seed, step, hold, offset = 0 } = options;
   for (const [what, value] of Object.entries(takes.random ? { seed, step } : {}))
     if (!Number.isSafeInteger(value) || value! < 0)
       throw new RangeError(
         `${where}: ${what} is ${value}, and ${name} needs it to draw random numbers: give a whole number, the same on every rank.`,
       );
+  if (!Number.isSafeInteger(offset) || offset < 0 || offset % 64 !== 0)
+    throw new RangeError(`${where}: offset is ${offset}, and must be a multiple of 64, the same on every rank.`);
   if (hold && hold.length !== Math.ceil(n / 8))
     throw new RangeError(`${where}: hold has ${hold.length} bytes, and ${n} elements take ${Math.ceil(n / 8)}.`);
 }

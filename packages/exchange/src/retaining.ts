@@ -16,5 +16,6 @@ export async function retaining<X extends BufferLike, O extends object, R>(
   return await use(same as X, { ...options, ...kept });
 }
 
-const isNativeBuffer = (value: unknown): boolean =>
+/** Whether an option is memory behind a pointer. */
+export const isNativeBuffer = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !ArrayBuffer.isView(value) && "pointer" in value;

@@ -29,6 +29,7 @@ constexpr unsigned event_disable_timing = 2;
     X(context_pop, "cuCtxPopCurrent_v2", CUcontext*)                                    \
     X(stream_create, "cuStreamCreate", CUstream*, unsigned)                             \
     X(stream_destroy, "cuStreamDestroy_v2", CUstream)                                   \
+    X(stream_synchronize, "cuStreamSynchronize", CUstream)                              \
     X(stream_wait, "cuStreamWaitEvent", CUstream, CUevent, unsigned)                    \
     X(event_create, "cuEventCreate", CUevent*, unsigned)                                \
     X(event_destroy, "cuEventDestroy_v2", CUevent)                                      \

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { collectives, kinds } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
+import { copy } from "../copy.ts";
 import { engineContract } from "../engine-contract/engine-contract.ts";
 import { CollectiveError, RendezvousError } from "../errors.ts";
 import type { Group } from "../group.ts";
@@ -575,6 +576,32 @@ describe("joining a world over NCCL", () => {
       expect(found).toEqual({ available: true, reason: "", version: "2.29.7", path: library, absent: [], devices: 16 });
     } finally {
       delete process.env["TERSE_NCCL"];
+      delete process.env["TERSE_CUDA_DRIVER"];
+    }
+  });
+
+  it("has memory that `copy` reads and writes, by the driver that TERSE_CUDA_DRIVER names", async () => {
+    process.env["TERSE_CUDA_DRIVER"] = defaultLibrary.driver;
+    try {
+      const [group] = await makeWorld(1);
+      using x = new DeviceBuffer(group!, 4, "f32");
+      copy(x, Float32Array.of(1, 2, 3, 4));
+      using y = new DeviceBuffer(group!, 3, "f32");
+      const { pointer, dtype, device } = x;
+      copy(y, { pointer: pointer + 4n, length: 3, dtype, device });
+      const read = new Float32Array(3);
+      copy(read, y);
+      expect([...read]).toEqual([2, 3, 4]);
+      expect(() => copy(read, { pointer: 4096n, length: 3, dtype, device })).toThrow(
+        "copy: cuMemcpyDtoHAsync: CUDA_ERROR_INVALID_VALUE",
+      );
+      expect(() => copy(x, { pointer, length: 4, dtype, device: "cuda:1" })).toThrow(
+        "into is on cuda:0 and from on cuda:1; copy through the CPU",
+      );
+      expect(() => copy(new Float32Array(4), { pointer, length: 4, dtype, device: "cuda:77" })).toThrow(
+        "copy: cuDeviceGet of cuda:77: CUDA_ERROR",
+      );
+    } finally {
       delete process.env["TERSE_CUDA_DRIVER"];
     }
   });

@@ -2,6 +2,7 @@
 import type { BufferLike, Group } from "@terse/collectives";
 import type { Cost, CostOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { onHost } from "../on-host.ts";
 import { retaining } from "../retaining.ts";
 import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
@@ -41,11 +42,24 @@ function scheme(
   };
 }
 
+/** Codecs encode these means, on the host. */
+function encoded(carry: DenseScheme["carry"]): DenseScheme["carry"] {
+  return (vectors, context) => onHost(vectors, (here) => carry(here, context));
+}
+
 const schemes: Record<DenseType, DenseScheme> = {
   f32: scheme("f32", carryMeans, meanCost, meansCost),
-  bf16: scheme("bf16", (vectors, context) => carryHalfMeans("bf16", vectors, context), halfMeanCost),
-  f16: scheme("f16", (vectors, context) => carryHalfMeans("f16", vectors, context), halfMeanCost),
-  int8: scheme("int8", carryInt8Means, int8MeanCost, (lengths, ranks, rank) => {
+  bf16: scheme(
+    "bf16",
+    encoded((vectors, context) => carryHalfMeans("bf16", vectors, context)),
+    halfMeanCost,
+  ),
+  f16: scheme(
+    "f16",
+    encoded((vectors, context) => carryHalfMeans("f16", vectors, context)),
+    halfMeanCost,
+  ),
+  int8: scheme("int8", encoded(carryInt8Means), int8MeanCost, (lengths, ranks, rank) => {
     const costs = lengths.map((n) => int8MeanCost(n, ranks, rank));
     const owners = lengths.length > 0 ? 2 * (ranks - 1) : 0; // these messages carry all vectors; units take an all-reduce for each vector
     const messages = costs.reduce((sum, cost) => sum + cost.messages - owners, owners);

@@ -10,6 +10,7 @@
 import { allReduceBytes, type BufferLike, copy, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { onHost } from "../on-host.ts";
 import { retaining } from "../retaining.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
@@ -17,7 +18,11 @@ export function mean(group: Group, vector: BufferLike, call: CallOptions = {}): 
   return retaining(vector, {}, (x) => carryOver(group, call, (context) => carryMeans([x], context)));
 }
 
-export async function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
+export function carryMeans(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
+  return onHost(vectors, (here) => carryHere(here, context), context.up.group.device);
+}
+
+async function carryHere(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
   const { up, scratch } = context;
   // An all-reduce has no headers for notes: NaN in the first element stands for this rank's refusal.
   if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));

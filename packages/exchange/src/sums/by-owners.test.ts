@@ -3,6 +3,8 @@ import { type Group, loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import {
   type CostOf,
+  computedMean,
+  computedMeanCost,
   meanErrorCompensated,
   meanErrorCompensatedCost,
   openExchange,
@@ -86,7 +88,21 @@ const few = (what: string, codec: Codec): Record<string, Scheme> => ({
   },
 });
 
+/** The last rank computes a result of twice the length. */
+const computed: Record<string, Scheme> = {
+  "a computed mean": {
+    run: (group, x) =>
+      computedMean(group, x, {
+        owner: group.size - 1,
+        compute: (_, result) => result.fill(1),
+        into: new Float32Array(2 * x.length),
+      }),
+    cost: (n, ranks, rank) => computedMeanCost(n, ranks, rank, ranks - 1, 2 * n),
+  },
+};
+
 const schemes: Record<string, Scheme> = {
+  ...computed,
   ...levels(l1({ bits: 3, unscaled: true })),
   ...levels(linf({ bits: 8, unscaled: true, block: 40 })),
   ...fields("int8 in blocks", int8({ block: 40 })),

@@ -12,7 +12,7 @@
  * Held: Σ up + (P − 1) up[rank] + Σ down, and the memory of encoding or reducing.
  */
 import { BadWireError, NotFiniteError } from "@terse/codecs";
-import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
+import { allToAllBytes, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { checkNotes, noteOf, type RefusalReason } from "../refusal.ts";
@@ -24,6 +24,13 @@ export interface OwnerScheme {
   readonly up: readonly number[];
   /** Bytes of each owner's result. */
   readonly down: readonly number[];
+  /**
+   * The ranks that this rank exchanges vectors with, itself among them; all ranks unless given. `up` and `down` are 0 for the others. All
+   * schemes that are carried together have the same members.
+   */
+  readonly members?: readonly number[] | undefined;
+  /** The one way that wires go, where no result comes down, or nothing is reduced. With `down`, `reduce` writes this rank's wire. */
+  readonly only?: "up" | "down" | undefined;
   /** Writes a wire for each owner, this rank included. */
   encode(outgoing: readonly Uint8Array[]): void;
   /** As the owner of a chunk: reduces the wires of all ranks, by rank, to one. */
@@ -35,14 +42,20 @@ export interface OwnerScheme {
 /** Runs all phases for several vectors together. */
 export async function byOwners(schemes: readonly OwnerScheme[], context: ExchangeContext): Promise<void> {
   const { up, down, rank, size, scratch } = context;
+  const [{ members, only }] = schemes as readonly [OwnerScheme];
+  const isMember = (r: number) => members?.includes(r) ?? true;
   using results = new Wires(
     scratch,
     size,
     schemes.map((scheme) => scheme.down),
     "later",
   );
-  let note: number;
-  {
+  let note = context.note;
+  if (only === "down") {
+    context.upCalled();
+    results.take();
+    for (const [s, scheme] of schemes.entries()) scheme.reduce([], results.of(s)[rank]!);
+  } else {
     using outgoing = new Wires(
       scratch,
       size,
@@ -51,14 +64,17 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
     const failure = failureOf(() => {
       for (const [s, scheme] of schemes.entries()) scheme.encode(outgoing.of(s));
     });
-    note = context.note || noteOf(failure);
+    note ||= noteOf(failure);
     using incoming = new Wires(
       scratch,
       size,
-      schemes.map((scheme) => Array.from({ length: size }, (_, r) => (r === rank ? 0 : scheme.up[rank]!))),
+      schemes.map((scheme) =>
+        Array.from({ length: size }, (_, r) => (r === rank || !isMember(r) ? 0 : scheme.up[rank]!)),
+      ),
     );
     const arrived = size === 1 ? [note] : up.allToAll(outgoing.except(rank), incoming.byRank, { note });
-    context.upCalled();
+    if (only === "up") context.allCalled();
+    else context.upCalled();
     checkNotes(await arrived);
 
     results.take();
@@ -70,9 +86,10 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
         }
       }),
     );
+    if (only === "up") return;
   }
   const own = results.byRank[rank]!;
-  const toAll = results.byRank.map((_, r) => (r === rank ? nothing : own));
+  const toAll = results.byRank.map((_, r) => (r === rank || !isMember(r) ? nothing : own));
   const notes = size === 1 ? [note] : down.allToAll(toAll, results.except(rank), { note });
   context.allCalled();
   checkNotes(await notes);
@@ -85,11 +102,15 @@ export function byOwnersCost(
   down: readonly number[],
   rank: number,
   { encoding, reducing }: { encoding: number; reducing: number },
+  { members, only }: Pick<OwnerScheme, "members" | "only"> = {},
 ): Cost {
-  const ranks = up.length;
+  const others = (members ?? up).length - 1;
   const sum = (sizes: readonly number[]) => sizes.reduce((a, b) => a + b, 0);
-  const wires = sum(up) + (ranks - 1) * up[rank]! + sum(down);
-  return costOf([allToAllBytes(up, rank), allGatherBytes(down, rank)], Math.max(sum(up) + encoding, wires + reducing));
+  const wires = sum(up) + others * up[rank]! + sum(down);
+  const toAll = up.map((_, r) => ((members?.includes(r) ?? true) ? down[rank]! : 0));
+  const ways = [allToAllBytes(up, rank), allToAllBytes(toAll, rank)];
+  const taken = only === undefined ? ways : only === "up" ? ways.slice(0, 1) : ways.slice(1);
+  return costOf(taken, Math.max(sum(up) + encoding, wires + reducing));
 }
 
 const nothing = new Uint8Array(0);

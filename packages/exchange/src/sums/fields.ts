@@ -26,6 +26,7 @@ import { type Codec, type Floats, l1, type Summable, scaleGroupsWithin } from "@
 import { allReduceBytes, copy, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { retainingOnHost } from "../on-host.ts";
 import {
   checkLength,
   checkOptions,
@@ -35,7 +36,6 @@ import {
   sliceOf,
 } from "../owned-chunks.ts";
 import { checkNotes, noteOf, StepRefusedError } from "../refusal.ts";
-import { retaining } from "../retaining.ts";
 import { type Loan, type Scratch, scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
@@ -65,7 +65,7 @@ export function sumOfFields(
   given: SumOfFieldsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     checkFields("sumOfFields", group, { x, options });
     await carryOver(group, call, (context) => carryFields([{ x, options }], context));
   });
@@ -91,7 +91,7 @@ export function sumOfFieldsDirect(
   given: SumOfFieldsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     checkFields("sumOfFieldsDirect", group, { x, options });
     await carryOver(group, call, async (context) => {
       using agreed = await agree({ x, options }, context);

@@ -19,7 +19,8 @@
 import { type Codec, count, type Floats, f16, ternary, type Zeros } from "@terse/codecs";
 import { allReduceBytes, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
-import { type CallOptions, carryOver } from "../exchange-context.ts";
+import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { retainingOnHost } from "../on-host.ts";
 import {
   checkLength,
   checkOptions,
@@ -30,7 +31,6 @@ import {
 } from "../owned-chunks.ts";
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
-import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
@@ -52,26 +52,48 @@ export function sumOfLevelsDirect(
   given: SumOfLevelsOptions,
   { refusal }: CallOptions = {},
 ): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
-    const { size, rank } = group;
-    const { into, scale = 1 } = options;
+  return retainingOnHost(vector, given, async (x, options) => {
+    checkDirect(group, x, options);
+    await carryOver(group, { refusal }, (context) => carryDirect([{ x, options }], context));
+  });
+}
+
+export interface DirectRequest {
+  readonly x: Floats;
+  readonly options: SumOfLevelsOptions;
+}
+
+/** RangeError if no field can hold the sum of this many ranks, or lengths differ. */
+export function checkDirect({ size }: Group, x: Floats, options: SumOfLevelsOptions): void {
+  checkOptions("levels", summable(options.codec, size), x.length, options);
+  checkLength("sumOfLevelsDirect", "into", options.into, x.length, "as x has");
+}
+
+/** Several vectors: an all-reduce for each, all at the same time. */
+export async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
+  const { up, rank, size, scratch } = context;
+  const sums = requests.map(({ x, options }) => {
     const codec = summable(options.codec, size);
-    checkOptions("levels", codec, x.length, options);
-    checkLength("sumOfLevelsDirect", "into", into, x.length, "as x has");
     const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
-    using loan = scratchOf(group).loan(elementBytes * elements);
+    const loan = scratch.loan(elementBytes * elements);
     const wire = loan.bytes.fill(0);
     const fields = wire.subarray(0, fieldBytes);
     const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
     const notes = summed.subarray(elements - size);
-
     const chunks = ownedChunks(codec, x.length, 1);
     const failure = failureOf(() => codec.encode(fields, x, chunks.call(options, rank)));
-    notes[rank] = noteOf(refusal ?? failure);
-    await carryOver(group, {}, ({ up }) => up.allReduce(summed, "sum"));
-    checkNotes([...notes]);
-    codec.decodeAdd(into, fields, { scale });
+    notes[rank] = context.note || noteOf(failure);
+    return { loan, codec, options, fields, notes, arrived: up.allReduce(summed, "sum") };
   });
+  context.allCalled();
+  const outcomes = await Promise.allSettled(sums.map(({ arrived }) => arrived));
+  try {
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    for (const { notes } of sums) checkNotes([...notes]);
+    for (const { codec, options, fields } of sums) codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
+  } finally {
+    for (const { loan } of sums) loan[Symbol.dispose]();
+  }
 }
 
 export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
@@ -86,7 +108,7 @@ export function sumOfLevels(
   given: SumOfLevelsOptions,
   call: CallOptions = {},
 ): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     const scheme = sumOfLevelsScheme(group, x, options);
     await carryOver(group, call, (context) => byOwners([scheme], context));
   });
@@ -116,7 +138,7 @@ export function signOfLevels(
   given: LevelsOptions,
   call: CallOptions = {},
 ): Promise<Ternary> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     const { scheme, result } = signOfLevelsScheme(group, x, options);
     await carryOver(group, call, (context) => byOwners([scheme], context));
     return result();

@@ -102,6 +102,23 @@ describe("the error-compensated mean", () => {
     }
   });
 
+  it("lets x keep the rest where it holds the worker's error already, with the same bits", async () => {
+    const n = 1000;
+    const hold = Uint8Array.from({ length: n / 8 }, (_, i) => (i % 7 === 0 ? 0x21 : 0));
+    for (const masked of [undefined, hold])
+      await onRanks(3, async (group) => {
+        const errors = () => ({ serverError: vector(9, 0, ownedElements(n, 3, group.rank)), hold: masked });
+        const apart = { into: new Float32Array(n), workerError: vector(group.rank, 5, n), ...errors() };
+        const together = { into: new Float32Array(n), ...errors() };
+        const sum = vector(group.rank, 0, n).map((v, i) => v + apart.workerError[i]!);
+        await meanErrorCompensated(group, vector(group.rank, 0, n), apart);
+        await meanErrorCompensated(group, sum, together);
+        expect(together.into).toEqual(apart.into);
+        expect(together.serverError).toEqual(apart.serverError);
+        expect(sum).toEqual(apart.workerError);
+      });
+  });
+
   const codecs: Record<string, Codec> = {
     "one scale": scaledSign() as Codec,
     blocks: scaledSign({ block: 40 }) as Codec,
@@ -242,6 +259,17 @@ describe("the error-compensated mean", () => {
     expect(messages[0]![1]).toContain("seed is undefined, and terngrad needs it to draw random numbers");
     expect(messages[0]![2]).toBe(0);
   });
+
+  it.each([
+    [124_000_000, 8, 27_125_056],
+    [340_000_768, 64, 83_672_568],
+    [768, 8, 224],
+  ])(
+    "sends the bytes that DeepSpeed sends, for %i floats on %i ranks, which it does not have to pad",
+    (n, ranks, bytes) => {
+      expect(meanErrorCompensatedCost(n, ranks, 0).bytes).toBe(bytes);
+    },
+  );
 
   it("sends a 32nd of the bytes of a 32-bit mean", () => {
     const n = 124_000_000;

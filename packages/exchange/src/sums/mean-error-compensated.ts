@@ -11,22 +11,22 @@
  * whole vector and an owner one for its chunk: √mean x², over real elements only, without padding. A single rank has no f: b = a.
  *
  * Sent by a rank, scaled-sign, chunks of c ≈ n/P elements: 2 (P − 1) messages, Σ_{r ≠ rank} (4 + ⌈c_r/8⌉) + (P − 1)(4 + ⌈c/8⌉) bytes.
- * Held: three wires of the whole, so 3 n/8 bytes, and 4 c bytes for the sum.
+ * Held: three wires of the whole, so 3 n/8 bytes.
  */
 import { type Codec, type Floats, scaledSign } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import { type CallOptions, carryOver } from "../exchange-context.ts";
+import { retainingOnHost } from "../on-host.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
-import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
-  /** n floats, 0 at first: the rest that this rank has not sent yet. */
-  readonly workerError: Floats;
+  /** n floats, 0 at first: the rest that this rank has not sent yet. Without it x holds e + x already, and keeps the rest; it is on the CPU then. */
+  readonly workerError?: Floats | undefined;
   /** `ownedElements` floats, 0 at first: the rest that this rank, as the owner of a chunk, has not sent yet. */
   readonly serverError: Floats;
   /** Any codec, the same on every rank; its parameters define the scale groups. scaled-sign unless given. */
@@ -39,13 +39,14 @@ const oneBit = scaledSign() as Codec;
  * into += the error-compensated mean over ranks of x, the same bits on every rank. RangeError for wrong lengths. After a NaN in x all ranks
  * throw a StepRefusedError, and the errors may have changed.
  */
-export function meanErrorCompensated(
+export async function meanErrorCompensated(
   group: Group,
   vector: Floats,
   given: ErrorCompensation,
   call: CallOptions = {},
 ): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  checkRest(vector, given);
+  await retainingOnHost(vector, given, async (x, options) => {
     const scheme = errorCompensatedScheme(group, x, options);
     await carryOver(group, call, (context) => byOwners([scheme], context));
   });
@@ -59,7 +60,7 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
   const where = "meanErrorCompensated";
   checkOptions(where, codec, n, options);
   checkLength(where, "into", into, n, "as x has");
-  checkLength(where, "workerError", workerError, n, "as x has");
+  if (workerError) checkLength(where, "workerError", workerError, n, "as x has");
   const mine = size === 1 ? 0 : chunks.lengthOf(rank);
   checkLength(
     where,
@@ -72,24 +73,33 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
     up: chunks.sizes,
     down: chunks.sizes,
     encode: (outgoing) =>
-      chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) =>
-        of.encodeWithFeedback(
-          wire,
-          sliceOf(x, begin, end),
-          sliceOf(workerError, begin, end),
-          chunks.call(options, 2 * rank, begin, end),
-        ),
-      ),
+      chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => {
+        const [part, call] = [sliceOf(x, begin, end), chunks.call(options, 2 * rank, begin, end)];
+        if (workerError) of.encodeWithFeedback(wire, part, sliceOf(workerError, begin, end), call);
+        else encodeAndKeepRest(of, wire, part, call);
+      }),
     reduce(incoming, result) {
       if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
-      using mean = scratchOf(group).loan(4 * mine);
-      const v = mean.floats.fill(0);
-      chunks.add(rank, incoming, v, options, 1 / size);
+      chunks.add(rank, incoming, serverError, options, 1 / size);
       const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
-      chunks.codecs[rank]!.encodeWithFeedback(result, v, serverError, chunks.call(options, 2 * rank + 1, begin, end));
+      encodeAndKeepRest(chunks.codecs[rank]!, result, serverError, chunks.call(options, 2 * rank + 1, begin, end));
     },
     handOut: (results) => chunks.addAll(results, into, options),
   };
+}
+
+/** wire ← C(x),  x ← x − what the wire says */
+function encodeAndKeepRest(codec: Codec, wire: Uint8Array, x: Floats, call: Pick<EncodeOptions, "hold">): void {
+  codec.encode(wire, x, call);
+  codec.decodeAdd(x, wire, { scale: -1, hold: call.hold });
+}
+
+/** TypeError where x keeps the rest and is on a GPU: codecs write a copy of it there. */
+export function checkRest(x: Floats, { workerError }: ErrorCompensation): void {
+  if (workerError || x instanceof Float32Array || x.device === undefined || x.device === "cpu") return;
+  throw new TypeError(
+    `meanErrorCompensated: x is on ${x.device}, and keeps what is not sent: give a workerError, or x on the CPU.`,
+  );
 }
 
 /** The length of this rank's server error: that of the chunk that it owns, 0 for a single rank. */
@@ -112,6 +122,5 @@ export function ownedRange(
 
 export function meanErrorCompensatedCost(n: number, ranks: number, rank: number, codec: Codec = oneBit): Cost {
   const chunks = ownedChunks(codec, n, ranks);
-  const reducing = 4 * ownedElements(n, ranks, rank, codec);
-  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing });
+  return byOwnersCost(chunks.sizes, chunks.sizes, rank, { encoding: chunks.wholeBytes, reducing: 0 });
 }

@@ -1,4 +1,4 @@
-import { type Codec, dctTopK, scaledSign, topK } from "@terse/codecs";
+import { type Codec, dctTopK, linf, scaledSign, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import { StepRefusedError, scratchOf, sparse, sparseCost } from "../index.ts";
 import { onRanks } from "../testing.ts";
@@ -217,6 +217,38 @@ describe("the sparse mean", () => {
       }
       expect(outcomes[0]!.error).toEqual(new Float32Array(20).fill(5));
     }
+  });
+
+  it("draws the same numbers for an element however the vector is cut, and others on each rank and without its place", async () => {
+    const codec = linf({ bits: 3, block: 64 }) as Codec;
+    const x = Float32Array.from({ length: 256 }, (_, i) => Math.sin(i));
+    const [first] = await onRanks(2, async (group) => {
+      const mean = async (...cuts: readonly (readonly [begin: number, end: number, offset?: number])[]) => {
+        const into = new Float32Array(256);
+        for (const [begin, end, offset] of cuts)
+          await sparse(group, x.subarray(begin, end), {
+            into: into.subarray(begin, end),
+            codec,
+            ...{ seed: 7, step: 3, offset },
+          });
+        return into;
+      };
+      return {
+        whole: await mean([0, 256, 1024]),
+        parts: await mean([0, 64, 1024], [64, 192, 1088], [192, 256, 1216]),
+        elsewhere: await mean([0, 256, 0]),
+        withoutPlaces: await mean([0, 64], [64, 192], [192, 256]),
+        wrong: await mean([0, 256, 32]).catch((error: unknown) => String(error)),
+      };
+    });
+    expect(first!.parts).toEqual(first!.whole);
+    expect(first!.elsewhere).not.toEqual(first!.whole);
+    expect(first!.withoutPlaces).not.toEqual(first!.whole);
+    expect(first!.wrong).toContain("sparse: offset is 32, and must be a multiple of 64");
+    // Both ranks sent the same vector: with the same draws each mean would be one of the 7 levels of its block, and not between two.
+    const level = (i: number) =>
+      Math.max(...x.subarray(64 * Math.floor(i / 64), 64 * Math.floor(i / 64) + 64).map(Math.abs)) / 3;
+    expect(first!.whole.some((value, i) => Math.abs(((Math.abs(value) / level(i)) % 1) - 0.5) < 1e-3)).toBe(true);
   });
 
   it("refuses a k larger than the vector", () => {

@@ -18,9 +18,9 @@ import { type Codec, divideBySenders, type Floats, type KeptElements } from "@te
 import { allGatherBytes, type Group } from "@terse/collectives";
 import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
+import { retainingOnHost } from "../on-host.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
-import { retaining } from "../retaining.ts";
 import type { Scratch } from "../scratch.ts";
 import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
 
@@ -44,7 +44,7 @@ export interface SparseRequest {
 
 /** into += the mean over ranks of the elements that each sends, the same bits on every rank. After a NaN in x all ranks throw a StepRefusedError. */
 export function sparse(group: Group, vector: Floats, given: SparseOptions, call: CallOptions = {}): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     checkSparse(x, options);
     await carryOver(group, call, (context) => carrySparse([{ x, options }], context));
   });

@@ -19,8 +19,8 @@ import type { Codec, Floats } from "@terse/codecs";
 import type { Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import { type CallOptions, carryOver } from "../exchange-context.ts";
+import { retainingOnHost } from "../on-host.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks, sliceOf } from "../owned-chunks.ts";
-import { retaining } from "../retaining.ts";
 import { scratchOf } from "../scratch.ts";
 import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 
@@ -34,7 +34,7 @@ export interface SumOptions extends EncodeOptions {
 
 /** into += scale · Σ over ranks of x, twice through the codec. After a NaN in x all ranks throw a StepRefusedError. */
 export function sum(group: Group, vector: Floats, given: SumOptions, call: CallOptions = {}): Promise<void> {
-  return retaining(vector, given, async (x, options) => {
+  return retainingOnHost(vector, given, async (x, options) => {
     const scheme = sumScheme(group, x, options);
     await carryOver(group, call, (context) => byOwners([scheme], context));
   });

@@ -1,0 +1,55 @@
+/**
+ * Predicts the time of a round of requests, which an optimizer's step makes at the same time (exchange.ts): all means as one, all votes with
+ * one outcome as one, by predict.ts; and everything else by its bytes, up to owners and down again:
+ *
+ *   2 α + bytes of the rank that sends most · β
+ *
+ * They share the wire, so their times are added. Computing is left out where predict.ts does not know it.
+ */
+import { bytesOfRound, joinedMeans, joinedVotes, type Message } from "../messages.ts";
+import type { ChosenSchemes } from "../schemes.ts";
+import type { AutoVoteScheme } from "../votes/auto.ts";
+import { planesOf } from "../votes/outcome.ts";
+import type { Measured } from "./measure-link.ts";
+import { type PredictedVote, predictedVotes, predictMean, predictVote } from "./predict.ts";
+
+/** Seconds, on the slowest rank. RangeError if there are too many ranks for a scheme. */
+export function predictRound(
+  round: readonly Message[],
+  ranks: number,
+  schemes: ChosenSchemes,
+  measured: Measured,
+): number {
+  if (ranks === 1) return 0;
+  const byBytes = (messages: readonly Message[]) => {
+    if (messages.length === 0) return 0;
+    return 2 * measured.link.alphaLong + mostBytes(messages, ranks, schemes) * measured.link.beta;
+  };
+  const n = joinedMeans(round).reduce((sum, length) => sum + length, 0);
+  let seconds = n > 0 ? predictMean(schemes.means.type, { n, ranks }, measured).seconds : 0;
+  for (const [outcome, elements] of joinedVotes(round)) {
+    const { votes } = schemes;
+    const name = "choice" in votes ? (votes as AutoVoteScheme).choice(elements, ranks, outcome).scheme : votes.name;
+    seconds += predictedVotes.includes(name as PredictedVote)
+      ? predictVote(
+          name as PredictedVote,
+          { n: elements, ranks, planes: planesOf(outcome, ranks), floats: true },
+          measured,
+        ).seconds
+      : byBytes([{ kind: "vote", n: elements, outcome }]);
+  }
+  return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote"));
+}
+
+/**
+ * Bytes of the rank that sends most: the first or the last one, whose chunks are the largest, or an owner, who sends to all others. Groups of
+ * ranks have the same size, so one rank of its group stands for all.
+ */
+function mostBytes(messages: readonly Message[], ranks: number, schemes: ChosenSchemes): number {
+  const bytesOf = (some: readonly Message[], rank: number) => bytesOfRound(some, ranks, rank, schemes);
+  const inGroups = messages.flatMap((message) => ("members" in message ? bytesOf([message], message.members[0]!) : []));
+  const ofAll = messages.filter((message) => !("members" in message));
+  const owners = ofAll.flatMap((message) => (message.kind === "computedMean" ? message.owner : []));
+  const senders = new Set([0, ranks - 1, ...owners]);
+  return inGroups.reduce((a, b) => a + b, 0) + Math.max(...[...senders].map((rank) => bytesOf(ofAll, rank)));
+}

@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import { computedMean, openExchange, StepRefusedError } from "../index.ts";
+import { onRanks } from "../testing.ts";
+
+const vector = (rank: number, n: number) =>
+  Float32Array.from({ length: n }, (_, i) => 60 * (((i * 7 + rank * 11) % 9) - 4));
+
+const meanOf = (ranks: number, n: number) =>
+  Array.from(
+    { length: n },
+    (_, i) => Array.from({ length: ranks }, (_, r) => vector(r, n)[i]!).reduce((a, b) => a + b) / ranks,
+  );
+
+describe("a computed mean", () => {
+  it.each([1, 2, 3, 4, 5])("is computed once, by its owner, from the mean of %i ranks", async (ranks) => {
+    for (let owner = 0; owner < ranks; owner++) {
+      const seen: [rank: number, mean: number[]][] = [];
+      const results = await onRanks(ranks, async (group) => {
+        const into = new Float32Array(3);
+        await computedMean(group, vector(group.rank, 20), {
+          owner,
+          into,
+          compute(mean, result) {
+            seen.push([group.rank, [...mean]]);
+            result.set(mean.subarray(4, 7));
+          },
+        });
+        return [...into];
+      });
+      expect(seen).toEqual([[owner, meanOf(ranks, 20)]]);
+      for (const result of results) expect(result).toEqual(meanOf(ranks, 20).slice(4, 7));
+    }
+  });
+
+  it("replaces its vector unless it has a place of its own, and is the same on every rank whatever the owner computes", async () => {
+    const results = await onRanks(3, async (group) => {
+      const x = vector(group.rank, 100);
+      await computedMean(group, x, {
+        owner: 1,
+        compute: (mean, result) => {
+          for (const [i, value] of mean.entries()) result[i] = value * Math.random();
+        },
+      });
+      return [...x];
+    });
+    expect(new Set(results[0]).size).toBeGreaterThan(50);
+    for (const result of results) expect(result).toEqual(results[0]);
+  });
+
+  it("travels with the others of its round, of other lengths and owners, as one message each way", async () => {
+    const lengths = [5, 0, 64, 7];
+    const sent = await onRanks(4, async (group) => {
+      const exchange = openExchange(group);
+      const vectors = lengths.map((n) => vector(group.rank, n));
+      const requests = vectors.map((x, owner) =>
+        exchange.computedMean(x, { owner, compute: (mean, result) => result.set(mean) }),
+      );
+      await Promise.all(requests);
+      for (const [i, x] of vectors.entries()) expect([...x]).toEqual(meanOf(4, lengths[i]!));
+      return group.sent().messages;
+    });
+    expect(sent).toEqual([6, 6, 6, 6]); // 2 (P − 1)
+  });
+
+  it("is refused on every rank after one rank's NaN, and after a result that is not finite", async () => {
+    for (const [poisoned, of] of [
+      ["x", 2],
+      ["result", 1],
+    ] as const) {
+      const outcomes = await onRanks(3, async (group) => {
+        const x = vector(group.rank, 8);
+        if (poisoned === "x" && group.rank === 2) x[5] = Number.NaN;
+        const into = new Float32Array(8).fill(7);
+        const compute = (_: Float32Array, result: Float32Array) => result.fill(poisoned === "x" ? 1 : Number.NaN);
+        const error = await openExchange(group)
+          .computedMean(x, { owner: 1, into, compute })
+          .catch((error: unknown) => error);
+        return { error, into };
+      });
+      for (const { error, into } of outcomes) {
+        expect(error).toBeInstanceOf(StepRefusedError);
+        expect(String(error)).toContain(`rank ${of} refuses the step: the gradient is not finite`);
+        expect(into).toEqual(new Float32Array(8).fill(7));
+      }
+    }
+  });
+
+  it("is refused on every rank when one of them refuses the step", async () => {
+    const outcomes = await onRanks(3, async (group) => {
+      const exchange = openExchange(group);
+      if (group.rank === 0) exchange.refuse("the loss is not finite");
+      const compute = () => expect.unreachable("the owner computes nothing in a refused step");
+      return exchange.computedMean(vector(group.rank, 8), { owner: 1, compute }).catch((error: unknown) => error);
+    });
+    for (const error of outcomes) expect(String(error)).toContain("rank 0 refuses the step: the loss is not finite");
+  });
+
+  it("ends the group on every rank when the owner cannot compute it, with the reason", async () => {
+    const outcomes = await onRanks(3, async (group) => {
+      const compute = () => {
+        throw new Error("no memory left");
+      };
+      return computedMean(group, vector(group.rank, 8), { owner: 1, compute }).catch((error: unknown) => error);
+    });
+    for (const [rank, error] of outcomes.entries())
+      expect(String((error as Error).cause ?? error), `rank ${rank}`).toContain("no memory left");
+  });
+
+  it("names an owner that is no rank, before anything is sent", async () => {
+    await onRanks(2, async (group) => {
+      for (const owner of [-1, 2, 0.5])
+        await expect(computedMean(group, new Float32Array(2), { owner, compute() {} })).rejects.toThrow(
+          `computedMean: owner is ${owner}; choose one of the ranks 0 to 1`,
+        );
+      expect(group.sent().messages).toBe(0);
+    });
+  });
+});
