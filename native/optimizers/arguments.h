@@ -71,6 +71,55 @@ inline float gradient_scale_of(const Napi::Object& options) {
     return options.Get("gradientScale").IsUndefined() ? 1.0f : static_cast<float>(number_of(options, "gradientScale"));
 }
 
+inline terse_lion_options lion_vote_options_of(const Napi::Object& given) {
+    return {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
+}
+
+inline terse_lion_options lion_step_options_of(const Napi::Object& given) {
+    return {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
+}
+
+inline terse_adamw_options adamw_options_of(const Napi::Object& given) {
+    const double step = number_of(given, "step");
+    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(given.Env(), "step: expected an integer, 1 for the first update");
+    return {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step), gradient_scale_of(given)};
+}
+
+inline terse_sgd_options sgd_options_of(const Napi::Object& given) {
+    return {number_of(given, "lr"), number_of(given, "momentum"), number_of(given, "dampening"), number_of(given, "weightDecay"),
+            gradient_scale_of(given), given.Get("nesterov").ToBoolean(), given.Get("first").ToBoolean()};
+}
+
+inline terse_moments_options moments_options_of(const Napi::Object& given) {
+    return {number_of(given, "beta1"), number_of(given, "beta2"), gradient_scale_of(given)};
+}
+
+inline terse_adam_update adam_update_of(const Napi::Object& given) {
+    return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"), number_of(given, "weightDecay")};
+}
+
+inline terse_refresh_options refresh_options_of(const Napi::Object& given) {
+    return {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), given.Get("root").ToBoolean()};
+}
+
+// The rows of a matrix with r columns.
+inline size_t rows_of(Napi::Env env, const char* what, size_t floats, size_t r) {
+    if (floats % r != 0) throw Napi::RangeError::New(env, std::string(what) + ": " + std::to_string(floats) + " floats are no rows of " + std::to_string(r));
+    return floats / r;
+}
+
+inline size_t rank_of(const Napi::Object& options) {
+    const double rank = number_of(options, "rank");
+    if (!(rank >= 1 && rank <= 4294967295.0) || rank != std::floor(rank)) throw Napi::RangeError::New(options.Env(), "rank: expected an integer >= 1");
+    return static_cast<size_t>(rank);
+}
+
+inline Napi::Array two_numbers(Napi::Env env, const double* numbers) {
+    Napi::Array both = Napi::Array::New(env, 2);
+    for (uint32_t k = 0; k < 2; k++) both[k] = Napi::Number::New(env, numbers[k]);
+    return both;
+}
+
 // theta = theta keep + scale (...)
 struct Change {
     float keep, scale;

@@ -53,8 +53,7 @@ Napi::Value lion_vote(const Napi::CallbackInfo& info) {
     float* m = first_floats_of(info[1], "m", n);
     const float* g = floats_of(info[2], "g", n);
     uint8_t* wire = packed_signs_of(info[0], "wire", n);
-    const Napi::Object given = options_of(info, 3);
-    const terse_lion_options options = {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
+    const terse_lion_options options = lion_vote_options_of(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.vote(wire + i / 8, m + i, g + i, count, &options); }));
 }
@@ -64,8 +63,7 @@ Napi::Value lion_step(const Napi::CallbackInfo& info) {
     float* theta = first_floats_of(info[0], "θ", n);
     float* m = floats_of(info[1], "m", n);
     const float* g = floats_of(info[2], "g", n);
-    const Napi::Object given = options_of(info, 3);
-    const terse_lion_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
+    const terse_lion_options options = lion_step_options_of(options_of(info, 3));
     const terse_lion& lion = table_of<terse_lion>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.step(theta + i, m + i, g + i, count, &options); }));
 }
@@ -104,16 +102,12 @@ void apply_tally(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value adamw_step(const Napi::CallbackInfo& info) {
-    const Napi::Env env = info.Env();
     size_t n;
     float* theta = first_floats_of(info[0], "θ", n);
     float* m = floats_of(info[1], "m", n);
     float* v = floats_of(info[2], "v", n);
     const float* g = floats_of(info[3], "g", n);
-    const Napi::Object given = options_of(info, 4);
-    const double step = number_of(given, "step");
-    if (!(step >= 1 && step <= 9007199254740991.0) || step != std::floor(step)) throw Napi::RangeError::New(env, "step: expected an integer, 1 for the first update");
-    const terse_adamw_options options = {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), number_of(given, "weightDecay"), static_cast<uint64_t>(step), gradient_scale_of(given)};
+    const terse_adamw_options options = adamw_options_of(options_of(info, 4));
     const terse_adamw& adamw = table_of<terse_adamw>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return adamw.step(theta + i, m + i, v + i, g + i, count, &options); }));
 }
@@ -123,15 +117,40 @@ Napi::Value sgd_step(const Napi::CallbackInfo& info) {
     float* theta = first_floats_of(info[0], "θ", n);
     float* m = info[1].IsUndefined() ? nullptr : floats_of(info[1], "m", n);
     const float* g = floats_of(info[2], "g", n);
-    const Napi::Object given = options_of(info, 3);
-    const terse_sgd_options options = {number_of(given, "lr"), number_of(given, "momentum"), number_of(given, "dampening"), number_of(given, "weightDecay"),
-                                       gradient_scale_of(given), given.Get("nesterov").ToBoolean(), given.Get("first").ToBoolean()};
+    const terse_sgd_options options = sgd_options_of(options_of(info, 3));
     const terse_sgd& sgd = table_of<terse_sgd>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return sgd.step(theta + i, m ? m + i : nullptr, g + i, count, &options); }));
 }
 
-terse_adam_update adam_update_of(const Napi::Object& given) {
-    return {number_of(given, "first"), number_of(given, "second"), number_of(given, "eps"), number_of(given, "weightDecay")};
+void low_rank_add(const Napi::CallbackInfo& info) {
+    size_t floats_of_p, floats_of_q;
+    const float* p = first_floats_of(info[1], "p", floats_of_p);
+    const float* q = first_floats_of(info[2], "q", floats_of_q);
+    const Napi::Object given = options_of(info, 3);
+    const Change change(given);
+    const size_t r = rank_of(given), m = rows_of(info.Env(), "p", floats_of_p, r), n = rows_of(info.Env(), "q", floats_of_q, r);
+    const BufferView x = buffer_of(info[0], "x", DType::f32);
+    if (x.length != m * n) throw_length(info.Env(), "x", x.length, m * n, "floats, one for each row of p and each row of q");
+    if (x.length == 0) return;
+    const terse_low_rank& low_rank = table_of<terse_low_rank>(info);
+    std::vector<float> packed(low_rank.packed_floats(n, r));
+    low_rank.pack(packed.data(), q, n, r);
+    // A row takes about as long as n r / 8 elements of a kernel that runs at memory speed.
+    const size_t row = std::max<size_t>(1, n * r / 8), rows = 12;
+    auto part = [&](size_t begin, size_t end) {
+        low_rank.add(static_cast<float*>(x.data) + begin / row * n, p + begin / row * r, packed.data(), (end - begin) / row, n, r, change.keep, change.scale);
+    };
+    terse_parallel(m * row, rows * row, [](void* context, size_t begin, size_t end) { (*static_cast<decltype(part)*>(context))(begin, end); }, &part);
+}
+
+void low_rank_normalize(const Napi::CallbackInfo& info) {
+    size_t floats;
+    float* columns = first_floats_of(info[1], "columns", floats);
+    float* q = floats_of(info[0], "q", floats);
+    const Napi::Object given = options_of(info, 2);
+    const size_t r = rank_of(given), n = rows_of(info.Env(), "columns", floats, r);
+    std::vector<double> norms(r);
+    table_of<terse_low_rank>(info).normalize(q, columns, n, r, number_of(given, "threshold"), norms.data());
 }
 
 Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
@@ -139,8 +158,7 @@ Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
     float* m = first_floats_of(info[0], "m", n);
     float* v = floats_of(info[1], "v", n);
     const float* g = floats_of(info[2], "g", n);
-    const Napi::Object given = options_of(info, 3);
-    const terse_moments_options options = {number_of(given, "beta1"), number_of(given, "beta2"), gradient_scale_of(given)};
+    const terse_moments_options options = moments_options_of(options_of(info, 3));
     const terse_moments& moments = table_of<terse_moments>(info);
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
 }
@@ -157,9 +175,35 @@ Napi::Value moments_squares(const Napi::CallbackInfo& info) {
     in_chunks(n, [&](size_t chunk, size_t begin, size_t count) { moments.squares(theta + begin, m + begin, v + begin, count, &update, chunks[chunk].data()); });
     double sums[2] = {0, 0};
     for (const auto& chunk : chunks) sums[0] += chunk[0], sums[1] += chunk[1];
-    Napi::Array both = Napi::Array::New(info.Env(), 2);
-    for (uint32_t k = 0; k < 2; k++) both[k] = Napi::Number::New(info.Env(), sums[k]);
-    return both;
+    return two_numbers(info.Env(), sums);
+}
+
+// accumulate and squares, chunk by chunk, so that the second one finds m and v in the cache. Returns the sums and the accepted elements.
+Napi::Value moments_accumulate_and_squares(const Napi::CallbackInfo& info) {
+    size_t n;
+    const float* theta = first_floats_of(info[0], "θ", n);
+    float* m = floats_of(info[1], "m", n);
+    float* v = floats_of(info[2], "v", n);
+    const float* g = floats_of(info[3], "g", n);
+    const terse_moments_options options = moments_options_of(options_of(info, 4));
+    const terse_adam_update update = adam_update_of(options_of(info, 5));
+    const terse_moments& moments = table_of<terse_moments>(info);
+    std::vector<std::array<double, 2>> chunks(n / TERSE_REDUCTION_CHUNK + 1);
+    std::vector<size_t> good(chunks.size(), 0);
+    in_chunks(n, [&](size_t chunk, size_t begin, size_t count) {
+        good[chunk] = moments.accumulate(m + begin, v + begin, g + begin, count, &options);
+        moments.squares(theta + begin, m + begin, v + begin, count, &update, chunks[chunk].data());
+    });
+    size_t accepted = n;
+    for (size_t chunk = chunks.size(); chunk-- > 0;) {
+        const size_t begin = chunk * TERSE_REDUCTION_CHUNK;
+        if (begin < n && good[chunk] < std::min<size_t>(TERSE_REDUCTION_CHUNK, n - begin)) accepted = begin + good[chunk];
+    }
+    double sums[2] = {0, 0};
+    for (const auto& chunk : chunks) sums[0] += chunk[0], sums[1] += chunk[1];
+    Napi::Array result = two_numbers(info.Env(), sums);
+    result[2u] = Napi::Number::New(info.Env(), static_cast<double>(accepted));
+    return result;
 }
 
 void moments_apply(const Napi::CallbackInfo& info) {
@@ -180,8 +224,7 @@ Napi::Value moments_refresh(const Napi::CallbackInfo& info) {
     const float* frozen = floats_of(info[1], "frozen", n);
     const float* m = floats_of(info[2], "m", n);
     const float* last = floats_of(info[3], "last", n);
-    const Napi::Object given = options_of(info, 4);
-    const terse_refresh_options options = {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), given.Get("root").ToBoolean()};
+    const terse_refresh_options options = refresh_options_of(options_of(info, 4));
     const terse_moments& moments = table_of<terse_moments>(info);
     std::vector<float> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0f);
     in_chunks(n, [&](size_t chunk, size_t begin, size_t count) { chunks[chunk] = moments.refresh(fresh + begin, frozen + begin, m + begin, last + begin, count, &options); });
@@ -254,8 +297,23 @@ Napi::Value moments(const Napi::CallbackInfo& info) {
         object["implementation"] = moments->implementation;
         object["accumulate"] = Napi::Function::New<moments_accumulate>(env, "accumulate", data_of(moments));
         object["squares"] = Napi::Function::New<moments_squares>(env, "squares", data_of(moments));
+        object["accumulateAndSquares"] = Napi::Function::New<moments_accumulate_and_squares>(env, "accumulateAndSquares", data_of(moments));
         object["apply"] = Napi::Function::New<moments_apply>(env, "apply", data_of(moments));
         object["refresh"] = Napi::Function::New<moments_refresh>(env, "refresh", data_of(moments));
+        list[i] = object;
+    }
+    return list;
+}
+
+Napi::Value low_ranks(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    Napi::Array list = Napi::Array::New(env);
+    const terse_low_rank* low_rank;
+    for (uint32_t i = 0; (low_rank = terse_low_rank_at(i)); i++) {
+        Napi::Object object = Napi::Object::New(env);
+        object["implementation"] = low_rank->implementation;
+        object["add"] = Napi::Function::New<low_rank_add>(env, "add", data_of(low_rank));
+        object["normalize"] = Napi::Function::New<low_rank_normalize>(env, "normalize", data_of(low_rank));
         list[i] = object;
     }
     return list;
@@ -292,6 +350,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["adamws"] = Napi::Function::New<adamws>(env, "adamws");
     exports["sgds"] = Napi::Function::New<sgds>(env, "sgds");
     exports["moments"] = Napi::Function::New<moments>(env, "moments");
+    exports["lowRanks"] = Napi::Function::New<low_ranks>(env, "lowRanks");
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
     exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");

@@ -6,6 +6,7 @@
 
 #if defined(__x86_64__)
 #define HAS_AVX2 __builtin_cpu_supports("avx2")
+#define HAS_FMA (HAS_AVX2 && __builtin_cpu_supports("fma"))
 #define HAS_AVX512 __builtin_cpu_supports("avx512f")
 #define ON_X86(X, kernels, implementation, runs) X(kernels, implementation, runs)
 #else
@@ -29,6 +30,11 @@
 #define MOMENTS(X)                        \
     ON_X86(X, moments, avx2, HAS_AVX2)    \
     X(moments, scalar, 1)
+
+#define LOW_RANK(X)                         \
+    ON_X86(X, low_rank, avx512, HAS_AVX512) \
+    ON_X86(X, low_rank, avx2, HAS_FMA)      \
+    X(low_rank, scalar, 1)
 
 #define REDUCTIONS(X)                     \
     ON_X86(X, reductions, avx2, HAS_AVX2) \
@@ -59,6 +65,7 @@ LIST(lion, LION)
 LIST(adamw, ADAMW)
 LIST(sgd, SGD)
 LIST(moments, MOMENTS)
+LIST(low_rank, LOW_RANK)
 LIST(reductions, REDUCTIONS)
 
 uint32_t terse_optimizers_abi(void) { return TERSE_OPTIMIZERS_ABI; }

@@ -129,6 +129,22 @@ typedef struct terse_moments {
     float (*refresh)(float *fresh, const float *frozen, const float *m, const float *last, size_t n, const terse_refresh_options *options);
 } terse_moments;
 
+// Products of factors of rank r, for Dion, and the columns of its factors. Matrices are row by row.
+typedef struct terse_low_rank {
+    const char *implementation;
+
+    // Copies q (n, r) to `packed`, of packed_floats(n, r) floats, in the order in which `add` reads it.
+    size_t (*packed_floats)(size_t n, size_t r);
+    void (*pack)(float *packed, const float *q, size_t n, size_t r);
+
+    // x (m, n) = x keep + (p q^T) scale, p (m, r): a sum is sum = fma(p[i][k], q[j][k], sum) for k = 0, 1, ...
+    void (*add)(float *x, const float *p, const float *packed, size_t m, size_t n, size_t r, float keep, float scale);
+
+    // The columns of `columns` (n, r) get the norm 1, and are copied to q (n, r); those of at most `threshold` times the largest norm become
+    // 0, and q keeps its own. Norms are added in fp64 in the order of rows; `norms` has room for r of them.
+    void (*normalize)(float *q, float *columns, size_t n, size_t r, double threshold, double *norms);
+} terse_low_rank;
+
 typedef struct terse_reductions {
     const char *implementation;
 
@@ -150,6 +166,7 @@ terse_optimizer_status terse_lion_find(const terse_lion **lion, const char *impl
 terse_optimizer_status terse_adamw_find(const terse_adamw **adamw, const char *implementation);
 terse_optimizer_status terse_sgd_find(const terse_sgd **sgd, const char *implementation);
 terse_optimizer_status terse_moments_find(const terse_moments **moments, const char *implementation);
+terse_optimizer_status terse_low_rank_find(const terse_low_rank **low_rank, const char *implementation);
 terse_optimizer_status terse_reductions_find(const terse_reductions **reductions, const char *implementation);
 
 // Implementation i of those that this machine can run, best first. NULL past the end.
@@ -157,6 +174,7 @@ const terse_lion *terse_lion_at(size_t i);
 const terse_adamw *terse_adamw_at(size_t i);
 const terse_sgd *terse_sgd_at(size_t i);
 const terse_moments *terse_moments_at(size_t i);
+const terse_low_rank *terse_low_rank_at(size_t i);
 const terse_reductions *terse_reductions_at(size_t i);
 
 #ifdef __cplusplus

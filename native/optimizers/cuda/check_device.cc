@@ -12,10 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "../adamw/adamw.cuh"
 #include "../lion/lion.cuh"
+#include "../moments/moments.cuh"
 #include "../reductions/reductions.cuh"
 #include "../reductions/reductions.h"
+#include "../sgd/sgd.cuh"
 #include "terse/optimizers_cuda.h"
+
+extern const terse_adamw terse_adamw_scalar;
+extern const terse_sgd terse_sgd_scalar;
+extern const terse_moments terse_moments_scalar;
+extern const terse_low_rank terse_low_rank_scalar;
 
 namespace {
 long checks, differences;
@@ -58,9 +66,65 @@ struct device_floats {
     }
 };
 
+// AdamW, SGD and the kernels on Adam's moments.
+void check_elementwise(const terse_optimizers_cuda &cuda, size_t n, size_t shift) {
+    std::vector<float> theta = floats(n, 4), m = floats(n, 5), v = floats(n, 6);
+    const std::vector<float> g = floats(n, 7);
+    for (float &value : v) value = std::fabs(value);
+    const device_floats device_theta(theta, shift), device_m(m, shift), device_v(v, shift), device_g(g, shift);
+    const auto same = [&] { return device_theta.equal(theta) && device_m.equal(m) && device_v.equal(v); };
+    size_t accepted = 0;
+
+    const terse_adamw_options adamw = {0.01, 0.9, 0.999, 1e-8, 0.1, 3, 0.7f};
+    terse_adamw_scalar.step(theta.data(), m.data(), v.data(), g.data(), n, &adamw);
+    expect(cuda.adamw_step(0, device_theta.at, device_m.at, device_v.at, device_g.at, n, &adamw, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && same(), "adamw", n);
+
+    for (const int nesterov : {0, 1}) {
+        const terse_sgd_options sgd = {0.01, 0.9, nesterov ? 0 : 0.3, 0.1, 0.7f, nesterov, 0};
+        terse_sgd_scalar.step(theta.data(), m.data(), g.data(), n, &sgd);
+        expect(cuda.sgd_step(0, device_theta.at, device_m.at, device_g.at, n, &sgd, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && same(), "sgd", n);
+    }
+
+    const terse_moments_options moments = {0.9, 0.999, 0.7f};
+    terse_moments_scalar.accumulate(m.data(), v.data(), g.data(), n, &moments);
+    expect(cuda.accumulate(0, device_m.at, device_v.at, device_g.at, n, &moments, &accepted) == TERSE_OPTIMIZER_OK && accepted == n && same(), "accumulate", n);
+
+    const terse_adam_update update = {1.7, 0.9, 1e-6, 0.1};
+    double sums[2] = {0, 0}, expected[2] = {0, 0}, chunk[2];
+    for (size_t at = 0; at < n; at += TERSE_REDUCTION_CHUNK) {
+        terse_moments_scalar.squares(theta.data() + at, m.data() + at, v.data() + at, std::min<size_t>(n - at, TERSE_REDUCTION_CHUNK), &update, chunk);
+        for (int k = 0; k < 2; k++) expected[k] += chunk[k];
+    }
+    expect(cuda.squares(0, device_theta.at, device_m.at, device_v.at, n, &update, sums) == TERSE_OPTIMIZER_OK && sums[0] == expected[0] && sums[1] == expected[1], "squares", n);
+
+    terse_moments_scalar.apply(theta.data(), m.data(), v.data(), n, &update, 0.01f);
+    expect(cuda.apply(0, device_theta.at, device_m.at, device_v.at, n, &update, 0.01f) == TERSE_OPTIMIZER_OK && same(), "apply", n);
+
+    const std::vector<float> frozen(n, 0.25f);
+    const device_floats device_frozen(frozen, shift);
+    const terse_refresh_options refresh = {0.9, 0.999, 1e-6, 1};
+    float most = 0;
+    const float expected_most = terse_moments_scalar.refresh(v.data(), frozen.data(), m.data(), theta.data(), n, &refresh);
+    expect(cuda.refresh(0, device_v.at, device_frozen.at, device_m.at, device_theta.at, n, &refresh, &most) == TERSE_OPTIMIZER_OK && most == expected_most && same(), "refresh", n);
+}
+
+void check_low_rank(const terse_optimizers_cuda &cuda, size_t m, size_t n, size_t r) {
+    std::vector<float> x = floats(m * n, 1), q = floats(n * r, 3), columns = floats(n * r, 4);
+    const std::vector<float> p = floats(m * r, 2);
+    const device_floats device_x(x, 0), device_p(p, 0), device_q(q, 0), device_columns(columns, 0);
+    std::vector<float> packed(terse_low_rank_scalar.packed_floats(n, r));
+    terse_low_rank_scalar.pack(packed.data(), q.data(), n, r);
+    terse_low_rank_scalar.add(x.data(), p.data(), packed.data(), m, n, r, 0.9f, 0.3f);
+    expect(cuda.low_rank_add(0, device_x.at, device_p.at, device_q.at, m, n, r, 0.9f, 0.3f) == TERSE_OPTIMIZER_OK && device_x.equal(x), "low_rank_add", m * n);
+    std::vector<double> norms(r);
+    terse_low_rank_scalar.normalize(q.data(), columns.data(), n, r, 0.99, norms.data());
+    expect(cuda.low_rank_normalize(0, device_q.at, device_columns.at, n, r, 0.99) == TERSE_OPTIMIZER_OK && device_q.equal(q) && device_columns.equal(columns), "low_rank_normalize", n * r);
+}
+
 int check() {
     const terse_optimizers_cuda &cuda = *terse_optimizers_cuda_table();
     const terse_lion &lion = terse_lion_scalar;
+    check_low_rank(cuda, 1, 1, 1), check_low_rank(cuda, 70, 130, 33), check_low_rank(cuda, 1000, 513, 64);
     for (const size_t n : {(size_t)1, (size_t)31, (size_t)512, (size_t)5003, ((size_t)1 << 20) - 3, ((size_t)1 << 20) + 1, ((size_t)1 << 20) + 4099})
         for (const size_t shift : {0, 1})
             for (const terse_lion_zero zero : {TERSE_LION_MINUS, TERSE_LION_PLUS, TERSE_LION_HOLD}) {
@@ -94,6 +158,7 @@ int check() {
                 expect(cuda.sum_of_squares(0, device_theta.at, n, &sum) == TERSE_OPTIMIZER_OK && sum == expected_sum, "sum_of_squares", n);
                 uint64_t print = 0;
                 expect(cuda.fingerprint(0, device_theta.at, n, &print) == TERSE_OPTIMIZER_OK && print == terse_fingerprint(theta.data(), n), "fingerprint", n);
+                check_elementwise(cuda, n, shift);
                 g[n - 1] = NAN;
                 const device_floats device_bad(g, shift);
                 expect(cuda.vote(0, wire.data(), device_m.at, device_bad.at, n, &o, &accepted) == TERSE_OPTIMIZER_OK && accepted == n - 1, "index of an element that is not finite", n);
@@ -127,12 +192,12 @@ int bench() {
     cudaStream_t stream;
     cudaDeviceProp properties;
     if (failed(cudaGetDeviceProperties(&properties, 0), "device") || failed(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream")) return 1;
-    float *theta, *m, *g;
+    float *theta, *m, *g, *v;
     uint8_t *planes;
     double *sums;
     uint64_t *bad;
-    if (failed(cudaMalloc(&theta, 4 * N), "θ") || failed(cudaMalloc(&m, 4 * N), "m") || failed(cudaMalloc(&g, 4 * N), "g") || failed(cudaMalloc(&planes, N / 2), "planes")) return 1;
-    if (failed(cudaMalloc(&sums, N / TERSE_REDUCTION_CHUNK * 8), "sums") || failed(cudaMalloc(&bad, 8), "bad")) return 1;
+    if (failed(cudaMalloc(&theta, 4 * N), "θ") || failed(cudaMalloc(&m, 4 * N), "m") || failed(cudaMalloc(&g, 4 * N), "g") || failed(cudaMalloc(&v, 4 * N), "v") || failed(cudaMemset(v, 0, 4 * N), "v") || failed(cudaMalloc(&planes, N / 2), "planes")) return 1;
+    if (failed(cudaMalloc(&sums, N / TERSE_REDUCTION_CHUNK * 16), "sums") || failed(cudaMalloc(&bad, 8), "bad")) return 1;
     const std::vector<float> pattern = floats((size_t)1 << 20, 7);
     for (float *x : {theta, m, g})
         for (size_t at = 0; at < N; at += pattern.size()) cudaMemcpy(x + at, pattern.data(), 4 * pattern.size(), cudaMemcpyHostToDevice);
@@ -165,6 +230,15 @@ int bench() {
     report("apply signs, cuda", 8.125, [&] { return lion_apply_signs(theta, planes, N, 0.999f, -0.001f, stream); });
     report("apply signs with ties, cuda", 8.25, [&] { return lion_apply_ternary(theta, planes, planes + N / 8, N, 0.999f, -0.001f, stream); });
     report("apply counts of 8, cuda", 8.5, [&] { return lion_apply_tally(theta, tally, 8, N, 0.999f, -0.001f, stream); });
+    const terse_adamw_options adamw = {0.001, 0.9, 0.999, 1e-8, 0.1, 3, 0.7f};
+    const terse_sgd_options sgd = {0.001, 0.9, 0, 0.1, 0.7f, 0, 0};
+    const terse_moments_options moments = {0.9, 0.999, 0.7f};
+    const terse_adam_update update = {1, 1, 1e-6, 0.1};
+    report("adamw step, cuda", 28, [&] { return adamw_step(theta, m, v, g, N, &adamw, bad, stream); });
+    report("sgd step, cuda", 20, [&] { return sgd_step(theta, m, g, N, &sgd, bad, stream); });
+    report("adam moments, cuda", 20, [&] { return moments_accumulate(m, v, g, N, &moments, bad, stream); });
+    report("adam norms, cuda", 12, [&] { return moments_squares(sums, theta, m, v, N, &update, stream); });
+    report("adam update, cuda", 16, [&] { return moments_apply(theta, m, v, N, &update, 0.001f, stream); });
     report("sum of squares, cuda", 4, [&] { return sums_of_squares(sums, g, N, stream); });
     uint64_t first = 0;
     cudaMemcpy(&first, bad, 8, cudaMemcpyDeviceToHost);

@@ -1,31 +1,30 @@
 // The kernel of terse/optimizers.h for SGD, in loops that a compiler turns into vector instructions: sgd.c and sgd_avx2.c compile it for
-// different instructions. Every operation is rounded to fp32 on its own, so both give the same bits.
+// different instructions, with the same bits.
 #ifndef TERSE_SGD_H
 #define TERSE_SGD_H
-#include "terse/optimizers.h"
+#include "element.h"
 
 enum { BLOCK = 64 };  // elements that are checked before any of them is stored
 
 static inline __attribute__((always_inline)) size_t sgd_step(float *restrict theta, float *restrict m, const float *restrict g, size_t n, const terse_sgd_options *options, int has_momentum, int nesterov) {
-    const float scale = options->gradient_scale, decay = (float)options->weight_decay, lr = (float)options->lr;
-    const float m_in_m = options->first ? 0.0f : (float)options->momentum, g_in_m = options->first ? 1.0f : (float)(1 - options->dampening), m_in_u = (float)options->momentum;
+    const sgd_weights w = sgd_weights_of(options);
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
         float next_m[BLOCK], u[BLOCK];
         int bad = 0;
         for (size_t k = 0; k < count; k++) {
-            const float d = g[i + k] * scale + decay * theta[i + k];
+            const float d = decayed_gradient(w, g[i + k], theta[i + k]);
             u[k] = d;
             if (has_momentum) {
-                next_m[k] = m_in_m * m[i + k] + g_in_m * d;
-                u[k] = nesterov ? d + m_in_u * next_m[k] : next_m[k];
+                next_m[k] = next_momentum(w, m[i + k], d);
+                u[k] = sgd_update(w, nesterov, d, next_m[k]);
             }
-            bad |= !(u[k] - u[k] == 0.0f);
+            bad |= !is_real(u[k]);
         }
         if (bad)
             for (size_t k = 0; k < count; k++)
-                if (!(u[k] - u[k] == 0.0f)) return i + k;
-        for (size_t k = 0; k < count; k++) theta[i + k] = theta[i + k] - lr * u[k];
+                if (!is_real(u[k])) return i + k;
+        for (size_t k = 0; k < count; k++) theta[i + k] = theta[i + k] - w.lr * u[k];
         if (has_momentum)
             for (size_t k = 0; k < count; k++) m[i + k] = next_m[k];
     }

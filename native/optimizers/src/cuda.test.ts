@@ -3,7 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
+  accumulateMoments,
+  adamNorms,
+  adamwStep,
+  addLowRank,
   addressOf,
+  applyAdamUpdate,
   applySigns,
   applyTally,
   applyTernary,
@@ -12,6 +17,9 @@ import {
   lionVote,
   type NativeBuffer,
   NotFiniteError,
+  normalizeColumns,
+  refreshVariance,
+  sgdStep,
   sumOfSquares,
 } from "./index.ts";
 import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
@@ -48,14 +56,18 @@ function withSentinels(n: number, shift: number, seed: number) {
   return { all, x };
 }
 
+const many = [...lengths, 511, 512, 513, 4096, 5003, 8192 + 7, 65_536, 70_001];
+const few = [0, 1, 15, 17, 64, 255, 1024, 1025, 5003, 70_001];
+
 /** Calls `check` for many lengths and both alignments; `side()` gives fresh arrays, always with the same values. */
-function eachPair(check: (n: number, side: () => Side) => void): void {
-  for (const n of [...lengths, 511, 512, 513, 4096, 5003, 8192 + 7, 65_536, 70_001])
+function eachPair(check: (n: number, side: () => Side) => void, of: readonly number[] = many): void {
+  for (const n of of)
     for (const shift of [0, 1])
       check(n, () => ({
         θ: withSentinels(n, shift, n),
         m: withSentinels(n, shift, n + 1),
         g: withSentinels(n, shift, n + 2),
+        v: withSentinels(n, shift, n + 3),
       }));
 }
 
@@ -63,9 +75,15 @@ interface Side {
   readonly θ: { all: Float32Array; x: Float32Array };
   readonly m: { all: Float32Array; x: Float32Array };
   readonly g: { all: Float32Array; x: Float32Array };
+  readonly v: { all: Float32Array; x: Float32Array };
 }
 
-const everything = ({ θ, m, g }: Side) => [θ, m, g].map(({ all }) => bits(all));
+const everything = ({ θ, m, g, v }: Side) => [θ, m, g, v].map(({ all }) => bits(all));
+
+const magnitudes = (x: Float32Array): void =>
+  x.forEach((value, i) => {
+    x[i] = Math.abs(value);
+  });
 
 describe("the CUDA kernels of optimizers", () => {
   beforeAll(() => {
@@ -97,11 +115,11 @@ describe("the CUDA kernels of optimizers", () => {
   it("apply votes with the bits of the CPU: signs, signs with ties, counts", () => {
     eachPair((n, side) => {
       const planes = Array.from({ length: 4 }, (_, k) => anyBytes(Math.ceil(n / 8), n + k));
-      const few = planes.slice(0, 2); // for 3 ranks every pair of bits is a valid count
+      const two = planes.slice(0, 2); // for 3 ranks every pair of bits is a valid count
       const apply = (θ: Float32Array | NativeBuffer) => {
         applySigns(θ, planes[0]!, change);
         applyTernary(θ, planes[1]!, planes[2]!, change);
-        applyTally(θ, few, 3, change);
+        applyTally(θ, two, 3, change);
         applyTally(θ, planes, 15, change);
       };
       const [cpu, gpu] = [side(), side()];
@@ -109,6 +127,63 @@ describe("the CUDA kernels of optimizers", () => {
       apply(asCuda(gpu.θ.x));
       expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
     });
+  });
+
+  const update = { first: 1.7, second: 0.9, eps: 1e-6, weightDecay: 0.1 };
+  const steps: Record<string, (of: (x: Float32Array) => Float32Array | NativeBuffer, side: Side) => unknown> = {
+    adamw: (of, { θ, m, v, g }) => adamwStep(of(θ.x), of(m.x), of(v.x), of(g.x), { ...rates, eps: 1e-8, step: 3 }),
+    "sgd without momentum": (of, { θ, g }) =>
+      sgdStep(of(θ.x), undefined, of(g.x), { ...rates, momentum: 0, dampening: 0, nesterov: false, first: false }),
+    "sgd, its first step": (of, { θ, m, g }) =>
+      sgdStep(of(θ.x), of(m.x), of(g.x), { ...rates, momentum: 0.9, dampening: 0.3, nesterov: false, first: true }),
+    "sgd with Nesterov's momentum": (of, { θ, m, g }) =>
+      sgdStep(of(θ.x), of(m.x), of(g.x), { ...rates, momentum: 0.9, dampening: 0, nesterov: true, first: false }),
+    "Adam's moments": (of, { m, v, g }) => accumulateMoments(of(m.x), of(v.x), of(g.x), betas),
+    "the norms of Adam's update": (of, { θ, m, v }) => adamNorms(of(θ.x), of(m.x), of(v.x), update),
+    "Adam's update": (of, { θ, m, v }) => applyAdamUpdate(of(θ.x), of(m.x), of(v.x), { ...update, rate: 0.01 }),
+    "1-bit LAMB's variance": (of, { θ, m, v, g }) =>
+      refreshVariance(of(v.x), of(g.x), of(m.x), of(θ.x), { ...betas, eps: 1e-6, root: false }),
+    "1-bit LAMB's variance, of roots": (of, { θ, m, v, g }) =>
+      refreshVariance(of(v.x), of(g.x), of(m.x), of(θ.x), { ...betas, eps: 1e-6, root: true }),
+  };
+
+  it.each(Object.keys(steps))("give the bits of the CPU: %s", (name) => {
+    eachPair((n, side) => {
+      const [cpu, gpu] = [side(), side()];
+      for (const { v, g } of [cpu, gpu]) {
+        magnitudes(v.x);
+        if (name.includes("variance")) magnitudes(g.x); // the frozen one
+      }
+      const expected = steps[name]!((x) => x, cpu);
+      expect(steps[name]!(asCuda, gpu), `n = ${n}`).toEqual(expected);
+      expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
+    }, few);
+  });
+
+  it("give the bits of the CPU: products of low-rank factors, and columns of norm 1", () => {
+    for (const [m, n, r] of [
+      [1, 1, 1],
+      [5, 3, 2],
+      [70, 65, 17],
+      [64, 130, 33],
+    ] as const) {
+      const sides = [0, 1].map(() => ({
+        x: anyFloats(m * n, 1),
+        p: anyFloats(m * r, 2),
+        q: anyFloats(n * r, 3),
+        columns: anyFloats(n * r, 4),
+      }));
+      const [cpu, gpu] = sides as [(typeof sides)[0], (typeof sides)[0]];
+      for (const { columns } of sides) for (let i = 0; i < n; i++) columns[i * r] = columns[i * r]! * 1e-12;
+      const run = ({ x, p, q, columns }: typeof cpu, of: (x: Float32Array) => Float32Array | NativeBuffer) => {
+        addLowRank(of(x), of(p), of(q), { rank: r, keep: 0.9, scale: 0.3 });
+        normalizeColumns(of(q), of(columns), { rank: r, threshold: 1e-6 });
+        return [x, p, q, columns].map(bits);
+      };
+      expect(run(gpu, asCuda), `${m} × ${n}, rank ${r}`).toEqual(run(cpu, (x) => x));
+    }
+    const x = new Float32Array(6);
+    expect(() => addLowRank(asCuda(x), asCuda(x), x, { rank: 2, keep: 1, scale: 1 })).toThrow("q: is not on a GPU");
   });
 
   it("give the sum of squares and the fingerprint of the CPU", () => {
@@ -123,15 +198,22 @@ describe("the CUDA kernels of optimizers", () => {
 
   it("throw NotFiniteError with the index of the first element", () => {
     for (const n of [70, 513, 5003]) {
-      const [m, g] = [new Float32Array(n), anyFloats(n, 3)];
+      const [m, v, g] = [new Float32Array(n), new Float32Array(n), anyFloats(n, 3)];
       g[n - 1] = Number.POSITIVE_INFINITY;
       g[n - 60] = Number.NaN;
       for (const call of [
         () => lionVote(new Uint8Array(Math.ceil(n / 8)), asCuda(m), asCuda(g), { ...betas, zero: "plus" }),
         () => lionStep(asCuda(anyFloats(n, 1)), asCuda(m), asCuda(g), { ...rates, zero: "hold" }),
-      ])
+        () => adamwStep(asCuda(anyFloats(n, 1)), asCuda(m), asCuda(v), asCuda(g), { ...rates, eps: 1e-8, step: 1 }),
+        () => accumulateMoments(asCuda(m), asCuda(v), asCuda(g), betas),
+        () => {
+          const options = { ...rates, momentum: 0.9, dampening: 0, nesterov: false, first: false };
+          sgdStep(asCuda(anyFloats(n, 1)), asCuda(m), asCuda(g), options);
+        },
+      ]) {
         expect(call).toThrow(expect.objectContaining({ name: NotFiniteError.name, index: n - 60 }));
-      m.fill(0);
+        for (const state of [m, v]) state.fill(0);
+      }
     }
   });
 

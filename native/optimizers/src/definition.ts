@@ -10,7 +10,9 @@ import type {
   Change,
   LionStepOptions,
   LionVoteOptions,
+  LowRankChange,
   MomentsOptions,
+  NormalizeOptions,
   RefreshOptions,
   SgdOptions,
 } from "./kernels.ts";
@@ -157,5 +159,48 @@ export function sgdStep(
       u = nesterov ? r(d + r(r(momentum) * m[i]!)) : m[i]!;
     }
     θ[i] = r(θ[i]! - r(r(lr) * u));
+  }
+}
+
+/** a b + c, rounded once. The exact product is a double; its sum with c is rounded to odd there, and then to fp32. */
+function fma(a: number, b: number, c: number): number {
+  const product = a * b;
+  const sum = product + c;
+  const other = sum - product;
+  const rest = product - (sum - other) + (c - other); // what the sum has lost: exact
+  if (rest === 0 || !Number.isFinite(sum)) return r(sum);
+  double[0] = sum;
+  if ((words[0]! & 1n) === 0n) words[0] = words[0]! + (rest > 0 === sum > 0 ? 1n : -1n);
+  return r(double[0]);
+}
+const double = new Float64Array(1);
+const words = new BigInt64Array(double.buffer);
+
+export function addLowRank(
+  x: Float32Array,
+  p: Float32Array,
+  q: Float32Array,
+  { rank, keep, scale }: LowRankChange,
+): void {
+  const n = q.length / rank;
+  for (let i = 0; i < p.length / rank; i++)
+    for (let j = 0; j < n; j++) {
+      let sum = 0;
+      for (let k = 0; k < rank; k++) sum = fma(p[i * rank + k]!, q[j * rank + k]!, sum);
+      x[i * n + j] = mix(r(keep), x[i * n + j]!, r(scale), sum);
+    }
+}
+
+export function normalizeColumns(q: Float32Array, columns: Float32Array, { rank, threshold }: NormalizeOptions): void {
+  const norms = Array.from({ length: rank }, (_, k) => {
+    let sum = 0;
+    for (let i = k; i < columns.length; i += rank) sum += columns[i]! ** 2;
+    return Math.sqrt(sum);
+  });
+  const largest = Math.max(...norms);
+  for (const [i, value] of columns.entries()) {
+    const norm = norms[i % rank]!;
+    columns[i] = norm > threshold * largest ? value / norm : 0;
+    if (norm > threshold * largest) q[i] = columns[i]!;
   }
 }

@@ -2,12 +2,12 @@
  * Fused optimizer kernels: each reads every array once. They are synchronous, work in place on f32 of any alignment, and use as many
  * threads as `useThreads` sets.
  *
- * The arithmetic is fp32 without fused multiply-add, so every implementation gives the same bits on every machine: β and η are rounded to
- * fp32 once, 1 − β and 1 − η λ are computed in double before that. `gradientScale` multiplies every g first, so that clipping needs no
- * pass of its own.
+ * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank`, where every one is fused. So every implementation
+ * gives the same bits on every machine. β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double before that.
+ * `gradientScale` multiplies every g first, so that clipping needs no pass of its own.
  *
- * All functions but `sgdStep` and those on Adam's moments also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays.
- * Kernels run in the device's default stream, as libtorch's do. A function that returns a number or writes signs waits for the device.
+ * All functions also take floats on a GPU (`device: "cuda:0"`) and give the same bits; packed signs stay in typed arrays. Kernels run in the
+ * device's default stream, as libtorch's do. A function that returns a number, writes signs or refuses elements waits for the device.
  *
  * Every function throws a TypeError for a wrong dtype (f32; packed signs: u8) or device, a RangeError for a wrong length, and
  * NativeMissingError where the addon is not built. The arrays of one call must not overlap.
@@ -22,8 +22,11 @@ import {
   type LionKernels,
   type LionStepOptions,
   type LionVoteOptions,
+  type LowRankChange,
+  type LowRankKernels,
   type MomentsKernels,
   type MomentsOptions,
+  type NormalizeOptions,
   onCuda,
   open,
   openCuda,
@@ -40,7 +43,9 @@ export type {
   Change,
   LionStepOptions,
   LionVoteOptions,
+  LowRankChange,
   MomentsOptions,
+  NormalizeOptions,
   RefreshOptions,
   SgdOptions,
   Sign,
@@ -101,7 +106,7 @@ export function applyTally(θ: BufferLike, planes: readonly Uint8Array[], ranks:
  * then θ, m and v are updated in part.
  */
 export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: BufferLike, options: AdamWOptions): void {
-  accept("adamwStep", m, g, adamw().step(θ, m, v, g, options));
+  accept("adamwStep", m, g, adamw(θ).step(θ, m, v, g, options));
 }
 
 /**
@@ -114,7 +119,7 @@ export function adamwStep(θ: BufferLike, m: BufferLike, v: BufferLike, g: Buffe
  * Throws NotFiniteError with the index of the first element whose change is not finite; then θ and m are updated in part.
  */
 export function sgdStep(θ: BufferLike, m: BufferLike | undefined, g: BufferLike, options: SgdOptions): void {
-  accept("sgdStep", θ, g, sgd().step(θ, m, g, options));
+  accept("sgdStep", θ, g, sgd(θ).step(θ, m, g, options));
 }
 
 /**
@@ -122,7 +127,7 @@ export function sgdStep(θ: BufferLike, m: BufferLike | undefined, g: BufferLike
  * adamwStep does.
  */
 export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): void {
-  accept("accumulateMoments", m, g, moments().accumulate(m, v, g, options));
+  accept("accumulateMoments", m, g, moments(m).accumulate(m, v, g, options));
 }
 
 /** ‖θ‖₂ and ‖u‖₂ of an update u of Adam's form, in one pass. Added in fp64 in an order that depends only on the length. */
@@ -132,7 +137,26 @@ export function adamNorms(
   v: BufferLike,
   update: AdamUpdate,
 ): [θ: number, update: number] {
-  const [weights, updates] = moments().squares(θ, m, v, update);
+  const [weights, updates] = moments(θ).squares(θ, m, v, update);
+  return [Math.sqrt(weights), Math.sqrt(updates)];
+}
+
+/** `accumulateMoments`, then `adamNorms` with the new moments: on the CPU in one pass over θ, m, v and g. The same bits, and the same errors. */
+export function accumulateAndMeasure(
+  θ: BufferLike,
+  m: BufferLike,
+  v: BufferLike,
+  g: BufferLike,
+  options: MomentsOptions,
+  update: AdamUpdate,
+): [θ: number, update: number] {
+  const both = moments(θ).accumulateAndSquares;
+  if (!both) {
+    accumulateMoments(m, v, g, options);
+    return adamNorms(θ, m, v, update);
+  }
+  const [weights, updates, accepted] = both(θ, m, v, g, options, update);
+  accept("accumulateAndMeasure", m, g, accepted);
   return [Math.sqrt(weights), Math.sqrt(updates)];
 }
 
@@ -143,7 +167,7 @@ export function applyAdamUpdate(
   v: BufferLike,
   update: AdamUpdate & { rate: number },
 ): void {
-  moments().apply(θ, m, v, update);
+  moments(θ).apply(θ, m, v, update);
 }
 
 /**
@@ -161,12 +185,28 @@ export function refreshVariance(
   last: BufferLike,
   options: RefreshOptions,
 ): number {
-  return moments().refresh(fresh, frozen, m, last, options);
+  return moments(fresh).refresh(fresh, frozen, m, last, options);
+}
+
+/**
+ * X ← keep X + scale P Qᵀ, row by row in memory. Shapes: X (m, n), P (m, r), Q (n, r). An element of P Qᵀ is a chain of fused multiply-adds
+ * in the order of the r columns, so its bits do not depend on the machine, as those of libtorch's matrix products do.
+ */
+export function addLowRank(x: BufferLike, p: BufferLike, q: BufferLike, change: LowRankChange): void {
+  lowRank(x).add(x, p, q, change);
+}
+
+/**
+ * Columns of norm 1: columns ← columns / ‖column‖, and q ← the same. Both are (n, r). Where a norm is at most `threshold` times the largest
+ * one, the column is round-off: it becomes 0, and q keeps its own. Norms are added in fp64 in the order of rows.
+ */
+export function normalizeColumns(q: BufferLike, columns: BufferLike, options: NormalizeOptions): void {
+  lowRank(q).normalize(q, columns, options);
 }
 
 /** Σ x² in fp64, added in an order that depends only on the length, so it is the same on every machine. NaN and infinity propagate. */
 export function sumOfSquares(x: BufferLike): number {
-  return (onCuda(x) ? openCuda() : reductions()).sumOfSquares(x);
+  return reductions(x).sumOfSquares(x);
 }
 
 /**
@@ -188,33 +228,44 @@ export const implementation = (): string => lion().implementation;
 export const addressOf = (buffer: BufferLike): bigint => open().addressOf(buffer);
 
 let chosenLion: LionKernels | undefined;
-/** The kernels for the device of `floats`; without an argument, those for the CPU. */
+/** The kernels for the device of `floats`, as in the functions below; without an argument, those for the CPU. */
 function lion(floats?: BufferLike): LionKernels {
-  if (floats && onCuda(floats)) return openCuda();
+  if (floats && onCuda(floats)) return openCuda().lion;
   chosenLion ??= choose(open().lions());
   return chosenLion;
 }
 
 let chosenAdamW: AdamWKernels | undefined;
-function adamw(): AdamWKernels {
+function adamw(floats: BufferLike): AdamWKernels {
+  if (onCuda(floats)) return openCuda().adamw;
   chosenAdamW ??= choose(open().adamws());
   return chosenAdamW;
 }
 
 let chosenSgd: SgdKernels | undefined;
-function sgd(): SgdKernels {
+function sgd(floats: BufferLike): SgdKernels {
+  if (onCuda(floats)) return openCuda().sgd;
   chosenSgd ??= choose(open().sgds());
   return chosenSgd;
 }
 
 let chosenMoments: MomentsKernels | undefined;
-function moments(): MomentsKernels {
+function moments(floats: BufferLike): MomentsKernels {
+  if (onCuda(floats)) return openCuda().moments;
   chosenMoments ??= choose(open().moments());
   return chosenMoments;
 }
 
+let chosenLowRank: LowRankKernels | undefined;
+function lowRank(floats: BufferLike): LowRankKernels {
+  if (onCuda(floats)) return openCuda().lowRank;
+  chosenLowRank ??= choose(open().lowRanks());
+  return chosenLowRank;
+}
+
 let chosenReductions: ReductionKernels | undefined;
-function reductions(): ReductionKernels {
+function reductions(floats: BufferLike): ReductionKernels {
+  if (onCuda(floats)) return openCuda().reductions;
   chosenReductions ??= choose(open().reductions());
   return chosenReductions;
 }

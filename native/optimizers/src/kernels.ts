@@ -92,8 +92,33 @@ export interface MomentsKernels {
   readonly implementation: string;
   accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
+  /** Both in one pass; a GPU has none. */
+  accumulateAndSquares?(
+    θ: BufferLike,
+    m: BufferLike,
+    v: BufferLike,
+    g: BufferLike,
+    options: MomentsOptions,
+    update: AdamUpdate,
+  ): [θ: number, update: number, accepted: number];
   apply(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate & { rate: number }): void;
   refresh(fresh: BufferLike, frozen: BufferLike, m: BufferLike, last: BufferLike, options: RefreshOptions): number;
+}
+
+/** X ← keep X + scale P Qᵀ, for factors of r = `rank` columns. */
+export interface LowRankChange extends Change {
+  rank: number;
+}
+
+export interface NormalizeOptions {
+  rank: number; // r
+  threshold: number; // relative to the largest norm
+}
+
+export interface LowRankKernels {
+  readonly implementation: string;
+  add(x: BufferLike, p: BufferLike, q: BufferLike, change: LowRankChange): void;
+  normalize(q: BufferLike, columns: BufferLike, options: NormalizeOptions): void;
 }
 
 export interface ReductionKernels {
@@ -102,7 +127,13 @@ export interface ReductionKernels {
 }
 
 /** The kernels of `terse/optimizers_cuda.h`: floats are on a GPU, packed signs in typed arrays. */
-export interface CudaKernels extends LionKernels, ReductionKernels {
+export interface CudaKernels {
+  readonly lion: LionKernels;
+  readonly adamw: AdamWKernels;
+  readonly sgd: SgdKernels;
+  readonly moments: MomentsKernels;
+  readonly lowRank: LowRankKernels;
+  readonly reductions: ReductionKernels;
   fingerprint(x: BufferLike): bigint;
 }
 
@@ -113,6 +144,7 @@ export interface OptimizersAddon {
   adamws(): AdamWKernels[];
   sgds(): SgdKernels[];
   moments(): MomentsKernels[];
+  lowRanks(): LowRankKernels[];
   reductions(): ReductionKernels[];
   fingerprint(x: BufferLike): bigint;
   useThreads(threads: number): void;

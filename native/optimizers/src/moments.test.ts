@@ -65,6 +65,24 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
       }
   });
 
+  it("does both in one pass with the same bits, and names the first element that is not finite", () => {
+    const options = { ...betas, gradientScale: 0.37 };
+    const [update] = updates as [(typeof updates)[number]];
+    for (const n of [...lengths, 70_000, 200_003]) {
+      const θ = anyFloats(n, 4);
+      const arrays = () => [anyFloats(n, 1), positive(n, 2), anyFloats(n, 3)] as const;
+      const [mine, expected] = [arrays(), arrays()];
+      const got = moments.accumulateAndSquares!(θ, ...mine, options, update);
+      expect(moments.accumulate(...expected, options)).toBe(n);
+      expect(got).toEqual([...moments.squares(θ, expected[0], expected[1], update), n]);
+      expect(mine.map(bits), `n = ${n}`).toEqual(expected.map(bits));
+      if (n < 70_000) continue;
+      mine[2][69_000] = Number.NaN;
+      mine[2][n - 1] = Number.NaN;
+      expect(moments.accumulateAndSquares!(θ, ...mine, options, update)[2]).toBe(69_000);
+    }
+  });
+
   it("refreshes a variance, and finds the largest ratio, with the bits of the definition", () => {
     for (const n of lengths)
       for (const root of [true, false]) {

@@ -10,18 +10,18 @@ interface Sender {
   readonly schemes: ChosenSchemes;
 }
 
-/** Payload bytes that one rank sends for the messages of a bucket. Those that its spans ask for at the same time travel together. */
-export function bytesOfBucket({ spans }: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
+/** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
+export function roundsOfBucket({ spans }: Bucket, step: number): Message[][] {
   const bySpan = spans.map(({ algorithm, vector, state }) =>
     algorithm.messages(vector, step, state).map((message) => inArena(message, vector)),
   );
   const rounds = Math.max(...bySpan.map(({ length }) => length));
-  let bytes = 0;
-  for (let round = 0; round < rounds; round++) {
-    const together = bySpan.flatMap((messages) => messages[round] ?? []);
-    bytes += bytesOfRound(together, ranks, rank, schemes);
-  }
-  return bytes;
+  return Array.from({ length: rounds }, (_, round) => bySpan.flatMap((messages) => messages[round] ?? []));
+}
+
+/** Payload bytes that one rank sends for the messages of a bucket. */
+export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
+  return roundsOfBucket(bucket, step).reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
 
 /** A mean of gradients lies in the arena, where neighbours travel as one vector. */

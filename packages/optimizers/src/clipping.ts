@@ -16,9 +16,10 @@
  *               through, which momenta remember. Without a step before: global.
  */
 import type { Group } from "@terse/collectives";
+import { StepRefusedError } from "@terse/exchange";
 import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
-import { averagesGradients } from "./algorithms/algorithm.ts";
+import { averagesGradients, compressesGradients } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
 import type { Span } from "./parameter-groups.ts";
 
@@ -79,6 +80,7 @@ export class GradientNorms {
   readonly #previous: readonly number[] | undefined; // p_j, where they are used
   readonly #own = new Map<Bucket, number>();
   readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
+  readonly #compressed: { awaited: number; refused: boolean } & Pick<PromiseWithResolvers<void>, "promise" | "resolve">;
   #wholeOwn: number | undefined;
 
   constructor(clipping: Clipping, spans: readonly Span[], buckets: readonly Bucket[], step: number) {
@@ -87,6 +89,8 @@ export class GradientNorms {
     this.#buckets = buckets;
     this.#step = step;
     const { usesPrevious, previousSquares } = clipping;
+    const awaited = buckets.flatMap((bucket) => bucket.spans).filter((span) => this.#compresses(span)).length;
+    this.#compressed = { ...Promise.withResolvers<void>(), awaited, refused: false };
     // Of buckets of another size, as after a resume with another recipe, there is no step before.
     if (usesPrevious && previousSquares?.length === buckets.length) this.#previous = previousSquares;
   }
@@ -103,13 +107,13 @@ export class GradientNorms {
 
   /**
    * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the bucket's where
-   * some are own ones; a mean shows on all ranks by itself whether it is finite.
+   * some are own ones or are compressed, which keeps errors; a dense mean shows on all ranks by itself whether it is finite.
    */
   acceptOwn(bucket: Bucket): boolean {
     const own = this.#ownOf(bucket.spans);
-    if (own.length === 0) return true;
+    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span))) return true;
     const norm = normOf(own);
-    this.#own.set(bucket, norm);
+    if (own.length > 0) this.#own.set(bucket, norm);
     return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
   }
 
@@ -126,6 +130,20 @@ export class GradientNorms {
     const squares = sumOfSquares(g);
     this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares]);
     return isUsable(Math.sqrt(squares));
+  }
+
+  /**
+   * The factor of a mean gradient that this rank has put together from compressed messages. No θ changes before all of the step's are known:
+   * it resolves when this rank has the last one, or throws on every rank where one of them is not finite.
+   */
+  async factorOfCompressed(bucket: Bucket, g: Tensor): Promise<number> {
+    const all = this.#compressed;
+    all.refused = !this.acceptMean(bucket, g) || all.refused;
+    all.awaited--;
+    if (all.awaited === 0) all.resolve();
+    await all.promise;
+    if (all.refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
+    return this.meanFactor(bucket);
   }
 
   /** The factor of a bucket's mean gradients; where `meansNeedAll`, once those of all buckets have come. */
@@ -157,6 +175,10 @@ export class GradientNorms {
 
   #meanNorm(bucket: Bucket): number {
     return Math.sqrt((this.#means.get(bucket) ?? []).reduce((sum, squares) => sum + squares, 0));
+  }
+
+  #compresses({ algorithm, vector, state }: Span): boolean {
+    return compressesGradients(algorithm.messages(vector, this.#step, state));
   }
 
   #ownOf(spans: readonly Span[]): Tensor[] {

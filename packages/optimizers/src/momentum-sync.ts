@@ -16,11 +16,8 @@
 import type { Group } from "@terse/collectives";
 import { bytesOfRound, openExchange, standardSchemes } from "@terse/exchange";
 import { flag, oneOf, positiveInteger, text, v } from "@terse/options";
-import { keep, noGrad, type Segment, scope, type Tensor } from "@terse/tensor";
-import type { Algorithm } from "./algorithms/algorithm.ts";
+import { keep, noGrad, roles, type Segment, scope, type Tensor } from "@terse/tensor";
 import type { Span } from "./parameter-groups.ts";
-
-const role = oneOf(["matrix", "vector", "embedding", "head", "norm"]);
 
 const pattern = v.pipe(
   text,
@@ -36,7 +33,7 @@ const pattern = v.pipe(
 export const momentumSyncOptions = v.object({
   /** Which layers: by a word, by the role of their parameters, or by name. */
   segments: v.optional(
-    v.union([oneOf(["none", "all", "first-and-last"]), v.object({ role }), v.object({ match: pattern })]),
+    v.union([oneOf(["none", "all", "first-and-last"]), v.object({ role: oneOf(roles) }), v.object({ match: pattern })]),
     "none",
   ),
   every: v.optional(positiveInteger, 10), // k steps
@@ -52,15 +49,16 @@ interface Late {
   readonly arrived: Promise<unknown>;
 }
 
-/** One for each algorithm that synchronises its momenta. */
+/** One for all algorithms that synchronise their momenta by the same options: those that differ in their weight decay select together. */
 export function momentumSyncsOf(spans: readonly Span[], all: readonly Segment[]): MomentumSync[] {
-  const byAlgorithm = Map.groupBy(spans, ({ algorithm }): Algorithm => algorithm);
-  return [...byAlgorithm].flatMap(([{ momentumSync }, own]) =>
-    momentumSync && momentumSync.segments !== "none" ? [new MomentumSync(momentumSync, own, all)] : [],
-  );
+  const byOptions = Map.groupBy(spans, ({ algorithm }) => JSON.stringify(algorithm.momentumSync));
+  return [...byOptions.values()].flatMap((own) => {
+    const { momentumSync } = own[0]!.algorithm;
+    return momentumSync && momentumSync.segments !== "none" ? [new MomentumSync(momentumSync, own, all)] : [];
+  });
 }
 
-/** The momenta of one algorithm's spans. */
+/** The momenta of spans whose algorithms have these options. */
 export class MomentumSync {
   readonly #every: number;
   readonly #late: boolean;

@@ -112,6 +112,43 @@ describe("algorithms side by side on one model", () => {
     for (const { got, closed } of sent) expect(got).toBe(closed);
   });
 
+  it("step by the group's share of the learning rate, also where neighbours have one algorithm", async () => {
+    const algorithm = lion();
+    const group = (name: string, lrFactor: number) => ({
+      match: (segment: { name: string }) => segment.name === name,
+      algorithm,
+      lrFactor,
+    });
+    const options = { algorithm, groups: [group("b", 4), group("c", 0.5)] };
+    const [steps] = await onRanks(2, options, async (arena, optimizer) => {
+      setGradient(arena, () => 1);
+      await optimizer.step({ lr: 2 ** -4 });
+      const θ = await floats(arena.parameters);
+      return arena.segments.map(({ name, offset }) => [name, 1 - θ[offset]!]);
+    });
+    expect(steps).toEqual([
+      ["a", 2 ** -4],
+      ["b", 2 ** -2],
+      ["c", 2 ** -5],
+      ["d", 2 ** -4],
+    ]);
+  });
+
+  it("average the momenta that are selected together, where they differ in another option", async () => {
+    const momentumSync = { segments: { match: "^[bc]$" }, every: 1 } as const;
+    const create = (weightDecay: number) => lionCub({ momentumSync, weightDecay });
+    const options = { ...mixed({ c: create(0), d: create(0) }), algorithm: create(0.1) };
+    const momenta = await onRanks(2, options, async (arena, optimizer, group) => {
+      setGradient(arena, () => 1 + group.rank);
+      await optimizer.step({ lr: 0.1 });
+      const { tensors } = await optimizer.state();
+      return Promise.all(["b", "c", "d"].map(async (name) => (await floats(tensors.get(`m.${name}`)!))[0]!));
+    });
+    const [[b, c, d], other] = momenta as [number[], number[]];
+    expect(other!.slice(0, 2)).toEqual([b, c]);
+    expect(other![2]).not.toBe(d);
+  });
+
   it("leave the pads between segments at zero", async () => {
     const [first] = await onRanks(2, mixed(groups), async (arena, optimizer) => {
       setGradient(arena, (_, i) => i - 20);

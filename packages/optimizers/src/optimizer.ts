@@ -4,6 +4,7 @@ import {
   type ChosenSchemes,
   headerBytes,
   type Measured,
+  type Message,
   meanCost,
   type RefusalReason,
   StepExchange,
@@ -12,12 +13,13 @@ import {
 } from "@terse/exchange";
 import { useThreads } from "@terse/native-optimizers";
 import { type Arena, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
-import { bytesOfBucket, sentBy, sentOver } from "./accounting.ts";
+import { bytesOfBucket, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping, type GradientNorms } from "./clipping.ts";
 import { compareRanks } from "./fingerprint.ts";
+import { meshOf, type Parallel } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
@@ -28,6 +30,11 @@ export interface OptimizerOptions {
   algorithm: Algorithm;
   /** The first group that matches a segment takes it; the others go to `algorithm`. */
   groups?: readonly ParameterGroup[];
+  /**
+   * The ranks as data × weight, whose product is their number. The ranks along the weight axis share the state of the algorithms that can be
+   * sharded (dion); all other algorithms work as without it. All ranks along the data axis unless given.
+   */
+  parallel?: Parallel;
   /** Largest Euclidean norm of the gradient: of the mean for algorithms that average it, of a rank's own otherwise. 0: none. */
   clip?: number;
   /**
@@ -90,6 +97,7 @@ export class Optimizer implements AsyncDisposable {
   readonly #group: Group;
   readonly #overlaps: boolean;
   readonly #compareEvery: number;
+  #comparisonIsDue = false;
   readonly #clipping: Clipping;
   readonly #spans: readonly Span[];
   #buckets: readonly Bucket[];
@@ -106,12 +114,17 @@ export class Optimizer implements AsyncDisposable {
     this.schemes = { ...standardSchemes, ...options.schemes };
     this.#compareEvery = compareEvery;
     this.#clipping = new Clipping(group, clip, clipBy);
-    const algorithmOf = (segment: Segment) => groups.find(({ match }) => match(segment))?.algorithm ?? algorithm;
-    this.#spans = spansOf(arena, algorithmOf, group);
+    const treatmentOf = (segment: Segment) => groups.find(({ match }) => match(segment)) ?? { algorithm };
+    this.#spans = spansOf(arena, treatmentOf, group, meshOf(group, options.parallel));
     this.#pads = padsOf(arena);
     this.#syncs = momentumSyncsOf(this.#spans, arena.segments);
 
     const algorithms = [...new Set(this.#spans.map((span) => span.algorithm))];
+    const weight = options.parallel?.weight ?? 1;
+    if (weight > 1 && !algorithms.some(({ shards }) => shards))
+      throw new RangeError(
+        `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
+      );
     this.obstacle = obstacle(algorithms, this.#worksOnOwn(0), clip, clipBy);
     if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
@@ -123,7 +136,7 @@ export class Optimizer implements AsyncDisposable {
         `bucket is "auto", and with clipBy: ${clipBy} the size of buckets would decide how they are clipped: give a number, or set clip to 0`,
       );
     if (bucket === "auto" && this.#overlaps) {
-      const owner = this.#spans.find(({ state }) => state.owned !== undefined);
+      const owner = this.#spans.find(({ algorithm, state }) => state.owned && algorithm.splits !== "at segments");
       if (owner)
         throw new OverlapError(
           `bucket is "auto", and the server errors of ${owner.algorithm.name} belong to buckets of one size: give a number`,
@@ -179,7 +192,11 @@ export class Optimizer implements AsyncDisposable {
     const norm = this.#sentForNorm(this.steps);
     this.steps++;
     this.#clipping.close(underWay.norms); // its message travels beside what comes next, and is counted with this step
-    if (this.#compareEvery > 0 && this.steps % this.#compareEvery === 0) await this.compare();
+    this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
+    if (this.#comparisonIsDue && !this.isApart) {
+      this.#comparisonIsDue = false;
+      await this.compare();
+    }
     if (enough) await this.#resize(this.#sizing!.size);
     return {
       gradientNorm: underWay.norms.norm,
@@ -232,9 +249,9 @@ export class Optimizer implements AsyncDisposable {
     }
     const gradientScale = refusal ? 1 : norms.ownFactor(bucket);
     let awaits = 0;
-    const steps = spans.map(async ({ algorithm, vector, θ, g, state }) => {
+    const steps = spans.map(async ({ algorithm, lrFactor = 1, vector, θ, g, state }) => {
       const messages = algorithm.messages(vector, this.steps, state);
-      const context = { step: this.steps, lr, gradientScale, vector };
+      const context = { step: this.steps, lr: lr * lrFactor, gradientScale, vector };
       const caller = new SpanExchange(algorithm.name, messages, norms.meansNeedAll);
       awaits = Math.max(awaits, messages.length, 1);
       // A step without messages changes θ as soon as it runs: the ranks agree first.
@@ -291,6 +308,14 @@ export class Optimizer implements AsyncDisposable {
     return buckets + synchronising + this.#sentForNorm(step).bytes;
   }
 
+  /** The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements and its rounds. */
+  requests(step = this.steps): { readonly elements: number; readonly rounds: readonly (readonly Message[])[] }[] {
+    return this.#buckets.map((bucket) => ({
+      elements: bucket.spans.reduce((sum, { vector }) => sum + vector.n, 0),
+      rounds: roundsOfBucket(bucket, step),
+    }));
+  }
+
   /** The message in which ranks that clip their own gradients agree on the norms of a step. */
   #sentForNorm(step: number): Volume {
     if (!this.#clipping.usesPrevious || !this.#worksOnOwn(step)) return { bytes: 0, messages: 0 };
@@ -309,8 +334,14 @@ export class Optimizer implements AsyncDisposable {
     return meanCost(this.#arena.parameters.length, this.#group.size, this.#group.rank).bytes;
   }
 
-  /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit. */
+  /** Whether the ranks' parameters differ until a later step makes them the same: after a local step of 0/1 Adam. */
+  get isApart(): boolean {
+    return this.steps > 0 && this.#spans.some(({ algorithm }) => algorithm.isLocal?.(this.steps - 1));
+  }
+
+  /** Throws on every rank, naming the ranks that differ, unless all hold the same parameters bit for bit, or are to differ (`isApart`). */
   async compare(): Promise<void> {
+    if (this.isApart) return;
     await compareRanks(this.#group, this.#arena.parameters, this.steps);
   }
 
@@ -331,6 +362,7 @@ export class Optimizer implements AsyncDisposable {
     const { rank, size: ranks } = this.#group;
     const numbers = restoreSpans(this.#parts(), saves, { rank, ranks });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
+    for (const { algorithm, θ, state } of this.#parts()) algorithm.restored?.(θ, state);
     this.steps = steps;
   }
 

@@ -3,22 +3,29 @@ import { loopback } from "@terse/collectives";
 import { dense, hierarchical, type Measured, StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it, vi } from "vitest";
+import { algorithms as registry } from "./algorithms/algorithms.ts";
 import { applyVote, lionVote } from "./algorithms/kernels.ts";
 import { BucketSize } from "./bucket-size.ts";
 import {
   type Algorithm,
   adamw,
+  demo,
+  dion,
   distributedLion,
   lamb,
+  lambBasicOneBit,
   lion,
   lionCub,
+  muon,
   Optimizer,
   type OptimizerOptions,
   oneBitAdam,
   oneBitLamb,
   type StepReport,
   sgd,
+  signsgd,
   signum,
+  zeroOneAdam,
 } from "./index.ts";
 import { Chain, input, layers } from "./testing/chain.ts";
 import { onRanks } from "./testing/on-ranks.ts";
@@ -36,6 +43,11 @@ interface Run extends Partial<OptimizerOptions> {
   poison?: (rank: number, step: number) => number;
 }
 
+/** For algorithms that work on matrices alone. */
+const othersBy = (algorithm: Algorithm) => ({
+  groups: [{ match: ({ shape }: { shape: readonly number[] }) => shape.length !== 2, algorithm }],
+});
+
 /** The parameters of every rank after some steps, and what the last step cost. */
 function train({
   ranks = 2,
@@ -52,7 +64,8 @@ function train({
     for (const i of frozen)
       for (const [, parameter] of [...model.layers][i]!.namedParameters()) parameter.requiresGrad = false;
     const arena = new Arena(model);
-    await using optimizer = new Optimizer(arena, group, { bucket: 64, compareEvery: 1, ...options });
+    const groups = options.algorithm.takes === "matrices" ? othersBy(adamw()) : {};
+    await using optimizer = new Optimizer(arena, group, { bucket: 64, compareEvery: 1, ...groups, ...options });
     const reports: StepReport[] = [];
     for (let step = 0; step < steps; step++) {
       arena.zeroGradients();
@@ -88,9 +101,15 @@ const algorithms: Record<string, () => Algorithm> = {
   "lion-cub, 5 bits": () => lionCub({ weightDecay: 0.1, bits: 5 }),
   sgd: () => sgd({ momentum: 0.9 }),
   signum: () => signum(),
+  signsgd: () => signsgd(),
   lamb: () => lamb(),
+  muon: () => muon(),
+  dion: () => dion({ rank: 3 }),
   "one-bit-adam": () => oneBitAdam({ warmup: 2 }),
   "one-bit-lamb": () => oneBitLamb({ warmup: 2 }),
+  "lamb-basic-one-bit": () => lambBasicOneBit({ warmup: 2 }),
+  "zero-one-adam": () => zeroOneAdam({ freeze: 2, doubling: 1, localSteps: 2 }),
+  demo: () => demo({ chunk: 4, k: 3 }),
 };
 
 const cases: Record<string, Omit<Run, "algorithm">> = {
@@ -109,6 +128,11 @@ const cases: Record<string, Omit<Run, "algorithm">> = {
   },
   "with each bucket clipped": { clip: 0.05, clipBy: "bucket" },
 };
+
+it("every optimizer can be overlapped with backward, and is tested here", () => {
+  const names = Object.values(algorithms).map((create) => create().name);
+  expect([...new Set(names)].sort()).toEqual(Object.keys(registry).sort());
+});
 
 describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
   it.each(Object.entries(cases))("gives the same bits as no overlap, %s", async (_, options) => {
@@ -136,7 +160,8 @@ describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
     const outcomes = await onRanks(3, async (group) => {
       const model = new Chain();
       const arena = new Arena(model);
-      await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), bucket: 64, overlap });
+      const groups = algorithm().takes === "matrices" ? othersBy(adamw()) : {};
+      await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), bucket: 64, overlap, ...groups });
       for (let step = 0; ; step++) {
         arena.zeroGradients();
         const loss = model
@@ -156,6 +181,22 @@ describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
       expect((error as Error).message).toContain("rank 1");
       expect(θ).toEqual(before[0]!.θ);
     }
+  });
+});
+
+describe("dion over a mesh, overlapped", () => {
+  it("gives the same bits as no overlap, with layers that are frozen now and then and clipped buckets", async () => {
+    const options: Omit<Run, "algorithm"> = {
+      ranks: 4,
+      parallel: { data: 2, weight: 2 },
+      clip: 0.05,
+      clipBy: "bucket",
+      asleep: (rank, step) => (step % 2 === 1 ? [rank, 4] : []),
+    };
+    const off = await train({ ...options, algorithm: dion({ rank: 3 }), overlap: "off" });
+    const on = await train({ ...options, algorithm: dion({ rank: 3 }), overlap: "on" });
+    for (const { θ } of [...off, ...on]) expect(θ).toEqual(off[0]!.θ);
+    for (const { report, bytesSent } of on) expect(report.bytes - 32 * report.messages).toBe(bytesSent);
   });
 });
 

@@ -2,55 +2,92 @@
 import { type Arena, keep, type Segment, type Tensor } from "@terse/tensor";
 import type { Algorithm, Vector } from "./algorithms/algorithm.ts";
 import type { State } from "./algorithms/state.ts";
+import { matrixShape } from "./matrix-shape.ts";
+import { type Mesh, meshOf } from "./mesh.ts";
 
 export interface ParameterGroup {
   readonly match: (segment: Segment) => boolean;
   readonly algorithm: Algorithm;
+  /** The group's learning rate is that of the step times this; 1 unless given. */
+  readonly lrFactor?: number | undefined;
 }
 
+/** What a group says of its parameters. */
+export type Treatment = Omit<ParameterGroup, "match">;
+
 /** A part of the arena with its algorithm: views of its parameters and gradients, and its state. */
-export interface Span {
-  readonly algorithm: Algorithm;
+export interface Span extends Treatment {
   readonly vector: Vector;
   readonly θ: Tensor;
   readonly g: Tensor;
   readonly state: State;
 }
 
-/** Runs of neighbouring segments with the same algorithm, in the order of the arena; single segments where it works on those. */
+/** Runs of neighbouring segments that are treated alike, in the order of the arena; single segments where the algorithm works on those. */
 export function spansOf(
   arena: Arena,
-  algorithmOf: (segment: Segment) => Algorithm,
+  treatmentOf: (segment: Segment) => Treatment,
   { rank, size }: { rank: number; size: number },
+  mesh: Mesh = meshOf({ rank, size }),
 ): Span[] {
   const { segments, parameters, gradients } = arena;
-  const runs: { algorithm: Algorithm; segments: Segment[] }[] = [];
+  const runs: (Treatment & { segments: Segment[] })[] = [];
   for (const segment of segments) {
-    const algorithm = algorithmOf(segment);
+    const { algorithm, lrFactor } = treatmentOf(segment);
     const last = runs.at(-1);
-    if (last && last.algorithm === algorithm && algorithm.splits !== "at segments") last.segments.push(segment);
-    else runs.push({ algorithm, segments: [segment] });
+    const alike = last?.algorithm === algorithm && last.lrFactor === lrFactor;
+    if (last && alike && algorithm.splits !== "at segments") last.segments.push(segment);
+    else runs.push({ algorithm, lrFactor, segments: [segment] });
   }
-  return runs.map(({ algorithm, segments: mine }) => {
-    const [{ offset, shape, length }] = mine as [Segment];
+  const owners = ownersOf(
+    runs.map(({ algorithm, segments: [first] }) => (algorithm.splits === "at segments" ? first!.length : 0)),
+    size,
+  );
+  return runs.map(({ algorithm, lrFactor, segments: mine }, i) => {
+    const [{ offset, length }] = mine as [Segment];
     const single = algorithm.splits === "at segments";
     if (algorithm.splits === "nowhere" && mine.length !== segments.length)
-      throw new Error(
-        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups`,
+      throw new RangeError(
+        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups; let it work on layers (scale: per-layer), or give it all parameters`,
       );
+    const seen = mine.map((segment) => takenBy(algorithm, segment));
     // A run ends where the next one starts: the pad between two segments belongs to the one before it.
     const next = segments[segments.indexOf(mine.at(-1)!) + 1];
     const n = single ? length : (next?.offset ?? parameters.length) - offset;
-    const view = (flat: Tensor) => keep(flat.narrow(0, offset, n).view(single ? shape : [n]));
-    const vector: Vector = { n, offset, segments: mine, lengths: lengthsOf(mine, offset, n), rank, ranks: size };
+    const view = (flat: Tensor) => keep(flat.narrow(0, offset, n).view(single ? seen[0]!.shape : [n]));
+    const lengths = lengthsOf(mine, offset, n);
+    const vector: Vector = { n, offset, segments: seen, lengths, rank, ranks: size, owner: owners[i]!, mesh };
     const θ = view(parameters);
-    return { algorithm, vector, θ, g: view(gradients), state: kept(algorithm.init(θ, vector)) };
+    return { algorithm, lrFactor, vector, θ, g: view(gradients), state: kept(algorithm.init(θ, vector)) };
   });
+}
+
+/** The segment with the shape in which an algorithm sees it. */
+function takenBy({ name: algorithm, takes }: Algorithm, segment: Segment): Segment {
+  if (takes === undefined) return segment;
+  const { name, shape } = segment;
+  const matrix = matrixShape(shape);
+  if (matrix) return { ...segment, shape: matrix };
+  throw new RangeError(
+    `${algorithm} works on matrices, and ${name} has the shape [${shape.join(", ")}]: give such parameters another algorithm, by optimizer.groups in a recipe, such as lion or adamw for roles vector and norm`,
+  );
+}
+
+/** The largest first, each to the rank that has the fewest elements so far, the first of these; the same on every rank. */
+export function ownersOf(lengths: readonly number[], ranks: number): number[] {
+  const owned = new Array<number>(ranks).fill(0);
+  const owners = new Array<number>(lengths.length).fill(0);
+  for (const [i, length] of [...lengths.entries()].sort(([, a], [, b]) => b - a)) {
+    const owner = owned.indexOf(Math.min(...owned));
+    owned[owner]! += length;
+    owners[i] = owner;
+  }
+  return owners;
 }
 
 /** The part [begin, end) of a span, which holds these of its segments. */
 export function slice(span: Span, begin: number, end: number, segments: readonly Segment[]): Span {
-  const { algorithm, state } = span;
+  const { algorithm, lrFactor, state } = span;
   const n = end - begin;
   if (n === span.vector.n) return span;
   const offset = span.vector.offset + begin;
@@ -62,7 +99,7 @@ export function slice(span: Span, begin: number, end: number, segments: readonly
   const { elements: unused, ...own }: State =
     state.owned || state.replicated || state.scalars ? algorithm.init(θ, vector) : {};
   for (const tensor of Object.values(unused ?? {})) tensor.dispose();
-  return { algorithm, vector, θ, g: view(span.g), state: { ...kept(own), elements } };
+  return { algorithm, lrFactor, vector, θ, g: view(span.g), state: { ...kept(own), elements } };
 }
 
 /** Frees the views of a slice; what they are views of stays. */
@@ -88,7 +125,9 @@ function lengthsOf(segments: readonly Segment[], offset: number, n: number): num
 
 /** The state outlives the scope in which the optimizer was made. */
 function kept(state: State): State {
-  const shares = Object.values(state.owned ?? {}).map(({ values }) => values);
+  const shares = [...Object.values(state.owned ?? {}), ...Object.values(state.shards ?? {})].map(
+    ({ values }) => values,
+  );
   for (const tensor of [...Object.values(state.elements ?? {}), ...Object.values(state.replicated ?? {}), ...shares])
     keep(tensor);
   return state;

@@ -5,9 +5,11 @@
  *   elements     <key>.<parameter>                     its elements
  *   replicated   <key>.<first parameter of the vector>
  *   owned        <key>.<parameter>[<begin>:<end>]      the elements of the parameter that this rank owns
+ *   shards       <key>.<parameter>[<rows or columns> <index> of <count>]
  *   scalars      <key>.<first parameter of the vector>, or <key> of the optimizer as a whole
  */
 import { fromTypedArray, noGrad, type Tensor, type TypedArray } from "@terse/tensor";
+import type { Shard } from "./algorithms/state.ts";
 import type { Span } from "./parameter-groups.ts";
 
 /** What one rank saves. */
@@ -30,10 +32,14 @@ export class SavedStateError extends Error {
 }
 
 interface Entry {
-  readonly kind: "elements" | "replicated" | "owned";
+  readonly kind: "elements" | "replicated" | "owned" | "shards";
   readonly tensor: Tensor; // a view
   readonly owned?: { readonly of: string; readonly begin: number; readonly end: number; readonly length: number };
+  readonly shard?: Slice & { readonly of: string };
 }
+
+/** Which slice of a matrix. */
+type Slice = Pick<Shard, "index" | "count"> & { readonly along: Shard["of"] };
 
 /** The state of all spans. */
 export function savedStateOf(spans: readonly Span[]): SavedState {
@@ -79,6 +85,10 @@ function entriesOf(spans: readonly Span[]): Map<string, Entry> {
       }
     for (const [key, tensor] of Object.entries(state.replicated ?? {}))
       entries.set(`${key}.${first!.name}`, { kind: "replicated", tensor });
+    for (const [key, { values, of: along, index, count }] of Object.entries(state.shards ?? {})) {
+      const shard = { of: `${key}.${first!.name}`, along, index, count };
+      entries.set(`${shard.of}[${along} ${index} of ${count}]`, { kind: "shards", tensor: values, shard });
+    }
     for (const [key, { begin, values }] of Object.entries(state.owned ?? {}))
       for (const { name, offset, length } of vector.segments) {
         // The part of the parameter's elements [0, length) that lies in this rank's share.
@@ -117,7 +127,7 @@ function carried(
 ): Map<string, TypedArray> {
   const sameRanks = saves.length === ranks;
   const values = new Map<string, TypedArray>();
-  for (const [name, { kind, tensor, owned }] of entries) {
+  for (const [name, { kind, tensor, owned, shard }] of entries) {
     const read = (save: StoredState) => {
       const stored = save.tensors.get(name);
       if (!stored || stored.length !== tensor.length)
@@ -126,7 +136,10 @@ function carried(
         );
       return stored;
     };
-    if (kind === "replicated") values.set(name, read(saves[0]!));
+    if (kind === "shards") {
+      const whole = sameRanks && saves[rank]!.tensors.has(name) ? read(saves[rank]!) : undefined;
+      values.set(name, whole ?? sliceOf(shard!, tensor.shape as [number, number], saves));
+    } else if (kind === "replicated") values.set(name, read(saves[sameRanks ? rank : 0]!));
     else if (kind === "elements") values.set(name, sameRanks ? read(saves[rank]!) : meanOf(saves.map(read)));
     else values.set(name, cut(owned!, sameRanks ? [saves[rank]!] : saves));
   }
@@ -148,6 +161,42 @@ function meanOf(ranks: readonly TypedArray[]): Float32Array {
     mean[i] = alike ? first : sum / of.length;
   }
   return mean;
+}
+
+/** A slice of a matrix, of this shape, out of the slices that the ranks of a run have saved, of the mean where several have the same. */
+function sliceOf(
+  { of, along, index, count }: Slice & { of: string },
+  [m, n]: [number, number],
+  saves: readonly StoredState[],
+) {
+  const found = new Map<number, TypedArray[]>();
+  let parts = 0;
+  for (const { tensors } of saves)
+    for (const [name, stored] of tensors) {
+      const [, was, place, total] = name.startsWith(`${of}[`)
+        ? (/\[(rows|columns) (\d+) of (\d+)\]$/.exec(name) ?? [])
+        : [];
+      if (was !== along || stored.length * Number(total) !== m * n * count) continue;
+      parts = Number(total);
+      found.set(Number(place), [...(found.get(Number(place)) ?? []), stored]);
+    }
+  if (found.size !== parts || parts === 0)
+    throw new SavedStateError(
+      `there are ${found.size} of ${parts} shards of ${of}: the save belongs to another optimizer or model, or a rank's file is missing, or the run had another parallel.weight: take that one again`,
+    );
+  // The whole matrix, as slices of rows; a slice of columns has a part of every row.
+  const [outer, inner] = along === "rows" ? [1, m * n] : [m, n];
+  const was = (inner * count) / parts;
+  const values = new Float32Array(m * n);
+  for (const [place, copies] of found) {
+    const slice = meanOf(copies);
+    for (let row = 0; row < outer; row++)
+      for (let i = 0; i < was; i++) {
+        const at = place * was + i - index * inner;
+        if (at >= 0 && at < inner) values[row * inner + at] = slice[row * was + i]!;
+      }
+  }
+  return values;
 }
 
 /** The elements [begin, end) of a parameter, out of the shares of all ranks that hold some of them. */

@@ -34,8 +34,10 @@ export class SpanExchange implements Caller {
       throw new MessagesError(
         `${this.#name}: its messages say ${this.#messages.length} for this step, and the step asks for one more`,
       );
-    const isLast = this.#awaits === this.#messages.length;
-    return { held: isLast || (this.#holdsGradients && message.kind === "meanGradient") };
+    const next = this.#messages[this.#awaits];
+    if (!next) return { held: true };
+    if (message.kind === "meanGradient") return { held: this.#holdsGradients };
+    return { held: message.ofMean === true && !isOfMean(next) }; // all ranks look at the norm of a compressed mean before they use it
   }
 
   answered(): void {
@@ -59,6 +61,9 @@ export class SpanExchange implements Caller {
         await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
         return norms.meanFactor(bucket);
       },
+      factorOf: (g) => norms.factorOfCompressed(bucket, g),
     };
   }
 }
+
+const isOfMean = (message: StepMessage) => message.kind !== "meanGradient" && message.ofMean === true;

@@ -35,6 +35,7 @@ export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorith
   return {
     name: "adamw",
     splits: "anywhere",
+    takesMean: true,
 
     init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
 

@@ -1,6 +1,7 @@
 /** What one file of this folder defines. */
 import type { Exchange, Message } from "@terse/exchange";
 import type { Segment, Tensor } from "@terse/tensor";
+import type { Mesh } from "../mesh.ts";
 import type { MomentumSyncOptions } from "../momentum-sync.ts";
 import type { State } from "./state.ts";
 
@@ -13,6 +14,10 @@ export interface Vector {
   readonly lengths: readonly number[];
   readonly rank: number;
   readonly ranks: number; // P
+  /** The rank that computes what only one rank shall compute (`exchange.computedMean`). The ranks share all layers by their sizes. */
+  readonly owner: number;
+  /** The ranks along the data axis and along the weight axis; without the option `parallel` all ranks, and this one alone. */
+  readonly mesh: Mesh;
 }
 
 /** What a step knows besides its tensors. */
@@ -30,15 +35,32 @@ export interface OptimizerExchange extends Exchange {
    * The mean of anything else is `mean`, which clipping does not look at.
    */
   meanGradient(g: Tensor): Promise<number>;
+  /**
+   * The same factor for a g that the messages marked `ofMean` have made, on every rank alike. It waits until this rank has made the others
+   * of the step, and for no message. All ranks throw a StepRefusedError if one of them is not finite.
+   */
+  factorOf(g: Tensor): Promise<number>;
 }
 
-/** One await of a step. A step with "meanGradient" works on the mean gradient, any other on the rank's own. */
-export type StepMessage = Message | { readonly kind: "meanGradient" };
+/**
+ * One await of a step. A step with "meanGradient" works on the mean gradient, any other on the rank's own. Messages marked `ofMean` carry a
+ * mean gradient that is compressed (gradients/compressed.ts).
+ */
+export type StepMessage = (Message & { readonly ofMean?: true }) | { readonly kind: "meanGradient" };
 
 export interface Algorithm<S extends State = State> {
   readonly name: string;
   /** Where a vector may be cut without changing the result: a step sees any run of segments, single segments, or the whole model. */
   readonly splits: "anywhere" | "at segments" | "nowhere";
+  /**
+   * The parameters that it can work on: all unless given. The others need a group with another algorithm. Filters of a convolution are
+   * matrices, (out, in · kh · kw), and it sees them in this shape (matrix-shape.ts).
+   */
+  readonly takes?: "matrices";
+  /** Its state can be shared by the ranks of `vector.mesh.weight`. Other algorithms have all of it on every rank. */
+  readonly shards?: true;
+  /** Every step works on the mean gradient and on nothing else that ranks send: it may be compressed on the way (gradients/). */
+  readonly takesMean?: true;
   /** Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the step. */
   readonly momentumSync?: MomentumSyncOptions;
   /** The state of a vector. Called for a run of segments, and again for each part of it that becomes a bucket of its own. */
@@ -53,9 +75,20 @@ export interface Algorithm<S extends State = State> {
    * same on every rank.
    */
   messages(vector: Vector, step: number, state: S): readonly StepMessage[];
+  /** Whether every rank changes θ by itself in this step, so that their θ differ until a later step makes them the same. Never unless given. */
+  isLocal?(step: number): boolean;
+  /**
+   * Called when the state has been restored: makes anew what follows from it. That may be this rank's θ, for a save holds the θ of one rank.
+   */
+  restored?(θ: Tensor, state: S): void;
 }
 
 /** Whether the step works on the mean gradient, or on this rank's own. */
 export function averagesGradients(messages: readonly StepMessage[]): boolean {
-  return messages.some(({ kind }) => kind === "meanGradient");
+  return messages.some((message) => message.kind === "meanGradient" || message.ofMean);
+}
+
+/** Whether the mean gradient that the step works on is compressed. */
+export function compressesGradients(messages: readonly StepMessage[]): boolean {
+  return messages.some((message) => message.kind !== "meanGradient" && message.ofMean);
 }

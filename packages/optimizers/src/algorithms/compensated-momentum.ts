@@ -27,10 +27,40 @@ export type Scale = "per-layer" | "fused" | "momentum-scaled";
 
 const codec = scaledSign() as Codec;
 
-export interface CompensationState extends State {
-  readonly elements: { m: Tensor; workerError: Tensor };
+export interface CompensationErrors extends State {
+  readonly elements: { workerError: Tensor }; // what this rank has not sent yet
   readonly owned: { serverError: OwnedShare };
+}
+
+export interface CompensationState extends CompensationErrors {
+  readonly elements: CompensationErrors["elements"] & { m: Tensor };
   readonly scalars: { factors: number[] }; // of the layers' momenta before they are sent; 1 unless momentum-scaled
+}
+
+export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): CompensationErrors {
+  const [begin, end] = ownedRange(n, ranks, rank, codec);
+  return {
+    elements: { workerError: zeros(θ.shape) }, // errors are on the CPU, where the codec works
+    owned: { serverError: { begin, values: zeros([end - begin]) } },
+  };
+}
+
+export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
+
+/**
+ * into += the error-compensated mean over ranks of x, for elements whose variance is not 0. Without an x it is added to the worker's error
+ * already.
+ */
+export async function addCompensatedMean(
+  into: Tensor,
+  x: Tensor | undefined,
+  { elements: { workerError }, owned }: CompensationErrors,
+  variance: Tensor,
+  exchange: OptimizerExchange,
+): Promise<void> {
+  const shared = { into, codec, serverError: owned.serverError.values, hold: zerosOf(variance) };
+  if (x) await exchange.meanErrorCompensated(x, { ...shared, workerError });
+  else await exchange.meanErrorCompensated(workerError, shared);
 }
 
 export class CompensatedMomentum {
@@ -45,16 +75,16 @@ export class CompensatedMomentum {
   }
 
   init(θ: Tensor, vector: Vector): CompensationState {
-    const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codec);
+    const { elements, owned } = compensationErrors(θ, vector);
     return {
-      elements: { m: zerosLike(θ), workerError: zerosLike(θ) },
-      owned: { serverError: { begin, values: zeros([end - begin]) } },
+      elements: { m: zerosLike(θ), ...elements },
+      owned,
       scalars: { factors: vector.segments.map(() => 1) },
     };
   }
 
   message(vector: Vector): Message {
-    return { kind: "meanErrorCompensated", n: vector.n, codec };
+    return compensatedMessage(vector);
   }
 
   /** At the first compressed step: sizes of the layers' momenta, √mean m², and their mean size over the layers. */
@@ -67,34 +97,32 @@ export class CompensatedMomentum {
     scalars.factors = sizes.map((size) => (size > 0 ? united / size : 1));
   }
 
-  /**
-   * The error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; m itself stays, so that a refused step
-   * loses no momentum.
-   */
+  /** m ← the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. */
   async average(
     g: Tensor,
-    { elements: { m, workerError }, owned, scalars: { factors } }: CompensationState,
+    state: CompensationState,
     variance: Tensor,
     exchange: OptimizerExchange,
     { gradientScale, vector }: StepContext,
-  ): Promise<Tensor> {
-    const mean = zerosLike(m);
-    const own = noGrad(() => m.mul(this.#beta1).add_(g, { alpha: gradientScale * (1 - this.#beta1) }));
-    this.#scaleLayers(own, vector, factors);
-    await exchange.meanErrorCompensated(own, {
-      into: mean,
-      codec,
-      workerError,
-      serverError: owned.serverError.values,
-      hold: zerosOf(variance),
-    });
-    own.dispose();
+  ): Promise<void> {
+    const { m, workerError } = state.elements;
+    const { factors } = state.scalars;
+    const [keep, add] = [this.#beta1, (1 - this.#beta1) * gradientScale];
+    if (m.device === "cpu" && factors.every((factor) => factor === 1))
+      noGrad(() => workerError.add_(m, { alpha: keep }).add_(g, { alpha: add }));
+    else {
+      using own = noGrad(() => m.mul(keep).add_(g, { alpha: add }));
+      this.#scaleLayers(own, vector, factors);
+      using here = own.to({ device: "cpu" });
+      noGrad(() => workerError.add_(here));
+    }
+    noGrad(() => m.zero_());
+    await addCompensatedMean(m, undefined, state, variance, exchange);
     this.#scaleLayers(
-      mean,
+      m,
       vector,
       factors.map((factor) => 1 / factor),
     );
-    return mean;
   }
 
   #scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly number[]): void {
@@ -106,10 +134,14 @@ export class CompensatedMomentum {
   }
 }
 
-/** One bit an element, 1 where x is 0; x ≥ 0. */
-function zerosOf(x: Tensor): Uint8Array {
-  const wire = new Uint8Array(Math.ceil(x.length / 8));
-  using negative = noGrad(() => x.neg());
-  sign.encode(wire, negative, { zero: "plus" });
-  return wire;
+/** One bit an element, 1 where x is 0; x ≥ 0. Undefined where no element is. */
+function zerosOf(x: Tensor): Uint8Array | undefined {
+  const words = new Uint32Array(Math.ceil(x.length / 32));
+  const bits = new Uint8Array(words.buffer, 0, Math.ceil(x.length / 8));
+  using here = x.to({ device: "cpu" }); // where codecs work
+  sign.encode(bits, here, { zero: "minus" });
+  for (let i = 0; i < words.length; i++) words[i] = ~words[i]!;
+  const inLast = x.length % 32;
+  if (inLast > 0) words[words.length - 1]! &= 2 ** inLast - 1;
+  return words.every((word) => word === 0) ? undefined : bits;
 }

@@ -18,11 +18,13 @@
  * else 16 times. c = β₁ m + (1 − β₁) g is held meanwhile, 4 n bytes.
  */
 import { type Codec, signAt, ternary } from "@terse/codecs";
+import { Tally } from "@terse/exchange";
 import { nonNegativeFloat, OptionsError, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
+import { applyMasked, forgetBits, maskEvery, maskMessages, updateMask } from "./seen-mask.ts";
 import type { State } from "./state.ts";
 
 export const distributedLionOptions = v.object({
@@ -32,19 +34,21 @@ export const distributedLionOptions = v.object({
   vote: v.optional(oneOf(["majority", "average"]), "majority"), // Δ
   zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"]), "alternate"), // sign(0), which the paper leaves open; hold: 0, in two bits
   tie: v.optional(oneOf(["zero", "plus", "minus", "alternate"]), "zero"), // sign(Σ δ = 0), of a majority of signs
+  maskEvery, // of a majority of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
 
 export interface DistributedLionState extends State {
   readonly elements: {
     m: Tensor; // this rank's own, unless it is synchronised
+    seen?: Tensor; // with a mask: 1 for elements that have had a gradient on some rank, else 0
   };
 }
 
 export function distributedLion(
   options: v.InferInput<typeof distributedLionOptions> = {},
 ): Algorithm<DistributedLionState> {
-  const { beta1, beta2, weightDecay, vote, zero, tie, momentumSync } = parseOptions(
+  const { beta1, beta2, weightDecay, vote, zero, tie, maskEvery, momentumSync } = parseOptions(
     distributedLionOptions,
     options,
     "distributed-lion",
@@ -55,15 +59,21 @@ export function distributedLion(
         ? `distributed-lion.tie: an average has no ties, and tie is ${tie}; leave tie out, or take vote: majority`
         : `distributed-lion.tie: with zero: hold a sum of 0 does not move, and tie is ${tie}; leave tie out, or take another zero`,
     ]);
+  if (maskEvery > 0 && (vote === "average" || zero === "hold"))
+    throw new OptionsError([
+      vote === "average"
+        ? "distributed-lion.maskEvery: an average of signs has no zero for masked elements; take vote: majority, or leave maskEvery out and take zero: hold"
+        : "distributed-lion.maskEvery: with zero: hold elements without a gradient do not move; leave maskEvery out, or take another zero",
+    ]);
   if (zero === "hold") return withZeros({ beta1, beta2, weightDecay, vote, momentumSync });
   return {
     name: "distributed-lion",
     splits: "anywhere",
     momentumSync,
 
-    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+    init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),
 
-    async step(θ, g, { elements: { m } }, exchange, { step, lr: η, gradientScale }) {
+    async step(θ, g, { elements: { m, seen } }, exchange, { step, lr: η, gradientScale }) {
       const δ = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale });
 
       using Δ =
@@ -71,12 +81,18 @@ export function distributedLion(
           ? await exchange.tally(δ)
           : await exchange.majority(δ, { tie: tie === "zero" ? tie : signAt(tie, step) });
 
-      applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
+      const change = { keep: 1 - η * weightDecay, scale: -η };
+      if (!seen || Δ instanceof Tally) return applyVote(θ, Δ, change);
+      await updateMask(seen, m, exchange, maskEvery, step);
+      applyMasked(θ, Δ, seen, change);
     },
 
-    messages: ({ n }) => [
+    messages: ({ n }, step) => [
       { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
+      ...maskMessages(maskEvery, n, step),
     ],
+
+    restored: (_, { elements: { seen } }) => seen && forgetBits(seen),
   };
 }
 
@@ -87,7 +103,7 @@ function withZeros({
   weightDecay,
   vote,
   momentumSync,
-}: Omit<v.InferOutput<typeof distributedLionOptions>, "zero" | "tie">): Algorithm<DistributedLionState> {
+}: Omit<v.InferOutput<typeof distributedLionOptions>, "zero" | "tie" | "maskEvery">): Algorithm<DistributedLionState> {
   const codec = ternary as Codec; // its encoder takes the signs
   return {
     name: "distributed-lion",
@@ -106,7 +122,8 @@ function withZeros({
       }
       using Δ = zerosLike(θ);
       await exchange.sumOfLevels(c, { codec, into: Δ, scale: 1 / exchange.ranks });
-      noGrad(() => θ.mul_(1 - η * weightDecay).sub_(Δ, { alpha: η }));
+      // η Δ is rounded by itself: some processors fuse a product with the subtraction that follows, and ranks may run on others.
+      noGrad(() => θ.mul_(1 - η * weightDecay).sub_(Δ.mul_(η)));
     },
 
     messages: ({ n }) => [{ kind: vote === "majority" ? "signOfLevels" : "sumOfLevels", n, codec }],

@@ -3,7 +3,7 @@ import { copy } from "@terse/collectives";
 import { type Encode, PackedBits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
 import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
-import { keep, noGrad, scope, type Tensor } from "@terse/tensor";
+import { call, keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
  * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale first. The kernel
@@ -27,8 +27,7 @@ export function lionVote(
   };
   const write = (into: Float32Array) => {
     using c = lionMix(m, g, options);
-    using here = c.to({ device: "cpu" });
-    copy(into, here);
+    copy(into, c);
   };
   return new PackedBits(m.length, undefined, encode, { zero: options.zero, write });
 }
@@ -75,4 +74,17 @@ export function applyVote(
       v.ranks,
       change,
     );
+}
+
+/** A new tensor or a view, without those that were made on the way to it. */
+export const made = (make: () => Tensor): Tensor => noGrad(() => scope(() => keep(make())));
+
+/** θ ← keep θ + scale sign(x), where sign(0) is 0. Multiples of a sign are exact, so processors with and without fused multiply-add agree. */
+export function applySign(θ: Tensor, x: Tensor, { keep, scale }: { keep: number; scale: number }): void {
+  noGrad(() => scope(() => θ.mul_(keep).add_(x.sign(), { alpha: scale })));
+}
+
+/** into ← A B */
+export function multiply(A: Tensor, B: Tensor, into: Tensor): void {
+  noGrad(() => call("aten::mm.out", A, B, into));
 }

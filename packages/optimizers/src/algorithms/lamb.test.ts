@@ -53,6 +53,14 @@ describe("lamb", () => {
       expect(await moved({ variant, weightDecay: 0 }, [1, -2], [0, 0])).toEqual([1, -2]);
   });
 
+  it("scales a layer of one element by its own size", async () => {
+    const [group] = loopback(1);
+    const options = { beta1: 0, beta2: 0, eps: 1e-6, weightDecay: 0, maxRatio: 10 };
+    const [after] = await trajectory(group!, lamb(options), [[-3]], { start: [4], lr: 0.5 });
+    expect(after![0]).toBeCloseTo(4 + 0.5 * 4, 4); // u = g / (|g| + ε) = −1, c = 4
+    await group!.close();
+  });
+
   it("names options that contradict each other", () => {
     expect(() => lamb({ minRatio: 2, maxRatio: 1 })).toThrow(
       "lamb.minRatio: 2 is more than maxRatio, 1; take minRatio ≤ maxRatio",

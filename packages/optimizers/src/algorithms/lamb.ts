@@ -16,7 +16,7 @@
  * Shapes: θ, g, m, v, u (n)   c: a number for each layer
  * Sent per step: 1 message, 2 (P − 1)/P · 4 n bytes.
  */
-import { type AdamUpdate, accumulateMoments, adamNorms, applyAdamUpdate } from "@terse/native-optimizers";
+import { type AdamUpdate, accumulateAndMeasure, applyAdamUpdate } from "@terse/native-optimizers";
 import {
   nonNegativeFloat,
   OptionsError,
@@ -55,23 +55,22 @@ export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<
   return {
     name: "lamb",
     splits: "anywhere", // between layers
+    takesMean: true,
 
     init: (θ) => ({ elements: { m: zerosLike(θ), v: zerosLike(θ) } }),
 
     async step(θ, g, { elements: { m, v } }, exchange, { step, lr: η, vector }) {
       const gradientScale = await exchange.meanGradient(g);
 
-      accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
       const first = 1 / (1 - beta1 ** (step + 1));
       const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));
       const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
       if (variant === "apex") Object.assign(u, { first, second });
       const rate = variant === "deepspeed" ? (η * first) / second : η;
-      for (const layer of layersOf(vector, { θ, m, v }))
-        applyAdamUpdate(layer.θ, layer.m, layer.v, {
-          ...u,
-          rate: rate * ratioOf(...adamNorms(layer.θ, layer.m, layer.v, u)),
-        });
+      const moments = { beta1, beta2, gradientScale };
+      const layers = layersOf(vector, { θ, m, v, g });
+      const ratios = layers.map((of) => ratioOf(...accumulateAndMeasure(of.θ, of.m, of.v, of.g, moments, u)));
+      for (const [i, of] of layers.entries()) applyAdamUpdate(of.θ, of.m, of.v, { ...u, rate: rate * ratios[i]! });
     },
 
     messages: () => [{ kind: "meanGradient" }],

@@ -1,14 +1,22 @@
 import { loopback } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { lion, lionCub } from "../index.ts";
+import { meshOf } from "../mesh.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { type Oracle, optimizerContract, votingOracle } from "../testing/optimizer-contract.ts";
+import { noise } from "../testing/train-matrices.ts";
 import { trajectory } from "../testing/trajectory.ts";
+import type { Vector } from "./algorithm.ts";
 
 optimizerContract("lion-cub", {
   create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25 }),
   // Algorithm 1 of the paper, with one bit and alternating ties (§3.2)
   oracle: votingOracle((sum, _, alternate) => Math.sign(sum) || alternate),
+});
+
+optimizerContract("lion-cub with a mask of what has had a gradient", {
+  create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, maskEvery: 1 }),
+  oracle: votingOracle((sum, _, alternate) => Math.sign(sum) || alternate, { masked: true }),
 });
 
 /** Q₁ of §4.2 for each parameter tensor of the contract, and Σ q of all ranks. */
@@ -47,7 +55,96 @@ optimizerContract("lion-cub with the levels of the authors' code, s = ⌊127/P�
   oracle: levelsOracle((ranks) => Math.floor(127 / ranks)),
 });
 
+optimizerContract("lion-cub with 5 bits, added by one all-reduce", {
+  create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, bits: 5, sum: "direct" }),
+  oracle: levelsOracle(() => 15),
+});
+
+// With so few ranks auto takes levels.
+optimizerContract("lion-cub with bits: auto", {
+  create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, bits: "auto" }),
+  oracle: levelsOracle((ranks) => Math.floor(127 / ranks)),
+});
+
+for (const quantizer of ["linf", "linf-without-zero", "linf-logarithmic"] as const)
+  optimizerContract(`lion-cub with levels of ${quantizer}`, { create: () => lionCub({ bits: 4, quantizer }) });
+
 describe("lion-cub", () => {
+  it("matches the signs of Lion's update on heavy tails best with l1, as Figure 5, and loses most of them to zeros with linf", async () => {
+    const [ranks, n] = [8, 4096];
+    // Signed numbers whose logarithms are normal, with a deviation of 2: the largest are far from the others.
+    const draws = noise(2 * ranks * n, 3);
+    const g = Array.from({ length: ranks }, (_, r) =>
+      Array.from({ length: n }, (_, i) => {
+        const [a, b] = [(draws[2 * (r * n + i)]! + 1) / 2, draws[2 * (r * n + i) + 1]!];
+        return Math.sign(b) * Math.exp(2 * Math.sqrt(-2 * Math.log(a + 2 ** -30)) * Math.cos(Math.PI * b));
+      }),
+    );
+    const signs = Array.from({ length: n }, (_, i) => Math.sign(g.reduce((sum, own) => sum + own[i]!, 0)));
+    const rates = async (options: Parameters<typeof lionCub>[0]) => {
+      const [first] = await onRanks(ranks, (group) =>
+        trajectory(group, lionCub(options), [g[group.rank]!], { start: new Array(n).fill(0), lr: 1 }),
+      );
+      const v = first![0]!.map((value) => -value);
+      const rate = (of: (sign: number, i: number) => boolean) => v.filter((value, i) => of(value, i)).length / n;
+      return { match: rate((value, i) => value === signs[i]), flip: rate((value, i) => value === -signs[i]!) };
+    };
+    const l1 = await rates({ bits: 5 });
+    const votes = await rates({});
+    const linf = await rates({ bits: 5, quantizer: "linf" });
+    const withoutZero = await rates({ bits: 5, quantizer: "linf-without-zero" });
+    const logarithmic = await rates({ bits: 5, quantizer: "linf-logarithmic" });
+    expect(l1.match).toBeGreaterThan(0.85);
+    for (const other of [votes, linf, withoutZero]) expect(other.match).toBeLessThan(l1.match - 0.1);
+    expect(linf.match).toBeLessThan(0.5);
+    expect(linf.flip).toBeLessThan(withoutZero.flip / 2);
+    expect(withoutZero.match).toBeGreaterThan(linf.match + 0.1);
+    for (const other of [votes, withoutZero]) expect(other.flip).toBeGreaterThan(l1.flip);
+    expect(logarithmic.match).toBeGreaterThan(linf.match);
+  });
+
+  it("moves an element when the next count has seen a gradient of any rank, and never one without", async () => {
+    // Elements: always a gradient; never; from step 1 on, on one rank only.
+    const rows = (rank: number) => Array.from({ length: 6 }, (_, t) => [1, 0, rank === 1 && t > 0 ? 1 : 0]);
+    const all = await onRanks(3, (group) =>
+      trajectory(group, lionCub({ maskEvery: 3, zero: "plus", tie: "plus" }), rows(group.rank), {
+        start: [0, 0, 0],
+        lr: 1,
+      }),
+    );
+    for (const steps of all) {
+      expect(steps.map(([always]) => always)).toEqual([-1, -2, -3, -4, -5, -6]);
+      expect(steps.map(([, never]) => never)).toEqual([0, 0, 0, 0, 0, 0]);
+      expect(steps.map(([, , late]) => late)).toEqual([0, 0, 0, -1, -2, -3]); // counted at steps 0 and 3
+    }
+    expect(() => lionCub({ bits: 5, maskEvery: 3 })).toThrow(
+      "lion-cub.maskEvery: with bits: 5 a level can be 0, which does not move; leave maskEvery out, or take one bit",
+    );
+  });
+
+  it.each([
+    [63, "signOfLevels"],
+    [64, "vote"],
+    [200, "vote"], // more than 8 bits can add
+  ])("chooses by itself levels for %i ranks or a vote", (ranks, kind) => {
+    const vector = { n: 64, offset: 0, segments: [], lengths: [64], rank: 0, ranks } as unknown as Vector;
+    for (const options of [{}, { quantizer: "l1" }, { sum: "owners" }] as const)
+      expect(lionCub({ bits: "auto", ...options }).messages(vector, 0, undefined as never)).toMatchObject([{ kind }]);
+  });
+
+  it("refuses options of levels with one bit, and those that do not go together", () => {
+    for (const option of [{ quantizer: "linf" }, { sum: "direct" }] as const)
+      expect(() => lionCub(option)).toThrow(
+        /lion-cub\.(quantizer|sum): one bit is a vote, which has no levels, and \1 is (linf|direct); take more bits, or leave \1 out/,
+      );
+    expect(() => lionCub({ bits: "auto", quantizer: "linf" })).toThrow(
+      "lion-cub.quantizer: bits: auto chooses the levels of l1, and quantizer is linf; give bits as a number",
+    );
+    expect(() => lionCub({ bits: 4, quantizer: "linf-logarithmic", sum: "direct" })).toThrow(
+      /lion-cub\.sum: logarithmic levels/,
+    );
+  });
+
   it("with many bits follows the sum of the ranks' updates, which one bit does not", async () => {
     // Two ranks want a little one way, one wants much the other way; what stands beside sets the scale.
     const run = async (bits: number) => {
@@ -107,7 +204,16 @@ describe("lion-cub", () => {
       "lion-cub.sumBits: it chooses the bits, and bits is 5; leave one of them out",
     );
     const { init } = lionCub({ sumBits: 3 });
-    const vector = { n: 1, offset: 0, segments: [], lengths: [], rank: 0, ranks: 4 };
+    const vector = {
+      n: 1,
+      offset: 0,
+      segments: [],
+      lengths: [],
+      rank: 0,
+      ranks: 4,
+      owner: 0,
+      mesh: meshOf({ rank: 0, size: 4 }),
+    };
     expect(() => init(undefined as never, vector)).toThrow(
       "lion-cub.sumBits: 3 bits hold a sum from -3 to 3, less than one level of each of 4 ranks; take more bits, or bits: 1",
     );

@@ -13,15 +13,23 @@
  *                                    with sumBits: 8, s = ⌊127/P⌋, as in the authors' code
  *   v ← sign(Σ_ranks q)              p bits up, two planes of bits down; 0 does not move
  *
+ * `bits: auto` chooses by P, since the paper has no rule but that the sum must fit into a byte (§5.2 and §6): sumBits: 8 up to 63 ranks, where
+ * at least two levels are left on each side of 0, and one bit for more. `sum: direct` is the paper's own all-reduce of fields.
+ *
+ * `quantizer` takes what Figure 5 compares with Q₁: Q∞, whose levels reach to the largest |c| of the layer and are drawn at random; linf-without-zero,
+ * which makes ±1 of a level 0; linf-logarithmic, whose levels are powers of two. The last are values, not whole numbers: they are added in f32,
+ * and the sum comes down in the same p bits.
+ *
  * With s = 1 a layer whose |c| are all equal has q = 0 and does not move: |c| is half a level, and a half is rounded to the even level. A
  * layer of one element is always such a layer, and refused.
  *
  * Shapes: θ, g, m (n)   u, v: n bits
  * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
- * With p bits (p + 2)/2 as many; c is held meanwhile, 4 n bytes.
+ * With p bits (p + 2)/2 as many, with `sum: direct` as many as the fields' width, 4, 8 or 16, with logarithmic levels p and the scales; c is held
+ * meanwhile, 4 n bytes.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
-import { l1, signAt } from "@terse/codecs";
+import { type Codec, l1, linf, signAt } from "@terse/codecs";
 import {
   nonNegativeFloat,
   OptionsError,
@@ -34,79 +42,142 @@ import {
 import { type Tensor, zerosLike } from "@terse/tensor";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm, Vector } from "./algorithm.ts";
-import { applyVote, lionMix, lionVote } from "./kernels.ts";
+import { drawsOf, seed } from "./draws.ts";
+import { applySign, applyVote, lionMix, lionVote } from "./kernels.ts";
+import { applyMasked, forgetBits, maskEvery, maskMessages, updateMask } from "./seen-mask.ts";
 import type { State } from "./state.ts";
 
 export const lionCubOptions = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁: weight of the momentum in the vote
   beta2: v.optional(unitIntervalFloat, 0.99), // β₂: weight of the momentum in itself
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
-  bits: v.optional(v.pipe(positiveInteger, v.maxValue(8)), 1), // p: bits of a rank's vote
+  bits: v.optional(v.union([v.pipe(positiveInteger, v.maxValue(8)), oneOf(["auto"])]), 1), // p: bits of a rank's vote
   sumBits: v.optional(v.pipe(v.number(), v.integer(), v.minValue(2), v.maxValue(8))), // in place of bits: as many levels as leave the sum in these bits, s = ⌊127/P⌋ for 8
+  quantizer: v.optional(oneOf(["l1", "linf", "linf-without-zero", "linf-logarithmic"])), // only with more than one bit; l1 if absent
+  sum: v.optional(oneOf(["owners", "direct"])), // only with more than one bit: who adds the levels; owners if absent
+  seed, // of the draws of linf
   zero: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the vote of an exact 0; alternate if absent
   tie: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the outcome of as many votes each way; alternate if absent
+  maskEvery, // only with one bit: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
 
 export interface LionCubState extends State {
   readonly elements: {
     m: Tensor; // this rank's own; ranks drift apart unless it is synchronised
+    seen?: Tensor; // with a mask: 1 for elements that have had a gradient on some rank, else 0
   };
 }
 
 export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algorithm<LionCubState> {
-  const parsed = parseOptions(lionCubOptions, options, "lion-cub");
-  const { beta1, beta2, weightDecay, bits, sumBits, zero = "alternate", tie = "alternate", momentumSync } = parsed;
-  if (bits > 1 || sumBits !== undefined) {
-    const given = sumBits === undefined ? `bits: ${bits}` : `sumBits: ${sumBits}`;
-    if (bits > 1 && sumBits !== undefined)
-      throw new OptionsError([`lion-cub.sumBits: it chooses the bits, and bits is ${bits}; leave one of them out`]);
-    const unused = (["zero", "tie"] as const).filter((option) => parsed[option] !== undefined);
-    if (unused.length > 0)
-      throw new OptionsError(
-        unused.map(
-          (option) =>
-            `lion-cub.${option}: with ${given} levels can be 0, which does not move, and ${option} is ${parsed[option]}; leave ${option} out, or take one bit`,
-        ),
-      );
-    const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits);
-    return withLevels(levels, { beta1, beta2, weightDecay, momentumSync });
-  }
+  const given = parseOptions(lionCubOptions, options, "lion-cub");
+  const { beta1, beta2, weightDecay, bits, zero = "alternate", tie = "alternate", maskEvery, momentumSync } = given;
+  checkTogether(given);
+  if (bits === "auto") return chosenByRanks(given);
+  if (bits > 1 || given.sumBits !== undefined) return withLevels({ ...given, bits });
   return {
     name: "lion-cub",
     splits: "anywhere", // every line above works on single elements, so buckets change nothing
     momentumSync,
 
-    init: (θ) => ({ elements: { m: zerosLike(θ) } }),
+    init: (θ) => ({ elements: { m: zerosLike(θ), ...(maskEvery > 0 && { seen: zerosLike(θ) }) } }),
 
-    async step(θ, g, { elements: { m } }, exchange, { step, lr: η, gradientScale }) {
+    async step(θ, g, { elements: { m, seen } }, exchange, { step, lr: η, gradientScale }) {
       const u = lionVote(m, g, { beta1, beta2, zero: signAt(zero, step), gradientScale }); // the first two lines
 
       using v = await exchange.majority(u, { tie: signAt(tie, step) });
 
-      applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
+      const change = { keep: 1 - η * weightDecay, scale: -η };
+      if (!seen) return applyVote(θ, v, change);
+      await updateMask(seen, m, exchange, maskEvery, step);
+      applyMasked(θ, v, seen, change);
     },
 
-    messages: ({ n }) => [{ kind: "vote", n, outcome: "plus" }],
+    messages: ({ n }, step) => [{ kind: "vote", n, outcome: "plus" }, ...maskMessages(maskEvery, n, step)],
+
+    restored: (_, { elements: { seen } }) => seen && forgetBits(seen),
   };
 }
 
-/**
- * With p bits. Each layer has its scale; buckets are cut between layers, so they change nothing here either. `levels` are those of each of
- * P ranks: l1's `bits` and `side`.
- */
-function withLevels(
-  levels: (ranks: number) => { readonly bits: number; readonly side: number },
-  {
-    beta1,
-    beta2,
-    weightDecay,
-    momentumSync,
-  }: Pick<v.InferOutput<typeof lionCubOptions>, "beta1" | "beta2" | "weightDecay" | "momentumSync">,
-): Algorithm<LionCubState> {
-  const Q1 = ({ ranks }: Vector, segments?: readonly number[]) =>
-    l1({ ...levels(ranks), unscaled: true, ...(segments && { segments }) });
-  const byVector = new WeakMap<Vector, ReturnType<typeof Q1>>(); // made once, because the exchange caches what it derives from a codec
+type Given = v.InferOutput<typeof lionCubOptions>;
+
+/** Throws where an option would have no effect. */
+function checkTogether(given: Given): void {
+  const { bits, sumBits, quantizer = "l1", sum } = given;
+  const problems: string[] = [];
+  const say = (option: keyof Given, why: string) => problems.push(`lion-cub.${option}: ${why}`);
+  if (bits !== 1 && sumBits !== undefined)
+    say("sumBits", `it chooses the bits, and bits is ${bits}; leave one of them out`);
+  const hasLevels = bits !== 1 || sumBits !== undefined;
+  const how = sumBits === undefined ? `bits: ${bits}` : `sumBits: ${sumBits}`;
+  for (const option of hasLevels ? (["zero", "tie"] as const) : [])
+    if (given[option] !== undefined)
+      say(
+        option,
+        `with ${how} levels can be 0, which does not move, and ${option} is ${given[option]}; leave ${option} out, or take one bit`,
+      );
+  for (const option of hasLevels ? [] : (["quantizer", "sum"] as const))
+    if (given[option] !== undefined)
+      say(
+        option,
+        `one bit is a vote, which has no levels, and ${option} is ${given[option]}; take more bits, or leave ${option} out`,
+      );
+  if (hasLevels && given.maskEvery > 0)
+    say("maskEvery", `with ${how} a level can be 0, which does not move; leave maskEvery out, or take one bit`);
+  if (quantizer !== "l1" && (bits === "auto" || sumBits !== undefined))
+    say("quantizer", `${how} chooses the levels of l1, and quantizer is ${quantizer}; give bits as a number`);
+  if (quantizer === "linf-logarithmic" && sum === "direct")
+    say(
+      "sum",
+      "logarithmic levels are no whole numbers, whose fields could be added; leave sum out, or take another quantizer",
+    );
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
+/** `bits: auto` */
+function chosenByRanks({ quantizer, sum, ...given }: Given): Algorithm<LionCubState> {
+  const levels = withLevels({ ...given, quantizer, sum, bits: 1, sumBits: 8 });
+  const votes = lionCub({ ...given, bits: 1 });
+  const of = (ranks: number) => (sideOfSum(8, ranks) > 1 ? levels : votes);
+  return {
+    ...votes,
+    init: (θ, vector) => of(vector.ranks).init(θ, vector),
+    step: (θ, g, state, exchange, context) => of(context.vector.ranks).step(θ, g, state, exchange, context),
+    messages: (vector, step, state) => of(vector.ranks).messages(vector, step, state),
+  };
+}
+
+/** With p bits. Each layer has its scale; buckets are cut between layers, so they change nothing here either. */
+function withLevels({
+  beta1,
+  beta2,
+  weightDecay,
+  momentumSync,
+  bits,
+  sumBits,
+  quantizer = "l1",
+  sum = "owners",
+  seed,
+}: Given & { bits: number }): Algorithm<LionCubState> {
+  const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits);
+  const Q = ({ ranks }: Vector, segments?: readonly number[]): Codec => {
+    const scales = segments ? { segments } : {};
+    if (quantizer === "l1") return l1({ ...levels(ranks), unscaled: true, ...scales }) as Codec;
+    if (quantizer === "linf-logarithmic") return linf({ bits, levels: "logarithmic", ...scales }) as Codec;
+    return linf({
+      bits,
+      levels: quantizer === "linf" ? "uniform" : "without-zero",
+      unscaled: true,
+      ...scales,
+    }) as Codec;
+  };
+  const byVector = new WeakMap<Vector, Codec>(); // made once, because the exchange caches what it derives from a codec
+  const codecOf = (vector: Vector) => {
+    const codec = byVector.get(vector) ?? Q(vector, vector.lengths); // one scale a layer
+    byVector.set(vector, codec);
+    return codec;
+  };
+  const kind = quantizer === "linf-logarithmic" ? "sum" : sum === "direct" ? "sumOfLevelsDirect" : "signOfLevels";
 
   return {
     name: "lion-cub",
@@ -114,7 +185,8 @@ function withLevels(
     momentumSync,
 
     init(θ, { segments, ranks }) {
-      const single = levels(ranks).side === 1 ? segments.find(({ length }) => length === 1) : undefined;
+      const single =
+        quantizer === "l1" && levels(ranks).side === 1 ? segments.find(({ length }) => length === 1) : undefined;
       if (single)
         throw new RangeError(
           `lion-cub.bits: with one level on each side of 0 the parameter ${single.name} of one element would never move: it is half a level, which is rounded to 0; take bits: 1, or 3 and more, or another algorithm for it (groups)`,
@@ -122,27 +194,37 @@ function withLevels(
       return { elements: { m: zerosLike(θ) } };
     },
 
-    async step(θ, g, { elements: { m } }, exchange, { lr: η, gradientScale, vector }) {
+    async step(θ, g, { elements: { m } }, exchange, context) {
+      const { lr: η, gradientScale, vector } = context;
       using c = lionMix(m, g, { beta1, beta2, gradientScale });
-      const codec = byVector.get(vector) ?? Q1(vector, vector.lengths); // one scale a layer
-      byVector.set(vector, codec);
+      const how = { codec: codecOf(vector), ...drawsOf(seed, context) };
+      const change = { keep: 1 - η * weightDecay, scale: -η };
 
-      using v = await exchange.signOfLevels(c, { codec });
-
-      applyVote(θ, v, { keep: 1 - η * weightDecay, scale: -η });
+      if (kind === "signOfLevels") {
+        using v = await exchange.signOfLevels(c, how);
+        applyVote(θ, v, change);
+        return;
+      }
+      using Σq = zerosLike(θ);
+      await exchange[kind](c, { ...how, into: Σq });
+      applySign(θ, Σq, change);
     },
 
-    messages: (vector) => [{ kind: "signOfLevels", n: vector.n, codec: Q1(vector) }],
+    messages: (vector) => [{ kind, n: vector.n, codec: kind === "sum" ? codecOf(vector) : Q(vector) }],
   };
 }
 
 /** As many levels as p bits hold. */
 const levelsOfBits = (bits: number) => () => ({ bits, side: 2 ** (bits - 1) - 1 });
 
-/** As many levels as leave the sum of all ranks in so many bits, with its sign: s = ⌊127/P⌋ for 8 bits. */
+/** The largest sum that so many bits hold, with its sign, and what it leaves to each rank: s = ⌊127/P⌋ for 8 bits. */
+const largestSum = (sumBits: number) => 2 ** (sumBits - 1) - 1;
+const sideOfSum = (sumBits: number, ranks: number) => Math.floor(largestSum(sumBits) / ranks);
+
+/** As many levels as leave the sum of all ranks in so many bits. */
 const levelsOfSum = (sumBits: number) => (ranks: number) => {
-  const most = 2 ** (sumBits - 1) - 1;
-  const side = Math.floor(most / ranks);
+  const side = sideOfSum(sumBits, ranks);
+  const most = largestSum(sumBits);
   if (side === 0)
     throw new RangeError(
       `lion-cub.sumBits: ${sumBits} bits hold a sum from ${-most} to ${most}, less than one level of each of ${ranks} ranks; take more bits, or bits: 1`,

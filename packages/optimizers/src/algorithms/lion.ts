@@ -34,6 +34,7 @@ export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<
   return {
     name: "lion",
     splits: "anywhere",
+    takesMean: true,
 
     init: (θ) => ({ elements: { m: zerosLike(θ) } }),
 

@@ -14,7 +14,7 @@
  */
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
-import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
 import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
@@ -62,10 +62,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
         accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
         watchVariance(v, scalars, context.step, beta2);
         if (context.step + 1 === scalars.compressesFrom) momentum.chooseFactors(state, context.vector);
-      } else {
-        using mean = await momentum.average(g, state, v, exchange, context);
-        noGrad(() => m.copy_(mean));
-      }
+      } else await momentum.average(g, state, v, exchange, context);
       applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: context.lr });
     },
 

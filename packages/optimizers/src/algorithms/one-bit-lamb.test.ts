@@ -1,8 +1,10 @@
 import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { lambBasicOneBit, oneBitLamb } from "../index.ts";
+import { lamb, lambBasicOneBit, oneBitLamb } from "../index.ts";
 import { compensatedMean } from "../testing/compensated-mean.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 import { lambUpdate, layerRanges, mean, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
+import { trajectory } from "../testing/trajectory.ts";
 import type { OptimizerExchange, Vector } from "./algorithm.ts";
 
 const warmup = 3;
@@ -61,6 +63,21 @@ for (const scale of ["per-layer", "fused"] as const) {
 }
 
 describe("one-bit-lamb", () => {
+  it("is LAMB, bit for bit, in as many steps as its warm-up has, and not after them", async () => {
+    const [same, later] = [4, 6];
+    const shared = { eps: 1e-6, weightDecay: 0.01 };
+    const of = (algorithm: () => Parameters<typeof trajectory>[1]) =>
+      onRanks(2, (group) => trajectory(group, algorithm(), later));
+    const plain = await of(() => lamb(shared));
+    for (const compressed of [oneBitLamb, lambBasicOneBit]) {
+      const visited = await of(() => compressed({ ...shared, warmup: same }));
+      for (const [r, steps] of visited.entries())
+        for (const [t, θ] of steps.entries())
+          if (t < same) expect(θ, `step ${t}`).toEqual(plain[r]![t]);
+          else expect(θ, `step ${t}`).not.toEqual(plain[r]![t]);
+    }
+  });
+
   const tensor = (values: readonly number[]) => fromTypedArray(Float32Array.from(values));
   const values = async (x: Tensor) => [...((await x.toTypedArray()) as Float32Array)];
 

@@ -19,7 +19,7 @@
  */
 import {
   type AdamUpdate,
-  accumulateMoments,
+  accumulateAndMeasure,
   adamNorms,
   applyAdamUpdate,
   type NativeBuffer,
@@ -131,9 +131,11 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { scalars } = state;
     const gradientScale = await exchange.meanGradient(g);
 
-    accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
-    for (const [i, layer] of layersOf(context.vector, { θ, m, v }).entries()) {
-      const [weights, update] = adamNorms(layer.θ, layer.m, layer.v, u);
+    const moments = { beta1, beta2, gradientScale };
+    const layers = layersOf(context.vector, { θ, m, v, g });
+    const norms = layers.map((layer) => accumulateAndMeasure(layer.θ, layer.m, layer.v, layer.g, moments, u));
+    for (const [i, layer] of layers.entries()) {
+      const [weights, update] = norms[i]!;
       const c = clip(weights / update);
       scalars.ratios[i] = beta3 * scalars.ratios[i]! + (1 - beta3) * c;
       applyAdamUpdate(layer.θ, layer.m, layer.v, { ...u, rate: context.lr * c });
@@ -154,24 +156,25 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { m, v, frozen } = state.elements;
     const { ratios, changes } = state.scalars;
 
-    using mean = await momentum.average(g, state, frozen, exchange, context);
+    using last = noGrad(() => m.clone());
 
-    for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, mean }).entries()) {
+    await momentum.average(g, state, frozen, exchange, context);
+
+    for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, last }).entries()) {
       if (follows) changes[i] = changeOf(layer, changes[i]!);
-      applyAdamUpdate(layer.θ, layer.mean, layer.frozen, { ...u, rate: context.lr * changes[i]! * ratios[i]! });
+      applyAdamUpdate(layer.θ, layer.m, layer.frozen, { ...u, rate: context.lr * changes[i]! * ratios[i]! });
     }
-    noGrad(() => m.copy_(mean));
   }
 
   /** r of a layer, from r of the step before. */
   function changeOf(
-    { θ, m, v, frozen, mean }: Record<"θ" | "m" | "v" | "frozen" | "mean", NativeBuffer>,
+    { θ, m, v, frozen, last }: Record<"θ" | "m" | "v" | "frozen" | "last", NativeBuffer>,
     before: number,
   ): number {
-    let r = refreshVariance(v, frozen, mean, m, { beta1, beta2, eps, root: squareRoot });
+    let r = refreshVariance(v, frozen, m, last, { beta1, beta2, eps, root: squareRoot });
     if (decayCorrection && weightDecay > 0) {
-      const [, decayed] = adamNorms(θ, mean, frozen, u);
-      const [, plain] = adamNorms(θ, mean, frozen, { ...u, weightDecay: 0 });
+      const [, decayed] = adamNorms(θ, m, frozen, u);
+      const [, plain] = adamNorms(θ, m, frozen, { ...u, weightDecay: 0 });
       const ρ = decayed > 0 ? Math.min(1, plain / decayed) : 1;
       r = r * ρ + 1 - ρ;
     }

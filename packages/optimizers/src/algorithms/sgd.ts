@@ -26,9 +26,6 @@ export interface SgdState extends State {
   readonly elements: {
     m?: Tensor; // the same on every rank
   };
-  readonly scalars: {
-    updates: number; // how often m has been set
-  };
 }
 
 export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<SgdState> {
@@ -40,14 +37,15 @@ export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<Sg
   return {
     name: "sgd",
     splits: "anywhere",
+    takesMean: true,
 
-    init: (θ) => ({ elements: momentum > 0 ? { m: zerosLike(θ) } : {}, scalars: { updates: 0 } }),
+    init: (θ) => ({ elements: momentum > 0 ? { m: zerosLike(θ) } : {} }),
 
-    async step(θ, g, { elements: { m }, scalars }, exchange, { lr }) {
+    async step(θ, g, { elements: { m } }, exchange, { step, lr }) {
       const gradientScale = await exchange.meanGradient(g);
 
       // the last three lines, one pass over θ, m and g
-      const first = scalars.updates++ === 0;
+      const first = step === 0;
       sgdStep(θ, m, g, { lr, momentum, dampening, weightDecay, nesterov, first, gradientScale });
     },
 

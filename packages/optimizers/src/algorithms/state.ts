@@ -7,6 +7,8 @@
  *   replicated   tensors of any shape, the same on every rank: saved with the vector's first parameter. Other ranks: the same.
  *   owned        values of the elements that this rank owns, such as a server error: saved with the range. Other ranks: the shares of
  *                all old ranks are put together and cut anew, which conserves every value.
+ *   shards       one of several equal slices of a matrix, of which the ranks along the weight axis have one each: saved with its place.
+ *                Other ranks: the mean over the ranks that had the same slice; the slices are put together and cut anew.
  *   scalars      numbers, the same on every rank: saved as numbers. Other ranks: the same.
  */
 import type { Tensor } from "@terse/tensor";
@@ -15,7 +17,16 @@ export interface State {
   readonly elements?: Readonly<Record<string, Tensor>>;
   readonly replicated?: Readonly<Record<string, Tensor>>;
   readonly owned?: Readonly<Record<string, OwnedShare>>;
+  readonly shards?: Readonly<Record<string, Shard>>;
   readonly scalars?: Record<string, number | number[]>;
+}
+
+/** Slice `index` of `count` equal ones of a matrix. */
+export interface Shard {
+  readonly values: Tensor; // (m / count, n) of rows, (m, n / count) of columns
+  readonly of: "rows" | "columns";
+  readonly index: number;
+  readonly count: number;
 }
 
 /** f32 values of the elements [begin, begin + values.length) of a vector. The shares of all ranks make up the vector. */

@@ -3,10 +3,10 @@
  * its options, and its update written plainly in float64 from the paper.
  */
 import { copy, type Group } from "@terse/collectives";
-import { StepRefusedError } from "@terse/exchange";
-import { Arena, fromTypedArray, Module, noGrad, Parameter } from "@terse/tensor";
+import { headerBytes, StepRefusedError } from "@terse/exchange";
+import { Arena, fromTypedArray, Module, memory, noGrad, Parameter, scope } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { type Algorithm, Optimizer, type OptimizerOptions } from "../index.ts";
+import { type Algorithm, Optimizer, type OptimizerOptions, type StoredState } from "../index.ts";
 import { onRanks } from "./on-ranks.ts";
 import { savesOf, stored } from "./stored.ts";
 
@@ -16,19 +16,30 @@ export type Oracle = (θ: number[], g: readonly number[][], context: { step: num
 interface Contract {
   /** Powers of two for β and η, so that every sum below is exact in f32 and signs can be compared by equality. */
   create: () => Algorithm;
-  oracle: (n: number, ranks: number) => Oracle;
+  /** None for what is drawn at random: its mean and its bounds are tested beside. */
+  oracle?: ((n: number, ranks: number) => Oracle) | undefined;
   tolerance?: number;
 }
 
-const shapes = { first: [3, 7], second: [64], third: [2, 2, 17] } as const;
+const anyShapes = { first: [3, 7], second: [64], third: [2, 2, 17] } as const;
+/** The same numbers of elements: for algorithms that take nothing but matrices. */
+export const matrixShapes = { first: [3, 7], second: [8, 8], third: [17, 4] } as const;
 /** Elements of each parameter. */
-export const layerLengths = Object.values(shapes).map((shape) => shape.reduce((a, b) => a * b, 1));
+export const layerLengths = Object.values(anyShapes).map((shape) => shape.reduce((a, b) => a * b, 1));
 const n = 21 + 64 + 68;
 
 class Parameters extends Module {
-  readonly first: Parameter = new Parameter(start(0, shapes.first), { role: "matrix" });
-  readonly second: Parameter = new Parameter(start(21, shapes.second), { role: "vector" });
-  readonly third: Parameter = new Parameter(start(85, shapes.third), { role: "matrix" });
+  readonly first: Parameter;
+  readonly second: Parameter;
+  readonly third: Parameter;
+
+  constructor({ takes }: Algorithm) {
+    super();
+    const { first, second, third } = takes === "matrices" ? matrixShapes : anyShapes;
+    this.first = new Parameter(start(0, first), { role: "matrix" });
+    this.second = new Parameter(start(21, second), { role: second.length === 1 ? "vector" : "matrix" });
+    this.third = new Parameter(start(85, third), { role: "matrix" });
+  }
 }
 
 function start(offset: number, shape: readonly number[]) {
@@ -60,17 +71,21 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
     });
   }
 
-  function build(group: Group, options: Partial<OptimizerOptions> = {}) {
-    const arena = new Arena(new Parameters());
-    return { arena, optimizer: new Optimizer(arena, group, { algorithm: create(), ...options }) };
+  function build(group: Group, options: Partial<OptimizerOptions> = {}, { frozen }: Which = {}) {
+    const algorithm = create();
+    const parameters = new Parameters(algorithm);
+    if (frozen) parameters[frozen].requiresGrad = false;
+    const arena = new Arena(parameters);
+    return { arena, optimizer: new Optimizer(arena, group, { algorithm, ...options }) };
   }
 
   describe(`the contract of ${name}`, () => {
-    it.each([1, 2, 3, 4, 5])("follows the paper's update written in float64, on %i ranks", async (ranks) => {
+    const follows = it.each(oracle ? [1, 2, 3, 4, 5] : []);
+    follows("follows the paper's update written in float64, on %i ranks", async (ranks) => {
       const steps = 6;
       const lr = 2 ** -6;
       const θ = Array.from({ length: n }, (_, i) => initial(i));
-      const expected = oracle(n, ranks);
+      const expected = oracle!(n, ranks);
       for (let step = 0; step < steps; step++) {
         const g = Array.from({ length: ranks }, (_, r) => Array.from({ length: n }, (_, i) => gradient(r, step, i)));
         expected(θ, g, { step, lr });
@@ -81,9 +96,32 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       }
     });
 
-    it.each([2, 3, 4])("leaves the same bits on all of %i ranks", async (ranks) => {
-      const [first, ...others] = await run(ranks, 12, {}, 0.01);
-      for (const other of others) expect(other).toEqual(first);
+    it.each([
+      [1, "", {}],
+      [2, "", {}],
+      [3, "", {}],
+      [4, "", {}],
+      [5, "", {}],
+      [2, ", one of which has no gradient", { without: (rank: number) => rank === 1 }],
+      [3, ", one of which has no gradient", { without: (rank: number) => rank === 1 }],
+      [3, ", a parameter without gradient", { without: (_: number, name: string) => name === "second" }],
+      [2, ", a frozen parameter", { frozen: "third" }],
+    ] as const)("leaves the same finite bits on all of %i ranks after every step%s", async (ranks, _, which: Which) => {
+      const all = await onRanks(ranks, async (group) => {
+        const { arena, optimizer } = build(group, {}, which);
+        const visited: { isApart: boolean; θ: number[] }[] = [];
+        for (let step = 0; step < 12; step++) {
+          await setGradients(arena, group.rank, step, which);
+          await optimizer.step({ lr: 0.01 });
+          visited.push({ isApart: optimizer.isApart, θ: await values(arena) });
+        }
+        return visited;
+      });
+      for (const [step, { isApart, θ }] of all[0]!.entries()) {
+        expect(θ.every(Number.isFinite)).toBe(true);
+        for (const visited of all) if (!isApart) expect(visited[step]!.θ, `step ${step}`).toEqual(θ);
+      }
+      expect(all[0]!.at(-1)!.isApart).toBe(false); // local steps have ended
     });
 
     it("gives the same result when the parameters go in groups, or says that it cannot", async () => {
@@ -97,15 +135,31 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       expect(grouped).toEqual(whole);
     });
 
-    it.each([1, 2, 5])("sends the bytes of its closed form on %i ranks", async (ranks) => {
+    it.each([1, 2, 5])("sends the bytes of its closed form in every phase on %i ranks", async (ranks) => {
       const sent = await onRanks(ranks, async (group) => {
         const { arena, optimizer } = build(group, { compareEvery: 0 });
-        await setGradients(arena, group.rank, 0);
-        const before = group.sent().bytes;
-        await optimizer.step({ lr: 0.1 });
-        return { got: group.sent().bytes - before, closed: optimizer.bytesSent() };
+        const steps: { got: number; closed: number }[] = [];
+        for (let step = 0; step < 8; step++) {
+          await setGradients(arena, group.rank, step);
+          const closed = optimizer.bytesSent();
+          const { bytes, messages } = await optimizer.step({ lr: 0.1 });
+          steps.push({ got: bytes - headerBytes * messages, closed });
+        }
+        return steps;
       });
-      for (const { got, closed } of sent) expect(got).toBe(closed);
+      for (const steps of sent) expect(steps.map(({ got }) => got)).toEqual(steps.map(({ closed }) => closed));
+    });
+
+    it("frees every tensor that a step makes", async () => {
+      await onRanks(1, async (group) => {
+        const { arena, optimizer } = build(group);
+        for (let step = 0; step < 8; step++) {
+          await scope(() => setGradients(arena, group.rank, step));
+          const before = memory().tensors;
+          await optimizer.step({ lr: 0.01 });
+          expect(memory().tensors, `step ${step}`).toBeLessThanOrEqual(before); // less where garbage of other tests is collected
+        }
+      });
     });
 
     it.each(["loss", "gradient"] as const)(
@@ -114,7 +168,8 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
         const outcomes = await onRanks(3, async (group) => {
           const { arena, optimizer } = build(group);
           const before = await values(arena);
-          await setGradients(arena, group.rank, 0, what === "gradient" && group.rank === 1 ? Number.NaN : undefined);
+          const poison = what === "gradient" && group.rank === 1 ? Number.NaN : undefined;
+          await setGradients(arena, group.rank, 0, { poison });
           const loss = what === "loss" && group.rank === 1 ? Number.NaN : 1;
           const error = await optimizer.step({ lr: 0.1, loss }).catch((error: unknown) => error);
           return { error, unchanged: JSON.stringify(await values(arena)) === JSON.stringify(before) };
@@ -149,33 +204,109 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       });
     });
 
-    it("goes on from a saved state as if it had never stopped", async () => {
-      const straight = await run(2, 7, {}, 0.01);
-      const resumed = await onRanks(2, async (group) => {
-        const first = build(group);
-        for (let step = 0; step < 4; step++) {
-          await setGradients(first.arena, group.rank, step);
-          await first.optimizer.step({ lr: 0.01 });
+    it("goes on from a save after any step as if it had never stopped, with the parameters of one rank", async () => {
+      const steps = 9;
+      const whole = await onRanks(2, async (group) => {
+        const training = build(group);
+        const saves: Save[] = [];
+        for (let step = 0; step < steps; step++) {
+          await advance(training, group.rank, step + 1);
+          saves.push(await saved(training));
         }
-        const second = build(group);
-        noGrad(() => second.arena.parameters.copy_(first.arena.parameters));
-        const save = await stored(first.optimizer);
-        await second.optimizer.restore(first.optimizer.steps, savesOf(group.rank, group.size, save));
-        for (let step = 4; step < 7; step++) {
-          await setGradients(second.arena, group.rank, step);
-          await second.optimizer.step({ lr: 0.01 });
-        }
-        return values(second.arena);
+        return saves;
       });
-      expect(resumed).toEqual(straight);
+      const wanted = whole.map((saves) => saves.at(-1)!.θ);
+      for (let at = 1; at < steps; at++) {
+        const resumed = await onRanks(2, async (group) => {
+          const training = build(group);
+          noGrad(() => training.arena.parameters.copy_(fromTypedArray(whole[0]![at - 1]!.θ)));
+          await training.optimizer.restore(at, savesOf(group.rank, 2, whole[group.rank]![at - 1]!.state));
+          await advance(training, group.rank, steps);
+          return (await saved(training)).θ;
+        });
+        expect(resumed, `after ${at} steps`).toEqual(wanted);
+      }
+    });
+
+    it("goes on with another number of ranks: the mean of what was each rank's own, every value of what they shared", async () => {
+      const before = await onRanks(3, async (group) => {
+        const training = build(group);
+        await advance(training, group.rank, 6);
+        return saved(training);
+      });
+      for (const ranks of [2, 4]) {
+        const after = await onRanks(ranks, async (group) => {
+          const training = build(group);
+          noGrad(() => training.arena.parameters.copy_(fromTypedArray(before[0]!.θ)));
+          await training.optimizer.restore(
+            6,
+            before.map(({ state }) => state),
+          );
+          const { state } = await saved(training);
+          await advance(training, group.rank, 8);
+          return { state, θ: (await saved(training)).θ };
+        });
+        for (const { θ } of after) expect(θ).toEqual(after[0]!.θ);
+        expect(sharesOf(after)).toEqual(sharesOf(before));
+        for (const { state } of after) {
+          expect(state.scalars).toEqual(before[0]!.state.scalars);
+          for (const [name, values] of state.tensors) {
+            if (name.endsWith("]")) continue; // owned
+            const olds = before.map((old) => old.state.tensors.get(name) as Float32Array);
+            for (const [i, value] of (values as Float32Array).entries()) {
+              const mean = olds.reduce((sum, old) => sum + old[i]!, 0) / olds.length;
+              expect(Math.abs(value - mean), `${name}[${i}]`).toBeLessThanOrEqual(1e-6 * Math.abs(mean));
+            }
+          }
+        }
+      }
     });
   });
+
+  async function advance({ arena, optimizer }: ReturnType<typeof build>, rank: number, until: number) {
+    while (optimizer.steps < until) {
+      await setGradients(arena, rank, optimizer.steps);
+      await optimizer.step({ lr: 0.01 });
+    }
+  }
 }
 
-async function setGradients(arena: Arena, rank: number, step: number, poison?: number): Promise<void> {
+interface Save {
+  readonly θ: Float32Array;
+  readonly state: StoredState;
+}
+
+const saved = async ({ arena, optimizer }: { arena: Arena; optimizer: Optimizer }): Promise<Save> => ({
+  θ: ((await arena.parameters.toTypedArray()) as Float32Array).slice(),
+  state: await stored(optimizer),
+});
+
+/** What the ranks own of each parameter, put together. */
+function sharesOf(saves: readonly { readonly state: StoredState }[]): Map<string, number[]> {
+  const shares = new Map<string, number[]>();
+  for (const { state } of saves)
+    for (const [name, values] of state.tensors) {
+      const [, of, begin] = /^(.*)\[(\d+):\d+\]$/.exec(name) ?? [];
+      if (of === undefined) continue;
+      const all = shares.get(of) ?? [];
+      shares.set(of, all);
+      for (const [i, value] of [...(values as Float32Array)].entries()) all[Number(begin) + i] = value;
+    }
+  return new Map([...shares].sort());
+}
+
+/** Which parameters have no gradient, on which ranks; which one is frozen; the value of one element on this rank. */
+interface Which {
+  readonly without?: (rank: number, name: string) => boolean;
+  readonly frozen?: "first" | "second" | "third";
+  readonly poison?: number | undefined;
+}
+
+async function setGradients(arena: Arena, rank: number, step: number, { without, poison }: Which = {}): Promise<void> {
   let at = 0;
-  for (const { offset, length } of arena.segments) {
-    const values = Float32Array.from({ length }, (_, i) => gradient(rank, step, at + i));
+  for (const { name, offset, length } of arena.segments) {
+    const isZero = without?.(rank, name) ?? false;
+    const values = Float32Array.from({ length }, (_, i) => (isZero ? 0 : gradient(rank, step, at + i)));
     if (poison !== undefined && at === 0) values[3] = poison;
     noGrad(() => arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(values)));
     at += length;
@@ -234,12 +365,14 @@ export function lambOracle(n: number, { maxRatio = 0.3 }: { maxRatio?: number } 
 /**
  * A Lion whose ranks vote, plainly in float64, with β₁ 1/2, β₂ 3/4, λ 1/4 and zeros alternating: Algorithm 1 of both papers.
  * `Δ` makes the update of the sum of the ranks' signs. With `zero: "hold"` the sign of 0 is 0.
+ * `masked`: elements that have had no gradient only decay.
  */
 export function votingOracle(
   Δ: (sum: number, ranks: number, alternate: number) => number,
-  { zero = "alternate" }: { zero?: "alternate" | "hold" } = {},
+  { zero = "alternate", masked = false }: { zero?: "alternate" | "hold"; masked?: boolean } = {},
 ) {
   return (n: number, ranks: number): Oracle => {
+    const seen = new Array<boolean>(n).fill(false); // a gradient, on any rank
     const m = Array.from({ length: ranks }, () => new Array<number>(n).fill(0));
     return (θ, g, { step, lr }) => {
       const alternate = step % 2 === 0 ? 1 : -1;
@@ -248,8 +381,9 @@ export function votingOracle(
         for (let r = 0; r < ranks; r++) {
           sum += Math.sign(0.5 * m[r]![i]! + 0.5 * g[r]![i]!) || (zero === "hold" ? 0 : alternate);
           m[r]![i] = 0.75 * m[r]![i]! + 0.25 * g[r]![i]!;
+          seen[i] ||= m[r]![i] !== 0;
         }
-        θ[i] = θ[i]! - lr * (Δ(sum, ranks, alternate) + 0.25 * θ[i]!);
+        θ[i] = θ[i]! - lr * ((seen[i] || !masked ? Δ(sum, ranks, alternate) : 0) + 0.25 * θ[i]!);
       }
     };
   };

@@ -1,0 +1,46 @@
+/** What both of Dion's algorithms read: the options, and the sizes of a matrix's factors. */
+import {
+  flag,
+  nonNegativeFloat,
+  nonNegativeInteger,
+  OptionsError,
+  oneOf,
+  positive,
+  positiveFloat,
+  positiveInteger,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
+import type { Vector } from "./algorithm.ts";
+import { orthonormalizations } from "./orthonormalize.ts";
+
+const fraction = v.pipe(positive, v.ltValue(1));
+
+export const dionOptions = v.object({
+  momentum: v.optional(unitIntervalFloat, 0.95), // μ
+  rank: v.optional(v.union([positiveInteger, fraction, oneOf(["full"])]), 0.25), // r, or a fraction of min(m, n), rounded up
+  orientation: v.optional(oneOf(["rows", "longer"]), "rows"),
+  orthonormalize: v.optional(orthonormalizations, "householder-qr"),
+  errorFeedback: v.optional(v.union([flag, oneOf(["own"])]), true),
+  approximate: v.optional(oneOf(["power-iteration", "svd"]), "power-iteration"),
+  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
+  eps: v.optional(positiveFloat, 1e-5), // ε
+  seed: v.optional(nonNegativeInteger, 0), // of the first Q
+});
+
+export type DionOptions = v.InferOutput<typeof dionOptions>;
+
+/** The sizes of X (m, n) and of its factors. rows, columns: of P and of Q, that is m and n, or n and m where X is transposed. */
+export function sizesOf({ segments: [segment] }: Vector, { rank, orientation }: DionOptions) {
+  const { name, shape } = segment!;
+  const [m, n] = shape as readonly [number, number];
+  const transposed = orientation === "longer" && m < n;
+  const [rows, columns] = transposed ? [n, m] : [m, n];
+  const smaller = Math.min(m, n);
+  const r = rank === "full" ? smaller : rank < 1 ? Math.ceil(rank * smaller) : rank;
+  if (r > smaller)
+    throw new OptionsError([
+      `dion.rank: ${r} is more than the rank of ${name}, which is [${m}, ${n}]; take at most ${smaller}, or a fraction such as 0.25, or give such parameters another algorithm, by optimizer.groups in a recipe`,
+    ]);
+  return { m, n, rows, columns, r, transposed };
+}

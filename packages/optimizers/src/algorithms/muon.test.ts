@@ -1,0 +1,249 @@
+import { Arena, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
+import { muon, Optimizer, type StoredState } from "../index.ts";
+import {
+  added,
+  largestDifference,
+  type Matrix,
+  matrix,
+  meanOf,
+  normOf,
+  product,
+  rowsOf,
+  transposed,
+} from "../testing/matrices.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
+import { stored } from "../testing/stored.ts";
+import { type Gradients, noise, trainMatrices } from "../testing/train-matrices.ts";
+import { newtonSchulz } from "./newton-schulz.ts";
+
+const shapes = Object.values(matrixShapes) as unknown as [number, number][];
+const standard = [3.4445, -4.775, 2.0315] as const;
+
+function iterated(G: Matrix): Matrix {
+  let X = G.map((row) => row.map((x) => x / Math.max(normOf(G), 1e-7)));
+  for (let step = 0; step < 5; step++) {
+    const A = product(X, transposed(X));
+    const polynomial = added(
+      A.map((row) => row.map((x) => standard[1] * x)),
+      product(A, A),
+      standard[2],
+    );
+    X = added(
+      X.map((row) => row.map((x) => standard[0] * x)),
+      product(polynomial, X),
+    );
+  }
+  return X;
+}
+
+/** With μ 1/2 and λ 1/4. */
+function oracle({ nesterov, scale }: { nesterov: boolean; scale: (m: number, n: number) => number }): Oracle {
+  const momenta = shapes.map(([m, n]) => matrix(m, n, () => 0));
+  return (θ, g, { lr }) => {
+    for (const [k, [begin]] of layerRanges().entries()) {
+      const [m, n] = shapes[k]!;
+      const mean = meanOf(g.map((of) => rowsOf(of, [m, n], begin)));
+      const half = (a: Matrix, b: Matrix) => matrix(m, n, (i, j) => (a[i]![j]! + b[i]![j]!) / 2);
+      momenta[k] = half(momenta[k]!, mean);
+      const U = iterated(nesterov ? half(momenta[k]!, mean) : momenta[k]!);
+      for (let i = 0; i < m * n; i++)
+        θ[begin + i] = (1 - lr * 0.25) * θ[begin + i]! - lr * scale(m, n) * U[Math.floor(i / n)]![i % n]!;
+    }
+  };
+}
+
+const original = (m: number, n: number) => Math.sqrt(Math.max(1, m / n));
+
+optimizerContract("muon", {
+  create: () => muon({ momentum: 0.5, weightDecay: 0.25 }),
+  oracle: () => oracle({ nesterov: true, scale: original }),
+});
+
+optimizerContract("muon without Nesterov, with AdamW's learning rate", {
+  create: () => muon({ momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLr: "match_rms_adamw" }),
+  oracle: () => oracle({ nesterov: false, scale: (m, n) => 0.2 * Math.sqrt(Math.max(m, n)) }),
+});
+
+const rows = async (x: Tensor) =>
+  rowsOf((await x.contiguous().toTypedArray()) as Float64Array, x.shape as [number, number]);
+
+describe("newtonSchulz", () => {
+  it("maps singular values as the scalar polynomial does, five times", async () => {
+    // Computed in float64.
+    const map = {
+      0.001: 0.470544,
+      0.01: 0.698917,
+      0.05: 0.75812,
+      0.1: 0.71212,
+      0.3: 1.079592,
+      0.5: 0.765439,
+      0.7: 1.120323,
+      0.9: 0.682011,
+      1: 0.696436,
+    };
+    for (const [from, to] of Object.entries(map)) {
+      const σ = Number(from);
+      const G = tensor(
+        [
+          [σ, 0],
+          [0, Math.sqrt(1 - σ * σ)],
+        ],
+        { dtype: "f64" },
+      ); // of norm 1
+      const [[first]] = (await rows(newtonSchulz(G, { coefficients: standard, steps: 5, eps: 1e-7 }))) as [[number]];
+      expect(first).toBeCloseTo(to, 6);
+    }
+  });
+
+  it("converges to orthonormal rows with convergent coefficients", async () => {
+    for (const [m, n] of [
+      [5, 9],
+      [9, 5],
+      [6, 6],
+    ] as const) {
+      const G = fromTypedArray(
+        Float32Array.from({ length: m * n }, (_, i) => Math.sin(i * i)),
+        [m, n],
+      );
+      const X = await rows(newtonSchulz(G, { coefficients: [2, -1.5, 0.5], steps: 20, eps: 1e-7 }));
+      const gram = m > n ? product(transposed(X), X) : product(X, transposed(X));
+      for (const [i, row] of gram.entries())
+        for (const [j, x] of row.entries()) expect(Math.abs(x - (i === j ? 1 : 0))).toBeLessThan(1e-5);
+    }
+  });
+
+  it("gives a transposed matrix the transposed result", async () => {
+    const G = fromTypedArray(
+      Float32Array.from({ length: 12 }, (_, i) => Math.cos(3 * i)),
+      [3, 4],
+    );
+    const options = { coefficients: standard, steps: 5, eps: 1e-7 };
+    const [X, turned] = [await rows(newtonSchulz(G, options)), await rows(newtonSchulz(G.transpose(0, 1), options))];
+    expect(transposed(turned)).toEqual(X);
+  });
+
+  it("leaves a gradient of 0 at 0", async () => {
+    const X = await rows(
+      newtonSchulz(
+        tensor([
+          [0, 0],
+          [0, 0],
+        ]),
+        { coefficients: standard, steps: 5, eps: 1e-7 },
+      ),
+    );
+    expect(X.flat().every((x) => x === 0)).toBe(true);
+  });
+});
+
+describe("muon", () => {
+  const shapes = [
+    [16, 8],
+    [8, 16],
+    [8, 8],
+  ] as const;
+  const own: Gradients = (rank, step, layer) => noise(shapes[layer]![0] * shapes[layer]![1], rank, step, layer);
+
+  /** torch.optim.Muon on the mean gradient; `dtype` replaces the bf16 of its iterations. */
+  async function reference(layer: number, steps: number, options: string, dtype: "double" | "bfloat16") {
+    const [m, n] = shapes[layer]!;
+    const G = Array.from({ length: steps }, (_, t) =>
+      [0, 1].flatMap((rank) => [...(own(rank, t, layer) as Float32Array)]),
+    );
+    const { X } = await runPython(
+      `
+bfloat16 = torch.Tensor.bfloat16
+if "${dtype}" == "double": torch.Tensor.bfloat16 = lambda x: x.double().clone()
+try:
+    X = nn.Parameter(inputs["X"].${dtype === "double" ? "double" : "float"}())
+    optimizer = torch.optim.Muon([X], lr=0.02, ${options})
+    for g in inputs["G"]:
+        X.grad = g.to(X.dtype).mean(0)
+        optimizer.step()
+finally:
+    torch.Tensor.bfloat16 = bfloat16
+outputs["X"] = X.detach().double()`,
+      {
+        G: fromTypedArray(Float32Array.from(G.flat()), [steps, 2, m, n]),
+        X: fromTypedArray(noise(m * n, 77, layer), [m, n]),
+      },
+    );
+    return rowsOf((await X!.toTypedArray()) as Float64Array, [m, n]);
+  }
+
+  it.skipIf(!python).each([
+    ["", {}],
+    ["nesterov=False, momentum=0.8, weight_decay=0", { nesterov: false, momentum: 0.8, weightDecay: 0 }],
+    ['adjust_lr_fn="match_rms_adamw", ns_steps=3', { adjustLr: "match_rms_adamw", nsSteps: 3 }],
+    [
+      "ns_coefficients=(2, -1.5, 0.5), eps=1e-3",
+      { nsCoefficients: [2, -1.5, 0.5] as [number, number, number], eps: 1e-3 },
+    ],
+  ] as const)(`stays with torch.optim.Muon(%s), in float64, over 100 steps${needsPython}`, async (torch, options) => {
+    const all = await trainMatrices(2, () => muon(options as Parameters<typeof muon>[0]), shapes, own, {
+      steps: 100,
+      lr: 0.02,
+    });
+    for (const layer of shapes.keys()) {
+      const expected = await reference(layer, 100, torch, "double");
+      // Rounding of 100 updates of size 0.02 in f32, each of five iterations.
+      for (const visited of all) expect(largestDifference(visited.at(-1)!.X[layer]!, expected)).toBeLessThan(5e-6);
+    }
+  });
+
+  it.skipIf(!python)(`iterates in bf16 as torch.optim.Muon does${needsPython}`, async () => {
+    const [visited] = await trainMatrices(2, () => muon({ nsType: "bf16" }), shapes, own, { steps: 5, lr: 0.02 });
+    for (const layer of shapes.keys()) {
+      const expected = await reference(layer, 5, "", "bfloat16");
+      const got = visited!.at(-1)!.X[layer]!;
+      expect(largestDifference(got, expected)).toBeLessThan(5 * 0.02 * 2 ** -6); // a few of bf16's units, 2⁻⁸, in each update
+      expect(got).not.toEqual(visited![0]!.X[layer]);
+    }
+  });
+
+  it("keeps each momentum on one rank, and shares the matrices by their sizes", async () => {
+    const many = [...shapes, ...shapes, [4, 4]] as const;
+    const all = await trainMatrices(
+      3,
+      () => muon(),
+      many,
+      (rank, step, layer) => noise(many[layer]![0] * many[layer]![1], rank, step, layer),
+      { steps: 2 },
+    );
+    const owned = all.map((visited) =>
+      [...visited.at(-1)!.state.values()].reduce((sum, { length }) => sum + length, 0),
+    );
+    expect(owned.reduce((a, b) => a + b)).toBe(many.reduce((sum, [m, n]) => sum + m * n, 0));
+    expect(Math.max(...owned) - Math.min(...owned)).toBeLessThanOrEqual(64);
+    for (const visited of all) expect(visited.at(-1)!.X).toEqual(all[0]!.at(-1)!.X);
+  });
+
+  it("carries its momenta to another number of ranks, whose owners are others", async () => {
+    const momenta = (saves: readonly StoredState[]) =>
+      new Map(
+        saves
+          .flatMap(({ tensors }) =>
+            [...tensors].map(([name, values]) => [name, [...(values as Float32Array)]] as const),
+          )
+          .sort(),
+      );
+    const before = await onRanks(2, async (group) => {
+      const arena = new Arena(new ModuleList([1, 2, 3].map(() => new Linear(4, 4, { bias: false }))));
+      const optimizer = new Optimizer(arena, group, { algorithm: muon() });
+      noGrad(() => arena.gradients.copy_(fromTypedArray(noise(arena.gradients.length, group.rank))));
+      await optimizer.step({ lr: 0.01 });
+      return stored(optimizer);
+    });
+    const after = await onRanks(3, async (group) => {
+      const arena = new Arena(new ModuleList([1, 2, 3].map(() => new Linear(4, 4, { bias: false }))));
+      const optimizer = new Optimizer(arena, group, { algorithm: muon() });
+      await optimizer.restore(1, before);
+      return stored(optimizer);
+    });
+    expect(after.map(({ tensors }) => tensors.size)).toEqual([1, 1, 1]);
+    expect(momenta(after)).toEqual(momenta(before));
+  });
+});

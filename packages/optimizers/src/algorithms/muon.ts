@@ -1,0 +1,102 @@
+/**
+ * Muon: momentum whose singular values all become about 1. Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; options and form
+ * of torch.optim.Muon
+ *
+ *   ḡ ← mean_ranks(g)                          own gradients, to the matrix's owner
+ *   M ← μ M + (1 − μ) ḡ                        the owner alone keeps M
+ *   U ← NS(M)                                  Newton–Schulz (newton-schulz.ts); Nesterov: NS(μ M + (1 − μ) ḡ); the owner sends U to all
+ *   X ← (1 − η λ) X − η s U                    s: adjustLr
+ *
+ *   adjustLr   original          s = √max(1, m/n)
+ *              match_rms_adamw   s = 0.2 √max(m, n), for a learning rate and a weight decay of AdamW. Liu et al. 2025, §2.2,
+ *                                https://arxiv.org/abs/2502.16982
+ *
+ * The ranks share the matrices, so each does its share of the matrix products, and no bit depends on a rank's own processor.
+ *
+ * Shapes: X, g, M, U (m, n)
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much.
+ */
+import { copy } from "@terse/collectives";
+import { sgdStep } from "@terse/native-optimizers";
+import {
+  finite,
+  flag,
+  nonNegativeFloat,
+  oneOf,
+  parseOptions,
+  positiveFloat,
+  positiveInteger,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
+import { fromTypedArray, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
+import type { Algorithm } from "./algorithm.ts";
+import { newtonSchulz } from "./newton-schulz.ts";
+import type { OwnedShare, State } from "./state.ts";
+
+const coefficients = v.pipe(v.tuple([finite, finite, finite]), v.description("a list of three numbers"));
+
+export const muonOptions = v.object({
+  momentum: v.optional(unitIntervalFloat, 0.95), // μ
+  nesterov: v.optional(flag, true),
+  weightDecay: v.optional(nonNegativeFloat, 0.1), // λ
+  nsCoefficients: v.optional(coefficients, [3.4445, -4.775, 2.0315]), // a, b, c
+  nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(99)), 5),
+  nsType: v.optional(oneOf(["f32", "bf16"]), "f32"), // of the iterations; torch.optim.Muon's is bf16
+  eps: v.optional(positiveFloat, 1e-7),
+  adjustLr: v.optional(oneOf(["original", "match_rms_adamw"]), "original"),
+});
+
+export interface MuonState extends State {
+  readonly owned: {
+    M: OwnedShare; // momentum: all of it at the matrix's owner
+  };
+}
+
+export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<MuonState> {
+  const given = parseOptions(muonOptions, options, "muon");
+  const { momentum, nesterov, weightDecay, nsCoefficients, nsSteps, nsType, eps, adjustLr } = given;
+  const iteration = { coefficients: nsCoefficients, steps: nsSteps, eps, dtype: nsType } as const;
+  const scaleOf = (m: number, n: number) =>
+    adjustLr === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
+  return {
+    name: "muon",
+    splits: "at segments",
+    takes: "matrices",
+
+    init: ({ device }, { n, rank, owner }) => ({
+      owned: { M: { begin: 0, values: zeros([rank === owner ? n : 0], { device }) } },
+    }),
+
+    async step(X, G, { owned: { M } }, exchange, { lr: η, gradientScale, vector }) {
+      if (gradientScale !== 1) noGrad(() => G.mul_(gradientScale));
+      const [m, n] = X.shape as [number, number];
+
+      // the owner: G ← NS(M)
+      await exchange.computedMean(G, {
+        owner: vector.owner,
+        compute: (mean, result) => update(M.values, mean, result, [m, n]),
+      });
+
+      // X ← (1 − η λ) X − η s G, as X ← X − η (s G + λ X)
+      sgdStep(X, undefined, G, { ...withoutMomentum, lr: η, weightDecay, gradientScale: scaleOf(m, n) });
+    },
+
+    messages: ({ n, owner }) => [{ kind: "computedMean", n, owner }],
+  };
+
+  /** M ← μ M + (1 − μ) ḡ,  result ← NS(M) */
+  function update(values: Tensor, mean: Float32Array, result: Float32Array, shape: [number, number]): void {
+    noGrad(() =>
+      scope(() => {
+        const g = fromTypedArray(mean, shape, { device: values.device });
+        const M = values.view(shape);
+        M.lerp_(g, 1 - momentum);
+        const U = newtonSchulz(nesterov ? g.lerp(M, momentum) : M, iteration);
+        copy(result, U.to("f32").contiguous());
+      }),
+    );
+  }
+}
+
+const withoutMomentum = { momentum: 0, dampening: 0, nesterov: false, first: true } as const;

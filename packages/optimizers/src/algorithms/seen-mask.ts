@@ -1,0 +1,81 @@
+/**
+ * The mask of elements that have had a gradient. One bit has no zero, so an element whose gradient is always 0, such as a row of an embedding that
+ * is never read, is moved by every vote. Ishikawa et al. 2024, "Lion Cub", §3.2, https://arxiv.org/abs/2411.16462, masks such elements.
+ *
+ *   every k-th step, from the first one:   seen ← seen or (m ≠ 0 on any rank)      counted by a vote: the same on every rank
+ *   in each step                           θ of an element that is not seen only decays
+ *
+ * The authors' code masks by the zeros of the rank itself: where another rank has a gradient, the ranks' parameters then differ. An element that
+ * gets its first gradient between two counts waits for the next one.
+ *
+ * Sent every k steps: 1 message, n/8 (P − 1)/P bytes up and ⌈log2(P + 1)⌉ times that down.
+ */
+import { sign } from "@terse/codecs";
+import { type Message, PackedBits, type Ternary } from "@terse/exchange";
+import { applyTernary } from "@terse/native-optimizers";
+import { nonNegativeInteger, v } from "@terse/options";
+import { noGrad, type Tensor } from "@terse/tensor";
+import type { OptimizerExchange } from "./algorithm.ts";
+
+/** The option: k, or 0 for no mask. */
+export const maskEvery = v.optional(nonNegativeInteger, 0);
+
+const packed = new WeakMap<Tensor, Uint8Array>(); // bits of `seen`, a tensor of 0 and 1
+
+const isDue = (every: number, step: number): boolean => every > 0 && step % every === 0;
+
+export const maskMessages = (every: number, n: number, step: number): Message[] =>
+  isDue(every, step) ? [{ kind: "vote", n, outcome: "tally" }] : [];
+
+/** After the momentum of this step has been updated. */
+export async function updateMask(
+  seen: Tensor,
+  m: Tensor,
+  exchange: OptimizerExchange,
+  every: number,
+  step: number,
+): Promise<void> {
+  if (!isDue(every, step)) return;
+  const bits = bitsOf(seen);
+  using counts = await exchange.tally(nonzero(m));
+  for (const { signs } of counts.planes) for (const [i, byte] of signs.entries()) bits[i]! |= byte;
+  applyTernary(seen, bits, bits, { keep: 0, scale: 1 });
+}
+
+/** θ ← keep θ + scale v, with v = 0 where an element is not seen. */
+export function applyMasked(
+  θ: Tensor,
+  v: PackedBits | Ternary,
+  seen: Tensor,
+  change: { keep: number; scale: number },
+): void {
+  const bits = bitsOf(seen);
+  if (v instanceof PackedBits) applyTernary(θ, v.signs, bits, change);
+  else
+    applyTernary(
+      θ,
+      v.plus.signs,
+      bits.map((byte, i) => byte & v.nonzero.signs[i]!),
+      change,
+    );
+}
+
+/** After `seen` has been restored. */
+export const forgetBits = (seen: Tensor): boolean => packed.delete(seen);
+
+function bitsOf(seen: Tensor): Uint8Array {
+  const known = packed.get(seen);
+  if (known) return known;
+  const bits = nonzero(seen).signs;
+  packed.set(seen, bits);
+  return bits;
+}
+
+/** One bit an element, 1 where x is not 0. */
+function nonzero(x: Tensor): PackedBits {
+  const bits = new PackedBits(x.length);
+  using magnitudes = noGrad(() => x.abs());
+  using here = magnitudes.to({ device: "cpu" });
+  sign.encode(bits.signs, here, { zero: "minus" });
+  return bits;
+}

@@ -1,0 +1,208 @@
+/**
+ * 0/1 Adam: Adam whose variance is refreshed ever more rarely, and whose ranks average one bit of what they have moved, not in every step.
+ * Lu, Li, Zhang, De Sa, He 2022, Algorithm 1, https://arxiv.org/abs/2202.06009
+ *
+ *   if t ∈ T_v:  v ← β₂ v + (1 − β₂) mean_ranks(g)²           n floats, of which m is made too (see `early`)
+ *   m ← β₁ m + (1 − β₁) g                                     g: this rank's own
+ *   u ← u + η m                                               what this rank has moved since all had the same θ, times √v + ε
+ *   if t ∈ T_u:  u ← error-compensated mean over ranks of u   one bit up, one bit down (compensated-momentum.ts)
+ *                m ← u / Σ η                                  over the steps that u has added up
+ *   θ ← θ₀ − u / (√v + ε)                                     θ₀: θ when all ranks had the same; decays by 1 − η λ in each step
+ *   if t ∈ T_u:  θ₀ ← θ,  u ← 0
+ *
+ *   T_v    0 = k₀ < k₁ < …, k_{j + 1} = k_j + 2^⌊j/κ⌋, below `freeze`
+ *   T_u    every step below `freeze`; then every H-th, H = 2^⌊(t − freeze)/doubling⌋ and at most `localSteps`
+ *
+ * A step outside of T_u is a local step: the ranks' θ differ until the next one in T_u. θ is computed from θ₀, not by undoing the local
+ * steps, so all ranks then have the same bits. The variance is refreshed before it is used: in the first step it is 0. Elements with v = 0 are
+ * not sent and do not move, as in one-bit-adam.ts. The paper has no weight decay. The numbers of T_v and T_u are those of DeepSpeed's example.
+ *
+ * `early` is what the ranks average below `freeze`:
+ *   exact      in T_v the mean of g, for v and for m, without a second message; in other steps u
+ *   buffer     in T_v the mean of g, for v alone, and then u, as Algorithm 1 prints it: in the first steps one magnitude for all elements of u
+ *              is divided by a variance that differs from element to element by its whole range, and training can diverge
+ *   gradient   as DeepSpeed: in T_v as `exact`; in other steps one bit of g; at `freeze` the errors begin anew
+ *
+ * Shapes: θ, g, m, v, u, θ₀ (n), the worker's error (n), the server's error (about n/P)
+ * Sent per step: in T_v 1 message of 2 (P − 1)/P · 4 n bytes (with `buffer` and the next one too), in other steps of T_u 1 message of
+ * 2 (P − 1)/P · n/8 bytes and the scales, in local steps none.
+ */
+import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
+import {
+  nonNegativeFloat,
+  oneOf,
+  parseOptions,
+  positiveFloat,
+  positiveInteger,
+  unitIntervalFloat,
+  v,
+} from "@terse/options";
+import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
+import {
+  addCompensatedMean,
+  type CompensationErrors,
+  compensatedMessage,
+  compensationErrors,
+} from "./compensated-momentum.ts";
+import { made } from "./kernels.ts";
+
+export const zeroOneAdamOptions = v.object({
+  beta1: v.optional(unitIntervalFloat, 0.9), // β₁
+  beta2: v.optional(unitIntervalFloat, 0.999), // β₂
+  eps: v.optional(positiveFloat, 1e-8), // ε
+  weightDecay: v.optional(nonNegativeFloat, 0), // λ
+  freeze: v.optional(positiveInteger, 1000), // the step from which v stays
+  kappa: v.optional(positiveInteger, 16), // κ: refreshes until the interval between them doubles
+  doubling: v.optional(positiveInteger, 1000), // steps until the interval between synchronisations doubles
+  localSteps: v.optional(positiveInteger, 16), // the longest interval between synchronisations; 1: no local steps
+  early: v.optional(oneOf(["exact", "buffer", "gradient"]), "exact"), // what the ranks average below `freeze`
+  scale: v.optional(oneOf(["per-layer", "fused"]), "per-layer"), // what shares one magnitude; fused in the paper
+});
+
+export interface ZeroOneAdamState extends CompensationErrors {
+  readonly elements: CompensationErrors["elements"] & {
+    m: Tensor; // first moment, this rank's own between two synchronisations
+    v: Tensor; // second moment, the same on every rank
+    u: Tensor; // what this rank has moved since the last synchronisation, times √v + ε
+    shared: Tensor; // θ₀, where u is not 0
+  };
+  readonly scalars: { pending: number; rates: number }; // steps that u has added up, and the sum of their η
+}
+
+export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {}): Algorithm<ZeroOneAdamState> {
+  const given = parseOptions(zeroOneAdamOptions, options, "zero-one-adam");
+  const { beta1, beta2, eps, weightDecay, freeze, kappa, doubling, localSteps, early, scale } = given;
+
+  /** Whether t ∈ T_v: with block b of κ refreshes, 2^b steps apart, from κ (2^b − 1) on. */
+  const refreshes = (t: number) => {
+    const block = Math.floor(Math.log2(t / kappa + 1));
+    return t < freeze && (t - kappa * (2 ** block - 1)) % 2 ** block === 0;
+  };
+  /** Whether t ∈ T_u. */
+  const synchronises = (t: number) => {
+    const interval = Math.min(localSteps, 2 ** Math.floor((t - freeze) / doubling));
+    return t < freeze || (t - freeze + 1) % interval === 0;
+  };
+  const usesMeanGradient = (t: number) => early !== "buffer" && refreshes(t);
+  const usesOneBitGradient = (t: number) => early === "gradient" && t < freeze && !refreshes(t);
+
+  return {
+    name: "zero-one-adam",
+    splits: scale === "per-layer" ? "at segments" : "nowhere",
+
+    init(θ, vector) {
+      const { elements, owned } = compensationErrors(θ, vector);
+      const zeros = () => zerosLike(θ);
+      return {
+        elements: { ...elements, m: zeros(), v: zeros(), u: zeros(), shared: zeros() },
+        owned,
+        scalars: { pending: 0, rates: 0 },
+      };
+    },
+
+    async step(θ, g, state, exchange, context) {
+      const { step } = context;
+      if (usesMeanGradient(step)) await withMeanGradient(θ, g, state, exchange, context);
+      else if (usesOneBitGradient(step)) await withOneBitGradient(θ, g, state, exchange, context);
+      else await withBuffer(θ, g, state, exchange, context);
+      if (early === "gradient" && step + 1 === freeze) noGrad(() => clear(state));
+    },
+
+    messages(vector, step) {
+      if (usesMeanGradient(step)) return [{ kind: "meanGradient" }];
+      return [
+        ...(refreshes(step) ? [{ kind: "mean", n: vector.n } as const] : []),
+        ...(synchronises(step) ? [compensatedMessage(vector)] : []),
+      ];
+    },
+
+    isLocal: (step) => !synchronises(step),
+
+    restored(θ, { elements, scalars }) {
+      if (scalars.pending > 0) moveFrom(elements.shared, θ, elements.u, elements.v);
+    },
+  };
+
+  async function withBuffer(
+    θ: Tensor,
+    g: Tensor,
+    state: ZeroOneAdamState,
+    exchange: OptimizerExchange,
+    { step, lr: η, gradientScale }: StepContext,
+  ) {
+    const { m, v, u, shared } = state.elements;
+    const { scalars } = state;
+
+    if (refreshes(step)) {
+      using mean = noGrad(() => g.mul(gradientScale));
+      await exchange.mean(mean);
+      using unused = zerosLike(m);
+      accumulateMoments(unused, v, mean, { beta1, beta2, gradientScale: 1 });
+    }
+
+    using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
+    using moved = made(() => u.add(momentum, { alpha: η }).mul_(v.gt(0)));
+    const rates = scalars.rates + η;
+
+    if (!synchronises(step)) {
+      if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
+      noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
+      moveFrom(shared, θ, u, v);
+      Object.assign(scalars, { pending: scalars.pending + 1, rates });
+      return;
+    }
+
+    using mean = zerosLike(moved);
+    await addCompensatedMean(mean, moved, state, v, exchange);
+
+    if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
+    applyAdamUpdate(θ, mean, v, { first: 1, second: 1, eps, weightDecay: η * weightDecay, rate: 1 });
+    // A learning rate of 0, as in the first step of a schedule, leaves nothing to learn the momentum from.
+    noGrad(() => [m.copy_(rates > 0 ? mean.mul_(1 / rates) : momentum), u.zero_()]);
+    Object.assign(scalars, { pending: 0, rates: 0 });
+  }
+
+  /** θ ← from − u / (√v + ε) */
+  function moveFrom(from: Tensor, θ: Tensor, u: Tensor, v: Tensor): void {
+    noGrad(() => θ.copy_(from));
+    applyAdamUpdate(θ, u, v, { first: 1, second: 1, eps, weightDecay: 0, rate: 1 });
+  }
+
+  async function withMeanGradient(
+    θ: Tensor,
+    g: Tensor,
+    { elements: { m, v } }: ZeroOneAdamState,
+    exchange: OptimizerExchange,
+    { lr }: StepContext,
+  ) {
+    const gradientScale = await exchange.meanGradient(g);
+
+    accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
+    applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: lr });
+  }
+
+  async function withOneBitGradient(
+    θ: Tensor,
+    g: Tensor,
+    state: ZeroOneAdamState,
+    exchange: OptimizerExchange,
+    { lr, gradientScale }: StepContext,
+  ) {
+    const { m, v } = state.elements;
+    using own = noGrad(() => g.mul(gradientScale));
+
+    using mean = zerosLike(own);
+    await addCompensatedMean(mean, own, state, v, exchange);
+
+    using unused = zerosLike(v);
+    accumulateMoments(m, unused, mean, { beta1, beta2, gradientScale: 1 });
+    applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: lr });
+  }
+}
+
+/** Errors of another quantity are of no use. */
+function clear({ elements, owned }: ZeroOneAdamState): void {
+  elements.workerError.zero_();
+  owned.serverError.values.zero_();
+}

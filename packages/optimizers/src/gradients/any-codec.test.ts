@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { anyCodec } from "../index.ts";
+import { gradientContract, ledgerOf, meansOf } from "../testing/gradient-contract.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { mean } from "../testing/optimizer-contract.ts";
+
+type Options = Parameters<typeof anyCodec>[0];
+
+const withFeedback: Options[] = [
+  { codec: "int8" },
+  { codec: "l1", bits: 4 },
+  { codec: "linf", bits: 5, block: 64 },
+  { codec: "bf16" },
+  { codec: "scaled-sign" },
+  { codec: "top-k", ratio: 0.05 },
+  { codec: "dct-top-k", block: 16, k: 4 },
+];
+
+gradientContract("codec: scaled-sign with error feedback", { create: () => anyCodec({ codec: "scaled-sign" }) });
+gradientContract("codec: int8 without error feedback", {
+  create: () => anyCodec({ codec: "int8", errorFeedback: false }),
+});
+
+describe("any codec", () => {
+  it.each(withFeedback)("with error feedback loses nothing: %o", async (options) => {
+    const names = { error: "gradientError", ownerError: "gradientOwnerError", shape: [320, 1] };
+    const { sent, kept, given } = await ledgerOf(() => anyCodec(options), names);
+    for (const [i, value] of given.entries()) expect(sent[i]! + kept[i]!).toBeCloseTo(value, 3);
+    expect(Math.max(...kept.map(Math.abs))).toBeGreaterThan(0);
+  });
+
+  it("without error feedback is within half of a level that all ranks have agreed on", async () => {
+    const gradients = (rank: number) =>
+      Float32Array.from({ length: 500 }, (_, i) => Math.sin(i + 7 * rank) * 2 ** rank);
+    const means = await onRanks(3, async (group) => {
+      const int8 = anyCodec({ codec: "int8", errorFeedback: false });
+      return (await meansOf(group, int8, [gradients(group.rank)])).means[0]!;
+    });
+    const exact = mean([0, 1, 2].map((rank) => [...gradients(rank)]));
+    const level = Math.max(...[0, 1, 2].flatMap((rank) => [...gradients(rank)].map(Math.abs))) / 127;
+    for (const [i, value] of means[0]!.entries())
+      expect(Math.abs(value - exact[i]!)).toBeLessThanOrEqual(level / 2 + 1e-6);
+    for (const each of means) expect(each).toEqual(means[0]);
+  });
+
+  it("refuses error feedback with a codec that has none, and says what to do", () => {
+    for (const options of [
+      { codec: "sign" },
+      { codec: "ternary" },
+      { codec: "qsgd", bits: 4 },
+      { codec: "terngrad" },
+      { codec: "linf", bits: 2 },
+    ] as const) {
+      expect(() => anyCodec(options)).toThrow(
+        new RegExp(`exchange.gradient.errorFeedback: ${options.codec} has none.*set errorFeedback to false`),
+      );
+      expect(anyCodec({ ...options, errorFeedback: false }).name).toBe(options.codec);
+    }
+  });
+
+  it("refuses parameters that the codec does not have, and names them", () => {
+    expect(() => anyCodec({ codec: "int8", bits: 4 })).toThrow(/exchange\.gradient: .*int8.*bits/);
+    expect(() => anyCodec({ codec: "l1" })).toThrow(/exchange\.gradient: .*l1.*bits/);
+    expect(() => anyCodec({ codec: "top-k" })).toThrow(/exchange\.gradient\.ratio: top-k needs it/);
+    expect(() => anyCodec({ codec: "int8", ratio: 0.1 })).toThrow(/exchange\.gradient\.ratio: only top-k has it/);
+  });
+});

@@ -1,0 +1,141 @@
+/**
+ * Any codec C of packages/codecs, with error feedback or without. Seide, Fu, Droppo, Li, Yu 2014, "1-Bit Stochastic Gradient Descent and its
+ * Application to Data-Parallel Distributed Training of Speech DNNs"; both ways as in Tang et al. 2021, Algorithm 1, https://arxiv.org/abs/2102.02888
+ *
+ *                     with error feedback                          without
+ *   few elements      a ← C(g + e), e ← g + e − a                  a ← C(g)                         top-k, dct-top-k
+ *                     g ← mean_ranks(a)                            g ← mean_ranks(a)
+ *   whole numbers     –                                            u: what one level is worth, agreed on by the ranks for each layer
+ *                                                                  g ← mean_ranks(u Q(g / u))       int8, l1, linf, qsgd
+ *   other             a ← C(g + e), e ← g + e − a                  a ← C(g)
+ *                     b ← C(mean_ranks(a) + f), f ← … − b          g ← mean_ranks(a)
+ *                     g ← b
+ *
+ * e is the rank's own error, f that of the chunk of each layer that the rank owns. Scales are those of a layer, or of `block` elements of it.
+ * A codec has no error feedback where the error could grow without end: signs without a magnitude (sign, ternary), and levels drawn
+ * at random so far apart that the error of one step can exceed the gradient (qsgd, terngrad, linf of 2 bits).
+ *
+ * Sent per step: 1 message, for each layer the bytes of `sparse`, of `sumOfFields` or of `meanErrorCompensated` (docs/algorithms.md).
+ */
+import { type Codec, codecNamed, type Parameters } from "@terse/codecs";
+import { type Message, ownedRange } from "@terse/exchange";
+import { flag, nonNegativeFloat, OptionsError, oneOf, parseOptions, positiveInteger, v } from "@terse/options";
+import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
+import type { Vector } from "../algorithms/algorithm.ts";
+import { drawsOf, seed } from "../algorithms/draws.ts";
+import type { OwnedShare, State } from "../algorithms/state.ts";
+import type { GradientCompression } from "./gradient-compression.ts";
+import { ratio, topOf } from "./largest.ts";
+
+/** Why a codec has no error feedback; undefined where it has. */
+const noFeedback = {
+  bf16: () => undefined,
+  f16: () => undefined,
+  int8: () => undefined,
+  l1: () => undefined,
+  linf: (bits) => (bits === 2 ? "draws −1, 0 and 1 at random, and their error may exceed the gradient" : undefined),
+  qsgd: () => "draws its levels at random, and their error may exceed the gradient",
+  terngrad: () => "draws −1, 0 and 1 at random, and their error may exceed the gradient",
+  "scaled-sign": () => undefined,
+  sign: () => "sends no magnitude",
+  ternary: () => "sends no magnitude",
+  "top-k": () => undefined,
+  "dct-top-k": () => undefined,
+} satisfies Record<string, (bits?: number) => string | undefined>;
+
+type Name = keyof typeof noFeedback;
+
+export const anyCodecOptions = v.object({
+  codec: oneOf(Object.keys(noFeedback) as [Name, ...Name[]]),
+  errorFeedback: v.optional(flag, true),
+  bits: v.optional(positiveInteger), // of l1, linf, qsgd: of an element
+  block: v.optional(positiveInteger), // elements that share a scale; of a layer if absent. Of dct-top-k: of a chunk
+  ratio: v.optional(ratio), // of top-k: of the elements that are sent
+  k: v.optional(positiveInteger), // of dct-top-k: cosines of a chunk that are sent
+  clip: v.optional(nonNegativeFloat), // of terngrad: standard deviations
+  seed,
+});
+
+export interface AnyCodecState extends State {
+  readonly elements?: {
+    gradientError: Tensor; // e, each rank's own
+  };
+  readonly owned?: {
+    gradientOwnerError: OwnedShare; // f
+  };
+}
+
+export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): GradientCompression<AnyCodecState> {
+  const { codec: name, errorFeedback, ratio, seed, ...rest } = parseOptions(anyCodecOptions, options, "codec");
+  const why = errorFeedback ? noFeedback[name](rest.bits) : undefined;
+  if (why)
+    throw new OptionsError([
+      `exchange.gradient.errorFeedback: ${name} has none, because it ${why}; set errorFeedback to false, or take int8, scaled-sign or top-k`,
+    ]);
+  if ((name === "top-k") !== (ratio !== undefined))
+    throw new OptionsError([
+      `exchange.gradient.ratio: ${name === "top-k" ? "top-k needs it: the share of elements that is sent, such as 0.01" : `only top-k has it, and codec is ${name}`}`,
+    ]);
+  const parameters = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
+  const whole = name === "top-k" ? undefined : codecWith(name, parameters);
+
+  const sums = !errorFeedback && whole?.summable !== undefined;
+  const byLayers = sums && parameters.block === undefined;
+  const cut = new WeakMap<Vector, Codec>();
+  /** The codec of a vector: with a scale for each layer where it holds several. */
+  const codecOf = (vector: Vector): Codec => {
+    if (!whole) return topOf(vector.n, ratio!);
+    if (!byLayers) return whole;
+    const known = cut.get(vector) ?? codecWith(name, { ...parameters, segments: vector.lengths });
+    cut.set(vector, known);
+    return known;
+  };
+  const keepsFew = !whole || whole.kept !== undefined;
+  const both = errorFeedback && !keepsFew; // ways
+
+  return {
+    name,
+    splits: byLayers ? "anywhere" : "at segments",
+
+    init(θ, vector) {
+      if (!errorFeedback) return {};
+      const elements = { gradientError: zerosLike(θ) };
+      if (!both) return { elements };
+      const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codecOf(vector));
+      return { elements, owned: { gradientOwnerError: { begin, values: zeros([end - begin]) } } };
+    },
+
+    async mean(g, { elements, owned }, exchange, context) {
+      const call = { into: g, codec: codecOf(context.vector), ...drawsOf(seed, context) };
+      using own = g.clone().keep();
+      noGrad(() => g.zero_());
+      if (both)
+        await exchange.meanErrorCompensated(own, {
+          ...call,
+          workerError: elements!.gradientError,
+          serverError: owned!.gradientOwnerError.values,
+        });
+      else if (sums) await exchange.sumOfFields(own, { ...call, scale: 1 / exchange.ranks });
+      else await exchange.sparse(own, { ...call, error: elements?.gradientError });
+    },
+
+    messages: (vector): Message[] => [
+      {
+        kind: both ? "meanErrorCompensated" : sums ? "sumOfFields" : "sparse",
+        n: vector.n,
+        codec: codecOf(vector),
+      },
+    ],
+  };
+}
+
+/** OptionsError for parameters that the codec does not take. */
+function codecWith(name: string, parameters: Parameters): Codec {
+  try {
+    return codecNamed(name, parameters);
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof TypeError)
+      throw new OptionsError([`exchange.gradient: ${error.message}`]);
+    throw error;
+  }
+}

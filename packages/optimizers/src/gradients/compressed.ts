@@ -1,0 +1,56 @@
+/**
+ * An algorithm whose gradients are compressed on the way to their mean:
+ *
+ *   g ← compression.mean(g)        in place of the dense mean
+ *   g ← min(1, limit / ‖g‖) g      clipped as any mean gradient is; all ranks have the same g
+ *   the algorithm's other lines
+ *
+ * The pair is an algorithm like any other: cut as the stricter of the two allows, and with the state of both.
+ */
+import { OptionsError } from "@terse/options";
+import type { Algorithm } from "../algorithms/algorithm.ts";
+import type { State } from "../algorithms/state.ts";
+import type { GradientCompression } from "./gradient-compression.ts";
+
+/** OptionsError for an algorithm that has steps without a mean gradient. */
+export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
+  if (!algorithm.takesMean)
+    throw new OptionsError([
+      `exchange.gradient: ${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step; take an optimizer that does, such as sgd, adamw, lion or lamb, or leave exchange.gradient out`,
+    ]);
+  return {
+    ...algorithm,
+    name: `${algorithm.name} with ${compression.name}`,
+    splits: stricter(algorithm.splits, compression.splits),
+
+    init: (θ, vector) => together(algorithm.init(θ, vector), compression.init(θ, vector)),
+
+    async step(θ, g, state, exchange, context) {
+      const meanGradient = async () => {
+        await compression.mean(g, state, exchange, context);
+        return exchange.factorOf(g);
+      };
+      await algorithm.step(θ, g, state, { ...exchange, meanGradient }, context);
+    },
+
+    messages: (vector, step) =>
+      compression.messages(vector, step).map((message) => ({ ...message, ofMean: true }) as const),
+  };
+}
+
+const order = ["anywhere", "at segments", "nowhere"] as const;
+
+const stricter = (a: Algorithm["splits"], b: Algorithm["splits"]): Algorithm["splits"] =>
+  order[Math.max(order.indexOf(a), order.indexOf(b))]!;
+
+/** The state of both. Each finds its own by name. */
+function together(a: State, b: State): State {
+  const state: Record<string, object> = {};
+  for (const kind of Object.keys({ ...a, ...b }) as (keyof State)[]) {
+    const twice = Object.keys(a[kind] ?? {}).find((key) => Object.hasOwn(b[kind] ?? {}, key));
+    if (twice)
+      throw new Error(`${twice}: an algorithm and the compression of its gradients both keep ${kind} of this name`);
+    state[kind] = { ...a[kind], ...b[kind] };
+  }
+  return state as State;
+}

@@ -1,0 +1,133 @@
+import { noGrad, tensor } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { randomFloats } from "../algorithms/random-floats.ts";
+import { powersgd } from "../index.ts";
+import { floats, gradientContract, ledgerOf, type MeanOracle, meansOf, spanOf } from "../testing/gradient-contract.ts";
+import { gramSchmidt, type Matrix, meanOf, product, rowsOf, transposed } from "../testing/matrices.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { layerRanges, mean } from "../testing/optimizer-contract.ts";
+
+const shapes = [[3, 7], undefined, [2, 34]] as const; // of the contract's parameters as matrices; the second one is a vector
+const offsets = [0, 64, 128];
+
+/** Algorithms 1 and 2; every matrix is compressed. */
+function oracle(ranks: number, rank: number, options: Options): MeanOracle {
+  const { errorFeedback = true, warmStart = true, startIteration = 0 } = options;
+  const errors = Array.from({ length: ranks }, () =>
+    layerRanges().map(([begin, end]) => new Array<number>(end - begin).fill(0)),
+  );
+  const Qs: (Matrix | undefined)[] = [];
+  return (g, step) =>
+    layerRanges().flatMap(([begin, end], layer) => {
+      const own = g.map((of) => of.slice(begin, end));
+      const shape = shapes[layer];
+      if (!shape || step < startIteration) return mean(own);
+      const [m, n] = shape;
+      const r = Math.min(rank, m, n);
+      if (!warmStart) Qs[layer] = undefined;
+      const seed = warmStart ? 0 : step;
+      Qs[layer] ??= rowsOf(randomFloats(n * r, { seed, stream: offsets[layer]! }), [n, r]);
+      const Ms = own.map((values, k) =>
+        rowsOf(
+          values.map((value, i) => value + errors[k]![layer]![i]!),
+          [m, n],
+        ),
+      );
+      const M = meanOf(Ms);
+      const P = gramSchmidt(product(M, Qs[layer]!));
+      Qs[layer] = product(transposed(M), P);
+      const decoded = product(P, transposed(Qs[layer]!)).flat();
+      if (errorFeedback)
+        for (const [k, one] of Ms.entries()) errors[k]![layer] = one.flat().map((value, i) => value - decoded[i]!);
+      return decoded;
+    });
+}
+
+type Options = NonNullable<Parameters<typeof powersgd>[0]>;
+
+const variants: Record<string, Options> = {
+  "of rank 2, from step 2": { rank: 2, startIteration: 2 },
+  "without error feedback and warm start": { errorFeedback: false, warmStart: false },
+};
+for (const [name, options] of Object.entries(variants))
+  gradientContract(`powersgd ${name}`, {
+    create: () => powersgd({ minCompressionRate: 0.5, ...options }),
+    oracle: (_, ranks) => oracle(ranks, options.rank ?? 1, options),
+    tolerance: 1e-4, // of values up to 100
+  });
+
+describe("powersgd", () => {
+  it("makes one step of power iteration as printed", async () => {
+    const [got] = await onRanks(1, async (group) => {
+      const compression = powersgd({ minCompressionRate: 0.1 });
+      const init: typeof compression.init = (θ, vector) => {
+        const state = compression.init(θ, vector);
+        noGrad(() => state.replicated!.Q!.copy_(tensor([[1], [0]])));
+        return state;
+      };
+      const { means, state } = await meansOf(
+        group,
+        { ...compression, init },
+        [Float32Array.of(1, 2, 3, 4, 5, 6)],
+        [3, 2],
+      );
+      return { mean: means[0]!, Q: await floats(state.replicated!.Q!) };
+    });
+    const p = [0.16903085, 0.50709255, 0.84515425];
+    const q = [5.91607978, 7.43735744];
+    const sign = Math.sign(got!.Q[0]!); // that of p, which QR is free to choose
+    for (const [i, value] of got!.Q.entries()) expect(sign * value).toBeCloseTo(q[i]!, 5);
+    for (const [i, value] of got!.mean.entries()) expect(value).toBeCloseTo(p[Math.floor(i / 2)]! * q[i % 2]!, 5);
+  });
+
+  it("loses nothing: the means and the mean of the errors add up to the mean of all gradients", async () => {
+    const { sent, kept, given } = await ledgerOf(() => powersgd({ rank: 2 }), {
+      error: "gradientError",
+      shape: [12, 20],
+    });
+    for (const [i, value] of given.entries()) expect(sent[i]! + kept[i]!).toBeCloseTo(value, 4);
+  });
+
+  it("is exact for a mean of its rank, and goes on after a gradient of zeros", async () => {
+    const [m, n] = [16, 24];
+    const low = Float32Array.from({ length: m * n }, (_, i) => Math.sin(Math.floor(i / n)) * Math.cos(i % n));
+    const zero = new Float32Array(m * n);
+    await onRanks(2, async (group) => {
+      const { means } = await meansOf(group, powersgd({ rank: 2 }), [low, zero, zero, low, low], [m, n]);
+      for (const [step, g] of [low, zero, zero].entries())
+        for (const [i, value] of means[step]!.entries()) expect(value).toBeCloseTo(g[i]!, 5);
+      const total = means.reduce(
+        (sum, row) => sum.map((value, i) => value + row[i]!),
+        new Array<number>(m * n).fill(0),
+      );
+      for (const [i, value] of total.entries()) expect(value).toBeCloseTo(3 * low[i]!, 4);
+    });
+  });
+
+  it("sends a matrix as it is where its factors would not be small enough, as PyTorch's hook decides", () => {
+    const kinds = (shape: readonly number[], options: Options) => {
+      const compression = powersgd(options);
+      const { vector } = spanOf(compression, shape, { rank: 0, size: 2 });
+      return compression.messages(vector, 3).map((message) => [message.kind, message.n]);
+    };
+    expect(kinds([10, 10], { rank: 2 })).toEqual([
+      ["computedMean", 20],
+      ["mean", 20],
+    ]); // 20 · 2 · 2 < 100
+    expect(kinds([10, 10], { rank: 3 })).toEqual([["computedMean", 100]]); // 20 · 3 · 2 ≥ 100
+    expect(kinds([10, 10], { rank: 3, minCompressionRate: 1 })).toEqual([
+      ["computedMean", 30],
+      ["mean", 30],
+    ]);
+    expect(kinds([4, 100], { rank: 9, minCompressionRate: 0.5 })).toEqual([
+      ["computedMean", 16],
+      ["mean", 400],
+    ]); // r = 4
+    expect(kinds([8, 2, 50], { rank: 1 })).toEqual([
+      ["computedMean", 8],
+      ["mean", 100],
+    ]);
+    expect(kinds([100], { rank: 1 })).toEqual([["computedMean", 100]]);
+    expect(kinds([10, 10], { rank: 1, startIteration: 4 })).toEqual([["mean", 100]]);
+  });
+});

@@ -1,0 +1,123 @@
+/**
+ * PowerSGD: a matrix gradient as the product of two thin ones, by one step of power iteration. Vogels, Karimireddy, Jaggi 2019, "PowerSGD:
+ * Practical Low-Rank Gradient Compression for Distributed Optimization", Algorithms 1 and 2, https://arxiv.org/abs/1905.13727
+ *
+ *   M ← g + e                       e: the rank's own error
+ *   P ← orth(mean_ranks(M Q))       the matrix's owner orthonormalises for all ranks
+ *   Q ← mean_ranks(Mᵀ P)
+ *   g ← P Qᵀ,  e ← M − P Qᵀ
+ *
+ * Options are those of PyTorch's hook. Sent as they are, beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every
+ * gradient before step `startIteration`. Q stays for the next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which
+ * changes no P but in round-off; Householder's QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
+ *
+ * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
+ * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally much; 4 m n in place of
+ * 4 (m + n) r for what is sent as it is.
+ */
+import { addLowRank } from "@terse/native-optimizers";
+import { flag, nonNegativeInteger, parseOptions, positive, positiveInteger, v } from "@terse/options";
+import { empty, fromTypedArray, keep, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import type { Vector } from "../algorithms/algorithm.ts";
+import { multiply } from "../algorithms/kernels.ts";
+import { orthonormalize } from "../algorithms/orthonormalize.ts";
+import { randomFloats } from "../algorithms/random-floats.ts";
+import type { State } from "../algorithms/state.ts";
+import type { GradientCompression } from "./gradient-compression.ts";
+
+export const powersgdOptions = v.object({
+  rank: v.optional(positiveInteger, 1), // r; at most that of the matrix
+  startIteration: v.optional(nonNegativeInteger, 0), // the first step that compresses
+  minCompressionRate: v.optional(positive, 2),
+  errorFeedback: v.optional(flag, true),
+  warmStart: v.optional(flag, true),
+  seed: v.optional(nonNegativeInteger, 0), // of the first Q
+});
+
+export interface PowersgdState extends State {
+  readonly elements?: {
+    gradientError?: Tensor; // e, each rank's own
+  };
+  readonly replicated?: {
+    Q?: Tensor; // of the last step, the same on every rank
+  };
+}
+
+export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): GradientCompression<PowersgdState> {
+  const given = parseOptions(powersgdOptions, options, "powersgd");
+  const { startIteration, minCompressionRate, errorFeedback, warmStart } = given;
+
+  /** Of a matrix that is compressed. */
+  const sizesOf = ({ n: length, segments: [segment] }: Vector) => {
+    const { shape } = segment!;
+    if (shape.length < 2) return undefined;
+    const m = shape[0]!;
+    const n = length / m;
+    const r = Math.min(given.rank, m, n);
+    return (m + n) * r * minCompressionRate < m * n ? { m, n, r } : undefined;
+  };
+  const drawn = (n: number, r: number, { offset }: Vector, step: number, device: string) =>
+    fromTypedArray(randomFloats(n * r, { seed: given.seed + step, stream: offset }), [n, r], { device });
+
+  return {
+    name: "powersgd",
+    splits: "at segments",
+
+    init(θ, vector) {
+      const sizes = sizesOf(vector);
+      if (!sizes) return {};
+      return {
+        elements: errorFeedback ? { gradientError: zerosLike(θ) } : {},
+        replicated: warmStart ? { Q: drawn(sizes.n, sizes.r, vector, 0, θ.device) } : {},
+      };
+    },
+
+    async mean(g, { elements, replicated }, exchange, { step, vector }) {
+      if (step < startIteration) return exchange.mean(g);
+      const { owner } = vector;
+      const sizes = sizesOf(vector);
+      if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
+
+      const { m, n, r } = sizes;
+      const e = elements?.gradientError;
+      const { device } = g;
+      using P = keep(empty([m, r], { device }));
+      using R = keep(empty([n, r], { device }));
+
+      // M ← g + e, in e's place
+      using M = keep((e ? noGrad(() => e.add_(g)) : g).view(m, n));
+
+      // P ← orth(mean_ranks(M Q))
+      {
+        using redrawn = warmStart ? undefined : drawn(n, r, vector, step, device);
+        multiply(M, redrawn ?? replicated!.Q!, P);
+      }
+      await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
+
+      // Q ← mean_ranks(Mᵀ P)
+      {
+        using Mᵀ = M.transpose(0, 1);
+        multiply(Mᵀ, P, R);
+      }
+      await exchange.mean(R);
+
+      // g ← P Qᵀ,  e ← M − P Qᵀ
+      addLowRank(g, P, R, { rank: r, keep: 0, scale: 1 });
+      if (e) noGrad(() => e.sub_(g));
+      if (warmStart) noGrad(() => replicated!.Q!.copy_(R));
+    },
+
+    messages(vector, step) {
+      const { n: length, offset, owner } = vector;
+      if (step < startIteration) return [{ kind: "mean", n: length, offset }];
+      const sizes = sizesOf(vector);
+      if (!sizes) return [{ kind: "computedMean", n: length, owner }];
+      return [
+        { kind: "computedMean", n: sizes.m * sizes.r, owner },
+        { kind: "mean", n: sizes.n * sizes.r },
+      ];
+    },
+  };
+}
+
+const itself = (mean: Float32Array, result: Float32Array): void => result.set(mean);

@@ -1,0 +1,43 @@
+/**
+ * QSGD: levels drawn so that their mean is the gradient. Alistarh, Grubic, Li, Tomioka, Vojnović 2017, "QSGD: Communication-Efficient SGD via
+ * Gradient Quantization and Encoding", Algorithm 1, §3.1 and §4, https://arxiv.org/abs/1610.02132
+ *
+ *   q ← ‖g‖₂ sign(g) ξ / s          for each bucket of elements; ξ: |g| s / ‖g‖₂, rounded up or down at random to a whole number
+ *   g ← mean_ranks(q)               every rank sends its q to every other one
+ *
+ * Fields of a fixed width in place of the paper's Elias code. `codec` with qsgd agrees on one norm for all ranks first, and then
+ * sends two small messages instead of one to every rank.
+ *
+ * Shapes: g, q (n)   s = 2^(bits − 1) − 1
+ * Sent per step: 1 message, (P − 1) (⌈n bits / 8⌉ + 4 ⌈n / bucket⌉) bytes for each layer.
+ */
+import { type Codec, qsgd as qsgdCodec } from "@terse/codecs";
+import { parseOptions, positiveInteger, v } from "@terse/options";
+import { noGrad } from "@terse/tensor";
+import { drawsOf, seed } from "../algorithms/draws.ts";
+import type { GradientCompression } from "./gradient-compression.ts";
+
+export const qsgdOptions = v.object({
+  bits: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(2), v.maxValue(8)), 4), // of an element
+  bucket: v.optional(positiveInteger, 512), // elements that share a norm; a layer begins a new bucket
+  seed,
+});
+
+export function qsgd(options: v.InferInput<typeof qsgdOptions> = {}): GradientCompression {
+  const { bits, bucket, seed } = parseOptions(qsgdOptions, options, "qsgd");
+  const codec = qsgdCodec({ bits, block: bucket }) as Codec;
+  return {
+    name: "qsgd",
+    splits: "at segments",
+
+    init: () => ({}),
+
+    async mean(g, _, exchange, context) {
+      using own = g.clone().keep();
+      noGrad(() => g.zero_());
+      await exchange.sparse(own, { into: g, codec, ...drawsOf(seed, context) });
+    },
+
+    messages: ({ n }) => [{ kind: "sparse", n, codec }],
+  };
+}
