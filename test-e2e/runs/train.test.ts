@@ -48,6 +48,28 @@ describe("./terse train", () => {
     expect(metrics.find((line) => "train/loss" in line)).toMatchObject({ messages: 2 }); // the vote, and the norms that clip the next one
   });
 
+  it("computes in bf16 with weights of f32: the same bits with overlap and without, and after a resume", async () => {
+    const given = ["--precision=bf16", "--accumulate=2", "--optimizer.lr=3e-3", "--schedule.name=constant"];
+    const [whole, resumed] = ["bf16", "bf16-resumed"].map((name) => join(folder, name)) as [string, string];
+    const once = await terse(train(...given, "--steps=12", "--overlap=on", "--out", whole));
+    expect([once.code, once.err]).toEqual([0, ""]);
+    const half = await terse(train(...given, "--steps=6", "--overlap=off", "--out", resumed));
+    expect([half.code, half.err]).toEqual([0, ""]);
+    const rest = await terse(["train", "--resume", resumed, "--steps=12"]);
+    expect([rest.code, rest.err]).toEqual([0, ""]);
+    const weights = (run: string) => readFileSync(join(run, "step-12", "model.safetensors"));
+    expect(weights(resumed).equals(weights(whole))).toBe(true);
+    expect(
+      new Set(
+        weights(whole)
+          .toString("latin1")
+          .match(/"dtype":"\w+"/g),
+      ),
+    ).toEqual(new Set(['"dtype":"F32"']));
+    const losses = [...once.out.matchAll(/validation_loss: ([\d.]+)/g)].map((match) => Number(match[1]));
+    expect(losses.at(-1)).toBeLessThan(losses[0]! - 0.5);
+  });
+
   it("samples the same text for the same seed", async () => {
     const [once, again] = [
       await terse(["sample", run, "--prompt", "the ", "--bytes", "30"]),
@@ -102,6 +124,20 @@ describe("./terse train", () => {
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/data: a resumed run keeps its own/);
     expect(err).toMatch(/optimizer\.name: a resumed run keeps its own \("lion-cub"\)/);
+  });
+
+  it("plans a run without training: --dry-run prints its cost on any number of ranks, and leaves no folder", async () => {
+    const before = readdirSync(folder);
+    const given = ["--dry-run", "--world-size=64", "--link=1gbit,50us", "--model.preset=124M", "--steps=100"];
+    const { code, err, out: said } = await terse(["train", ...given]);
+    expect(code, err).toBe(0);
+    expect(said).toMatch(/^dry run: lion-cub on 64 ranks, a link of 1gbit,50us each\nmodel gpt, 124\.\d+ M parameters/);
+    expect(said).toMatch(/^ {2}steps 0 to 99 +[\d.]+ MB$/m);
+    expect(said).toMatch(/^time of a step, predicted: .* measured here$/m);
+    expect(readdirSync(folder)).toEqual(before);
+    const refused = await terse(["train", ...given, "--optimizer.groups=[{ roles: [norms], name: lion }]"]);
+    expect(refused).toMatchObject({ code: 1, out: "" });
+    expect(refused.err).toMatch(/^error: optimizer\.groups\.0\.roles\.0: .*did you mean norm\?\n$/);
   });
 
   it("names the emulated link with every time", async () => {

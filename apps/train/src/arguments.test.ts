@@ -50,6 +50,16 @@ describe("the command line", () => {
     );
   });
 
+  it("takes a dry run on any number of ranks, and refuses its flags elsewhere", () => {
+    const dry = train("--dry-run", "--world-size", "4096", "--link=1gbit,50us", "--flops=50e12");
+    expect(dry).toMatchObject({ dryRun: true, worldSize: 4096, link: "1gbit,50us", flops: 50e12 });
+    expect(() => train("--world-size=4")).toThrow(/^--world-size is for --dry-run; .* --nproc-per-node/);
+    expect(() => train("--link=1gbit")).toThrow(/^--link is for --dry-run; .* --emulate-link/);
+    expect(() => train("--flops=1e12")).toThrow(/^--flops is for --dry-run/);
+    expect(() => train("--dry-run=yes")).toThrow(/--dry-run takes no value/);
+    expect(() => train("--dry-run", "--link=fast")).toThrow(/^--link: a link is written like/);
+  });
+
   it("takes the name of an engine", () => {
     expect(train("--engine", "gloo").engine).toBe("gloo");
     expect(train().engine).toBeUndefined();
@@ -70,6 +80,9 @@ describe("the command line", () => {
       "master-port",
       "deadline",
       "engine",
+      "world-size",
+      "link",
+      "flops",
     ])
       expect(usage).toContain(`  --${flag} `);
     for (const engine of engineNames) expect(usage).toMatch(new RegExp(`--engine NAME .*\\b${engine}\\b`));

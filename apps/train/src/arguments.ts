@@ -14,17 +14,23 @@ const trainFlags = {
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
   deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
-};
+  dryRun: "switch", // says what the run would need, and ends
+  worldSize: wholeNumberFrom({ least: 1, most: 1e6 }), // ranks of a dry run
+  link, // of each rank in a dry run
+  flops: numberFrom({ least: 1e6 }), // of each rank in a dry run
+} as const;
 
 const sampleFlags = {
   prompt: String,
   bytes: wholeNumberFrom({ least: 1 }),
   temperature: numberFrom({ least: 0 }),
+  topK: wholeNumberFrom({ least: 0 }), // 0: all tokens
+  topP: numberFrom({ least: 0, most: 1 }), // 1: all tokens
   seed: wholeNumberFrom({ least: 0 }),
 };
 
-type Values<Flags extends Record<string, (text: string) => unknown>> = {
-  [Name in keyof Flags]?: ReturnType<Flags[Name]>;
+type Values<Flags extends Record<string, "switch" | ((text: string) => unknown)>> = {
+  [Name in keyof Flags]?: Flags[Name] extends (text: string) => infer T ? T : true;
 };
 
 /** A training run as the command line asks for it. */
@@ -70,6 +76,13 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
       ]);
   if (given.resume !== undefined && given.initFrom !== undefined)
     throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
+  const dry = [
+    ["--world-size", given.worldSize, "ranks on this machine are --nproc-per-node"],
+    ["--link", given.link, "a training on a slow link is --emulate-link"],
+    ["--flops", given.flops, "add it, or drop this flag"],
+  ] as const;
+  for (const [flag, value, instead] of dry)
+    if (value !== undefined && !given.dryRun) throw new OptionsError([`${flag} is for --dry-run; ${instead}`]);
   const path = data === undefined ? [] : [`data.path=${JSON.stringify(data)}`];
   return {
     command: "train",
@@ -86,7 +99,17 @@ function readSample(argv: readonly string[]): SampleArguments | "help" {
   if (help) return "help";
   if (words.length > 1)
     throw new OptionsError([`sample takes one run, got "${words[1]}" too; a text to continue is --prompt TEXT`]);
-  return { command: "sample", run: words[0], prompt: "\n", bytes: 400, temperature: 0.8, seed: 0, ...flags };
+  return {
+    command: "sample",
+    run: words[0],
+    prompt: "\n",
+    bytes: 400,
+    temperature: 0.8,
+    topK: 0,
+    topP: 1,
+    seed: 0,
+    ...flags,
+  };
 }
 
 /** Keeps the text, which goes on to every rank; throws where it is no link. */

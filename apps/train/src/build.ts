@@ -11,11 +11,12 @@ import {
   voteSchemes,
 } from "@terse/exchange";
 import { type Model, models } from "@terse/models";
-import { type Algorithm, algorithms, Optimizer, OverlapError } from "@terse/optimizers";
+import { Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { deviceOf } from "./device.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
+import { groupsOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
@@ -36,23 +37,41 @@ export function buildModel(recipe: Recipe): Model {
 /** This rank's share of the data. */
 export async function buildData({ data, seed }: Recipe, model: Model, { rank, size }: Group): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
-  return datasets[name].open(options, { batchSize, seed, rank, ranks: size, length: model.context });
+  return datasets[name].open(options, { batchSize, seed, rank, ranks: size, length: model.context, thread: true });
 }
 
 export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<Optimizer> {
-  const { optimizer, overlap, bucket, compareEvery } = recipe;
-  const { name, lr: _, clip, clipBy, ...options } = optimizer;
-  const create = algorithms[name].create as (options: object) => Algorithm;
   const measured = needsMeasurements(recipe) ? await measureLink(group) : undefined;
   const hosts = needsHosts(recipe) ? await hostsOfRanks(group, readWorldEnvironment()) : undefined;
+  return makeOptimizer(recipe, arena, group, { measured, hosts });
+}
+
+/** The same where the surroundings are known. Sends nothing. */
+export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surroundings: Surroundings): Optimizer {
+  const { optimizer, overlap, bucket, compareEvery } = recipe;
+  const { clip, clipBy } = optimizer;
+  const algorithms = groupsOf(recipe, arena.segments);
   try {
-    const schemes = schemesOf(recipe, { measured, hosts });
-    const settings = { algorithm: create(options), clip, clipBy, overlap, compareEvery, schemes };
-    return new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured }) });
+    const schemes = schemesOf(recipe, surroundings);
+    const { data, weight } = recipe.parallel;
+    const parallel = { data: data ?? Math.floor(group.size / weight), weight };
+    const settings = { ...algorithms, parallel, clip, clipBy, overlap, compareEvery, schemes };
+    const made = new Optimizer(arena, group, { ...settings, ...defined({ bucket, measured: surroundings.measured }) });
+    checkVotes(recipe, made);
+    return made;
   } catch (error) {
     const wrong = error instanceof OverlapError || error instanceof RangeError;
     throw wrong ? new OptionsError([error.message]) : error;
   }
+}
+
+/** A way to count votes has no effect where nothing votes. */
+function checkVotes({ exchange: { vote }, optimizer: { name } }: Recipe, optimizer: Optimizer): void {
+  const kinds = optimizer.requests(0).flatMap(({ rounds }) => rounds.flat().map(({ kind }) => kind));
+  if (vote === "all-to-all" || kinds.includes("vote")) return;
+  throw new OptionsError([
+    `exchange.vote: ${name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with bits: 1`,
+  ]);
 }
 
 /** Whether the recipe leaves a choice to what the network costs. */
@@ -68,7 +87,7 @@ interface Surroundings {
 
 /** What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`. Throws `OptionsError`. */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
-  const { vote, dense: type, ...given } = exchange;
+  const { vote, dense: type, gradient: _, ...given } = exchange;
   const options = defined(given);
   const problems = Object.keys(options)
     .filter((key) => !takes(vote, key))

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { algorithms } from "@terse/optimizers";
 import { describe, expect, it } from "vitest";
 import { buildModel } from "./build.ts";
 import { deviceOf } from "./device.ts";
@@ -16,13 +17,12 @@ describe("a rank's device", () => {
     expect(on(second, "device=cuda", "optimizer.name=distributed-lion")).toBe("cuda:1");
   });
 
-  it("is refused if it is unknown, or if the optimizer would send floats from a GPU", () => {
+  it("is refused if it is unknown", () => {
     expect(() => on({}, "device=gpu")).toThrow(/device: must be "cpu", "cuda" or, for example, "cuda:0"/);
-    expect(() => on({}, "device=cuda", "optimizer.bits=4")).toThrow(/device: .*optimizer\.bits: 1\); take device: cpu/);
-    expect(() => on({}, "device=cuda", "optimizer.momentumSync.segments=first-and-last")).toThrow(
-      /momentumSync\.segments: none/,
-    );
-    expect(() => on({}, "device=cuda", "optimizer.name=lion")).toThrow(/lion sends floats/);
+  });
+
+  it.each(Object.keys(algorithms))("is a GPU for every optimizer: %s", (name) => {
+    expect(on(second, "device=cuda", `optimizer.name=${name}`)).toBe("cuda:1");
   });
 
   const driver = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidiactl");

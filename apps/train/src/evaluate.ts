@@ -2,23 +2,32 @@ import type { Group } from "@terse/collectives";
 import type { Dataset } from "@terse/data";
 import type { Model } from "@terse/models";
 import { noGrad, scope } from "@terse/tensor";
+import { broadcastTensors } from "./broadcast-tensors.ts";
+import { type Forward, inF32 } from "./precision.ts";
 
 /**
  * The model's metrics on up to `windows` rows of held-out data: means over the rows. Each rank computes a share of them, and all
- * ranks get the same values.
+ * ranks get the same values. Buffers, such as the running statistics of batch normalisation, become those of rank 0 before, which are also the
+ * ones that saves have.
  */
 export async function evaluate(
   model: Model,
   data: Dataset,
   windows: number,
   group: Group,
+  forward: Forward = inF32,
 ): Promise<Readonly<Record<string, number>>> {
   const names = Object.keys(model.metricUnits(data.unit));
   const sums = new Float64Array(names.length + 1); // a sum over rows for each metric, and the number of rows
+  await broadcastTensors(
+    model.namedBuffers().map(([, buffer]) => buffer),
+    0,
+    group,
+  );
   model.eval();
-  for (using batch of data.validation({ windows, sharded: true }))
+  for await (using batch of data.validation({ windows, sharded: true }))
     scope(() => {
-      const means = noGrad(() => model.metrics(batch));
+      const means = noGrad(() => forward(() => model.metrics(batch)));
       for (const [i, name] of names.entries()) sums[i]! += batch.rows * means[name]!.item();
       sums[names.length]! += batch.rows;
     });

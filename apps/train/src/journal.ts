@@ -5,6 +5,7 @@ import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
+import { optimizerNames } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
@@ -42,7 +43,7 @@ export class Journal implements AsyncDisposable {
   readonly #parts: Parts;
   readonly #terminal: Terminal | undefined; // rank 0 only
   readonly #began = performance.now();
-  #since = { time: performance.now(), steps: 0, exposed: 0 };
+  #since = { time: performance.now(), steps: 0, exposed: 0, waited: 0 }; // `waited` for data: all seconds before
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
@@ -63,8 +64,12 @@ export class Journal implements AsyncDisposable {
         `data ${data.source}, ${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate; ` +
         `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
+    const { gradient } = recipe.exchange;
+    const compressed = gradient ? `, gradients by ${gradient.name}` : "";
+    const [now, last] = [bytesText(optimizer.bytesSent()), bytesText(optimizer.bytesSent(recipe.steps - 1))];
     this.#terminal.line(
-      `optimizer ${recipe.optimizer.name}: each rank sends ${bytesText(optimizer.bytesSent())} a step` +
+      `optimizer ${optimizerNames(recipe.optimizer)}${compressed}: each rank sends ${now} a step` +
+        `${now === last ? "" : `, and ${last} in the last one`}` +
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
@@ -104,11 +109,12 @@ export class Journal implements AsyncDisposable {
         [`${item}s_per_second`]: itemsPerSecond,
         step_seconds: seconds / this.#since.steps,
         exposed_fraction: this.#since.exposed / seconds,
+        data_fraction: (this.#parts.data.waitedSeconds - this.#since.waited) / seconds,
         sent_bytes: report.bytes,
         messages: report.messages,
         ...(link !== undefined && { emulated_link: link }),
       };
-      this.#since = { time: performance.now(), steps: 0, exposed: 0 };
+      this.#since = { time: performance.now(), steps: 0, exposed: 0, waited: this.#parts.data.waitedSeconds };
       this.#parts.run.log(line);
       this.#printBucketing(step);
       this.#printVotes(step);
@@ -209,6 +215,7 @@ export class Journal implements AsyncDisposable {
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
+      ...(data.skipped ? { skipped: `${amountText(data.skipped, data.unit)} on this rank could not be decoded` } : {}),
       run: run.folder,
       ...(await this.#sample()),
     });
@@ -218,9 +225,11 @@ export class Journal implements AsyncDisposable {
   async #sample(): Promise<Record<string, string>> {
     const { model, data } = this.#parts;
     const { sample, seed } = this.#recipe;
-    const { tokenizer } = datasets[this.#recipe.data.name];
-    if (sample.bytes === 0 || !tokenizer || data.prompt === undefined || !continuesText(model)) return {};
-    const options = { length: sample.bytes, temperature: sample.temperature, seed };
+    if (sample.bytes === 0 || data.prompt === undefined || !continuesText(model)) return {};
+    const tokenizer = await datasets[this.#recipe.data.name].tokenizer?.(this.#recipe.data);
+    if (!tokenizer) return {};
+    const { bytes: length, ...sampling } = sample;
+    const options = { ...sampling, length, seed };
     const text = await continueText(model, tokenizer, data.prompt, options);
     return { [`sample after ${JSON.stringify(data.prompt)}`]: printable(text) };
   }

@@ -23,6 +23,7 @@ async function main(): Promise<number> {
     return 0;
   }
   if (args.command === "sample") return (await import("./sample.ts")).sample(args);
+  if (args.dryRun) return (await import("./dry-run/dry-run.ts")).dryRun(args);
   const { readWorldEnvironment } = await import("@terse/collectives");
   // A launcher (ours, torchrun, mpirun or srun) has made this process a rank.
   if (readWorldEnvironment().launcher !== undefined) return (await import("./rank.ts")).runRank(args);

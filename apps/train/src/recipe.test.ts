@@ -103,6 +103,30 @@ describe("a recipe", () => {
     expect(readRecipe(defaultRecipe, [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
   });
 
+  it("takes a compression of gradients under an optimizer that takes their mean", () => {
+    const given = (name: string, ...overrides: string[]) => [
+      `optimizer.name=${name}`,
+      "steps=50",
+      ...overrides.map((override) => `exchange.gradient.${override}`),
+    ];
+    const { exchange } = readRecipe(defaultRecipe, given("adamw", "name=dgc", "ratio=0.01", "warmup=20"));
+    expect(exchange.gradient).toMatchObject({ name: "dgc", ratio: 0.01, momentum: 0.9, warmup: 20 });
+    for (const name of ["lion-cub", "one-bit-adam"])
+      expect(() => readRecipe(defaultRecipe, given(name, "name=qsgd"))).toThrow(
+        `exchange.gradient: qsgd compresses mean gradients, and ${name} does not send one in every step; take an optimizer that does, such as sgd`,
+      );
+    expect(() => readRecipe(defaultRecipe, given("sgd", "name=codec", "codec=sign"))).toThrow(
+      "exchange.gradient.errorFeedback: sign has none, because it sends no magnitude; set errorFeedback to false",
+    );
+    expect(() => readRecipe(defaultRecipe, given("sgd", "name=dgc", "warmup=50"))).toThrow(
+      "exchange.gradient.warmup: 50, and the run has 50 steps",
+    );
+    expect(() => readRecipe(defaultRecipe, given("sgd", "name=dcg"))).toThrow(/exchange\.gradient\.name.*dgc/);
+    expect(() => readRecipe(defaultRecipe, given("sgd", "name=qsgd", "bits=9"))).toThrow(
+      /exchange\.gradient\.bits.*≤ 8/,
+    );
+  });
+
   it("drops the options that only the file's own choice has, and says so", () => {
     const recipe = file(
       "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",
@@ -120,6 +144,12 @@ describe("a recipe", () => {
     const saved = readRecipe(defaultRecipe, ["steps=30"]);
     const resume = (overrides: string[], text?: string) =>
       resumedRecipe({ step: 30, recipe: saved }, text, overrides, "R");
+
+    it("keeps how its gradients are compressed", () => {
+      expect(() => resume(["optimizer.name=lion-cub", "exchange.gradient.name=qsgd"])).toThrow(
+        /exchange\.gradient\.name: a resumed run keeps its own/,
+      );
+    });
 
     it("has what was overridden before, and says what changes now", () => {
       const once = resume(["steps=60", "optimizer.lr=1e-3"]);
@@ -141,6 +171,11 @@ describe("a recipe", () => {
       const edited = JSON.stringify({ ...saved, model: { ...saved.model, layers: 1e9 } });
       expect(() => resume([], edited)).toThrow(/^model: a resumed run keeps its own/);
     });
+  });
+
+  it("of apps/train/recipes is found by its name", () => {
+    expect(readRecipe("resnet18-cifar", []).model.name).toBe("resnet");
+    expect(() => readRecipe("resnet18", [])).toThrow(/recipe resnet18 cannot be read.*one of apps\/train\/recipes/);
   });
 
   it("that is missing or invalid YAML is named in the error", () => {

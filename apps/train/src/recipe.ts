@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms, clipBys } from "@terse/optimizers";
+import { algorithms, clipBys, gradientCompressions } from "@terse/optimizers";
 import {
   applyOverrides,
   nonNegative,
@@ -18,16 +18,20 @@ import {
   text,
   v,
 } from "@terse/options";
+import { checkGradients, groupOptions, noDecay, problemsOfOptimizers } from "./parameter-groups.ts";
+import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
 
-/** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. */
+/** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. `fallback`: without a name. */
 function section<Name extends string, const Shared extends v.ObjectEntries>(
   registry: Readonly<Record<Name, { readonly options: { readonly entries: object } }>>,
   shared: Shared,
+  fallback?: Name,
 ) {
   const names = Object.keys(registry) as Name[];
+  const nameOf = (name: Name) => (name === fallback ? v.optional(v.literal(name), () => name) : v.literal(name));
   return v.variant(
     "name",
-    names.map((name) => v.object({ name: v.literal(name), ...shared, ...(registry[name].options.entries as object) })),
+    names.map((name) => v.object({ name: nameOf(name), ...shared, ...(registry[name].options.entries as object) })),
   );
 }
 
@@ -42,14 +46,18 @@ const optimizerOptions = {
   lr: positiveFloat, // η at the schedule's top
   clip: v.optional(nonNegative, 0), // 0: no clipping
   clipBy: v.optional(oneOf(clipBys), "global"), // whose norm; with "previous" and "bucket" votes leave while backward runs
+  noDecay,
+  groups: v.optional(
+    v.pipe(
+      v.array(section(algorithms, groupOptions)),
+      v.description("a list of groups, each with roles or parameters, name, lr, and the options of that optimizer"),
+    ),
+    [],
+  ),
 };
 const optimizer = section(algorithms, optimizerOptions);
 
-const schedule = v.object({
-  name: v.optional(oneOf(["cosine", "constant"]), "cosine"),
-  warmup: v.optional(nonNegativeInteger, 0), // steps
-  final: v.optional(nonNegative, 0.1), // of lr, at the last step
-});
+const schedule = section(schedules, scheduleOptions, "cosine");
 
 /** "cuda": each rank takes the GPU with its local rank's number; "cuda:0": all ranks of a machine share its first GPU. */
 const device = v.optional(
@@ -61,8 +69,9 @@ const device = v.optional(
   "cpu",
 );
 
-/** The type of means on the wire, and the vote scheme. */
+/** The type of means on the wire, how gradients are compressed in place of their mean, and the vote scheme. */
 const exchange = v.object({
+  gradient: v.optional(section(gradientCompressions, {})), // under an optimizer that takes a mean; not compressed if absent
   dense: v.optional(oneOf(denseTypes), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
@@ -71,18 +80,26 @@ const exchange = v.object({
   chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
 });
 
+/** The ranks as data × weight. Along the weight axis they share the state of optimizers that can be sharded. */
+const parallel = v.object({
+  data: v.optional(positiveInteger), // the ranks divided by weight if absent
+  weight: v.optional(positiveInteger, 1), // shards of each matrix's state
+});
+
 export const recipeSchema = v.object({
   seed: v.optional(nonNegativeInteger, 0),
   steps: positiveInteger,
   accumulate: v.optional(positiveInteger, 1),
   device, // of model and optimizer; votes are counted on the CPU
+  precision: v.optional(oneOf(["f32", "bf16"]), "f32"), // of forward and backward; parameters, gradients and optimizer state are f32
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // smallest number of parameters in a message; auto: chosen from the times of the first steps
   exchange: v.optional(exchange, {}),
+  parallel: v.optional(parallel, {}),
   model,
   data,
   optimizer,
-  schedule: v.optional(schedule, {}),
+  schedule: v.optional(schedule, { name: "cosine" }),
   evaluate: v.optional(
     v.object({ every: v.optional(nonNegativeInteger, 0), windows: v.optional(positiveInteger, 64) }),
     {},
@@ -95,7 +112,12 @@ export const recipeSchema = v.object({
     {},
   ),
   sample: v.optional(
-    v.object({ bytes: v.optional(nonNegativeInteger, 400), temperature: v.optional(positive, 0.8) }),
+    v.object({
+      bytes: v.optional(nonNegativeInteger, 400),
+      temperature: v.optional(positive, 0.8),
+      topK: v.optional(nonNegativeInteger, 0), // only the k most likely tokens; 0: all
+      topP: v.optional(v.pipe(positive, v.maxValue(1)), 1), // only the most likely tokens that sum to p
+    }),
     {},
   ),
   logEvery: v.optional(positiveInteger, 10),
@@ -110,8 +132,17 @@ export type Recipe = v.InferOutput<typeof recipeSchema>;
 /** The default recipe. */
 export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
 
-/** Keys that a resumed run must keep, because its saved state depends on them. */
-const kept = ["seed", "model", "data", "optimizer.name"] as const;
+/** Keys that a resumed run must keep, because its saved state depends on them. Of a group only which parameters have which optimizer. */
+const kept = ["seed", "model", "data", "optimizer.name", "exchange.gradient.name", "optimizer.groups"] as const;
+
+/** What a run keeps of a key, as JSON. Takes any tree, because an override may have put anything there. */
+function keptOf(tree: unknown, key: (typeof kept)[number]): string {
+  const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
+  if (key !== "optimizer.groups") return JSON.stringify(value);
+  const groups = value ?? [];
+  const takers = (group: Tree | null) => ["name", "roles", "parameters"].map((option) => [option, group?.[option]]);
+  return JSON.stringify(Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups);
+}
 
 /**
  * The recipe of a run that goes on from a save, and the recipe before the overrides: that of the run's recipe.json (`text`), else the
@@ -126,11 +157,9 @@ export function resumedRecipe(
   const tree = text === undefined ? (save.recipe as Tree) : (parseYaml(text, `${run}/recipe.json`) as Tree);
   const [saved, before] = [parseOptions(recipeSchema, save.recipe, ""), parseOptions(recipeSchema, tree, "")];
   const after = applyOverrides(tree, overrides);
-  const of = (from: unknown, key: string) =>
-    JSON.stringify(key.split(".").reduce<unknown>((value, part) => (value as Tree | undefined)?.[part], from));
   const problems = kept
-    .filter((key) => of(tree, key) !== of(after, key) || of(saved, key) !== of(before, key))
-    .map((key) => `${key}: a resumed run keeps its own (${of(saved, key)}); start a new run to change it`);
+    .filter((key) => keptOf(tree, key) !== keptOf(after, key) || keptOf(saved, key) !== keptOf(before, key))
+    .map((key) => `${key}: a resumed run keeps its own (${keptOf(saved, key)}); start a new run to change it`);
   if (problems.length > 0) throw new OptionsError(problems);
   const recipe = checked(parseOptions(recipeSchema, after, ""));
   if (recipe.steps < save.step)
@@ -142,9 +171,8 @@ export function resumedRecipe(
 
 /** What is different in a recipe, a line for each key: "steps: 30 → 60". */
 export function changesOf(before: unknown, after: unknown, path: readonly string[] = []): string[] {
-  const isTree = (value: unknown): value is Tree =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
-  if (isTree(before) && isTree(after))
+  const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null;
+  if (isTree(before) && isTree(after) && Array.isArray(before) === Array.isArray(after))
     return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
       changesOf(before[key], after[key], [...path, key]),
     );
@@ -159,12 +187,28 @@ export function readRecipe(file: string | URL, overrides: readonly string[]): Re
 
 /** The same recipe. Throws `OptionsError` where keys of two sections contradict each other. */
 function checked(recipe: Recipe): Recipe {
-  const { warmup } = recipe.optimizer as { warmup?: unknown };
-  if (typeof warmup === "number" && warmup >= recipe.steps)
-    throw new OptionsError([
-      `optimizer.warmup: ${warmup} steps of warm-up, and the run has ${recipe.steps}, so nothing would be compressed; take a shorter warm-up, or more steps`,
-    ]);
+  const problems = [...problemsOfOptimizers(recipe), ...problemsOfGradients(recipe)];
+  if (problems.length > 0) throw new OptionsError(problems);
+  checkGradients(recipe);
   return recipe;
+}
+
+/** What contradicts itself in how gradients are compressed, a line for each. */
+function problemsOfGradients({ exchange: { gradient }, steps }: Recipe): string[] {
+  const { warmup, startIteration } = { ...gradient } as { warmup?: number; startIteration?: number };
+  return Object.entries({ warmup, startIteration }).flatMap(([key, length]) =>
+    length !== undefined && length > 0 && length >= steps
+      ? [
+          `exchange.gradient.${key}: ${length}, and the run has ${steps} steps, so it would end before the gradients are compressed as asked; take fewer, or more steps`,
+        ]
+      : [],
+  );
+}
+
+/** What of a recipe does not hold to the letter, a line each. */
+export function remarksOn({ schedule: { warmup }, steps }: Recipe): string[] {
+  const within = warmupWithin(warmup, steps);
+  return within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
 }
 
 /** The options of the file that do not count, because an override chooses something that does not have them: a line for each choice. */
@@ -177,6 +221,7 @@ const choices = {
   model: [models, {}],
   data: [datasets, dataOptions],
   optimizer: [algorithms, optimizerOptions],
+  schedule: [schedules, scheduleOptions],
 } as const;
 
 /** A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one lacks are dropped. */
@@ -202,13 +247,15 @@ function overridden(file: string | URL, overrides: readonly string[]): { tree: T
 
 type Tree = Record<string, unknown>;
 
+/** A word without a dot or slash is the name of a recipe in apps/train/recipes. */
 function readTree(file: string | URL): Tree {
+  const path = typeof file === "string" && /^[\w-]+$/.test(file) ? new URL(`${file}.yaml`, defaultRecipe) : file;
   let source: string;
   try {
-    source = readFileSync(file, "utf8");
+    source = readFileSync(path, "utf8");
   } catch (error) {
     throw new OptionsError([
-      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); name a YAML file with --recipe`,
+      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); name a YAML file with --recipe, or one of apps/train/recipes without its .yaml`,
     ]);
   }
   return parseYaml(source, String(file)) as Tree;

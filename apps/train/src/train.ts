@@ -1,16 +1,18 @@
 /** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
 import type { Group } from "@terse/collectives";
-import { Arena, scope } from "@terse/tensor";
+import { Arena } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
+import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
 import { openRun } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
-import { learningRate } from "./schedule.ts";
+import { learningRate } from "./schedules/schedules.ts";
+import { takeStep } from "./take-step.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
 export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
@@ -18,7 +20,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   const { recipe } = run;
   const model = buildModel(recipe);
   const arena = new Arena(model);
-  const data = await buildData(recipe, model, group);
+  await using data = await buildData(recipe, model, group);
   await using optimizer = await buildOptimizer(recipe, arena, group);
   await run.begin({ model, data, optimizer });
   await using journal = new Journal(recipe, group, { model, data, optimizer, run });
@@ -27,7 +29,9 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   );
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
-  const validate = () => evaluate(model, data, recipe.evaluate.windows, group);
+  const forward = forwardIn(recipe);
+  const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate };
+  const validate = () => evaluate(model, data, recipe.evaluate.windows, group, forward);
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
   await optimizer.compare(); // every rank begins with the same parameters …
@@ -43,23 +47,10 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
     if (step > run.step && every(saveEvery, step)) await journal.saved(step, () => run.save(step));
 
-    await scope(async () => {
-      // the scope's end frees every tensor that was made in it and not kept
-      const stop = journal.start(step);
-      arena.zeroGradients();
-      const lr = learningRate(step, schedule);
-      let loss = 0;
-      for (const batch of await data.next(recipe.accumulate))
-        await scope(async () => {
-          // one micro-batch's activations at a time
-          const share = model.loss(batch).div(recipe.accumulate);
-          loss += share.item();
-          if (batch.last) await optimizer.begin({ lr, loss }); // each bucket leaves as soon as backward completes it
-          await share.backward();
-        });
-      const report = await optimizer.step({ lr, loss }); // all ranks take the step, or none does
-      await stop({ loss, lr, ...report });
-    });
+    const stop = journal.start(step);
+    const lr = learningRate(step, schedule);
+    const report = await takeStep(training, lr);
+    await stop({ lr, ...report });
   }
 
   await optimizer.compare();

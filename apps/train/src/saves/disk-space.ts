@@ -17,7 +17,7 @@ export async function checkSpace(
 ): Promise<void> {
   const mine = await scope(async () => {
     const { tensors } = await optimizer.state();
-    const weights = group.rank === 0 ? model.namedParameters().map(([, parameter]) => parameter) : [];
+    const weights = group.rank === 0 ? model.stateDict().map(([, tensor]) => tensor) : [];
     return [...tensors.values(), ...weights].reduce(
       (sum, { length, dtype }) => sum + length * elements[dtype].bytes,
       0,

@@ -3,22 +3,28 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
   CheckpointError,
+  type Config,
   checkFile,
   configFile,
+  hasWeights,
   loadConfig,
   loadModel,
   manifestFile,
-  openSafetensors,
+  storedElements,
   weightsFile,
 } from "@terse/checkpoint";
 import { countParameters, type Model, restoreModel } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { readSave, runsFolder, saveFolder, savesIn } from "./save-folder.ts";
 
+/** Whether `path` is a folder with weights that is no save, such as transformers writes. */
+export const isModelFolder = (path: string): boolean =>
+  hasWeights(resolve(path)) && !existsSync(join(resolve(path), manifestFile));
+
 /** The folder with the weights that `path` names: a run, one of its saves, or any folder with a model. Files of a save are checked. */
 export async function modelFolderOf(path: string): Promise<string> {
   const folder = resolve(path);
-  if (existsSync(join(folder, weightsFile)) && !existsSync(join(folder, manifestFile))) return folder;
+  if (isModelFolder(path)) return folder;
   const save = readSave(path);
   for (const file of save.manifest.files)
     if ([weightsFile, configFile].includes(file.name)) await checkFile(save.folder, file, save.manifest.files);
@@ -37,20 +43,45 @@ export async function loadModelOf(path: string): Promise<Model> {
     if (!(error instanceof OptionsError)) throw error;
     throw new CheckpointError(`${join(folder, configFile)} describes no model that is known here: ${error.message}`);
   }
-  await loadModel(folder, model.namedParameters());
+  await loadModel(folder, model.stateDict(), model);
   return model;
 }
 
-/** Before a model is made, because a wrong size could take all memory. */
+/**
+ * Before a model is made, because a wrong size could take all memory. Weights may have more than parameters: buffers, or a tied one twice.
+ */
 async function checkSize(folder: string, described: number): Promise<void> {
-  await using file = await openSafetensors(join(folder, weightsFile));
-  const stored = [...file.tensors.values()].reduce(
-    (sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1),
-    0,
-  );
-  if (stored !== described)
+  const stored = await storedElements(folder);
+  if (stored < described)
     throw new CheckpointError(
       `${join(folder, configFile)} describes a model of ${described} parameters, and ${weightsFile} has ${stored}: they belong to different models`,
+    );
+}
+
+/** Options of a config that change what a model computes, and no shape of its weights. */
+const silent = [
+  "heads",
+  "n_head",
+  "num_attention_heads",
+  "activation_function",
+  "hidden_act",
+  "layer_norm_epsilon",
+  "layer_norm_eps",
+  "scale_attn_weights",
+  "scale_attn_by_inverse_layer_idx",
+  "tied",
+  "tie_word_embeddings",
+  "is_decoder",
+];
+
+/** Throws `CheckpointError` where the config.json of a folder, if it has one, says that its weights are for another model of the same shape. */
+export async function checkConfig(folder: string, model: Model): Promise<void> {
+  if (!existsSync(join(folder, configFile))) return;
+  const [theirs, ours] = [await loadConfig(folder), model.config as Config];
+  const different = silent.filter((key) => key in theirs && key in ours && theirs[key] !== ours[key]);
+  if (different.length > 0)
+    throw new CheckpointError(
+      `the weights in ${folder} are for another model: ${different.map((key) => `${key} is ${JSON.stringify(theirs[key])} there and ${JSON.stringify(ours[key])} here`).join("; ")}`,
     );
 }
 

@@ -4,7 +4,8 @@ import { CheckpointError, type FileRecord, loadModel, openSafetensors } from "@t
 import type { Group } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
-import { fromTypedArray, noGrad, scope, type TypedArray } from "@terse/tensor";
+import { fromTypedArray, scope, setRandomState, type TypedArray } from "@terse/tensor";
+import { broadcastTensors } from "../broadcast-tensors.ts";
 import { together } from "./between-ranks.ts";
 import { statesOf } from "./find-save.ts";
 import { type SaveManifest, saveFolder } from "./save-folder.ts";
@@ -21,9 +22,12 @@ export async function restoreSave(
   await loadWeightsOn(reader, folder, model, group);
   const saves = Array.from({ length: manifest.ranks }, (): StoredState => ({ tensors: new Map(), scalars: {} }));
   const files = statesOf(group.rank, manifest, group.size);
+  let random: string | undefined; // as this rank had it; other ranks than those of the save begin anew
   for (const name of files) {
     const record = manifest.files.find((file) => file.name === name)!;
-    saves[record.rank] = await readState(join(folder, name));
+    const read = await readState(join(folder, name));
+    saves[record.rank] = read.state;
+    if (manifest.ranks === group.size) random = read.random;
     if (manifest.ranks === group.size) await checkFits(optimizer, record, folder);
   }
   try {
@@ -35,27 +39,25 @@ export async function restoreSave(
     );
   }
   data.restore(manifest.data);
+  if (random !== undefined) {
+    using state = fromTypedArray(new Uint8Array(Buffer.from(random, "base64")));
+    setRandomState(state);
+  }
 }
 
 /** One rank reads the weights of a model's folder, and all others get them from it. */
 export async function loadWeightsOn(reader: number, folder: string, model: Model, group: Group): Promise<void> {
-  await together(group, () => (group.rank === reader ? loadModel(folder, model.namedParameters()) : undefined));
-  for (const parameter of model.parameters()) {
-    const values = await parameter.toTypedArray();
-    await group.broadcast(values, reader);
-    if (group.rank !== reader)
-      noGrad(() => {
-        using stored = fromTypedArray(values as TypedArray, parameter.shape, { dtype: parameter.dtype });
-        parameter.copy_(stored);
-      });
-  }
+  await together(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), model) : undefined));
+  const tensors = model.stateDict().map(([, tensor]) => tensor);
+  await broadcastTensors(tensors, reader, group);
 }
 
-async function readState(path: string): Promise<StoredState> {
+async function readState(path: string): Promise<{ state: StoredState; random: string | undefined }> {
   await using file = await openSafetensors(path);
   const tensors = new Map<string, TypedArray>();
   for (const name of file.tensors.keys()) tensors.set(name, (await file.read(name)).data);
-  return { tensors, scalars: JSON.parse(file.metadata["scalars"] ?? "{}") as StoredState["scalars"] };
+  const scalars = JSON.parse(file.metadata["scalars"] ?? "{}") as StoredState["scalars"];
+  return { state: { tensors, scalars }, random: file.metadata["random"] };
 }
 
 /** Names, dtypes and shapes of a rank's own state: `restore` compares names and lengths only. */

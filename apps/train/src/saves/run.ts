@@ -6,13 +6,13 @@ import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint"
 import type { Group } from "@terse/collectives";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
-import { changesOf, defaultRecipe, droppedOptions, type Recipe, resumedRecipe } from "../recipe.ts";
+import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { Metrics } from "./metrics.ts";
-import { modelFolderOf } from "./model-of-run.ts";
+import { checkConfig, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, saveFoldersIn } from "./save-folder.ts";
@@ -108,10 +108,11 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   const [folder] = (await together(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await placeOf(folder, recipe, group);
   const { initFrom } = args;
-  const notes = droppedOptions(args.recipe ?? defaultRecipe, args.overrides);
+  const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
+    await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model) : undefined));
     await loadWeightsOn(0, from[0]!, model, group);
   };
   return new Run(place, group, { notes: [...notes, `the weights are those of ${initFrom}`], restore });
@@ -136,7 +137,10 @@ function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }
   const [before, now] = [ranks * saved.accumulate * saved.data.batchSize, size * accumulate * data.batchSize];
   const rows =
     before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
-  return [`saved by ${ranks} ranks, goes on with ${size}: ${rows}`];
+  return [
+    `saved by ${ranks} ranks, goes on with ${size}: ${rows}`,
+    `each rank takes the mean of the ${ranks} ranks' own momenta and errors, and the errors that belong to parts of the model are shared out anew`,
+  ];
 }
 
 /** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */

@@ -4,9 +4,11 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { CheckpointError } from "@terse/checkpoint";
 import { type Group, loopback } from "@terse/collectives";
+import type { Model } from "@terse/models";
 import { Arena, noGrad, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
+import { evaluate } from "../evaluate.ts";
 import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
@@ -29,6 +31,14 @@ const recipe = (): Recipe =>
     "model.layers=1",
     `data.path=${JSON.stringify(join(folder, "text"))}`,
   ]);
+const imageRecipe = (): Recipe =>
+  readRecipe(defaultRecipe, [
+    "model.name=resnet",
+    "model.preset=resnet18-cifar",
+    "model.width=4",
+    "data.name=made-images",
+    "data.size=8",
+  ]);
 const disk = (name: string) => {
   mkdirSync(join(folder, name), { recursive: true });
   return join(folder, name);
@@ -42,7 +52,11 @@ interface OnRank {
 }
 
 /** Runs a task on ranks whose run's folders are these. */
-async function onRanks<T>(runs: readonly string[], task: (rank: OnRank) => Promise<T>): Promise<T[]> {
+async function onRanks<T>(
+  runs: readonly string[],
+  task: (rank: OnRank) => Promise<T>,
+  recipeOfRun: () => Recipe = recipe,
+): Promise<T[]> {
   const groups = loopback(runs.length);
   try {
     return await Promise.all(
@@ -52,15 +66,15 @@ async function onRanks<T>(runs: readonly string[], task: (rank: OnRank) => Promi
         using lock = await lockFolder(run, { start: "this", rank: group.rank });
         if (group.rank === 0) await group.barrier();
         await group.barrier();
-        const model = buildModel(recipe());
+        const model = buildModel(recipeOfRun());
         const arena = new Arena(model);
-        const data = await buildData(recipe(), model, group);
-        await using optimizer = await buildOptimizer(recipe(), arena, group);
+        const data = await buildData(recipeOfRun(), model, group);
+        await using optimizer = await buildOptimizer(recipeOfRun(), arena, group);
         const result = await task({
           group,
           arena,
           parts: { model, data, optimizer },
-          place: { run, recipe: recipe(), lock, saves: new Set() },
+          place: { run, recipe: recipeOfRun(), lock, saves: new Set() },
         });
         await group.barrier();
         return result;
@@ -137,6 +151,106 @@ describe("machines without a shared disk", () => {
     await expect(resume([a, b])).rejects.toThrow(
       `state-rank-1.safetensors, which rank 1 wrote on ${hostname()}: no rank's disk has it. Start a rank on that machine, or copy the file.`,
     );
+  });
+});
+
+describe("a model with dropout", () => {
+  const recipe = () =>
+    readRecipe(defaultRecipe, [
+      "model.name=gpt2",
+      "model.preset=tiny",
+      "model.vocabulary=256",
+      "model.layers=1",
+      "model.dropout=0.5",
+      `data.path=${JSON.stringify(join(folder, "text"))}`,
+    ]);
+  const losses = async ({ parts }: OnRank) => {
+    const found: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const [batch] = await parts.data.next();
+      found.push(noGrad(() => parts.model.loss(batch!).item()));
+    }
+    return found;
+  };
+
+  it("goes on with the random numbers that it would have drawn", async () => {
+    const run = disk("run");
+    const [expected] = await onRanks(
+      [run],
+      async (rank) => {
+        await losses(rank);
+        await writeSave(1, rank.place, rank.parts, rank.group);
+        return losses(rank);
+      },
+      recipe,
+    );
+    const [found] = await onRanks(
+      [run],
+      async (rank) => {
+        const { manifest } = await findSave(run, rank.group);
+        await restoreSave(run, manifest, rank.parts, { reader: 0, group: rank.group });
+        return losses(rank);
+      },
+      recipe,
+    );
+    expect(found).toEqual(expected);
+    expect(new Set(expected).size).toBe(3);
+  });
+});
+
+describe("a model with running statistics", () => {
+  const statistics = async (model: Model) =>
+    JSON.stringify(
+      await Promise.all(
+        model.namedBuffers().map(async ([name, t]) => [name, [...(await t.toTypedArray())].map(Number)]),
+      ),
+    );
+
+  it("has rank 0's in its saves, and on all ranks after a save was loaded", async () => {
+    const run = disk("run");
+    const saved = await onRanks(
+      [run, run],
+      async ({ group, parts, place }) => {
+        const [batch] = await parts.data.next(); // other images on each rank
+        noGrad(() => parts.model.loss(batch!));
+        await writeSave(1, place, parts, group);
+        return statistics(parts.model);
+      },
+      imageRecipe,
+    );
+    expect(saved[0]).toContain('["bn1.num_batches_tracked",[1]]');
+    expect(saved[1]).not.toBe(saved[0]);
+    const resumed = await onRanks(
+      [run, run, run],
+      async ({ group, parts, place }) => {
+        const { manifest } = await findSave(place.run, group);
+        const reader = await gatherSave(place.run, manifest, place.lock, group);
+        await restoreSave(place.run, manifest, parts, { reader, group });
+        return statistics(parts.model);
+      },
+      imageRecipe,
+    );
+    expect(resumed).toEqual([saved[0], saved[0], saved[0]]);
+    expect(await statistics(await loadModelOf(run))).toBe(saved[0]);
+  });
+
+  it("is evaluated with rank 0's on all ranks, so that a resumed run gives the same values", async () => {
+    const run = disk("run");
+    const ranks = await onRanks(
+      [run, run],
+      async ({ group, parts: { model, data } }) => {
+        const [batch] = await data.next();
+        noGrad(() => model.loss(batch!));
+        const before = await statistics(model);
+        const metrics = await evaluate(model, data, 16, group);
+        return { before, after: await statistics(model), metrics };
+      },
+      imageRecipe,
+    );
+    expect(Object.keys(ranks[0]!.metrics)).toEqual(["loss", "accuracy"]);
+    expect(ranks[1]!.metrics).toEqual(ranks[0]!.metrics);
+    expect(ranks.map(({ after }) => after)).toEqual([ranks[0]!.before, ranks[0]!.before]);
+    expect(ranks[1]!.before).not.toBe(ranks[0]!.before);
   });
 });
 

@@ -16,7 +16,7 @@ import type { Group } from "@terse/collectives";
 import type { Dataset } from "@terse/data";
 import type { Model } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
-import { scope } from "@terse/tensor";
+import { randomState, scope } from "@terse/tensor";
 import type { Recipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
@@ -104,7 +104,8 @@ async function writeAllFiles(
   rank: number,
 ): Promise<FileRecord[]> {
   const { tensors, scalars } = await optimizer.state();
-  const metadata = { scalars: JSON.stringify(scalars) };
+  const random = (await randomState().toTypedArray()) as Uint8Array; // of dropout, on a CPU
+  const metadata = { scalars: JSON.stringify(scalars), random: Buffer.from(random).toString("base64") };
   const state = await writeSafetensors(
     join(folder, stateFile(rank)),
     finite(tensors, `of rank ${rank}'s state`),
@@ -112,7 +113,7 @@ async function writeAllFiles(
   );
   if (rank > 0) return [state];
   const config = { model_type: recipe.model.name, ...model.config };
-  return [state, ...(await saveModel(folder, finite(model.namedParameters(), "of the model"), config))];
+  return [state, ...(await saveModel(folder, finite(model.stateDict(), "of the model"), config))];
 }
 
 /** The same tensors; reading one throws where a value of it is not finite. */

@@ -1,0 +1,15 @@
+import type { Group } from "@terse/collectives";
+import { fromTypedArray, noGrad, type Tensor, type TypedArray } from "@terse/tensor";
+
+/** Writes rank `from`'s values into these tensors on every other rank. All ranks call it with tensors of the same shapes and dtypes. */
+export async function broadcastTensors(tensors: Iterable<Tensor>, from: number, group: Group): Promise<void> {
+  for (const tensor of tensors) {
+    const values = await tensor.toTypedArray();
+    await group.broadcast(values, from);
+    if (group.rank === from) continue;
+    noGrad(() => {
+      using stored = fromTypedArray(values as TypedArray, tensor.shape, { dtype: tensor.dtype });
+      tensor.copy_(stored);
+    });
+  }
+}

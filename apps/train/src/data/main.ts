@@ -1,0 +1,75 @@
+/** `./terse data prepare …`: writes texts as files of tokens, and fetches published data. */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { fetchSource, openTokenizer, prepareTokens, type SourceName, sources } from "@terse/data";
+import { numberFrom, OptionsError, parseArguments } from "@terse/options";
+import { reportFailure } from "../failure.ts";
+import { amountText, bytesText, durationText } from "../format.ts";
+import { ProgressBar } from "./progress-bar.ts";
+
+const flags = {
+  out: String, // a folder
+  tokenizer: String, // bytes, gpt2, or the path of a tokenizer.json
+  column: String, // of jsonl, parquet and tsv
+  validationFraction: numberFrom({ least: 0, most: 0.5 }),
+} as const;
+
+async function main([command, ...argv]: readonly string[]): Promise<void> {
+  const usage = readFileSync(new URL("help.txt", import.meta.url), "utf8");
+  if (command === undefined || command === "--help" || command === "-h") return void process.stdout.write(usage);
+  if (command !== "prepare")
+    throw new OptionsError([`data ${command}: the command is ./terse data prepare; see --help`]);
+  const { help, flags: given, words } = parseArguments(argv, { command: "./terse data prepare", flags });
+  if (help) return void process.stdout.write(usage);
+  const [what, more] = words;
+  if (what === undefined || more !== undefined)
+    throw new OptionsError([
+      `prepare takes one file or folder of text, or one of ${Object.keys(sources).join(", ")}; got ${words.length}`,
+    ]);
+  const out = given.out ?? "data";
+  if (!Object.hasOwn(sources, what)) return prepare(what, out, given);
+  const hasImages = what.startsWith("cifar");
+  if (hasImages && given.tokenizer !== undefined)
+    throw new OptionsError([`--tokenizer: ${what} has images, which no tokenizer reads; leave it out`]);
+  const fetched = await fetchNamed(what as SourceName, out);
+  if (given.tokenizer !== undefined) return prepare(fetched, out, given);
+  say(`${what} is in ${fetched}`, `train with --data.name=${hasImages ? what : "text"} --data.path=${fetched}`);
+}
+
+async function fetchNamed(name: SourceName, out: string): Promise<string> {
+  using bar = new ProgressBar(`fetching ${basename(sources[name].url)}`, bytesText);
+  return fetchSource(sources[name], out, (done, total) => bar.at(done, total));
+}
+
+async function prepare(
+  path: string,
+  out: string,
+  {
+    tokenizer = "gpt2",
+    column = "text",
+    validationFraction = 0.1,
+  }: { tokenizer?: string; column?: string; validationFraction?: number },
+): Promise<void> {
+  const began = performance.now();
+  const opened = await openTokenizer(tokenizer);
+  const options = { path, out, tokenizer: opened, column, validationFraction };
+  const { files, documents } = await (async () => {
+    using bar = new ProgressBar(`tokenizing ${path}`, bytesText);
+    return prepareTokens(options, (done, total) => bar.at(done, total));
+  })();
+  const seconds = (performance.now() - began) / 1000;
+  const known = tokenizer === "gpt2" ? "" : ` --data.vocabulary=${opened.vocabulary} --data.tokenizer=${tokenizer}`;
+  say(
+    `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(opened.vocabulary, "token")}) in ${durationText(seconds)}`,
+    ...files.map((file) => `wrote ${file.path}: ${amountText(file.tokens, "token")}, ${bytesText(file.bytes)}`),
+    `train with --data.name=tokens --data.path=${out}${known}`,
+  );
+}
+
+const say = (...lines: readonly string[]) => void process.stdout.write(`${lines.join("\n")}\n`);
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.exitCode = reportFailure(error);
+}

@@ -1,0 +1,36 @@
+import { Writable } from "node:stream";
+import { expect, it } from "vitest";
+import { ProgressBar } from "./progress-bar.ts";
+
+function shown(isTTY: boolean, work: (bar: ProgressBar) => void): string {
+  let text = "";
+  const output = Object.assign(
+    new Writable({
+      write(chunk, _, done) {
+        text += chunk;
+        done();
+      },
+    }),
+    { isTTY },
+  );
+  using bar = new ProgressBar("reading", (n) => `${n} B`, output);
+  work(bar);
+  return text;
+}
+
+it("draws a bar on a terminal", () => {
+  const text = shown(true, (bar) => bar.at(50, 100));
+  expect(text).toBe(`\rreading [${"█".repeat(15)}${" ".repeat(15)}] 50% 50 B\u001b[K`);
+});
+
+it("writes a line for each tenth elsewhere", () => {
+  const text = shown(false, (bar) => {
+    for (let done = 0; done <= 200; done++) bar.at(done, 200);
+  });
+  expect(text.split("\n")).toEqual([...Array.from({ length: 11 }, (_, i) => `reading: ${10 * i} %`), ""]);
+});
+
+it("shows what is done where the whole is not known", () => {
+  expect(shown(true, (bar) => bar.at(7, undefined))).toBe("\rreading 7 B\u001b[K");
+  expect(shown(false, (bar) => bar.at(7, undefined))).toBe("");
+});

@@ -1,0 +1,42 @@
+/** How much of some work is done: a bar that moves on a terminal, else a line for each tenth. */
+import type { Writable } from "node:stream";
+
+interface Output extends Writable {
+  readonly isTTY?: boolean;
+}
+
+const width = 30; // of the bar
+
+export class ProgressBar implements Disposable {
+  readonly #what: string;
+  readonly #amount: (n: number) => string;
+  readonly #output: Output;
+  #shown = "";
+
+  constructor(what: string, amount: (n: number) => string, output: Output = process.stderr) {
+    this.#what = what;
+    this.#amount = amount;
+    this.#output = output;
+  }
+
+  at(done: number, total: number | undefined): void {
+    const share = total === undefined || total === 0 ? undefined : Math.min(1, done / total);
+    if (this.#output.isTTY) {
+      const filled = Math.round((share ?? 0) * width);
+      const bar =
+        share === undefined ? "" : ` [${"█".repeat(filled)}${" ".repeat(width - filled)}] ${Math.floor(100 * share)}%`;
+      this.#show(`${this.#what}${bar} ${this.#amount(done)}`, (text) => `\r${text}\u001b[K`);
+    } else if (share !== undefined)
+      this.#show(`${this.#what}: ${10 * Math.floor(10 * share)} %`, (text) => `${text}\n`);
+  }
+
+  #show(text: string, written: (text: string) => string): void {
+    if (text === this.#shown) return;
+    this.#shown = text;
+    this.#output.write(written(text));
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#output.isTTY && this.#shown !== "") this.#output.write("\r\u001b[K");
+  }
+}

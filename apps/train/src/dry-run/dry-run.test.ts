@@ -1,0 +1,120 @@
+import { elements } from "@terse/checkpoint";
+import { type Group, loopback, parseLink } from "@terse/collectives";
+import { algorithms } from "@terse/optimizers";
+import { OptionsError } from "@terse/options";
+import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import { buildModel, buildOptimizer } from "../build.ts";
+import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
+import { planText } from "./dry-run.ts";
+import { planOf } from "./plan.ts";
+
+const recipeOf = (...overrides: string[]) =>
+  readRecipe(defaultRecipe, ["model.preset=nano", "optimizer.clip=0", ...overrides]);
+const link = parseLink("1gbit,50us");
+
+/** What ranks of this process really hold and send: of rank 0, the bytes of every step by the counters of its transport. */
+async function trained(recipe: Recipe, ranks: number) {
+  const groups = loopback(ranks);
+  try {
+    const [first] = await Promise.all(groups.map((group) => stepsOf(recipe, group)));
+    return first!;
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+async function stepsOf(recipe: Recipe, group: Group) {
+  const arena = new Arena(buildModel(recipe));
+  await using optimizer = await buildOptimizer({ ...recipe, compareEvery: 0 }, arena, group);
+  const { tensors } = await optimizer.state();
+  const sent: number[] = [];
+  for (let step = 0; step < recipe.steps; step++) {
+    const values = Float32Array.from({ length: arena.gradients.length }, (_, i) => Math.sin(i + step));
+    for (const { offset, length } of arena.segments)
+      noGrad(() => arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(values.slice(0, length))));
+    const before = group.sent().bytes;
+    await optimizer.step({ lr: 1e-3 });
+    sent.push(group.sent().bytes - before);
+  }
+  return {
+    sent,
+    parameters: arena.parameters.length * elements.f32.bytes,
+    state: [...tensors.values()].reduce((sum, { length, dtype }) => sum + length * elements[dtype].bytes, 0),
+  };
+}
+
+describe("a dry run", () => {
+  it.each(Object.keys(algorithms))("counts what a training with %s holds and sends, step by step", async (name) => {
+    const { options, create } = algorithms[name as keyof typeof algorithms];
+    const given = [`optimizer.name=${name}`, "steps=4", "bucket=1e9", "model.layers=1"];
+    if ("warmup" in options.entries) given.push("optimizer.warmup=2");
+    if (create().takes === "matrices") given.push("optimizer.groups=[{ roles: [embedding, norm, head], name: lion }]");
+    const recipe = recipeOf(...given);
+    const { phases, memory } = await planOf(recipe, 3);
+    const real = await trained(recipe, 3);
+    expect(phases.flatMap(({ steps, bytes }) => Array(steps).fill(bytes))).toEqual(real.sent);
+    expect(memory).toMatchObject({ parameters: real.parameters, gradients: real.parameters, state: real.state });
+  });
+
+  it("takes no memory for a model of 1.6 billion parameters on 64 ranks", async () => {
+    const before = process.memoryUsage().rss;
+    const plan = await planOf(recipeOf("model.preset=1558M", "optimizer.name=adamw"), 64);
+    expect(plan.parameters).toBeGreaterThan(1.5e9);
+    expect(plan.memory).toMatchObject({ parameters: 4 * plan.parameters, state: 8 * plan.parameters });
+    expect(process.memoryUsage().rss - before).toBeLessThan(1e9);
+  });
+
+  it("predicts the time of a step from the link and the operations of a rank", async () => {
+    const speed = { flops: 1e10, measured: false };
+    const recipe = recipeOf("model.preset=small", "optimizer.name=adamw", "overlap=off");
+    const { phases, tokens, byRole, memory } = await planOf(recipe, 2, { link, speed });
+    const { computing, messages, exposed } = phases[0]!.time!;
+    const weights = byRole.get("matrix")! + byRole.get("head")!;
+    expect(computing).toBeCloseTo((6 * weights * tokens!) / 2 / 1e10, 12);
+    expect(messages).toBeGreaterThan((memory.parameters * 8) / 1e9); // two ranks send all their gradients
+    expect(messages).toBeLessThan((1.2 * memory.parameters * 8) / 1e9);
+    expect(exposed).toBe(messages);
+    const overlapped = await planOf({ ...recipe, overlap: "auto" }, 2, { link, speed });
+    const least = Math.max(0, messages - (2 / 3) * computing);
+    expect(overlapped.phases[0]!.time!.exposed).toBeLessThan(messages);
+    expect(overlapped.phases[0]!.time!.exposed).toBeGreaterThan(least);
+  });
+
+  it("prints parameters, memory, bytes of each phase and times, and what it assumes", async () => {
+    const recipe = recipeOf(
+      "steps=100",
+      "optimizer.name=one-bit-adam",
+      "optimizer.groups=[{ roles: [norm], name: lion }]",
+    );
+    const plan = await planOf(recipe, 8, { link, speed: { flops: 5e13, measured: false } });
+    const text = planText(plan, 8).join("\n");
+    expect(text).toMatch(/^dry run: one-bit-adam and lion on 8 ranks\nmodel gpt, 0\.\d\d M parameters \(embedding /);
+    expect(text).toMatch(/100 steps of 32 rows, 2,048 tokens/);
+    for (const label of ["parameters", "gradients", "optimizer state", "messages"])
+      expect(text).toMatch(new RegExp(`^ {2}${label} +(at most )?[\\d.]+ [kM]?B$`, "m"));
+    expect(text).toMatch(/^ {2}steps 0 to 19 +[\d.]+ MB\n {2}steps 20 to 99 +[\d.]+ kB$/m);
+    expect(text).toMatch(/^time of a step, predicted: .* at 50,000 Gflop\/s, as given$/m);
+    expect(text).toMatch(/^messages leave in \d+ buckets? while backward runs$/m);
+    expect(text).toMatch(
+      /^ {2}steps 20 to 99 +[\d.]+ µs: forward and backward [\d.]+ µs; messages [\d.]+ µs, of which /m,
+    );
+    expect(plan.assumed).toEqual([
+      "optimizer.warmup is auto: it ends when the variance is stable, here after a fifth of the run",
+    ]);
+    expect(planText(await planOf(recipeOf(), 1), 1).join("\n")).toMatch(/sent: nothing, one rank\ntime: give --link/);
+  });
+
+  it("refuses what a training on so many ranks would refuse", async () => {
+    const field = recipeOf("exchange.vote=count", "exchange.width=2");
+    await expect(planOf(field, 4)).rejects.toThrow(OptionsError);
+    expect((await planOf(field, 3)).phases).toHaveLength(1);
+    await expect(planOf(recipeOf("exchange.vote=hierarchical"), 4)).rejects.toThrow(/ranksPerHost is missing/);
+    for (const silent of [["optimizer.bits=5"], ["optimizer.name=adamw"]])
+      await expect(planOf(recipeOf("exchange.vote=count", ...silent), 4)).rejects.toThrow(
+        /^exchange\.vote: (lion-cub|adamw) with these options sends no votes, and vote is count; leave exchange\.vote out/,
+      );
+    const groups = "optimizer.groups=[{ parameters: nowhere, name: lion }]";
+    await expect(planOf(recipeOf(groups), 4)).rejects.toThrow(/^optimizer\.groups\.0: matches no parameter; there is/);
+  });
+});

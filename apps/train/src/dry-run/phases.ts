@@ -1,0 +1,69 @@
+/** The bytes of every step of a run, by phases: a warm-up and a compression, or steps that take turns. */
+
+/** Steps that send equally many bytes. */
+export interface Phase {
+  /** The first step, from 0, and the last one. */
+  readonly from: number;
+  readonly to: number;
+  /** How many they are: all from `from` to `to`, unless other steps come between. */
+  readonly steps: number;
+  /** Payload that a rank sends in each of them. */
+  readonly bytes: number;
+}
+
+const samples = 200;
+const most = 8; // phases without steps between them
+
+/** In the order in which they come first. `bytesOf` is called for each step; in long runs of few phases only for some. */
+export function phasesOf(steps: number, bytesOf: (step: number) => number): Phase[] {
+  const sampled = runsOf(sampleOf(steps), bytesOf);
+  if (sampled.length <= most) {
+    const ends = sampled.slice(1).map((next, i) => lastBefore(sampled[i]!.last, next.first, bytesOf, next.bytes));
+    return sampled.map(({ bytes }, i) => {
+      const [from, to] = [(ends[i - 1] ?? -1) + 1, ends[i] ?? steps - 1];
+      return { from, to, steps: to - from + 1, bytes };
+    });
+  }
+  const runs = runsOf([...Array(steps).keys()], bytesOf);
+  return [...Map.groupBy(runs, ({ bytes }) => bytes)].map(([bytes, all]) => ({
+    from: all[0]!.first,
+    to: all.at(-1)!.last,
+    steps: all.reduce((sum, { first, last }) => sum + last - first + 1, 0),
+    bytes,
+  }));
+}
+
+interface Run {
+  first: number;
+  last: number;
+  bytes: number;
+}
+
+function runsOf(steps: readonly number[], bytesOf: (step: number) => number): Run[] {
+  const runs: Run[] = [];
+  for (const step of steps) {
+    const bytes = bytesOf(step);
+    const before = runs.at(-1);
+    if (before?.bytes === bytes) before.last = step;
+    else runs.push({ first: step, last: step, bytes });
+  }
+  return runs;
+}
+
+/** The first and the last step, and steps between them in uneven distances, so that no period hides. */
+function sampleOf(steps: number): number[] {
+  if (steps <= samples) return [...Array(steps).keys()];
+  const distance = (steps - 1) / samples;
+  const between = Array.from({ length: samples }, (_, i) => Math.floor((i + ((i * 0.618034) % 1)) * distance));
+  return [...new Set([0, ...between, steps - 1])].sort((a, b) => a - b);
+}
+
+/** The last step before the bytes become those of step `b`. */
+function lastBefore(a: number, b: number, bytesOf: (step: number) => number, bytes: number): number {
+  while (b - a > 1) {
+    const middle = Math.floor((a + b) / 2);
+    if (bytesOf(middle) === bytes) b = middle;
+    else a = middle;
+  }
+  return a;
+}

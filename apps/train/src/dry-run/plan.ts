@@ -1,0 +1,193 @@
+/**
+ * What a recipe would need, on any number of ranks, without its memory: the model and the state of its optimizer are made on libtorch's
+ * device "meta", where tensors have shapes only, and the other ranks do not exist. Parameters, memory and bytes are then counted by the
+ * code that a training runs; only times are predictions.
+ */
+import { type Link, linkText, loopback } from "@terse/collectives";
+import { datasets } from "@terse/data";
+import {
+  bytesOfRound,
+  type CodecCost,
+  type LinkCost,
+  type Measured,
+  measureLink,
+  memoryOfRound,
+  predictRound,
+} from "@terse/exchange";
+import type { Optimizer } from "@terse/optimizers";
+import { Arena, type Segment, withDevice } from "@terse/tensor";
+import { buildModel, makeOptimizer } from "../build.ts";
+import { optimizersOf } from "../parameter-groups.ts";
+import type { Recipe } from "../recipe.ts";
+import { absentRanks } from "./absent-ranks.ts";
+import { matrixSpeed } from "./matrix-speed.ts";
+import { type Phase, phasesOf } from "./phases.ts";
+
+export interface Plan {
+  /** The recipe with what it leaves open, and what is assumed for that, a line each. */
+  readonly recipe: Recipe;
+  readonly assumed: readonly string[];
+  readonly parameters: number;
+  readonly byRole: ReadonlyMap<Segment["role"], number>;
+  /** Bytes on each rank, without activations and what the optimizer computes in a step. */
+  readonly memory: {
+    readonly parameters: number;
+    readonly gradients: number;
+    readonly state: number;
+    readonly exchange: number; // at most, while all buckets are under way; besides the vectors that are exchanged
+  };
+  /** Payload that a rank sends; and what 32-bit data parallel would send. */
+  readonly phases: readonly (Phase & { readonly time?: StepTime })[];
+  readonly denseBytes: number;
+  /** Rows and tokens of a step, of all ranks. */
+  readonly rows: number;
+  readonly tokens: number | undefined;
+  /** Undefined without a link: no time is predicted then. */
+  readonly speed: Speed | undefined;
+  readonly buckets: number;
+  /** Why no message leaves while backward runs. */
+  readonly obstacle: string | undefined;
+}
+
+/** Operations that a rank does in a second; `measured`: on this machine. */
+export interface Speed {
+  readonly flops: number;
+  readonly measured: boolean;
+}
+
+/** Seconds of a step, predicted. */
+export interface StepTime {
+  readonly computing: number; // forward and backward
+  readonly messages: number; // all of them, one after the other
+  readonly exposed: number; // of them, after backward has ended
+}
+
+const operationsPerWeight = 6; // and token, or place of a filter: 2 forward, 4 backward; Kaplan et al. 2020, §2.1, https://arxiv.org/abs/2001.08361
+
+const unknownLink: Link = { bitsPerSecond: 1e9, latency: 50e-6 };
+
+/** `link`: of every rank. Throws `OptionsError` where the recipe cannot run on so many ranks. */
+export async function planOf(
+  given: Recipe,
+  ranks: number,
+  { link, speed: known }: { link?: Link; speed?: Speed } = {},
+): Promise<Plan> {
+  const { recipe, assumed } = withWarmups({ ...given, device: "cpu" });
+  const chosen = recipe.exchange.vote === "auto"; // by the link
+  if (chosen && link === undefined)
+    assumed.push(`exchange.vote is auto: chosen for a link of ${linkText(unknownLink)}; give --link`);
+  const measured = chosen || link ? await measuredOf(link ?? unknownLink) : undefined;
+  const group = absentRanks(ranks, link);
+  const { model, arena, optimizer } = withDevice("meta", () => {
+    const model = buildModel(recipe);
+    const arena = new Arena(model);
+    return { model, arena, optimizer: makeOptimizer(recipe, arena, group, { measured }) };
+  });
+  const { segments } = arena;
+  const parameters = model.parameterCount();
+  const byRole = new Map<Segment["role"], number>();
+  for (const { role, length } of segments) byRole.set(role, (byRole.get(role) ?? 0) + length);
+
+  const rows = ranks * recipe.accumulate * recipe.data.batchSize;
+  const { blockSize = model.context, ...dataOptions } = recipe.data as { blockSize?: number };
+  const speed = link && (known ?? { flops: matrixSpeed(), measured: true });
+  const weights = (byRole.get("matrix") ?? 0) + (byRole.get("head") ?? byRole.get("embedding") ?? 0);
+  const multiplications =
+    model.multiplications?.(datasets[recipe.data.name].facts(dataOptions)) ?? weights * (blockSize ?? 1);
+  const operations = (operationsPerWeight * multiplications * rows) / ranks;
+  const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step)).map((phase) => ({
+    ...phase,
+    ...(speed &&
+      measured && {
+        time: timeOf(phase, optimizer, recipe, { ranks, measured, computing: operations / speed.flops }),
+      }),
+  }));
+  const { tensors } = await optimizer.state();
+  return {
+    recipe,
+    assumed,
+    parameters,
+    byRole,
+    memory: {
+      parameters: 4 * arena.parameters.length,
+      gradients: 4 * arena.gradients.length,
+      state: [...tensors.values()].reduce((sum, { length }) => sum + 4 * length, 0),
+      exchange: ranks === 1 ? 0 : Math.max(...phases.map(({ from }) => memoryOfMessages(optimizer, from, ranks))),
+    },
+    phases,
+    denseBytes: optimizer.denseBytes,
+    rows,
+    tokens: blockSize === undefined ? undefined : rows * blockSize,
+    speed,
+    buckets: optimizer.requests(0).length,
+    obstacle: recipe.overlap === "off" ? "overlap is off" : optimizer.obstacle,
+  };
+}
+
+/** A warm-up that ends by itself is taken to last for a fifth of the run. */
+function withWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
+  const length = Math.max(1, Math.floor(recipe.steps / 5));
+  const assumed: string[] = [];
+  const filled = structuredClone(recipe);
+  for (const [key, section] of optimizersOf(recipe.optimizer)) {
+    if ((section as { warmup?: unknown }).warmup !== "auto") continue;
+    assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after a fifth of the run`);
+    const [, , group] = key.split(".");
+    Object.assign(group === undefined ? filled.optimizer : filled.optimizer.groups[Number(group)]!, { warmup: length });
+  }
+  return { recipe: filled, assumed };
+}
+
+/** The link as it is said to be, and this machine's codecs as they are measured. */
+async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
+  const link: LinkCost = { alpha, alphaLong: alpha, perMessage: 0, perExchange: 0, beta: 8 / bitsPerSecond, burst: 0 };
+  return { link, codec: await codecCost() };
+}
+
+let measuring: Promise<CodecCost> | undefined;
+
+/** Measured once. */
+function codecCost(): Promise<CodecCost> {
+  measuring ??= (async () => {
+    const [alone] = loopback(1);
+    const { codec } = await measureLink(alone!);
+    await alone!.close();
+    return codec;
+  })();
+  return measuring;
+}
+
+function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): number {
+  const held = optimizer
+    .requests(step)
+    .map(({ rounds }) => Math.max(0, ...rounds.map((round) => memoryOfRound(round, ranks, 0, optimizer.schemes))));
+  return held.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/**
+ * Buckets leave one after the other, as the last micro-batch's backward completes them, two thirds of its time; the wire carries them one
+ * by one (packages/exchange/src/cost-model/bucket.ts). Messages that belong to no bucket come at the end.
+ */
+function timeOf(
+  { from, bytes }: Phase,
+  optimizer: Optimizer,
+  { overlap, accumulate }: Recipe,
+  { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
+): StepTime {
+  const backward = overlap === "off" || optimizer.obstacle !== undefined ? 0 : (2 / 3) * (computing / accumulate);
+  const all = optimizer.requests(from);
+  const whole = all.reduce((sum, { elements }) => sum + elements, 0);
+  let [complete, end, messages, left] = [0, 0, 0, bytes];
+  for (const { elements, rounds } of all) {
+    complete += elements;
+    const seconds = rounds.reduce((sum, round) => sum + predictRound(round, ranks, optimizer.schemes, measured), 0);
+    left -= rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, 0, optimizer.schemes), 0);
+    messages += seconds;
+    end = Math.max(end, backward * (complete / whole)) + seconds;
+  }
+  const { alpha, beta } = measured.link;
+  const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
+  messages += beside;
+  end += beside;
+  return { computing, messages, exposed: end - backward };
+}

@@ -1,0 +1,185 @@
+/**
+ * Parameter groups of a recipe: which optimizer a parameter gets, with which learning rate and weight decay, by its role or its name.
+ *
+ *   optimizer:
+ *     name: lion-cub
+ *     lr: 3e-4
+ *     noDecay: [norm, vector]
+ *     groups:
+ *       - { roles: [embedding, head], name: adamw, lr: 2e-3 }
+ *       - { parameters: "blocks.0.*", name: lion, weightDecay: 0.1 }
+ *
+ * The first group that matches a parameter takes it; the others belong to `optimizer.name`. All follow one schedule.
+ */
+import {
+  type Algorithm,
+  algorithms,
+  compressed,
+  type GradientCompression,
+  gradientCompressions,
+  matrixShape,
+  type ParameterGroup,
+} from "@terse/optimizers";
+import { OptionsError, oneOf, positiveFloat, text, v } from "@terse/options";
+import { roles, type Segment } from "@terse/tensor";
+import type { Recipe } from "./recipe.ts";
+
+/** Options that every group has, besides those of its optimizer. */
+export const groupOptions = {
+  roles: v.optional(v.array(oneOf(roles))), // any of these
+  parameters: v.optional(text), // names, in which * stands for any characters
+  lr: v.optional(positiveFloat), // η at the schedule's top; optimizer.lr if absent
+};
+
+/** Roles whose parameters have no weight decay, whichever optimizer they have. */
+export const noDecay = v.optional(v.array(oneOf(roles)), []);
+
+type OptimizerSection = Recipe["optimizer"];
+
+/** An optimizer with its options, and of a group the parameters that it takes. */
+type Section = OptimizerSection["groups"][number];
+
+/** The optimizers of a recipe, each with the key of its section: first the one of all parameters, then those of the groups. */
+export function optimizersOf({ clip, clipBy, noDecay, groups, ...main }: OptimizerSection): [string, Section][] {
+  return [
+    ["optimizer", main as Section],
+    ...groups.map((group, i): [string, Section] => [`optimizer.groups.${i}`, group]),
+  ];
+}
+
+/** "dion and lion": the optimizers of all parameters. */
+export const optimizerNames = (optimizer: OptimizerSection): string =>
+  [...new Set(optimizersOf(optimizer).map(([, { name }]) => name))].join(" and ");
+
+/**
+ * What `Optimizer` takes, for the parameters of a model. Throws `OptionsError` where a group has no parameter, or an optimizer cannot
+ * share the model.
+ */
+export function groupsOf(
+  { optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">,
+  segments: readonly Segment[],
+): { algorithm: Algorithm; groups: ParameterGroup[] } {
+  const sections = optimizersOf(optimizer);
+  const owners = segments.map((segment) => 1 + optimizer.groups.findIndex((group) => matches(group, segment)));
+  checkOwners(optimizer, segments, owners);
+
+  const treated = new Map<string, Treated>();
+  for (const [i, { name, role }] of segments.entries()) {
+    const [key, section] = sections[owners[i]!]!;
+    const decays = !optimizer.noDecay.includes(role) || weightDecayOf(section) === 0;
+    const alike = `${key} ${decays}`;
+    if (!treated.has(alike))
+      treated.set(alike, { key, names: new Set(), ...treatmentOf(section, decays, optimizer.lr, gradient) });
+    treated.get(alike)!.names.add(name);
+  }
+  const all = [...treated.values()];
+  const matrices = all.find(
+    ({ algorithm, names }) => algorithm.takes === "matrices" && notMatrices(segments, names).length > 0,
+  );
+  if (matrices) throw needsGroup(matrices, notMatrices(segments, matrices.names));
+  const whole = all.find(({ algorithm }) => algorithm.splits === "nowhere");
+  if (whole && all.length > 1) throw cannotShare(optimizer, whole.algorithm);
+  return {
+    algorithm: all[0]!.algorithm,
+    groups: all.map(({ key, names, ...treatment }) => ({ match: ({ name }) => names.has(name), ...treatment })),
+  };
+}
+
+interface Treated extends Omit<ParameterGroup, "match"> {
+  readonly key: string; // of its section
+  readonly names: Set<string>;
+}
+
+type Gradient = Recipe["exchange"]["gradient"];
+
+function treatmentOf(
+  section: Section,
+  decays: boolean,
+  ofAll: number,
+  gradient: Gradient,
+): Omit<ParameterGroup, "match"> {
+  const { name, lr = ofAll, roles, parameters, ...options } = section;
+  const create = algorithms[name].create as (options: object) => Algorithm;
+  const own = create(decays ? options : { ...options, weightDecay: 0 });
+  const algorithm = gradient ? compressed(own, compressionOf(gradient)) : own;
+  return lr === ofAll ? { algorithm } : { algorithm, lrFactor: lr / ofAll };
+}
+
+/** Throws `OptionsError` where the optimizers of a recipe cannot have their gradients compressed as it says; found without a model. */
+export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): void {
+  if (gradient) for (const [, section] of optimizersOf(optimizer)) treatmentOf(section, true, optimizer.lr, gradient);
+}
+
+/** How gradients are compressed on the way to their mean. Throws `OptionsError`. */
+function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCompression {
+  return (gradientCompressions[name].create as (options: object) => GradientCompression)(options);
+}
+
+const matches = ({ roles, parameters }: Section, { name, role }: Segment): boolean =>
+  (roles?.includes(role) ?? true) && (parameters === undefined || pattern(parameters).test(name));
+
+/** "blocks.*.weight" as a regular expression. */
+const pattern = (parameters: string) =>
+  new RegExp(`^${parameters.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&").replaceAll("*", ".*")}$`);
+
+const weightDecayOf = (section: Section) => (section as { weightDecay?: number }).weightDecay;
+
+/** `owners`: of each parameter, 0 for the optimizer itself, i + 1 for group i. */
+function checkOwners(
+  { name, groups, noDecay }: OptimizerSection,
+  segments: readonly Segment[],
+  owners: readonly number[],
+): void {
+  // "blocks.*.norm.weight (norm)" stands for all blocks.
+  const kinds = segments.map((segment) => `${segment.name.replaceAll(/\.\d+\./g, ".*.")} (${segment.role})`);
+  const names = [...new Set(kinds)].join(", ");
+  const problems = groups.flatMap((group, i) => {
+    if (owners.includes(i + 1)) return [];
+    const before = segments.some((segment) => matches(group, segment)) ? " that no group before it takes" : "";
+    return [`optimizer.groups.${i}: matches no parameter${before}; there is ${names}`];
+  });
+  if (problems.length === 0 && !owners.includes(0))
+    problems.push(`optimizer.groups: take every parameter, and leave none to optimizer.name: ${name}; drop a group`);
+  if (noDecay.length > 0 && !segments.some(({ role }) => noDecay.includes(role)))
+    problems.push(`optimizer.noDecay: no parameter is ${noDecay.join(" or ")}; there is ${names}`);
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
+const notMatrices = (segments: readonly Segment[], names: ReadonlySet<string>): Segment[] =>
+  segments.filter(({ name, shape }) => names.has(name) && matrixShape(shape) === undefined);
+
+function needsGroup({ key, algorithm: { name } }: Treated, [first, ...others]: readonly Segment[]): OptionsError {
+  const more = others.length === 0 ? "is none" : `and ${others.length} more are none`;
+  return new OptionsError([
+    `${key}.name: ${name} works on matrices, and ${first!.name} ${more}; give such parameters another optimizer: optimizer.groups: [{ roles: [embedding, head, norm, vector], name: adamw }]`,
+  ]);
+}
+
+function cannotShare(optimizer: OptimizerSection, { name }: Algorithm): OptionsError {
+  const [key, section] = optimizersOf(optimizer).find(([, each]) => each.name === name) ?? [];
+  const ofOptimizer = section && "scale" in section ? `take ${key}.scale: per-layer` : "take another optimizer";
+  const remedy = section ? ofOptimizer : "take exchange.gradient.threshold: layer"; // of an optimizer with compressed gradients
+  const cause = optimizer.groups.length > 0 ? "optimizer.groups" : "optimizer.noDecay";
+  return new OptionsError([
+    `${cause}: ${name} works on the whole model as one vector here, and cannot share it; ${remedy}, or drop ${cause}`,
+  ]);
+}
+
+/** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
+export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
+  return optimizersOf(optimizer).flatMap(([key, section]) => {
+    const { warmup } = section as { warmup?: unknown };
+    const problems: string[] = [];
+    if (key !== "optimizer" && section.roles === undefined && section.parameters === undefined)
+      problems.push(
+        `${key}: names no parameters; give roles, such as [embedding, head], or parameters, such as "blocks.0.*"`,
+      );
+    if (optimizer.noDecay.length > 0 && !("weightDecay" in algorithms[section.name].options.entries))
+      problems.push(`optimizer.noDecay: ${section.name} has no weightDecay; drop it`);
+    if (typeof warmup === "number" && warmup >= steps)
+      problems.push(
+        `${key}.warmup: ${warmup} steps of warm-up, and the run has ${steps}, so nothing would be compressed; take a shorter warm-up, or more steps`,
+      );
+    return problems;
+  });
+}

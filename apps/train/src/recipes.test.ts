@@ -1,0 +1,133 @@
+/** Every recipe of apps/train/recipes can be read and dry-run; the small ones, which train on two cores in minutes, take two steps. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Group, loopback, parseLink } from "@terse/collectives";
+import { algorithms, gradientCompressions } from "@terse/optimizers";
+import { Arena, scope } from "@terse/tensor";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildData, buildModel, buildOptimizer } from "./build.ts";
+import { planText } from "./dry-run/dry-run.ts";
+import { planOf } from "./dry-run/plan.ts";
+import { optimizersOf } from "./parameter-groups.ts";
+import { type Recipe, readRecipe } from "./recipe.ts";
+import { learningRate, schedules } from "./schedules/schedules.ts";
+
+const folder = new URL("../recipes/", import.meta.url);
+const names = readdirSync(folder).sort();
+const small = names.filter((name) => name.startsWith("gpt-small"));
+/** The overrides that make a model of images smaller still. */
+const ofImages: Record<string, string[]> = {
+  "deit-tiny-cifar.yaml": ["model.layers=1", "model.width=48"],
+  "resnet18-cifar.yaml": ["model.width=4"],
+};
+/** The same for BERT. */
+const ofMaskedText: Record<string, string[]> = { "bert-tiny-one-bit-lamb.yaml": ["model.layers=1"] };
+const read = (name: string, ...overrides: string[]) => readRecipe(new URL(name, folder), overrides);
+
+let text: string;
+beforeAll(() => {
+  text = mkdtempSync(join(tmpdir(), "terse-recipes-"));
+  writeFileSync(join(text, "text"), "the quick brown fox jumps over the lazy dog. ".repeat(200));
+});
+afterAll(() => rmSync(text, { recursive: true, force: true }));
+
+describe.each(names)("%s", (name) => {
+  it("says in its first line what it is, with its paper where it is of one", () => {
+    const source = readFileSync(new URL(name, folder), "utf8");
+    expect(source).toMatch(/^# [A-Z0-9]/);
+    if (!["gpt-small.yaml", "gpt-small-adamw.yaml"].includes(name)) expect(source).toMatch(/^(# .*\n)*# .*https:/);
+  });
+
+  it("can be planned on 1 and on 64 ranks", async () => {
+    for (const ranks of [1, 64]) {
+      const speed = { flops: 1e13, measured: false };
+      const plan = await planOf(read(name), ranks, { link: parseLink("10gbit,50us"), speed });
+      expect(plan.parameters).toBeGreaterThan(
+        name in ofImages ? 6e5 : name in ofMaskedText ? 4e5 : small.includes(name) ? 4e6 : 1.2e8,
+      );
+      expect(plan.phases.reduce((sum, { steps }) => sum + steps, 0)).toBe(plan.recipe.steps);
+      for (const { bytes, time } of plan.phases) {
+        expect(bytes === 0 || ranks > 1).toBe(true);
+        expect(time!.computing).toBeGreaterThan(0);
+        expect(time!.exposed).toBeLessThanOrEqual(time!.messages);
+      }
+    }
+  });
+});
+
+describe.each(small)("%s", (name) => {
+  it("takes two steps on two ranks, with a smaller model, and both end with the same parameters", async () => {
+    const recipe = read(name, "model.preset=nano", `data.path=${JSON.stringify(text)}`, "compareEvery=1");
+    const groups = loopback(2);
+    const losses = await Promise.all(groups.map((group) => train(recipe, group, 2)));
+    await Promise.all(groups.map((group) => group.close()));
+    for (const loss of losses.flat()) expect(loss).toBeCloseTo(Math.log(256), 0);
+  });
+});
+
+it.each(Object.entries(ofImages))("%s takes two steps on two ranks, with a smaller model", async (name, smaller) => {
+  const recipe = read(name, ...smaller, "data.batchSize=4", "compareEvery=1");
+  const groups = loopback(2);
+  const losses = await Promise.all(groups.map((group) => train(recipe, group, 2)));
+  await Promise.all(groups.map((group) => group.close()));
+  for (const loss of losses.flat()) expect(Math.abs(loss - Math.log(10))).toBeLessThan(1); // 10 classes
+});
+
+it.each(Object.entries(ofMaskedText))(
+  "%s takes two steps on two ranks, with a smaller model",
+  async (name, smaller) => {
+    const recipe = read(name, ...smaller, `data.path=${JSON.stringify(text)}`, "compareEvery=1");
+    const groups = loopback(2);
+    const losses = await Promise.all(groups.map((group) => train(recipe, group, 2)));
+    await Promise.all(groups.map((group) => group.close()));
+    for (const loss of losses.flat()) expect(Math.abs(loss - Math.log(320) - Math.log(2))).toBeLessThan(1); // a token, and one of two
+  },
+);
+
+it("there is one for every optimizer and every compression of gradients that a paper is about", () => {
+  const recipes = names.map((name) => read(name));
+  const optimizers = new Set(recipes.flatMap(({ optimizer }) => optimizersOf(optimizer).map(([, { name }]) => name)));
+  const compared = ["sgd", "lion", "signsgd", "signum", "lamb-basic-one-bit"]; // by the papers, with their own
+  expect(Object.keys(algorithms).filter((name) => !compared.includes(name) && !optimizers.has(name as never))).toEqual(
+    [],
+  );
+  const gradients = new Set(recipes.map(({ exchange }) => exchange.gradient?.name));
+  const known = Object.keys(gradientCompressions).filter((name) => name !== "codec");
+  expect(known.filter((name) => !gradients.has(name as never))).toEqual([]);
+});
+
+describe("docs/recipes.md", () => {
+  const page = readFileSync(new URL("../../../docs/recipes.md", import.meta.url), "utf8");
+
+  it("names every recipe and every schedule", () => {
+    for (const name of names) expect(page).toContain(`/recipes/${name})`);
+    for (const name of Object.keys(schedules)) expect(page).toContain(`| \`${name}\` |`);
+  });
+
+  it("shows what a dry run prints", async () => {
+    const given = { link: parseLink("10gbit,50us"), speed: { flops: 50e12, measured: false } };
+    const plan = await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given);
+    expect(page).toContain(`\n${planText(plan, 64, ", a link of 10gbit,50us each").join("\n")}\n`);
+  });
+});
+
+async function train(recipe: Recipe, group: Group, steps: number): Promise<number[]> {
+  const model = buildModel(recipe);
+  const arena = new Arena(model);
+  await using data = await buildData(recipe, model, group);
+  await using optimizer = await buildOptimizer(recipe, arena, group);
+  const losses: number[] = [];
+  for (let step = 0; step < steps; step++)
+    await scope(async () => {
+      arena.zeroGradients();
+      const lr = learningRate(step, { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr });
+      const [batch] = await data.next();
+      const loss = model.loss(batch!);
+      losses.push(loss.item());
+      await optimizer.begin({ lr, loss: loss.item() });
+      await loss.backward();
+      await optimizer.step({ lr });
+    });
+  return losses;
+}

@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { saveModel } from "@terse/checkpoint";
+import { Gpt2 } from "@terse/models";
+import { manualSeed } from "@terse/tensor";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { sample } from "./sample.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-sample-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const shape = { context: 16, width: 16, heads: 2, layers: 1 };
+const args = { command: "sample", prompt: "To be", bytes: 6, temperature: 1, topK: 0, topP: 1, seed: 1 } as const;
+
+async function written(more: object = {}): Promise<string> {
+  const write = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  try {
+    expect(await sample({ ...args, ...more, run: folder })).toBe(0);
+    return write.mock.calls.map(([text]) => String(text)).join("");
+  } finally {
+    write.mockRestore();
+  }
+}
+
+it("continues a text with the weights of a folder, by GPT-2's tokenizer; the same seed writes the same", async () => {
+  manualSeed(3);
+  const model = new Gpt2(shape);
+  await saveModel(folder, model.namedParameters(), model.config);
+  const text = await written();
+  expect(text).toMatch(/^To be.+\n$/s);
+  expect(await written()).toBe(text);
+  expect(await written({ seed: 2 })).not.toBe(text);
+  expect(await written({ topK: 1, seed: 2 })).toBe(await written({ temperature: 0 }));
+});
+
+it("names a tokenizer that does not fit the model", async () => {
+  const model = new Gpt2({ ...shape, vocabulary: 256 });
+  await saveModel(folder, model.namedParameters(), model.config);
+  await expect(sample({ ...args, run: folder })).rejects.toThrow(
+    `the tokenizer of ${folder} has 50257 tokens, and its model 256; put the model's tokenizer.json there`,
+  );
+});

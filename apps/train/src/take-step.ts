@@ -1,0 +1,36 @@
+/** A training step: forward and backward over the micro-batches, and the optimizer's step, which all ranks take or none does. */
+import type { Dataset } from "@terse/data";
+import type { Model } from "@terse/models";
+import type { Optimizer, StepReport } from "@terse/optimizers";
+import { type Arena, scope } from "@terse/tensor";
+import type { Forward } from "./precision.ts";
+
+export interface Training {
+  readonly model: Model;
+  readonly arena: Arena;
+  readonly data: Dataset;
+  readonly optimizer: Optimizer;
+  readonly forward: Forward;
+  readonly accumulate: number; // micro-batches
+}
+
+/** Resolves to this rank's loss, a mean over its micro-batches, and what the step cost. The same errors as `Optimizer.step`. */
+export function takeStep(
+  { model, arena, data, optimizer, forward, accumulate }: Training,
+  lr: number,
+): Promise<StepReport & { loss: number }> {
+  // the scope's end frees every tensor that was made in it and not kept
+  return scope(async () => {
+    arena.zeroGradients();
+    let loss = 0;
+    for (const batch of await data.next(accumulate))
+      await scope(async () => {
+        // one micro-batch's activations at a time
+        const share = forward(() => model.loss(batch)).div(accumulate);
+        loss += share.item();
+        if (batch.last) await optimizer.begin({ lr, loss }); // each bucket leaves as soon as backward completes it
+        await share.backward();
+      });
+    return { loss, ...(await optimizer.step({ lr, loss })) };
+  });
+}
