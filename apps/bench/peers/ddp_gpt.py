@@ -2,31 +2,23 @@
 
 Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a name, a
 hook (none, fp16, powersgd), bucketMegabytes (0: one bucket; absent: DDP's default) and alone (no exchange).
-Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. The environment has RANK, WORLD_SIZE,
-MASTER_ADDR and MASTER_PORT.
+Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. gloo_group.py says what the environment has.
 """
 
 import json
 import os
-import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "packages/models/src/gpt"))
-
+import gloo_group
+import gpt_ddp
 import numpy
-import safetensors.torch
 import torch
 import torch.distributed as dist
-from gpt import Gpt
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
-from torch.nn.parallel import DistributedDataParallel
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 task = json.loads(sys.argv[1])
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-torch.set_num_threads(1)
-store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1, size, is_master=rank == 0)
-dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+gloo_group.join()
 
 rows = numpy.fromfile(f"{task['folder']}/tokens", dtype=numpy.uint8)
 rows = torch.from_numpy(rows.reshape(-1, task["batchSize"], task["shape"]["context"] + 1).astype(numpy.int64))
@@ -34,8 +26,7 @@ rows = torch.from_numpy(rows.reshape(-1, task["batchSize"], task["shape"]["conte
 
 class Side:
     def __init__(self, peer):
-        self.model = Gpt(**task["shape"])
-        self.model.load_state_dict(safetensors.torch.load_file(f"{task['folder']}/model.safetensors"))
+        self.model = gpt_ddp.gpt_of(task)
         self.parameters = list(self.model.parameters())
         self.momenta = [torch.zeros_like(p) for p in self.parameters]
         self.scratch = [torch.empty_like(p) for p in self.parameters]  # reused: new ones would cost page faults in every step
@@ -47,19 +38,11 @@ class Side:
         if peer.get("alone"):
             return
         group = dist.new_group(backend="gloo")
-        megabytes = peer.get("bucketMegabytes")
-        # A module whose forward is the loss, so that DDP wraps the whole computation.
-        whole = torch.nn.Module()
-        whole.model = self.model
-        whole.forward = self.model.loss
-        caps = {} if megabytes is None else {"bucket_cap_mb": megabytes or 10_000}
-        ddp = DistributedDataParallel(whole, process_group=group, gradient_as_bucket_view=True, **caps)
+        self.ddp = gpt_ddp.ddp_of(self.model, group, peer.get("bucketMegabytes"))
         if peer["hook"] == "fp16":
-            ddp.register_comm_hook(group, default_hooks.fp16_compress_hook)
+            self.ddp.register_comm_hook(group, default_hooks.fp16_compress_hook)
         if peer["hook"] == "powersgd":
-            state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2, start_powerSGD_iter=2)
-            ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-        self.ddp = ddp
+            gpt_ddp.compress_by_powersgd(self.ddp, 2, group)
 
     def arrived(self, _):
         self.ready = time.perf_counter()

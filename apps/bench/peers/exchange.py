@@ -1,7 +1,7 @@
 """Exchanges over PyTorch's Gloo backend, for comparison: its all-reduce, and DeepSpeed's compressed all-reduce as plain torch code.
 
 Reads lines "WHAT N TIMES" with WHAT all-reduce or compressed, and answers with the milliseconds of TIMES exchanges of N floats.
-The environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. One thread.
+gloo_group.py says what the environment has.
 
 The compressed all-reduce (Tang et al. 2021, 1-bit Adam, Algorithm 1), with the steps of DeepSpeed: add the worker's error; encode as one
 scale ‖x‖₂/√n and one sign a float, and keep the new error; send packed signs by all-to-all and scales by all-gather; average the decoded
@@ -13,14 +13,12 @@ import os
 import sys
 import time
 
+import gloo_group
 import numpy
 import torch
 import torch.distributed as dist
 
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-torch.set_num_threads(1)
-store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 2, size, is_master=rank == 0)
-dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+rank, size = gloo_group.join()
 
 
 def pack(plus):

@@ -4,12 +4,12 @@ import { availableParallelism, cpus } from "node:os";
 import { recipeKeys } from "@terse/train/recipe";
 import { readArguments, usageOf } from "./arguments.ts";
 import { bars } from "./codecs/bars.ts";
-import { lossCurves } from "./convergence/loss-curves.ts";
-import { convergenceReport } from "./convergence/report.ts";
+import { convergencePicture, convergenceReport } from "./convergence/report.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
 import { openOutput } from "./output.ts";
+import { recipePicture, recipeReport } from "./recipe/report.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { subjects, suites } from "./suites.ts";
 import { CaseWriter } from "./text.ts";
@@ -18,9 +18,10 @@ import { trainPicture, trainReport } from "./train/report.ts";
 /** The pictures of recorded runs, by suite. */
 const pictures: Record<string, (lines: readonly RecordedLine[]) => string> = {
   codecs: bars,
-  convergence: lossCurves,
+  convergence: convergencePicture,
   "cost-model": predictions,
   exchange: exchangePicture,
+  recipe: recipePicture,
   train: trainPicture,
 };
 
@@ -29,11 +30,12 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   convergence: convergenceReport,
   "cost-model": report,
   exchange: exchangeReport,
+  recipe: recipeReport,
   train: trainReport,
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const args = readArguments(argv, suites, { convergence: recipeKeys });
+  const args = readArguments(argv, suites, { convergence: recipeKeys, recipe: recipeKeys });
   if (!args) {
     process.stdout.write(usageOf(suites, subjects));
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;

@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
-import { merged, provenance, type RecordedLine } from "./recording.ts";
+import { merged, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 
 const line = (setting: string, recorded: string, value: number, machine = "2 cores"): RecordedLine => ({
   bench: "train",
@@ -33,4 +37,13 @@ it("says when each setting was recorded, and on which machines", () => {
     machine: "2 cores; 64 cores",
     when: "2x100mbit: 2026-11-20 10:00 UTC; 2x1gbit, 4x1gbit: 2026-11-20 10:05 UTC",
   });
+});
+
+it("reads what it has written, NaN of a run that broke off too", () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-recording-"));
+  const file = join(folder, "lines.jsonl");
+  const lines = [line("2x1gbit", "2026-11-21T08:00Z", 4), line("2x1gbit", "2026-11-21T08:00Z", Number.NaN)];
+  writeFileSync(file, written(lines));
+  expect(readLines(pathToFileURL(file))).toEqual(lines);
+  rmSync(folder, { recursive: true });
 });

@@ -25,7 +25,8 @@ export function readLines(file: URL): RecordedLine[] {
   return readFileSync(file, "utf8")
     .split("\n")
     .filter(Boolean)
-    .map((line) => JSON.parse(line));
+    .map((line) => JSON.parse(line))
+    .map((line) => ({ ...line, value: line.value ?? Number.NaN })); // JSON writes NaN, of a run that broke off, as null
 }
 
 export const written = (lines: readonly object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join("");

@@ -4,6 +4,8 @@ import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { exchange } from "./exchange/exchange.ts";
+import { optimizers } from "./optimizers/optimizers.ts";
+import { recipe } from "./recipe/recipe.ts";
 import { step } from "./step/step.ts";
 import type { Suite } from "./suite.ts";
 import { train } from "./train/train.ts";
@@ -15,6 +17,8 @@ export const suites: Record<string, Suite> = {
   convergence,
   "cost-model": costModel,
   exchange,
+  optimizers,
+  recipe,
   train,
 };
 
@@ -22,8 +26,10 @@ export const subjects: Record<keyof typeof suites, string> = {
   step: "what a training step costs, compared with PyTorch",
   codecs: "encoding and decoding, compared with the speed of memory",
   collectives: "the share of an emulated link that they use, and latencies",
-  convergence: "losses by steps and by bytes sent, 1 bit compared with 32",
+  convergence: "losses of every method by steps, bytes and seconds",
   "cost-model": "predicted and measured times of exchanges",
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
+  optimizers: "the local work of a step, compared with PyTorch and with memory",
+  recipe: "losses of the default recipe, 1 bit compared with 32",
   train: "the small GPT on slow links, compared with PyTorch's DDP",
 };

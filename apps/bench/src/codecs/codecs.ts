@@ -2,8 +2,7 @@
  * What every codec costs, compared with the speed of this machine's memory in the same run, and with NumPy and torch where they have
  * the same operation.
  *
- *   streaming     bytes read a second by the better of two plain in-place loops, a ← s a and a ← a + s b. Not memcpy: the writes of an
- *                 in-place kernel overlap with its reads, and those of a copy do not (it reaches half)
+ *   streaming     bytes read a second by the better of two plain in-place loops (memory.ts)
  *   over_stream   (4 n + wire bytes) / seconds / streaming: the floats and the wire, each counted once, however often they are read.
  *                 With error feedback 8 n + wire bytes, because the error counts too
  *   over_encode   seconds with error feedback ÷ seconds of encoding alone
@@ -17,8 +16,9 @@ import { availableParallelism } from "node:os";
 import { codecNamed, majority, useThreads, voteImplementation } from "@terse/codecs";
 import type { CodecKernel, EncodeCall, Parameters } from "@terse/native-codecs";
 import { votes as voteKernels } from "@terse/native-codecs";
-import { noGrad, ones, scope, setNumThreads } from "@terse/tensor";
+import { setNumThreads } from "@terse/tensor";
 import { type Measurement, median } from "../measurement.ts";
+import { clocked, streamingSpeed } from "../memory.ts";
 import { Peer } from "../peer.ts";
 import { localWork } from "../step/local-work.ts";
 
@@ -80,7 +80,7 @@ export async function* codecs(): AsyncGenerator<Measurement> {
   const ask = async (what: string) => (await peer.ask<{ seconds: number }>(what)).seconds;
   const x = gradients(n);
   const sum = new Float32Array(n).fill(1);
-  const streaming = streamingSpeed();
+  const streaming = streamingSpeed(n);
   const streams: number[] = [];
 
   for (const { name, how, parameters = () => ({}), sparse } of configurations) {
@@ -208,30 +208,11 @@ function run(kernel: CodecKernel, x: Float32Array, sum: Float32Array, parameters
   return { encode, decode, wire: wire.length };
 }
 
-/** Bytes a second of the better of two in-place loops, which torch runs. */
-function streamingSpeed(): () => number {
-  const [a, b] = scope(() => [ones([n]).keep(), ones([n]).keep()]);
-  return () =>
-    noGrad(() =>
-      scope(() => {
-        const scaled = (4 * n) / clocked(() => a!.mul_(1.0000001));
-        const added = (8 * n) / clocked(() => a!.add_(b!, { alpha: 1e-9 }));
-        return Math.max(scaled, added);
-      }),
-    );
-}
-
 function gradients(length: number): Float32Array {
   const pattern = Float32Array.from({ length: 65_521 }, (_, i) => Math.sin(i * i + 1) ** 3 / 100);
   const x = new Float32Array(length);
   for (let at = 0; at < length; at += pattern.length) x.set(pattern.subarray(0, length - at), at);
   return x;
-}
-
-function clocked(work: () => unknown): number {
-  const began = performance.now();
-  work();
-  return (performance.now() - began) / 1000;
 }
 
 const speed = (measured: string, bytes: number, seconds: number): Measurement => ({

@@ -1,101 +1,186 @@
 /**
- * `bench convergence`: compares training with one bit and with 32 bits. Trains the default recipe with four workers in one process, as
- * `./terse train` would with each method: the same weights and tokens for every method, other ones for every seed, which is a setting here.
+ * `bench convergence`: every method trains the same small GPT (recipe.yaml) with four workers, at a learning rate that a search finds for it,
+ * with three seeds; each seed has its own weights and tokens, the same for every method. A method is a setting, and can be measured again
+ * alone. Losses and bytes do not depend on the machine's speed.
+ *
+ * Two more settings, 100mbit and 10mbit, time each kind of step of every method, with four processes whose links `netlab` limits. The
+ * seconds of a run are these times, once for each of its steps (times.ts).
  */
-import { type Group, loopback } from "@terse/collectives";
-import { Arena, scope } from "@terse/tensor";
-import { buildData, buildModel, buildOptimizer } from "@terse/train/build";
-import { evaluate } from "@terse/train/evaluate";
-import { defaultRecipe, type Recipe, readRecipe } from "@terse/train/recipe";
-import { learningRate } from "@terse/train/schedule";
-import type { Measurement } from "../measurement.ts";
+import { readRecipe } from "@terse/train/recipe";
+import { Hosts } from "../hosts/hosts.ts";
+import { type Measurement, median } from "../measurement.ts";
+import { readLines } from "../recording.ts";
 import type { Suite } from "../suite.ts";
+import { curvesOf, reference, tolerance } from "./curves.ts";
+import { type Hook, methods } from "./methods.ts";
+import { searchRate } from "./search.ts";
+import { countKinds, timesByBytes } from "./times.ts";
+import { Trainers } from "./trainers.ts";
+import { received, type Trained } from "./training.ts";
 
 export const workers = 4;
-const windows = 128; // of the held-out text
-const every = 20; // steps between evaluations
+const seeds = [1, 2, 3];
+export const rates = ["100mbit", "10mbit"];
 
-/** What each method changes in the recipe. AdamW steps further: Lion's authors advise a third to a tenth of its lr, and as much more decay. */
-export const methods: Readonly<Record<string, (recipe: Recipe) => readonly string[]>> = {
-  "adamw, 32 bit": (recipe) => [
-    "optimizer.name=adamw",
-    `optimizer.lr=${short(3 * recipe.optimizer.lr)}`,
-    `optimizer.weightDecay=${short(weightDecayOf(recipe) / 3)}`,
-  ],
-  "lion, 32 bit": () => ["optimizer.name=lion"],
-  "lion-cub, 1 bit": () => [],
-  "lion-cub, 1 bit, clipped when backward has ended": () => ["optimizer.clipBy=global"],
-  "distributed-lion, majority": () => ["optimizer.name=distributed-lion"],
-  "distributed-lion, average": () => ["optimizer.name=distributed-lion", "optimizer.vote=average"],
+export const recipe = new URL("./recipe.yaml", import.meta.url).href;
+const program = new URL("./link-host.ts", import.meta.url);
+const every = 20; // steps between evaluations
+const timedSteps = 8;
+
+export const convergence: Suite = {
+  ...Object.fromEntries(
+    Object.keys(methods).map((name) => [name, ({ overrides }) => remembered(losses(name, overrides))]),
+  ),
+  ...Object.fromEntries(rates.map((rate) => [rate, ({ overrides }) => remembered(seconds(rate, overrides))])),
 };
 
-/** All optimizers have it. */
-export const weightDecayOf = ({ optimizer }: Recipe): number =>
-  (optimizer as unknown as { weightDecay: number }).weightDecay;
+/** The losses of a method, and how many steps sent how many bytes. */
+async function* losses(name: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  const { changes, hook } = methods[name]!;
+  await using runs = await Runs.open(hook);
+  const train = (lr: number, seed: number, ...more: readonly string[]) =>
+    runs.train([...changes, ...given, `optimizer.lr=${lr}`, `seed=${seed}`, ...more]);
+  const unit = "nats/byte";
 
-const short = (value: number) => Number(value.toPrecision(2));
-
-export const convergence: Suite = Object.fromEntries(
-  [1, 2, 3].map((seed) => [`seed-${seed}`, ({ overrides }) => measure(seed, overrides)]),
-);
-
-/** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
-async function* measure(seed: number, overrides: readonly string[]): AsyncGenerator<Measurement> {
-  for (const [method, changes] of Object.entries(methods)) {
-    const given = [...overrides, `seed=${seed}`];
-    const recipe = readRecipe(defaultRecipe, [...changes(readRecipe(defaultRecipe, given)), ...given]);
-    const { points, bytesPerStep } = await run(method, recipe);
-    const unit = "nats/byte";
-    yield { case: method, metric: "validation_loss", value: points.at(-1)!.loss, unit };
-    yield { case: method, metric: "sent_per_step", value: bytesPerStep, unit: "B" };
-    for (const { step, loss } of points) yield { case: method, metric: `loss_at_${step}`, value: loss, unit };
-  }
-}
-
-interface Outcome {
-  readonly bytesPerStep: number; // sent by one worker
-  readonly points: readonly { step: number; loss: number }[];
-}
-
-async function run(method: string, recipe: Recipe): Promise<Outcome> {
-  const groups = loopback(workers);
-  try {
-    const [first] = await Promise.all(groups.map((group) => worker(method, recipe, group)));
-    return first!;
-  } finally {
-    await Promise.all(groups.map((group) => group.close()));
-  }
-}
-
-async function worker(method: string, recipe: Recipe, group: Group): Promise<Outcome> {
-  const model = buildModel(recipe);
-  const arena = new Arena(model);
-  const data = await buildData(recipe, model, group);
-  await using optimizer = await buildOptimizer(recipe, arena, group);
-  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
-  const progress = (text: string) =>
-    group.rank === 0 && process.stderr.isTTY && process.stderr.write(`\r\x1b[2K${text}`);
-  const points: { step: number; loss: number }[] = [];
-  const evaluated = async (step: number) =>
-    points.push({ step, loss: (await evaluate(model, data, windows, group))["loss"]! });
-  for (let step = 0; step < recipe.steps; step++) {
-    if (step % every === 0) await evaluated(step);
-    await scope(async () => {
-      arena.zeroGradients();
-      const lr = learningRate(step, schedule);
-      let loss = 0;
-      for (const batch of await data.next(recipe.accumulate))
-        await scope(async () => {
-          const share = model.loss(batch).div(recipe.accumulate);
-          loss += share.item();
-          if (batch.last) await optimizer.begin({ lr, loss });
-          await share.backward();
-        });
-      await optimizer.step({ lr, loss });
+  // The rate, and the run with the first seed, which is the search's
+  const found = new Map<number, Trained>();
+  const start = methods[name]!.lr;
+  let lr: number;
+  if (typeof start === "number") {
+    const tried = await searchRate(start, async (rate) => {
+      const run = await train(rate, seeds[0]!);
+      found.set(rate, run);
+      return lossOf(run);
     });
-    progress(`${method}: step ${step + 1} of ${recipe.steps}`);
+    for (const { lr, loss } of tried)
+      yield { case: `${name}, search`, metric: `loss_at_lr_${short(lr)}`, value: loss, unit };
+    lr = tried[0]!.lr;
+  } else {
+    lr = known(`${start}, seed ${seeds[0]}`, "lr") ?? missing(name, start);
   }
-  progress("");
-  await evaluated(recipe.steps);
-  return { bytesPerStep: optimizer.bytesSent(), points };
+
+  const trained = await Promise.all(
+    seeds.map(async (seed, i) => (i === 0 ? found.get(lr) : undefined) ?? (await train(lr, seed))),
+  );
+  for (const [i, run] of trained.entries()) {
+    const inCase = { case: `${name}, seed ${seeds[i]}` };
+    yield { ...inCase, metric: "validation_loss", value: lossOf(run), unit };
+    yield { ...inCase, metric: "lr", value: lr, unit: "" };
+    for (const { step, loss } of run.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
+  }
+  const [first] = trained as [Trained, ...Trained[]];
+  yield* kinds(name, first);
+
+  // A method that ends above the reference gets a run of twice as many steps.
+  const target = name === reference ? undefined : known(`${reference}, seed ${seeds[0]}`, "validation_loss");
+  if (target === undefined || typeof start === "string" || lossOf(first) <= tolerance * target) return;
+  const longer = await train(lr, seeds[0]!, `steps=${2 * first.points.at(-1)!.step}`);
+  const inCase = { case: `${name}, twice the steps` };
+  for (const { step, loss } of longer.points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
+  yield* kinds(inCase.case, longer);
+}
+
+/** Bytes of a step, and how many steps of each kind there were until each evaluation. PyTorch's are of one kind. */
+function* kinds(name: string, { steps, points }: Trained): Generator<Measurement> {
+  const sent = steps.map(({ bytes }) => bytes || 0);
+  yield {
+    case: name,
+    metric: "sent_per_step",
+    value: sent.reduce((sum, bytes) => sum + bytes, 0) / sent.length,
+    unit: "B",
+  };
+  for (const { step } of points.slice(1))
+    for (const [bytes, count] of countKinds(sent.slice(0, step)))
+      yield { case: name, metric: `steps_of_${bytes}_until_${step}`, value: count, unit: "" };
+}
+
+/** The time of each kind of step on links of a rate, for every method, and what follows for the losses that are recorded. */
+async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  for (const [name, { changes, hook, timed = [] }] of Object.entries(methods)) {
+    const inCase = { case: `${name}, ${rate}` };
+    const steps = await onLinks(rate, [...changes, ...given, "seed=1", ...timed], hook);
+    // PowerSGD sends everything in its first steps.
+    const alike = steps.slice(3).map((step) => ({ ...step, bytes: 0 }));
+    for (const [bytes, value] of timesByBytes(hook ? alike : steps))
+      yield { ...inCase, metric: `ms_of_${bytes}`, value, unit: "ms" };
+    if (hook)
+      yield { ...inCase, metric: "sent_per_step", value: median(steps.slice(3).map(({ bytes }) => bytes)), unit: "B" };
+  }
+  const others = recorded().filter(({ setting }) => setting !== rate); // times of steps that a method sends no more
+  for (const curve of curvesOf([...others, ...measured])) {
+    const value = curve.timeToLoss(rate);
+    if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };
+  }
+}
+
+const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
+const short = (value: number) => Number(value.toPrecision(3));
+function missing(name: string, owner: string): never {
+  throw new Error(
+    `${name} takes the learning rate of ${owner}, which has not been recorded: measure both, --settings ${owner},${name}`,
+  );
+}
+
+/** Runs of a method: ours several at once, PyTorch's one after the other. */
+class Runs implements AsyncDisposable {
+  readonly #ours: Trainers | undefined;
+  readonly #peer: { readonly hosts: Hosts; readonly hook: Hook } | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(ours: Trainers | undefined, peer?: { hosts: Hosts; hook: Hook }) {
+    this.#ours = ours;
+    this.#peer = peer;
+  }
+
+  static async open(hook: Hook | undefined): Promise<Runs> {
+    if (hook === undefined) return new Runs(await Trainers.open());
+    return new Runs(undefined, { hosts: await Hosts.open({ hosts: workers, program }), hook });
+  }
+
+  train(overrides: readonly string[]): Promise<Trained> {
+    if (this.#ours) return this.#ours.train({ recipe, overrides, workers, every });
+    const { hosts, hook } = this.#peer!;
+    const run = this.#last.then(async () => {
+      const take = readRecipe(new URL(recipe), overrides).steps;
+      const [first] = await hosts.ask<Trained>({ do: "pytorch", recipe, overrides, take, every, hook });
+      return received(first!);
+    });
+    this.#last = run.catch(() => {});
+    return run;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#ours?.[Symbol.asyncDispose]();
+    await this.#peer?.hosts.ask({ do: "close" });
+    await this.#peer?.hosts[Symbol.asyncDispose]();
+  }
+}
+
+/** A few steps of all ranks on links of their own; a step takes as long as on its slowest rank. */
+async function onLinks(rate: string, overrides: readonly string[], hook: Hook | undefined): Promise<Trained["steps"]> {
+  await using hosts = await Hosts.open({ hosts: workers, rate, program });
+  const asked = { recipe, overrides, take: timedSteps, every: 0 };
+  const ranks = await hosts.ask<Trained>(hook ? { do: "pytorch", ...asked, hook } : { do: "ours", ...asked });
+  await hosts.ask({ do: "close" });
+  return ranks[0]!.steps.map(({ bytes }, i) => ({
+    bytes,
+    milliseconds: Math.max(...ranks.map(({ steps }) => steps[i]!.milliseconds)),
+  }));
+}
+
+const measured: Measurement[] = [];
+
+async function* remembered(measurements: AsyncGenerator<Measurement>): AsyncGenerator<Measurement> {
+  for await (const measurement of measurements) {
+    measured.push(measurement);
+    yield measurement;
+  }
+}
+
+const recorded = () => readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url));
+
+/** A value of another method, from this run or the recorded one. */
+function known(name: string, metric: string): number | undefined {
+  const is = (one: Measurement) => one.case === name && one.metric === metric;
+  return (measured.findLast(is) ?? recorded().find(is))?.value;
 }

@@ -1,76 +1,114 @@
-/** The picture of recorded runs: validation loss by steps and by bytes sent, the mean over the seeds in a band from the least to the most. */
+/** Pictures of recorded runs: the validation loss of each method by steps, by bytes and by seconds, means over the seeds in bands. */
 import { bytesText } from "@terse/train/format";
-import type { RecordedLine } from "../recording.ts";
-import { legend, svg } from "../svg.ts";
-import { type Curve, curvesOf, seedsText } from "./curves.ts";
+import { svg } from "../svg.ts";
+import { type Curve, spreadText } from "./curves.ts";
 
-const colours = ["#9a6700", "#57606a", "#d1242f", "#0969da", "#1a7f37", "#8250df"];
-const [width, height, left, right, top, bottom] = [860, 402, 56, 24, 106, 46];
-const between = 64; // the two plots
+/** One plot, and what its horizontal axis shows. */
+export interface Axis {
+  readonly label: string;
+  readonly logarithmic: boolean;
+  /** Undefined where the curve is not drawn. */
+  at(curve: Curve, step: number): number | undefined;
+  text(value: number): string;
+}
 
-export function lossCurves(lines: readonly RecordedLine[]): string {
-  const curves = curvesOf(lines);
-  const half = (width - left - right - between) / 2;
-  const middle = left + half + between; // where the second plot begins
-  const losses = curves.flatMap(({ points }) => points.flatMap(({ least, most }) => [least, most]));
+export const bySteps: Axis = { label: "steps", logarithmic: false, at: (_, step) => step, text: String };
+
+export const byBytes: Axis = {
+  label: "bytes that one worker has sent, logarithmic",
+  logarithmic: true,
+  at: (curve, step) => (step > 0 ? curve.bytesAfter(step) : undefined),
+  text: (bytes) => bytesText(bytes).replace(/\.0+ /, " "),
+};
+
+export const bySeconds = (rate: string, text: string): Axis => ({
+  label: `seconds on links of ${text}, logarithmic`,
+  logarithmic: true,
+  at: (curve, step) => (step > 0 ? curve.secondsAfter(rate, step) : undefined),
+  text: (seconds) => `${seconds} s`,
+});
+
+/** Told apart by colour, and by dashes where there are more of them. */
+const colours = ["#0969da", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#bf3989", "#57606a", "#0a7ea4"];
+const dashes = ["", "7 3", "2 3", "9 3 2 3"];
+
+const [plotWidth, plotHeight, left, gap, top] = [352, 270, 56, 64, 48];
+const bottom = 46; // below a plot: numbers and the axis' label
+
+export function lossCurves(curves: readonly Curve[], axes: readonly Axis[], title: string): string {
+  const columns = Math.min(2, axes.length);
+  const width = left + columns * plotWidth + (columns - 1) * gap + 24;
+  const rows = Math.ceil(axes.length / columns);
+  const legendTop = top + rows * (plotHeight + bottom) + 20;
+  const sorted = [...curves].sort((a, b) => a.last.mean - b.last.mean);
+  const style =
+    "path{stroke-width:1.8;stroke-linejoin:round}path:not(.band){fill:none}.band{stroke:none;fill-opacity:.14}";
+  const pens = sorted.map((_, i) => {
+    const dash = dashes[Math.floor(i / colours.length) % dashes.length];
+    return { colour: colours[i % colours.length]!, dash: dash ? ` stroke-dasharray="${dash}"` : "" };
+  });
+  const legend = sorted.map(({ method, last, seeds }, i) => {
+    const [x, y] = [left + (i % 2) * (plotWidth + gap), legendTop + 18 * Math.floor(i / 2)];
+    const { colour, dash } = pens[i]!;
+    return `<g transform="translate(${x} ${y})"><path d="M0 -4h26" stroke="${colour}"${dash}/><text x="34">${method}: ${spreadText(last, seeds)}</text></g>`;
+  });
+  const plots = axes.map((axis, i) => {
+    const [x, y] = [left + (i % columns) * (plotWidth + gap), top + Math.floor(i / columns) * (plotHeight + bottom)];
+    return `<g transform="translate(${x} ${y})">${plot(sorted, pens, axis)}</g>`;
+  });
+  const height = legendTop + 18 * Math.ceil(sorted.length / 2) + 4;
+  return svg({ width, height, title, style }, [...plots, ...legend]);
+}
+
+function plot(curves: readonly Curve[], pens: readonly { colour: string; dash: string }[], axis: Axis): string {
+  const finite = (value: number | undefined): value is number => value !== undefined && Number.isFinite(value);
+  const losses = curves.flatMap(({ points }) => points.flatMap(({ least, most }) => [least, most]).filter(finite));
   const [floor, ceiling] = [Math.min(...losses) - 0.1, Math.max(...losses) + 0.1];
-  const steps = Math.max(...curves.flatMap(({ points }) => points.map(({ step }) => step)));
-  const first = Math.min(...curves.flatMap(({ points }) => points.map(({ step }) => step)).filter((step) => step > 0));
-  const total = (curve: Curve, step: number) => curve.bytesPerStep * step;
-  const low = Math.log10(Math.min(...curves.map((curve) => total(curve, first))));
-  const high = Math.log10(Math.max(...curves.map((curve) => total(curve, steps))));
-  const y = (loss: number) => top + ((ceiling - loss) / (ceiling - floor)) * (height - top - bottom);
-  const bySteps = (step: number) => left + (step / steps) * half;
-  const byBytes = (bytes: number) => middle + ((Math.log10(bytes) - low) / (high - low)) * half;
-  const tick = (bytes: number) => bytesText(bytes).replace(/\.0+ /, " ");
+  const values = curves.flatMap((curve) => curve.points.map(({ step }) => axis.at(curve, step)).filter(finite));
+  const scale = (value: number) => (axis.logarithmic ? Math.log10(value) : value);
+  const [low, high] = [scale(Math.min(...values)), scale(Math.max(...values))];
+  const x = (value: number) => ((scale(value) - low) / (high - low || 1)) * plotWidth;
+  const y = (loss: number) => ((ceiling - loss) / (ceiling - floor)) * plotHeight;
   const path = (points: readonly (readonly [number, number])[]) =>
     points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
 
-  const drawn = curves.flatMap((curve, i) => {
-    const colour = colours[i % colours.length]!;
-    const draw = (points: Curve["points"], x: (step: number) => number) => {
-      const band = [
-        ...points.map(({ step, most }) => [x(step), y(most)] as const),
-        ...points.toReversed().map(({ step, least }) => [x(step), y(least)] as const),
-      ];
-      const mean = points.map(({ step, mean }) => [x(step), y(mean)] as const);
-      return `<path class="band" d="${path(band)}Z" fill="${colour}"/><path d="${path(mean)}" stroke="${colour}"/>`;
-    };
-    const sent = curve.points.filter(({ step }) => step > 0);
-    return [draw(curve.points, bySteps), draw(sent, (step) => byBytes(total(curve, step)))];
+  const drawn = curves.map((curve, i) => {
+    const shown = curve.points.flatMap((point) => {
+      const value = axis.at(curve, point.step);
+      return finite(value) && finite(point.mean) ? [{ ...point, at: x(value) }] : [];
+    });
+    if (shown.length === 0) return "";
+    const band = [
+      ...shown.map(({ at, most }) => [at, y(most)] as const),
+      ...shown.toReversed().map(({ at, least }) => [at, y(least)] as const),
+    ];
+    const mean = path(shown.map(({ at, mean }) => [at, y(mean)] as const));
+    const { colour, dash } = pens[i]!;
+    return `<path class="band" d="${path(band)}Z" fill="${colour}"/><path d="${mean}" stroke="${colour}"${dash}/>`;
   });
-  const swatches = curves.map(({ method, last }, i) => {
-    const spread = last.most > last.least ? ` (${last.least.toFixed(3)} to ${last.most.toFixed(3)})` : "";
-    const sample = `<path d="M0 -4h16" stroke="${colours[i % colours.length]}"/>`;
-    return [`${method}: ${last.mean.toFixed(3)}${spread}`, sample] as const;
-  });
-  const whole = Array.from({ length: 10 }, (_, loss) => loss).filter((loss) => loss > floor && loss < ceiling);
-  const grid = whole.map((loss) => {
-    const at = y(loss).toFixed(1);
-    return `<path class="grid" d="M${left} ${at}h${half}M${middle} ${at}h${half}"/><text class="axis" x="${left - 8}" y="${y(loss) + 4}" text-anchor="end">${loss}</text>`;
-  });
-  const label = (x: number, text: string | number) =>
-    `<text class="axis" x="${x.toFixed(1)}" y="${height - bottom + 18}" text-anchor="middle">${text}</text>`;
-  const powers = Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, i) => 10 ** (Math.ceil(low) + i));
+  const grid = [1, 2, 3, 4, 5, 6]
+    .filter((loss) => loss > floor && loss < ceiling)
+    .map(
+      (loss) =>
+        `<path class="grid" d="M0 ${y(loss).toFixed(1)}h${plotWidth}"/><text class="axis" x="-8" y="${(y(loss) + 4).toFixed(1)}" text-anchor="end">${loss}</text>`,
+    );
+  const tick = (value: number) =>
+    `<text class="axis" x="${x(value).toFixed(1)}" y="${plotHeight + 16}" text-anchor="middle">${axis.text(value)}</text>`;
+  const powers = Array.from(
+    { length: Math.max(0, Math.floor(high) - Math.ceil(low) + 1) },
+    (_, i) => 10 ** (Math.ceil(low) + i),
+  );
+  const quarters = [0, 1, 2, 3, 4].map((quarter) => low + (quarter * (high - low)) / 4);
   // The ticks between two powers of ten stand closer and closer, as on any logarithmic axis.
   const minor = [10 ** (Math.ceil(low) - 1), ...powers]
     .flatMap((power) => [1, 2, 3, 4, 5, 6, 7, 8, 9].map((digit) => digit * power))
-    .filter((bytes) => bytes >= 10 ** low && bytes <= 10 ** high)
-    .map((bytes) => `<path class="grid" d="M${byBytes(bytes).toFixed(1)} ${height - bottom}v4"/>`);
-  const title = `Validation loss of the default recipe, 4 workers, ${seedsText(curves)}: the mean, in a band from the least to the most`;
-  const style =
-    "path{stroke-width:2;stroke-linejoin:round}path:not(.band){fill:none}.band{stroke:none;fill-opacity:.18}";
-  const axis = (x: number, text: string) =>
-    `<text class="axis" x="${x}" y="${height - 8}" text-anchor="middle">${text}</text>`;
-  return svg({ width, height, title, style }, [
-    ...[0, 2, 4].map((i) => legend(swatches.slice(i, i + 2), 16, 46 + 10 * i)),
+    .filter((value) => Math.log10(value) >= low && Math.log10(value) <= high)
+    .map((value) => `<path class="grid" d="M${x(value).toFixed(1)} ${plotHeight}v4"/>`);
+  return [
     ...grid,
-    ...minor,
-    ...[0, steps / 4, steps / 2, (3 * steps) / 4, steps].map((step) => label(bySteps(step), step)),
-    ...powers.map((bytes) => label(byBytes(bytes), tick(bytes))),
+    ...(axis.logarithmic ? [...minor, ...powers.map(tick)] : quarters.map(tick)),
     ...drawn,
-    axis(left + half / 2, "steps"),
-    axis(middle + half / 2, "bytes that one worker has sent, logarithmic"),
-    `<text class="axis" x="14" y="${(top + height - bottom) / 2}" text-anchor="middle" transform="rotate(-90 14 ${(top + height - bottom) / 2})">validation loss, nats per byte</text>`,
-  ]);
+    `<text class="axis" x="${plotWidth / 2}" y="${plotHeight + 34}" text-anchor="middle">${axis.label}</text>`,
+    `<text class="axis" x="-38" y="${plotHeight / 2}" text-anchor="middle" transform="rotate(-90 -38 ${plotHeight / 2})">validation loss, nats per byte</text>`,
+  ].join("\n");
 }

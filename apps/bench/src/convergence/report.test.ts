@@ -1,54 +1,107 @@
 import { expect, it } from "vitest";
+import { recipePicture, recipeReport } from "../recipe/report.ts";
 import type { RecordedLine } from "../recording.ts";
 import { curvesOf } from "./curves.ts";
-import { lossCurves } from "./loss-curves.ts";
-import { convergenceReport } from "./report.ts";
+import { convergencePicture, convergenceReport } from "./report.ts";
 
-const losses = { "lion, 32 bit": [2, 2.2, 2.1], "lion-cub, 1 bit": [2.1, 2.2, 2.2] };
-
-const lines = Object.entries(losses).flatMap(([method, last], i) =>
-  last.flatMap((loss, seed) => {
-    const line = (metric: string, value: number): RecordedLine => ({
-      bench: "convergence",
-      setting: `seed-${seed + 1}`,
-      recorded: "2026-11-22T10:00Z",
-      machine: "a machine",
-      case: method,
-      metric,
-      value,
-      unit: "nats/byte",
-    });
-    return [
-      line("validation_loss", loss),
-      line("sent_per_step", i === 0 ? 32e6 : 1e6),
-      line("loss_at_0", 5.6),
-      line("loss_at_20", loss + 1),
-      line("loss_at_40", loss),
-    ];
-  }),
-);
-
-it("gives the mean over the seeds, the least and the most, and ratios within a seed", () => {
-  const [lion, cub] = curvesOf(lines);
-  expect(lion).toMatchObject({ method: "lion, 32 bit", seeds: 3, last: { least: 2, most: 2.2 }, ratio: { mean: 1 } });
-  expect(lion!.last.mean).toBeCloseTo(2.1, 12);
-  expect(cub!.ratio.most).toBeCloseTo(1.05, 12);
-  expect(cub!.ratio.least).toBe(1);
-  expect(cub!.points.map(({ step }) => step)).toEqual([0, 20, 40]);
+const line = (method: string, name: string, metric: string, value: number): RecordedLine => ({
+  bench: "convergence",
+  setting: method,
+  recorded: "2026-11-22T10:00Z",
+  machine: "a machine",
+  case: name,
+  metric,
+  value,
+  unit: "",
 });
 
-it("says in the picture how many seeds there are, and which axis is logarithmic", () => {
-  const picture = lossCurves(lines);
-  expect(picture).toContain("3 seeds");
-  expect(picture).toContain("lion, 32 bit: 2.100 (2.000 to 2.200)");
-  expect(picture).toContain("bytes that one worker has sent, logarithmic");
-  expect(picture).not.toContain("NaN");
-  expect(lossCurves(lines.filter(({ setting }) => setting === "seed-1"))).toContain("1 seed:");
+const linesOf = (losses: Readonly<Record<string, readonly number[]>>, more: readonly RecordedLine[] = []) => [
+  ...Object.entries(losses).flatMap(([method, last], i) => [
+    ...last.flatMap((loss, seed) =>
+      Object.entries({ validation_loss: loss, lr: 0.004, loss_at_0: 5.6, loss_at_20: loss + 1, loss_at_40: loss }).map(
+        ([metric, value]) => line(method, `${method}, seed ${seed + 1}`, metric, value),
+      ),
+    ),
+    line(method, method, "sent_per_step", i === 0 ? 32e6 : 1e6),
+  ]),
+  ...more,
+];
+
+const machine = { machine: "a machine", when: "today" };
+
+it("give the mean over the seeds, the least and the most, and ratios within a seed", () => {
+  const [adamw, lion] = curvesOf(linesOf({ adamw: [2, 2.2, 2.1], lion: [2.1, 2.2, 2.2] }));
+  expect(adamw).toMatchObject({ method: "adamw", seeds: 3, last: { least: 2, most: 2.2 }, ratio: { mean: 1 } });
+  expect(adamw!.last.mean).toBeCloseTo(2.1, 12);
+  expect(lion!.ratio.most).toBeCloseTo(1.05, 12);
+  expect(lion!.ratio.least).toBe(1);
+  expect(lion!.points.map(({ step }) => step)).toEqual([0, 20, 40]);
+  expect(lion!.bytesAfter(40)).toBe(40e6);
+  expect(lion!.secondsAfter("100mbit", 40)).toBeUndefined();
 });
 
-it("has a row for each method, and the recipe in words", () => {
-  const report = convergenceReport(lines, { machine: "a machine", when: "today" });
-  expect(report).toContain("| lion-cub, 1 bit | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 1/32 |");
-  expect(report).toContain("- lion-cub, 1 bit: the recipe as it is");
+const ends = (method: string, ...seconds: readonly number[]) => [
+  line(method, method, "steps_of_9_until_20", 20),
+  line(method, method, "steps_of_9_until_40", 30),
+  line(method, method, "steps_of_1_until_40", 10),
+  line("100mbit", `${method}, 100mbit`, "ms_of_9", 1000 * seconds[0]!),
+  line("100mbit", `${method}, 100mbit`, "ms_of_1", 1000 * seconds[1]!),
+];
+
+it("add up the seconds of every kind of step, until the loss of AdamW", () => {
+  const lines = linesOf({ adamw: [2.3, 2.2], "pytorch-ddp": [2.3, 2.2], lion: [1.2, 1.2], sgd: [2.5, 2.1] }, [
+    ...ends("pytorch-ddp", 2, 2),
+    ...ends("lion", 0.5, 0.25),
+    ...ends("sgd", 0.5, 0.25),
+    line("sgd", "sgd, twice the steps", "loss_at_60", 2.31),
+    line("sgd", "sgd, twice the steps", "steps_of_9_until_60", 60),
+  ]);
+  const [adamw, ddp, lion, sgd] = curvesOf(lines);
+  expect(adamw!.timeToLoss("100mbit")).toBeUndefined(); // not timed
+  expect(ddp!.secondsAfter("100mbit", 40)).toBe(80);
+  expect(ddp!.timeToLoss("100mbit")).toBe(1);
+  expect(lion!.secondsAfter("100mbit", 40)).toBe(17.5);
+  expect(lion!.timeToLoss("100mbit")).toBe(80 / 10); // after 20 steps
+  expect(lion!.bytesAfter(40)).toBe(9 * 30 + 10);
+  expect(sgd!.timeToLoss("100mbit")).toBe(80 / 30); // in the longer run
+  expect(sgd!.timeToLoss("10mbit")).toBeUndefined();
+});
+
+const timed = [
+  line("lion", "lion", "steps_of_1_until_20", 20),
+  line("lion", "lion", "steps_of_1_until_40", 40),
+  line("100mbit", "lion, 100mbit", "ms_of_1", 100),
+];
+
+it("have a row for each method in the table, with what it changes and how soon it is there", () => {
+  const lines = linesOf({ adamw: [2, 2.2, 2.1], lion: [2.1, 2.2, 2.2] }, timed);
+  const report = convergenceReport(lines, machine);
+  expect(report).toContain(
+    "| lion | 0.004 | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 4 | – | – | – |",
+  );
+  expect(report).toMatch(/- lion: `optimizer.name=lion`/);
+  const picture = convergencePicture(lines);
+  for (const text of [
+    "3 seeds",
+    "adamw: 2.100 (2.000 to 2.200)",
+    "seconds on links of 100 Mbit/s",
+    "bytes that one worker has sent",
+  ])
+    expect(picture).toContain(text);
+  expect(picture).not.toMatch(/NaN|undefined/);
+});
+
+it("show a run that broke off", () => {
+  const lines = linesOf({ adamw: [2], lion: [Number.NaN] });
+  expect(convergenceReport(lines, machine)).toContain("| lion | 0.004 | – | – | 1.00 MB |");
+  expect(convergencePicture(lines)).not.toMatch(/NaN|undefined/);
+});
+
+it("compare the default recipe with its variants", () => {
+  const lines = linesOf({ lion: [2, 2.2, 2.1], "lion-cub": [2.1, 2.2, 2.2] });
+  const report = recipeReport(lines, machine);
+  expect(report).toContain("| lion-cub | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 1/32 |");
+  expect(report).toContain("- lion-cub: the recipe as it is");
   expect(report).toMatch(/steps, η \d/);
+  expect(recipePicture(lines)).toContain("lion: 2.100 (2.000 to 2.200)");
 });

@@ -1,48 +1,74 @@
-/** Writes docs/results/convergence.md: losses of all methods, over the seeds. */
+/** Writes docs/results/convergence.md and its picture: every method's losses, over the seeds, by steps, bytes and seconds. */
 import { bytesText } from "@terse/train/format";
-import { defaultRecipe, readRecipe } from "@terse/train/recipe";
+import { type Recipe, readRecipe } from "@terse/train/recipe";
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { methods, weightDecayOf, workers } from "./convergence.ts";
-import { curvesOf, reference, type Spread, seedsText } from "./curves.ts";
+import { rateText } from "../svg.ts";
+import { rates, recipe, workers } from "./convergence.ts";
+import { baseline, type Curve, curvesOf, reference, seedsText, spreadText, tolerance } from "./curves.ts";
+import { byBytes, bySeconds, bySteps, lossCurves } from "./loss-curves.ts";
+import { methods, rateOwner } from "./methods.ts";
+
+/** Of the learning rate, at the end of a cosine. */
+export const finalOf = (schedule: Recipe["schedule"]): number => (schedule as { final?: number }).final ?? 1;
+
+/** The picture shows methods; the table also their variants, which differ in one option. */
+export function convergencePicture(lines: readonly RecordedLine[]): string {
+  const curves = curvesOf(lines).filter(({ method }) => rateOwner(method) === method);
+  const timed = rates.filter((rate) => curves.some((curve) => curve.secondsAfter(rate, curve.points.at(-1)!.step)));
+  const axes = [bySteps, byBytes, ...timed.map((rate) => bySeconds(rate, rateText(rate)))];
+  return lossCurves(curves, axes, `Validation loss of a small GPT, ${workers} workers, ${seedsText(curves)}`);
+}
 
 export function convergenceReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const curves = curvesOf(lines);
-  const dense = curves.find(({ method }) => method === reference);
-  const recipe = readRecipe(defaultRecipe, []);
-  const { steps, data, optimizer, schedule } = recipe;
-  const spread = ({ mean, least, most }: Spread, seeds: number) =>
-    seeds === 1 ? mean.toFixed(3) : `${mean.toFixed(3)} (${least.toFixed(3)} to ${most.toFixed(3)})`;
-  const rows = curves.map(({ method, seeds, last, ratio, bytesPerStep }) => {
-    const part = dense ? dense.bytesPerStep / bytesPerStep : 1;
-    const cells = [method, spread(last, seeds), spread(ratio, seeds), bytesText(bytesPerStep)];
-    return `| ${[...cells, part < 1.05 ? "1" : `1/${Math.round(part)}`].join(" | ")} |`;
+  const { steps, data, optimizer, schedule } = readRecipe(new URL(recipe), []);
+  const ratio = (curve: Curve, rate: string) => {
+    const value = curve.timeToLoss(rate);
+    return value === undefined ? "–" : `**${value.toFixed(2)}**`;
+  };
+  const last = (curve: Curve, rate: string) => curve.secondsAfter(rate, curve.points.at(-1)!.step);
+  const rows = curves.map((curve) => {
+    const { method, seeds, lr, bytesPerStep } = curve;
+    const cells = [
+      method,
+      lr === undefined ? "–" : String(Number(lr.toPrecision(3))),
+      spreadText(curve.last, seeds),
+      spreadText(curve.ratio, seeds),
+      bytesText(bytesPerStep),
+      ...rates.flatMap((rate) => [last(curve, rate)?.toFixed(0) ?? "–", ratio(curve, rate)]),
+    ];
+    return `| ${cells.join(" | ")} |`;
   });
-  const changes = Object.entries(methods).map(
-    ([method, of]) =>
-      `- ${method}: ${
-        of(recipe)
-          .map((word) => `\`${word}\``)
-          .join(", ") || "the recipe as it is"
-      }`,
-  );
-  return `# One bit compared with 32: losses
+  const changes = curves.map(({ method }) => {
+    const { changes, hook, lr } = methods[method]!;
+    const words = changes.map((word) => `\`${word}\``).join(", ");
+    const rate = typeof lr === "string" ? `; the learning rate of ${lr}` : "";
+    return `- ${method}: ${hook ? `PyTorch's DDP, hook ${hook}, ` : ""}${words}${rate}`;
+  });
+  const heads = rates.flatMap((rate) => [`s, ${rateText(rate)}`, `to the loss, ÷ ${baseline}`]);
+  return `# Every method on the same tokens
 
-Written by \`./terse bench convergence --record\`. ${machine}. The default recipe of \`./terse train\`, with ${workers} workers in one process:
-the small GPT on the TypeScript declarations of the installed packages, byte tokens, batch ${data.batchSize} × 128 on each worker, ${steps} steps, η ${optimizer.lr}
-with ${schedule.warmup} steps of warm-up and a cosine to ${schedule.final} of it, λ ${weightDecayOf(recipe)}, clipping at ${optimizer.clip}, \`clipBy: ${optimizer.clipBy}\`. ${seedsText(curves)}: each seed has its own
-weights and tokens, the same for every method. The mean over the seeds, and in parentheses the least and the most; a ratio is taken with the
-same seed. Losses do not depend on the machine's speed, but their third digit does on its processor.
+Written by \`./terse bench convergence --record\`. ${machine}. A small GPT (\`apps/bench/src/convergence/recipe.yaml\`) on the TypeScript declarations of
+the installed packages, byte tokens, ${workers} workers, batch ${data.batchSize} × 64 on each, ${steps} steps, ${schedule.warmup} steps of warm-up and a cosine to ${finalOf(schedule)} of the
+learning rate, clipping at ${optimizer.clip}. ${seedsText(curves)}: each seed has its own weights and tokens, the same for every method. A method's learning rate is the best of a
+search with the first seed, in steps of two; a variant takes its method's. The mean over the seeds, and in parentheses the least and the most; a ratio is
+taken with the same seed.
 
-![Validation loss by steps and by bytes sent.](convergence.svg)
+*Seconds*: the losses are those of real runs. The time of each kind of step (dense warm-up, compressed, without a message) was measured with ${workers} processes
+on this machine, whose links the kernel limits (\`./terse netlab\`), and multiplied by the number of such steps. *To the loss*: the time in which
+${baseline} ends (PyTorch's DDP in f32, a real run on Gloo) ÷ the time in which the method reaches the loss that ${reference} ends at, within ${((tolerance - 1) * 100).toFixed(1)} %;
+1 and more is faster. A method that does not reach it in ${steps} steps is given a run of twice as many. –: not reached, or not measured.
 
-| method | validation loss, nats per byte | ÷ 32-bit Lion | a worker sends per step | ÷ 32-bit Lion |
-| --- | --- | --- | --- | --- |
+![Validation loss by steps, by bytes and by seconds on slow links.](convergence.svg)
+
+| method | η | validation loss, nats per byte | ÷ ${reference} | a worker sends per step | ${heads.join(" | ")} |
+| --- | --- | --- | --- | --- | ${heads.map(() => "---").join(" | ")} |
 ${rows.join("\n")}
 
 What each method changes in the recipe:
 
 ${changes.join("\n")}
 
-All lines: [convergence.jsonl](convergence.jsonl). Recorded: ${when}.
+All lines, those of the searches too: [convergence.jsonl](convergence.jsonl). Recorded: ${when}.
 `;
 }

@@ -5,7 +5,14 @@ import { type Group, joinWorld, loopback } from "@terse/collectives";
 import { type TextData, textData } from "@terse/data";
 import { dense as denseMeans } from "@terse/exchange";
 import { Gpt, gptPresets } from "@terse/models";
-import { type Algorithm, algorithms, Optimizer } from "@terse/optimizers";
+import {
+  type Algorithm,
+  algorithms,
+  compressed,
+  type GradientCompression,
+  gradientCompressions,
+  Optimizer,
+} from "@terse/optimizers";
 import { Arena, manualSeed, scope, setNumThreads } from "@terse/tensor";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
@@ -42,12 +49,18 @@ class Ours {
   readonly #group: Group;
   #data: TextData | undefined;
 
-  constructor({ optimizer, overlap, dense = "f32", alone }: OurSide, group: Group) {
+  constructor({ optimizer, options, others, gradient, overlap, dense = "f32", alone }: OurSide, group: Group) {
     this.#group = alone ? loopback(1)[0]! : group;
-    const { lr: _, ...options } = lion;
-    const algorithm = (algorithms[optimizer].create as (options: object) => Algorithm)(options);
+    const create = (name: keyof typeof algorithms, options: object) =>
+      (algorithms[name].create as (options: object) => Algorithm)(options);
+    const { lr: _, ...lionOptions } = lion;
+    const plain = create(optimizer, options ?? lionOptions);
+    const compress =
+      gradient && (gradientCompressions[gradient.name].create as (options: object) => GradientCompression);
+    const isOther = ({ role }: { role: string }) => role !== "matrix";
     this.#optimizer = new Optimizer(this.#arena, this.#group, {
-      algorithm,
+      algorithm: compress ? compressed(plain, compress(gradient.options)) : plain,
+      ...(others && { groups: [{ match: isOther, algorithm: create("lion", lionOptions) }] }),
       overlap,
       compareEvery: 0,
       schemes: { means: denseMeans(dense) },

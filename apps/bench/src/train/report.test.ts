@@ -30,6 +30,17 @@ it("compares one bit with 32 bits, without and with overlap, and with PowerSGD",
   expect(text).toContain("| pytorch ddp fp32 | 1600 | ––– | 75 % | 70 % |");
 });
 
+it("compares other methods with PyTorch's PowerSGD in a section of their own", () => {
+  const methods = of("lion powersgd rank 2 with-overlap", { step_ms: 180, speedup_over_powersgd: 1.2 }).concat(
+    of("pytorch ddp powersgd rank 2", { step_ms: 216 }),
+  );
+  const own = methods.map((line) => ({ ...line, case: `${line.case}, methods` }));
+  const text = trainReport([...lines, ...own], { machine: "2 cores", when: "today" });
+  expect(text).toContain("### 2 ranks, 100 Mbit/s, methods");
+  expect(text).toContain("PowerSGD hook of rank 2: lion powersgd rank 2 with-overlap **1.20 ×**.");
+  expect(trainPicture([...lines, ...own])).toContain("Lion, our PowerSGD rank 2, overlapped");
+});
+
 it("draws PyTorch's waiting time on the rank that waits most", () => {
   expect(swatches(trainPicture(lines))).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
   expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 0.75

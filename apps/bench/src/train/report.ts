@@ -3,9 +3,9 @@ import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../svg.ts";
-import { ours, peers } from "./sides.ts";
+import { ours, oursOfMethods, peers } from "./sides.ts";
 
-const sides = [...ours, ...peers].map(({ name }) => name);
+const sides = [...new Set([...ours, ...oursOfMethods, ...peers].map(({ name }) => name))];
 
 export function trainPicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
@@ -46,7 +46,11 @@ function labelOf(side: string): string {
     [/^pytorch ddp/, "PyTorch DDP,"],
     [/^pytorch/, "PyTorch,"],
     [/^lion-cub/, "Lion Cub,"],
+    [/^lion powersgd/, "Lion, our PowerSGD"],
     [/^lion/, "Lion,"],
+    [/^dion/, "Dion,"],
+    [/^one-bit-lamb/, "1-bit LAMB"],
+    [/^one-bit-adam/, "1-bit Adam"],
     [/ 1-bit/, " 1 bit"],
     [/ without-overlap/, ""],
     [/ with-overlap/, ", overlapped"],
@@ -86,9 +90,19 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
 |---|---|---|---|---|---|---|
 ${rows.join("\n")}
 
-Without overlap Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion. With overlap it is **${ratio("with-overlap", "speedup_over_lion_f32")} ×** as fast as that,
-${number(step("lion fp32") / step("lion-cub 1-bit"), 2)} × as fast as 32-bit Lion with overlap, and **${ratio("with-overlap", "speedup_over_powersgd")} ×** as fast as PyTorch's DDP with its PowerSGD hook.
+${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : `As fast as PyTorch's DDP with its PowerSGD hook of rank 2: ${overPowersgd()}.`}
 `;
+    function oneBit() {
+      return `Without overlap Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion. With overlap it is **${ratio("with-overlap", "speedup_over_lion_f32")} ×** as fast as that,
+${number(step("lion fp32") / step("lion-cub 1-bit"), 2)} × as fast as 32-bit Lion with overlap, and **${ratio("with-overlap", "speedup_over_powersgd")} ×** as fast as PyTorch's DDP with its PowerSGD hook.`;
+    }
+    function overPowersgd() {
+      const ratios = sides.flatMap((side) => {
+        const value = values.get(`${side} ${setting}`)?.get("speedup_over_powersgd");
+        return value === undefined ? [] : [`${side} **${value.toFixed(2)} ×**`];
+      });
+      return ratios.join(", ");
+    }
   };
   return `# Training on slow links, end to end
 

@@ -1,10 +1,16 @@
 /** The sides that `bench train` compares: methods of exchanging gradients, ours and PyTorch's. */
-import type { algorithms } from "@terse/optimizers";
+import type { algorithms, gradientCompressions } from "@terse/optimizers";
 
 /** One of our methods, in a host's Node process. */
 export interface OurSide {
   readonly name: string;
   readonly optimizer: keyof typeof algorithms;
+  /** Of the optimizer; Lion's of `host.ts` unless given. */
+  readonly options?: object;
+  /** What matrix methods do not take goes to Lion. */
+  readonly others?: true;
+  /** How mean gradients are compressed. */
+  readonly gradient?: { readonly name: keyof typeof gradientCompressions; readonly options: object };
   readonly overlap: "on" | "off";
   /** The type of averaged gradients on the wire. */
   readonly dense?: "f32" | "bf16";
@@ -31,9 +37,32 @@ export const ours: readonly OurSide[] = [
   { name: "lion no exchange", optimizer: "lion", overlap: "off", alone: true },
 ];
 
+/** Methods that send fewer bits in other ways, compared with PyTorch's PowerSGD of the same rank. */
+export const oursOfMethods: readonly OurSide[] = [
+  {
+    name: "lion powersgd rank 2 without-overlap",
+    optimizer: "lion",
+    gradient: { name: "powersgd", options: { rank: 2, startIteration: 2 } },
+    overlap: "off",
+  },
+  {
+    name: "lion powersgd rank 2 with-overlap",
+    optimizer: "lion",
+    gradient: { name: "powersgd", options: { rank: 2, startIteration: 2 } },
+    overlap: "on",
+  },
+  { name: "dion rank d/8 with-overlap", optimizer: "dion", options: { rank: 0.125 }, others: true, overlap: "on" },
+  { name: "one-bit-lamb with-overlap", optimizer: "one-bit-lamb", options: { warmup: 2 }, overlap: "on" },
+  { name: "one-bit-adam with-overlap", optimizer: "one-bit-adam", options: { warmup: 2 }, overlap: "on" },
+  { name: "lion-cub 1-bit with-overlap", optimizer: "lion-cub", overlap: "on" },
+  { name: "lion no exchange", optimizer: "lion", overlap: "off", alone: true },
+];
+
 export const peers: readonly PeerSide[] = [
   { name: "pytorch ddp fp32", hook: "none" },
   { name: "pytorch ddp fp16 2 MB buckets", hook: "fp16", bucketMegabytes: 2 },
   { name: "pytorch ddp powersgd rank 2", hook: "powersgd", bucketMegabytes: 0 },
   { name: "pytorch no exchange", hook: "none", alone: true },
 ];
+
+export const peersOfMethods: readonly PeerSide[] = peers.filter(({ hook, alone }) => hook === "powersgd" || alone);

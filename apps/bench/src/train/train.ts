@@ -6,11 +6,13 @@ import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 import type { Steps } from "./host.ts";
-import { ours, peers } from "./sides.ts";
+import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods } from "./sides.ts";
 
 interface Setting {
   readonly ranks: number;
   readonly rate: string;
+  /** What is compared, where it is not `ours` and `peers`. */
+  readonly sides?: { readonly name: string; readonly ours: readonly OurSide[]; readonly peers: readonly PeerSide[] };
   /** Each side takes `stepsPerRound` steps in each of `rounds`. */
   readonly rounds: number;
   readonly stepsPerRound: number;
@@ -22,6 +24,13 @@ const settings: readonly Setting[] = [
   { ranks: 2, rate: "1gbit", rounds: 6, stepsPerRound: 5 },
   { ranks: 4, rate: "1gbit", rounds: 6, stepsPerRound: 3 },
   { ranks: 2, rate: "20mbit", rounds: 5, stepsPerRound: 2 }, // nine minutes
+  {
+    ranks: 2,
+    rate: "100mbit",
+    rounds: 4,
+    stepsPerRound: 3,
+    sides: { name: "methods", ours: oursOfMethods, peers: peersOfMethods },
+  },
 ];
 const warmUp = 4; // steps; PowerSGD sends everything in its first two
 
@@ -29,22 +38,27 @@ const program = new URL("./host.ts", import.meta.url);
 
 /** A setting for each number of ranks and link. */
 export const train: Suite = Object.fromEntries(
-  settings.map((setting) => [`${setting.ranks}x${setting.rate}`, () => measure(setting)]),
+  settings.map((setting) => [
+    `${setting.ranks}x${setting.rate}${setting.sides ? `-${setting.sides.name}` : ""}`,
+    () => measure(setting),
+  ]),
 );
 
-async function* measure({ ranks, rate, rounds, stepsPerRound }: Setting): AsyncGenerator<Measurement> {
+async function* measure({ ranks, rate, rounds, stepsPerRound, sides: chosen }: Setting): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
   const emulated = hosts.links === "emulated";
   if (emulated)
     process.stderr.write(
       "this machine allows no network namespaces: our links are emulated; PyTorch cannot be measured\n",
     );
-  const inCase = (name: string) => `${name} ×${ranks} ${rate}${emulated ? " emulated" : ""}`;
+  const inCase = (name: string) =>
+    `${name} ×${ranks} ${rate}${emulated ? " emulated" : ""}${chosen ? `, ${chosen.name}` : ""}`;
 
-  for (const side of ours) await hosts.ask({ do: "open", ...side });
-  const theirs = emulated ? [] : peers;
+  const { ours: mine, peers: all } = chosen ?? { ours, peers };
+  for (const side of mine) await hosts.ask({ do: "open", ...side });
+  const theirs = emulated ? [] : all;
   if (theirs.length > 0) await hosts.ask({ do: "openPeers", peers: theirs, steps: warmUp + rounds * stepsPerRound });
-  const sides = [...ours, ...theirs].map(({ name }) => new Side(name));
+  const sides = [...mine, ...theirs].map(({ name }) => new Side(name));
   const run = async (side: Side, steps: number) =>
     side.add(await hosts.ask<Steps>({ do: "run", side: side.name, steps }));
 
@@ -64,14 +78,16 @@ async function* measure({ ranks, rate, rounds, stepsPerRound }: Setting): AsyncG
 
 function* comparisons(sides: readonly Side[], inCase: (name: string) => string): Generator<Measurement> {
   const step = (name: string) => sides.find((side) => side.name === name)?.step;
-  const lion = step("lion fp32 without-overlap")!;
-  const powersgd = step("pytorch ddp powersgd rank 2");
-  for (const overlap of ["without-overlap", "with-overlap"]) {
-    const name = `lion-cub 1-bit ${overlap}`;
-    const own = step(name)!;
-    const ratio = (metric: string, value: number) => ({ case: inCase(name), metric, value, unit: "ratio" });
-    yield ratio("speedup_over_lion_f32", lion / own);
-    if (powersgd !== undefined) yield ratio("speedup_over_powersgd", powersgd / own);
+  const others = {
+    speedup_over_lion_f32: "lion fp32 without-overlap",
+    speedup_over_powersgd: "pytorch ddp powersgd rank 2",
+  };
+  for (const { name, step: own } of sides) {
+    if (!/^(lion-cub|lion powersgd|dion|one-bit)/.test(name)) continue;
+    for (const [metric, other] of Object.entries(others)) {
+      const theirs = step(other);
+      if (theirs !== undefined) yield { case: inCase(name), metric, value: theirs / own, unit: "ratio" };
+    }
   }
 }
 

@@ -1,0 +1,73 @@
+"""PyTorch's DistributedDataParallel on Gloo with AdamW, for comparison: the same model, weights, batches, threads and learning rates.
+
+Argument: JSON with shape, batchSize, folder (model.safetensors, and the files training and held-out with one byte a token), rates (of all
+steps), clip, adamw (beta1, beta2, eps, weightDecay) and hook (none, or powersgd with its rank: "powersgd 2").
+Reads "train N" and "evaluate", and answers with the times of the steps and with the mean loss of the held-out rows, as JSON; null where the
+loss is not finite. gloo_group.py says what the environment has.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+
+import gloo_group
+import gpt_ddp
+import numpy
+import torch
+import torch.distributed as dist
+
+task = json.loads(sys.argv[1])
+gloo_group.join()
+
+
+def rows(name):
+    bytes = numpy.fromfile(f"{task['folder']}/{name}", dtype=numpy.uint8)
+    return torch.from_numpy(bytes.reshape(-1, task["shape"]["context"] + 1).astype(numpy.int64))
+
+
+training, held_out = rows("training").split(task["batchSize"]), rows("held-out")
+
+model = gpt_ddp.gpt_of(task)
+hook, _, approximation = task["hook"].partition(" ")
+# PowerSGD works on whole buckets: one, as its authors have it.
+ddp = gpt_ddp.ddp_of(model, bucket_megabytes=0 if hook == "powersgd" else None)
+if hook == "powersgd":
+    gpt_ddp.compress_by_powersgd(ddp, int(approximation))
+given = task["adamw"]
+adamw = torch.optim.AdamW(
+    model.parameters(), betas=(given["beta1"], given["beta2"]), eps=given["eps"], weight_decay=given["weightDecay"]
+)
+taken = 0
+
+
+def step():
+    global taken
+    tokens = training[taken]
+    for group in adamw.param_groups:
+        group["lr"] = task["rates"][taken]
+    taken += 1
+    begin = time.perf_counter()
+    adamw.zero_grad(set_to_none=False)  # gradients are views of DDP's buckets
+    ddp(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()).backward()
+    if task["clip"] > 0:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), task["clip"])
+    adamw.step()
+    return 1000 * (time.perf_counter() - begin)
+
+
+@torch.no_grad()
+def evaluate():
+    losses = [model.loss(part[:, :-1].contiguous(), part[:, 1:].contiguous()).item() * len(part) for part in held_out.split(16)]
+    loss = sum(losses) / len(held_out)
+    return loss if math.isfinite(loss) else None  # JSON has no NaN
+
+
+dist.barrier()
+print(json.dumps({"torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    word, *count = line.split()
+    answer = {"milliseconds": [step() for _ in range(int(*count))]} if word == "train" else {"loss": evaluate()}
+    print(json.dumps(answer), flush=True)
+os._exit(0)  # in an orderly exit Gloo's threads sometimes abort

@@ -1,0 +1,32 @@
+"""The GPT of packages/models/src/gpt/gpt.py with the weights of a task's folder, and DistributedDataParallel around it."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "packages/models/src/gpt"))
+
+import safetensors.torch
+import torch
+from gpt import Gpt
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+
+def gpt_of(task):
+    model = Gpt(**task["shape"])
+    model.load_state_dict(safetensors.torch.load_file(f"{task['folder']}/model.safetensors"))
+    return model
+
+
+def ddp_of(model, group=None, bucket_megabytes=None):
+    """The loss of the model, by DDP. bucket_megabytes: 0 for one bucket, None for DDP's default."""
+    whole = torch.nn.Module()  # its forward is the loss, so that DDP wraps the whole computation
+    whole.model = model
+    whole.forward = model.loss
+    caps = {} if bucket_megabytes is None else {"bucket_cap_mb": bucket_megabytes or 10_000}
+    return DistributedDataParallel(whole, process_group=group, gradient_as_bucket_view=True, **caps)
+
+
+def compress_by_powersgd(ddp, approximation, group=None):
+    state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=approximation, start_powerSGD_iter=2)
+    ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)

@@ -1,0 +1,96 @@
+/** One rank on a link of its own: takes steps of a recipe, ours or with PyTorch's DistributedDataParallel. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { saveModel } from "@terse/checkpoint";
+import { joinWorld } from "@terse/collectives";
+import { textData } from "@terse/data";
+import { gptPresets } from "@terse/models";
+import { setNumThreads } from "@terse/tensor";
+import { buildModel } from "@terse/train/build";
+import { type Recipe, readRecipe } from "@terse/train/recipe";
+import { learningRate } from "@terse/train/schedule";
+import { bytesOnLink, serve } from "../hosts/serve.ts";
+import { Peer } from "../peer.ts";
+import type { Hook } from "./methods.ts";
+import { type Trained, trainRank, windows } from "./training.ts";
+
+interface Asked {
+  readonly recipe: string; // address of its file
+  readonly overrides: readonly string[];
+  readonly take: number; // steps
+  readonly every: number; // steps between evaluations; 0: none
+}
+
+setNumThreads(1);
+const world = await joinWorld();
+
+await serve({
+  async ours({ recipe, overrides, take, every }: Asked): Promise<Trained> {
+    const group = (await world.split(0))!;
+    try {
+      return await trainRank(readRecipe(new URL(recipe), overrides), group, { take, every });
+    } finally {
+      await group.close();
+    }
+  },
+
+  /** The same weights, batches, learning rates and options of AdamW. */
+  async pytorch({ recipe, overrides, take, every, hook }: Asked & { hook: Hook }): Promise<Trained> {
+    const read = readRecipe(new URL(recipe), overrides);
+    const folder = mkdtempSync(join(tmpdir(), "terse-bench-"));
+    try {
+      await using peer = await Peer.start("ddp_curves.py", [
+        JSON.stringify(await taskOf(read, { take, hook, folder })),
+      ]);
+      const points: { step: number; loss: number }[] = [];
+      const steps: { bytes: number; milliseconds: number }[] = [];
+      const evaluated = async () => {
+        if (every > 0)
+          points.push({
+            step: steps.length,
+            loss: (await peer.ask<{ loss: number | null }>("evaluate")).loss ?? Number.NaN,
+          });
+      };
+      await evaluated();
+      while (steps.length < take) {
+        const count = every > 0 ? Math.min(every, take - steps.length) : 1;
+        const before = bytesOnLink();
+        const { milliseconds } = await peer.ask<{ milliseconds: number[] }>(`train ${count}`);
+        const sent = before === undefined ? Number.NaN : (bytesOnLink()! - before) / count;
+        for (const one of milliseconds) steps.push({ bytes: sent, milliseconds: one });
+        await evaluated();
+      }
+      return { points, steps };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+
+  async close() {
+    await world.close();
+  },
+});
+
+async function taskOf(recipe: Recipe, { take, hook, folder }: { take: number; hook: Hook; folder: string }) {
+  const model = buildModel(recipe);
+  await saveModel(folder, model.namedParameters(), {});
+  const { batchSize } = recipe.data;
+  const context = model.context!;
+  const data = await textData({
+    blockSize: context,
+    batchSize,
+    seed: recipe.seed,
+    rank: world.rank,
+    ranks: world.size,
+  });
+  const row = (bytes: Uint8Array) => (start: number) => bytes.subarray(start, start + context + 1);
+  const training = Array.from({ length: take }, (_, step) => data.trainingStarts(step, 0).map(row(data.trainBytes)));
+  writeFileSync(`${folder}/training`, Buffer.concat(training.flat()));
+  writeFileSync(`${folder}/held-out`, Buffer.concat(data.validationStarts({ windows }).map(row(data.validationBytes))));
+  const { name: _, preset, ...given } = recipe.model as { name: string; preset: keyof typeof gptPresets };
+  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
+  const { clip, ...adamw } = recipe.optimizer as unknown as Record<string, number>;
+  const rates = Array.from({ length: take }, (_, step) => learningRate(step, schedule));
+  return { shape: { ...gptPresets[preset], ...given }, batchSize, folder, rates, clip, adamw, hook };
+}

@@ -1,0 +1,83 @@
+/** The methods that `bench convergence` trains, and what each changes in recipe.yaml. */
+
+/** How PyTorch's DDP sends gradients. */
+export type Hook = "none" | `powersgd ${number}`;
+
+export interface Method {
+  readonly changes: readonly string[];
+  /** Where the search for the learning rate begins, or the method whose rate it takes, because only one option differs. */
+  readonly lr: number | string;
+  /** Trained by PyTorch's DDP with AdamW, not by us. */
+  readonly hook?: Hook;
+  /** Further changes while a few steps are timed, so that every kind of step is among them. */
+  readonly timed?: readonly string[];
+}
+
+const optimizer = (name: string, ...options: readonly string[]) => [
+  `optimizer.name=${name}`,
+  ...options.map((option) => `optimizer.${option}`),
+];
+const lion = (name: string, ...options: readonly string[]) => optimizer(name, "weightDecay=0.3", ...options); // its authors: three to ten times AdamW's
+const warmup = { timed: ["optimizer.warmup=4"] };
+/** Matrix methods leave the other parameters to AdamW, at the rate that suits it here. */
+const others = "groups=[{roles: [embedding, head, norm, vector], name: adamw, lr: 4e-3, weightDecay: 0.1}]";
+const compressed = (gradient: string, ...options: readonly string[]) => [
+  `exchange.gradient.name=${gradient}`,
+  ...options.map((option) => `exchange.gradient.${option}`),
+];
+const dion = (...options: readonly string[]) => optimizer("dion", "weightDecay=0.01", others, ...options);
+
+export const methods: Readonly<Record<string, Method>> = {
+  adamw: { changes: optimizer("adamw"), lr: 4e-3 },
+  "pytorch-ddp": { changes: optimizer("adamw"), lr: "adamw", hook: "none" },
+  "pytorch-ddp-powersgd-2": { changes: optimizer("adamw"), lr: 4e-3, hook: "powersgd 2" },
+  sgd: { changes: optimizer("sgd", "momentum=0.9", "weightDecay=0"), lr: 0.25 },
+  signsgd: { changes: optimizer("signsgd", "weightDecay=0"), lr: 1e-3 },
+  signum: { changes: optimizer("signum", "weightDecay=0"), lr: 1e-3 },
+  lion: { changes: lion("lion"), lr: 1e-3 },
+  "lion-int8": { changes: [...lion("lion"), "exchange.dense=int8"], lr: "lion" },
+  "lion-beta-0.95": { changes: lion("lion", "beta2=0.95"), lr: "lion" },
+  "distributed-lion": { changes: lion("distributed-lion"), lr: 1e-3 },
+  "distributed-lion-average": { changes: lion("distributed-lion", "vote=average"), lr: 1e-3 },
+  "lion-cub": { changes: lion("lion-cub"), lr: 1e-3 },
+  "lion-cub-clip-previous": { changes: lion("lion-cub", "clipBy=previous"), lr: "lion-cub" },
+  "lion-cub-ties-minus": { changes: lion("lion-cub", "tie=minus"), lr: "lion-cub" },
+  "lion-cub-beta-0.95": { changes: lion("lion-cub", "beta2=0.95"), lr: "lion-cub" },
+  "lion-cub-beta-0.95-sync": {
+    changes: lion("lion-cub", "beta2=0.95", "momentumSync.segments=first-and-last", "momentumSync.every=10"),
+    lr: "lion-cub",
+  },
+  "lion-cub-8-bits": { changes: lion("lion-cub", "bits=8"), lr: "lion-cub" },
+  "lion-cub-8-bits-beta-0.95": { changes: lion("lion-cub", "bits=8", "beta2=0.95"), lr: "lion-cub" },
+  lamb: { changes: optimizer("lamb"), lr: 0.03 },
+  "one-bit-adam": { changes: optimizer("one-bit-adam", "warmup=80"), lr: 4e-3, ...warmup },
+  "one-bit-lamb": { changes: optimizer("one-bit-lamb", "warmup=80"), lr: 0.03, ...warmup },
+  "zero-one-adam": {
+    changes: optimizer("zero-one-adam", "freeze=80", "doubling=80", "localSteps=4"),
+    lr: 4e-3,
+    timed: ["optimizer.freeze=3", "optimizer.doubling=2"],
+  },
+  muon: { changes: optimizer("muon", others), lr: 0.02 },
+  dion: { changes: dion("rank=0.25"), lr: 0.02 },
+  "dion-rank-0.125": { changes: dion("rank=0.125"), lr: "dion" },
+  "dion-rank-full": { changes: dion("rank=full"), lr: "dion" },
+  "dion-no-error-feedback": { changes: dion("rank=0.25", "errorFeedback=false"), lr: "dion" },
+  demo: { changes: optimizer("demo", "weightDecay=0"), lr: 1e-3 },
+  "adamw-powersgd-2": { changes: [...optimizer("adamw"), ...compressed("powersgd", "rank=2")], lr: 4e-3 },
+  "adamw-powersgd-8": { changes: [...optimizer("adamw"), ...compressed("powersgd", "rank=8")], lr: "adamw-powersgd-2" },
+  "adamw-qsgd": { changes: [...optimizer("adamw"), ...compressed("qsgd")], lr: 4e-3 },
+  "adamw-terngrad": { changes: [...optimizer("adamw"), ...compressed("terngrad")], lr: 4e-3 },
+  "adamw-graddrop": { changes: [...optimizer("adamw"), ...compressed("graddrop")], lr: 4e-3 },
+  "sgd-dgc": {
+    changes: [...optimizer("sgd", "weightDecay=0"), ...compressed("dgc", "ratio=0.01", "momentum=0.9")],
+    lr: 0.25,
+  },
+  "sgd-ef-signsgd": { changes: [...optimizer("sgd", "weightDecay=0"), ...compressed("ef-signsgd")], lr: 0.25 },
+  "lamb-basic-one-bit": { changes: optimizer("lamb-basic-one-bit", "warmup=80"), lr: "one-bit-lamb", ...warmup },
+};
+
+/** The method whose rate a method takes; itself where it searches. */
+export function rateOwner(name: string): string {
+  const { lr } = methods[name]!;
+  return typeof lr === "string" ? lr : name;
+}

@@ -1,0 +1,65 @@
+/** A run of a recipe as `./terse train` takes it, without saves and journal. */
+import type { Group } from "@terse/collectives";
+import { StepRefusedError } from "@terse/exchange";
+import { Arena } from "@terse/tensor";
+import { buildData, buildModel, buildOptimizer } from "@terse/train/build";
+import { evaluate } from "@terse/train/evaluate";
+import { forwardIn } from "@terse/train/precision";
+import type { Recipe } from "@terse/train/recipe";
+import { learningRate } from "@terse/train/schedule";
+import { takeStep } from "@terse/train/take-step";
+
+/** Of the held-out text. */
+export const windows = 128;
+
+export interface Trained {
+  /** Validation loss after so many steps, in nats per byte, the same on every rank; from a step on that was refused (a number that is not finite) NaN. */
+  readonly points: readonly { readonly step: number; readonly loss: number }[];
+  readonly steps: readonly {
+    /** Payload that this rank sent, by closed form. */
+    readonly bytes: number;
+    readonly milliseconds: number;
+  }[];
+}
+
+/** A run that another process sent as JSON, which writes NaN as null. */
+export function received(run: Trained): Trained {
+  return { ...run, points: run.points.map(({ step, loss }) => ({ step, loss: loss ?? Number.NaN })) };
+}
+
+/** Trains this rank for `recipe.steps` steps, or `take` of them, and evaluates every so many; 0: never. */
+export async function trainRank(
+  recipe: Recipe,
+  group: Group,
+  { every = 0, take = recipe.steps }: { every?: number; take?: number } = {},
+): Promise<Trained> {
+  const model = buildModel(recipe);
+  const arena = new Arena(model);
+  await using data = await buildData(recipe, model, group);
+  await using optimizer = await buildOptimizer(recipe, arena, group);
+  const forward = forwardIn(recipe);
+  const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate };
+  const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
+  const points: { step: number; loss: number }[] = [];
+  const steps: { bytes: number; milliseconds: number }[] = [];
+  const evaluated = async (step: number) => {
+    if (every > 0 && (step % every === 0 || step === take))
+      points.push({ step, loss: (await evaluate(model, data, windows, group, forward))["loss"]! });
+  };
+  for (let step = 0; step < take; step++) {
+    await evaluated(step);
+    const bytes = optimizer.bytesSent();
+    const began = performance.now();
+    try {
+      await takeStep(training, learningRate(step, schedule));
+    } catch (error) {
+      if (!(error instanceof StepRefusedError) || every === 0) throw error;
+      for (let later = step + 1; later <= take; later++)
+        if (later % every === 0 || later === take) points.push({ step: later, loss: Number.NaN });
+      return { points, steps };
+    }
+    steps.push({ bytes, milliseconds: performance.now() - began });
+  }
+  await evaluated(take);
+  return { points, steps };
+}

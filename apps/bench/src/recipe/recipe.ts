@@ -1,0 +1,53 @@
+/**
+ * `bench recipe`: the default recipe with one bit and with 32 bits. Four workers in one process train it as `./terse train` would with each
+ * method: the same weights and tokens for every method, other ones for every seed.
+ */
+import { defaultRecipe, type Recipe, readRecipe } from "@terse/train/recipe";
+import { Trainers } from "../convergence/trainers.ts";
+import type { Measurement } from "../measurement.ts";
+import type { Suite } from "../suite.ts";
+
+export const workers = 4;
+const seeds = [1, 2, 3];
+const every = 20; // steps between evaluations
+
+/** What each method changes in the recipe. AdamW steps further: Lion's authors advise a third to a tenth of its lr, and as much more decay. */
+export const methods: Readonly<Record<string, (recipe: Recipe) => readonly string[]>> = {
+  adamw: (recipe) => [
+    "optimizer.name=adamw",
+    `optimizer.lr=${short(3 * recipe.optimizer.lr)}`,
+    `optimizer.weightDecay=${short(weightDecayOf(recipe) / 3)}`,
+  ],
+  lion: () => ["optimizer.name=lion"],
+  "lion-cub": () => [],
+  "lion-cub-clip-global": () => ["optimizer.clipBy=global"],
+  "distributed-lion": () => ["optimizer.name=distributed-lion"],
+  "distributed-lion-average": () => ["optimizer.name=distributed-lion", "optimizer.vote=average"],
+};
+
+export const weightDecayOf = ({ optimizer }: Recipe): number =>
+  (optimizer as unknown as { weightDecay: number }).weightDecay;
+
+const short = (value: number) => Number(value.toPrecision(2));
+
+export const recipe: Suite = Object.fromEntries(
+  Object.keys(methods).map((method) => [method, ({ overrides }) => measure(method, overrides)]),
+);
+
+/** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
+async function* measure(method: string, given: readonly string[]): AsyncGenerator<Measurement> {
+  await using trainers = await Trainers.open();
+  const changes = [...methods[method]!(readRecipe(defaultRecipe, given)), ...given];
+  const runs = await Promise.all(
+    seeds.map((seed) =>
+      trainers.train({ recipe: defaultRecipe.href, overrides: [...changes, `seed=${seed}`], workers, every }),
+    ),
+  );
+  const unit = "nats/byte";
+  for (const [i, { points }] of runs.entries()) {
+    const inCase = { case: `${method}, seed ${seeds[i]}` };
+    yield { ...inCase, metric: "validation_loss", value: points.at(-1)!.loss, unit };
+    for (const { step, loss } of points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
+  }
+  yield { case: method, metric: "sent_per_step", value: runs[0]!.steps.at(-1)!.bytes, unit: "B" };
+}
