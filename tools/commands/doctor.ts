@@ -226,7 +226,12 @@ async function testPython(): Promise<Finding> {
   try {
     const path = await findPython();
     if (path !== undefined) return { name, state: "ok", path };
-    return { name, state: "later", note: "torch, numpy, safetensors; 4.7 GB on disk, for tests only", remedy: setUp };
+    return {
+      name,
+      state: "later",
+      note: "torch, numpy, safetensors, transformers, timm; 4.8 GB on disk, for tests only",
+      remedy: setUp,
+    };
   } catch (error) {
     return invalid(name, error);
   }
