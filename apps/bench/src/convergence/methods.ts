@@ -52,6 +52,11 @@ export const methods: Readonly<Record<string, Method>> = {
   lamb: { changes: optimizer("lamb"), lr: 0.03 },
   "one-bit-adam": { changes: optimizer("one-bit-adam", "warmup=80"), lr: 4e-3, ...warmup },
   "one-bit-lamb": { changes: optimizer("one-bit-lamb", "warmup=80"), lr: 0.03, ...warmup },
+  "one-bit-lamb-clip-previous": {
+    changes: optimizer("one-bit-lamb", "warmup=80", "clipBy=previous"),
+    lr: "one-bit-lamb",
+    ...warmup,
+  },
   "zero-one-adam": {
     changes: optimizer("zero-one-adam", "freeze=80", "doubling=80", "localSteps=4"),
     lr: 4e-3,
