@@ -4,6 +4,7 @@ import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
 import { costModel } from "./cost-model/cost-model.ts";
 import { exchange } from "./exchange/exchange.ts";
+import { models } from "./models/models.ts";
 import { optimizers } from "./optimizers/optimizers.ts";
 import { recipe } from "./recipe/recipe.ts";
 import { step } from "./step/step.ts";
@@ -17,6 +18,7 @@ export const suites: Record<string, Suite> = {
   convergence,
   "cost-model": costModel,
   exchange,
+  models,
   optimizers,
   recipe,
   train,
@@ -29,6 +31,7 @@ export const subjects: Record<keyof typeof suites, string> = {
   convergence: "losses of every method by steps, bytes and seconds",
   "cost-model": "predicted and measured times of exchanges",
   exchange: "the time of an exchange, compared with Gloo and PyTorch",
+  models: "steps, data and files of models compared with PyTorch; real runs",
   optimizers: "the local work of a step, compared with PyTorch and with memory",
   recipe: "losses of the default recipe, 1 bit compared with 32",
   train: "the small GPT on slow links, compared with PyTorch's DDP",
