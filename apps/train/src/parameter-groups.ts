@@ -165,6 +165,19 @@ function cannotShare(optimizer: OptimizerSection, { name }: Algorithm): OptionsE
   ]);
 }
 
+/** The same section; `change` says how long each optimizer's warm-up is. */
+export function withWarmups(
+  optimizer: OptimizerSection,
+  change: (length: Warmup, key: string) => Warmup,
+): OptimizerSection {
+  const changed = <S extends Section>(section: S, key: string): S =>
+    "warmup" in section ? { ...section, warmup: change(section.warmup as Warmup, key) } : section;
+  const groups = optimizer.groups.map((group, i) => changed(group, `optimizer.groups.${i}`));
+  return { ...changed(optimizer, "optimizer"), groups };
+}
+
+type Warmup = number | "auto"; // steps, or a fraction of the run
+
 /** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
 export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {

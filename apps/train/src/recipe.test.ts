@@ -103,6 +103,21 @@ describe("a recipe", () => {
     expect(readRecipe(defaultRecipe, [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
   });
 
+  it("takes a warm-up as a fraction of the run, and keeps its steps when the run goes on for longer", () => {
+    const recipe = readRecipe(defaultRecipe, [
+      "optimizer.name=one-bit-lamb",
+      "optimizer.warmup=0.2",
+      'optimizer.groups=[{ roles: [embedding], name: one-bit-adam, warmup: 0.001 }, { roles: [head], name: lion }]',
+      "steps=50",
+    ]);
+    expect(recipe.optimizer).toMatchObject({ warmup: 10, groups: [{ warmup: 1 }, {}] });
+    const { recipe: longer } = resumedRecipe({ step: 50, recipe }, undefined, ["steps=100"], "R");
+    expect(longer.optimizer).toMatchObject({ warmup: 10 });
+    expect(() => readRecipe(defaultRecipe, ["optimizer.name=one-bit-lamb", "optimizer.warmup=0"])).toThrow(
+      /optimizer\.warmup: .*got 0/,
+    );
+  });
+
   it("takes a compression of gradients under an optimizer that takes their mean", () => {
     const given = (name: string, ...overrides: string[]) => [
       `optimizer.name=${name}`,

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms, clipBys, gradientCompressions } from "@terse/optimizers";
+import { algorithms, clipBys, gradientCompressions, warmupSteps } from "@terse/optimizers";
 import {
   applyOverrides,
   nonNegative,
@@ -18,7 +18,7 @@ import {
   text,
   v,
 } from "@terse/options";
-import { checkGradients, groupOptions, noDecay, problemsOfOptimizers } from "./parameter-groups.ts";
+import { checkGradients, groupOptions, noDecay, problemsOfOptimizers, withWarmups } from "./parameter-groups.ts";
 import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
 
 /** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. `fallback`: without a name. */
@@ -185,8 +185,9 @@ export function readRecipe(file: string | URL, overrides: readonly string[]): Re
   return checked(parseOptions(recipeSchema, overridden(file, overrides).tree, ""));
 }
 
-/** The same recipe. Throws `OptionsError` where keys of two sections contradict each other. */
-function checked(recipe: Recipe): Recipe {
+/** The same recipe, with warm-ups in steps. Throws `OptionsError` where keys of two sections contradict each other. */
+function checked(read: Recipe): Recipe {
+  const recipe = { ...read, optimizer: withWarmups(read.optimizer, (length) => warmupSteps(length, read.steps)) };
   const problems = [...problemsOfOptimizers(recipe), ...problemsOfGradients(recipe)];
   if (problems.length > 0) throw new OptionsError(problems);
   checkGradients(recipe);

@@ -17,6 +17,7 @@ export { parseOptions } from "./parse-options.ts";
 export {
   finite,
   flag,
+  fraction,
   nonNegative,
   nonNegativeFloat,
   nonNegativeInteger,

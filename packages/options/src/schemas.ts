@@ -8,7 +8,9 @@ export const finite = v.pipe(v.number(), v.finite());
 export const positive = v.pipe(finite, v.gtValue(0));
 /** x ≥ 0 */
 export const nonNegative = v.pipe(finite, v.minValue(0));
-/** 0 ≤ x < 1, such as β, dropout, or a fraction below the whole. */
+/** 0 < x < 1: a part of something. */
+export const fraction = v.pipe(positive, v.ltValue(1));
+/** 0 ≤ x < 1, such as β or dropout. */
 export const unitInterval = v.pipe(finite, v.minValue(0), v.ltValue(1));
 
 /**

@@ -17,7 +17,7 @@ import {
 import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer } from "../build.ts";
-import { optimizersOf } from "../parameter-groups.ts";
+import { withWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
@@ -72,7 +72,7 @@ export async function planOf(
   ranks: number,
   { link, speed: known }: { link?: Link; speed?: Speed } = {},
 ): Promise<Plan> {
-  const { recipe, assumed } = withWarmups({ ...given, device: "cpu" });
+  const { recipe, assumed } = withAssumedWarmups({ ...given, device: "cpu" });
   const chosen = recipe.exchange.vote === "auto"; // by the link
   if (chosen && link === undefined)
     assumed.push(`exchange.vote is auto: chosen for a link of ${linkText(unknownLink)}; give --link`);
@@ -125,17 +125,15 @@ export async function planOf(
 }
 
 /** A warm-up that ends by itself is taken to last for a fifth of the run. */
-function withWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
+function withAssumedWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
   const length = Math.max(1, Math.floor(recipe.steps / 5));
   const assumed: string[] = [];
-  const filled = structuredClone(recipe);
-  for (const [key, section] of optimizersOf(recipe.optimizer)) {
-    if ((section as { warmup?: unknown }).warmup !== "auto") continue;
+  const optimizer = withWarmups(recipe.optimizer, (given, key) => {
+    if (given !== "auto") return given;
     assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after a fifth of the run`);
-    const [, , group] = key.split(".");
-    Object.assign(group === undefined ? filled.optimizer : filled.optimizer.groups[Number(group)]!, { warmup: length });
-  }
-  return { recipe: filled, assumed };
+    return length;
+  });
+  return { recipe: { ...recipe, optimizer }, assumed };
 }
 
 /** The link as it is said to be, and this machine's codecs as they are measured. */

@@ -1,11 +1,11 @@
 /** What both of Dion's algorithms read: the options, and the sizes of a matrix's factors. */
 import {
   flag,
+  fraction,
   nonNegativeFloat,
   nonNegativeInteger,
   OptionsError,
   oneOf,
-  positive,
   positiveFloat,
   positiveInteger,
   unitIntervalFloat,
@@ -13,8 +13,6 @@ import {
 } from "@terse/options";
 import type { Vector } from "./algorithm.ts";
 import { orthonormalizations } from "./orthonormalize.ts";
-
-const fraction = v.pipe(positive, v.ltValue(1));
 
 export const dionOptions = v.object({
   momentum: v.optional(unitIntervalFloat, 0.95), // μ

@@ -9,11 +9,15 @@
  * (https://www.deepspeed.ai/tutorials/onebit-adam). Li et al. 2021 take 4,000 of 28,125 steps, 14 %, with batches of 16K.
  */
 import { sumOfSquares } from "@terse/native-optimizers";
-import { oneOf, positiveInteger, v } from "@terse/options";
+import { fraction, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
 import type { Tensor } from "@terse/tensor";
 
-/** The option: a number of steps, or auto. */
-export const warmup = v.optional(v.union([positiveInteger, oneOf(["auto"])]), "auto");
+/** The option: a number of steps, a fraction of the run, which `warmupSteps` turns into steps, or auto. */
+export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
+
+/** The same in steps, of a run of `steps`. */
+export const warmupSteps = (length: number | "auto", steps: number): number | "auto" =>
+  length === "auto" || length >= 1 ? length : Math.max(1, Math.round(length * steps));
 
 /** How far the warm-up of a vector is. */
 export type Warmup = {
@@ -25,10 +29,13 @@ export type Warmup = {
 
 const stable = 0.96; // ratio of two norms
 
-export const startWarmup = (length: number | "auto"): Warmup => ({
-  compressesFrom: length === "auto" ? -1 : length,
-  varianceNorm: 0,
-});
+export function startWarmup(length: number | "auto"): Warmup {
+  if (length !== "auto" && length < 1)
+    throw new OptionsError([
+      `warmup: ${length} is a fraction of the run, whose length an optimizer does not know; give steps, as warmupSteps(${length}, steps) does`,
+    ]);
+  return { compressesFrom: length === "auto" ? -1 : length, varianceNorm: 0 };
+}
 
 export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>
   compressesFrom < 0 || step < compressesFrom;
