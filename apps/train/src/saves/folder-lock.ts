@@ -3,26 +3,25 @@
  * removes old saves and leftovers. A rank of the same start that finds this lock knows that it shares the folder with the keeper, so
  * every machine with a disk of its own has one keeper.
  *
- * The lock of a process that has ended does not count. On this machine /proc tells; the lock of another machine counts while it is touched.
+ * The lock of a process that has ended does not count.
  */
-import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { linkSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CheckpointError, reasonOf } from "@terse/checkpoint";
+import {
+  CheckpointError,
+  isAlive,
+  type LockHolder,
+  lockTouchedEverySeconds,
+  reasonOf,
+  thisProcess,
+} from "@terse/checkpoint";
 
 export const lockFile = "lock.json";
 
-const touchedEverySeconds = 15;
-const silentAfterSeconds = 120;
-
-interface Holder {
+interface Holder extends LockHolder {
   readonly start: string; // of the run, a random text that its ranks share
   readonly rank: number;
-  readonly pid: number;
-  readonly since: string; // when the process began, as /proc says it
-  readonly host: string;
-  readonly boot: string; // of the machine
 }
 
 export class FolderLock implements Disposable {
@@ -46,14 +45,7 @@ export async function lockFolder(
   { start, rank }: { start: string; rank: number },
 ): Promise<FolderLock> {
   const path = join(folder, lockFile);
-  const mine: Holder = {
-    start,
-    rank,
-    pid: process.pid,
-    since: beganAt(process.pid) ?? "",
-    host: hostname(),
-    boot: bootId(),
-  };
+  const mine: Holder = { start, rank, ...thisProcess() };
   for (let unreadable = 0; ; ) {
     try {
       writeFileSync(path, JSON.stringify(mine), { flag: "wx" });
@@ -85,7 +77,7 @@ function held(path: string, mine: Holder): FolderLock {
     } catch {
       // the disk is away for a moment, or somebody removed the file
     }
-  }, 1000 * touchedEverySeconds);
+  }, 1000 * lockTouchedEverySeconds);
   touch.unref();
   const release = () => {
     clearInterval(touch);
@@ -107,15 +99,6 @@ function removeStale(path: string, text: string, aside: string): void {
   rmSync(aside, { force: true });
 }
 
-function isAlive({ pid, since, host, boot }: Holder, path: string): boolean {
-  if (host === hostname() && boot === bootId()) return beganAt(pid) === since;
-  try {
-    return Date.now() - statSync(path).mtimeMs < 1000 * silentAfterSeconds;
-  } catch {
-    return false;
-  }
-}
-
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
@@ -132,11 +115,3 @@ function parse(text: string): Holder | undefined {
     return undefined;
   }
 }
-
-/** When a process began, in ticks since the machine started (proc_pid_stat(5), field 22); undefined where there is none. */
-function beganAt(pid: number): string | undefined {
-  const stat = readText(`/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-}
-
-const bootId = () => readText("/proc/sys/kernel/random/boot_id") ?? "";
