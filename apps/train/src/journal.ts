@@ -5,6 +5,9 @@ import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
+import { agreementOf } from "./measures/agreement.ts";
+import { gatherRanks } from "./measures/ranks.ts";
+import type { StepMeter } from "./measures/step-meter.ts";
 import { optimizerNames } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
@@ -16,6 +19,7 @@ interface Parts {
   data: Dataset;
   optimizer: Optimizer;
   run: Run;
+  meter: StepMeter;
 }
 
 function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
@@ -47,6 +51,7 @@ export class Journal implements AsyncDisposable {
   #stepSeconds = 0; // of the steps before the last log
   #firstValidation: Record<string, number> | undefined; // metrics by name
   #lastValidation: Record<string, number> = {};
+  #trained = { seconds: 0, bytes: 0 }; // in all steps of the run, also before it was resumed
   #sent = { steps: 0, bytes: 0 }; // a mean over steps: those that average momenta send more than others
   #printedBucketing: string | undefined;
   readonly #printedVotes = new Set<string>();
@@ -58,6 +63,8 @@ export class Journal implements AsyncDisposable {
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
     const { model, data, optimizer, run } = parts;
+    const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
+    this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
     const link = emulatedLinkText(group);
     this.#terminal.line(
       `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
@@ -85,36 +92,52 @@ export class Journal implements AsyncDisposable {
 
   /** Begins a step; the returned function ends it. Every `logEvery` steps the ranks average their losses. */
   start(step: number): (seen: { loss: number; lr: number } & StepReport) => Promise<void> {
-    const { logEvery, steps, accumulate } = this.#recipe;
+    const { logEvery, measureEvery, steps, accumulate } = this.#recipe;
+    const { meter, optimizer, run } = this.#parts;
+    const samples = measureEvery > 0 && step % measureEvery === 0 && this.#group.size > 1;
+    meter.begin(step, { samplesVotes: samples });
     return async ({ loss, lr, ...report }) => {
+      meter.end();
+      if (samples) {
+        const measured = await agreementOf(this.#group, { votes: meter.votes, momenta: optimizer.momenta() });
+        if (this.#terminal && Object.keys(measured).length > 0) run.log({ step, ...measured });
+      }
       this.#sent.steps++;
       this.#sent.bytes += report.bytes;
+      this.#trained.bytes += report.bytes;
       this.#since.steps++;
       this.#since.exposed += report.exposedSeconds;
       const last = step + 1 === steps;
       if (step % logEvery !== 0 && !last) return this.#moved(step);
 
-      const mean = new Float64Array([loss]);
-      await this.#group.allReduce(mean);
-      if (!this.#terminal) return;
-      const seconds = (performance.now() - this.#since.time) / 1000;
+      const exposed = this.#since.exposed / this.#since.steps;
+      const taken = meter.take(this.#since.steps);
+      const ranks = await gatherRanks(this.#group, { loss, exposed, compute: taken.step - exposed });
+      const [seconds, since] = [(performance.now() - this.#since.time) / 1000, this.#since];
+      this.#since = { time: performance.now(), steps: 0, exposed: 0, waited: this.#parts.data.waitedSeconds };
+      if (!this.#terminal || !ranks) return;
+      this.#trained.seconds += seconds;
       const { item, itemsPerBatch } = this.#parts.data;
-      const itemsPerSecond = (this.#since.steps * accumulate * itemsPerBatch * this.#group.size) / seconds;
+      const itemsPerSecond = (since.steps * accumulate * itemsPerBatch * this.#group.size) / seconds;
       const link = emulatedLinkText(this.#group);
       const line = {
         step,
-        "train/loss": mean[0]! / this.#group.size,
+        "train/loss": ranks.loss,
         lr,
         grad_norm: report.gradientNorm,
         [`${item}s_per_second`]: itemsPerSecond,
-        step_seconds: seconds / this.#since.steps,
-        exposed_fraction: this.#since.exposed / seconds,
-        data_fraction: (this.#parts.data.waitedSeconds - this.#since.waited) / seconds,
+        step_seconds: seconds / since.steps,
+        exposed_fraction: since.exposed / seconds,
+        data_fraction: (this.#parts.data.waitedSeconds - since.waited) / seconds,
         sent_bytes: report.bytes,
         messages: report.messages,
+        elapsed_seconds: this.#trained.seconds,
+        total_bytes: this.#trained.bytes,
         ...(link !== undefined && { emulated_link: link }),
+        ...Object.fromEntries(Object.entries(taken.parts).map(([part, seconds]) => [`time/${part}`, seconds])),
+        "time/exposed": exposed,
+        ...ranks.measured,
       };
-      this.#since = { time: performance.now(), steps: 0, exposed: 0, waited: this.#parts.data.waitedSeconds };
       this.#parts.run.log(line);
       this.#printBucketing(step);
       this.#printVotes(step);
@@ -213,7 +236,7 @@ export class Journal implements AsyncDisposable {
       "sent per step":
         this.#group.size === 1
           ? "nothing: one rank"
-          : `${bytesText(sent)} a rank; 32-bit Lion would send ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
+          : `${bytesText(sent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
       ...(data.skipped ? { skipped: `${amountText(data.skipped, data.unit)} on this rank could not be decoded` } : {}),
       run: run.folder,
@@ -231,6 +254,7 @@ export class Journal implements AsyncDisposable {
     const { bytes: length, ...sampling } = sample;
     const options = { ...sampling, length, seed };
     const text = await continueText(model, tokenizer, data.prompt, options);
+    this.#parts.run.log({ step: this.#recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
     return { [`sample after ${JSON.stringify(data.prompt)}`]: printable(text) };
   }
 

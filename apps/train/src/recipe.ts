@@ -122,6 +122,7 @@ export const recipeSchema = v.object({
   ),
   logEvery: v.optional(positiveInteger, 10),
   compareEvery: v.optional(nonNegativeInteger, 100),
+  measureEvery: v.optional(nonNegativeInteger, 100), // steps between two samples of how far the ranks agree (docs/metrics.md); 0: none
 });
 
 /** What the command line may override: --KEY=VALUE. */

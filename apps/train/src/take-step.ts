@@ -3,6 +3,7 @@ import type { Dataset } from "@terse/data";
 import type { Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { type Arena, scope } from "@terse/tensor";
+import { StepMeter } from "./measures/step-meter.ts";
 import type { Forward } from "./precision.ts";
 
 export interface Training {
@@ -12,24 +13,28 @@ export interface Training {
   readonly optimizer: Optimizer;
   readonly forward: Forward;
   readonly accumulate: number; // micro-batches
+  readonly meter?: StepMeter; // times the parts of the step
 }
 
 /** Resolves to this rank's loss, a mean over its micro-batches, and what the step cost. The same errors as `Optimizer.step`. */
 export function takeStep(
-  { model, arena, data, optimizer, forward, accumulate }: Training,
+  { model, arena, data, optimizer, forward, accumulate, meter = new StepMeter() }: Training,
   lr: number,
 ): Promise<StepReport & { loss: number }> {
   // the scope's end frees every tensor that was made in it and not kept
   return scope(async () => {
     arena.zeroGradients();
     let loss = 0;
-    for (const batch of await data.next(accumulate))
+    for (const batch of await meter.time("data", () => data.next(accumulate)))
       await scope(async () => {
         // one micro-batch's activations at a time
-        const share = forward(() => model.loss(batch)).div(accumulate);
-        loss += share.item();
+        const share = await meter.time("forward", () => {
+          const share = forward(() => model.loss(batch)).div(accumulate);
+          loss += share.item();
+          return share;
+        });
         if (batch.last) await optimizer.begin({ lr, loss }); // each bucket leaves as soon as backward completes it
-        await share.backward();
+        await meter.time("backward", () => share.backward());
       });
     return { loss, ...(await optimizer.step({ lr, loss })) };
   });

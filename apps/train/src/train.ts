@@ -6,6 +6,7 @@ import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
+import { StepMeter } from "./measures/step-meter.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
@@ -23,14 +24,16 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   await using data = await buildData(recipe, model, group);
   await using optimizer = await buildOptimizer(recipe, arena, group);
   await run.begin({ model, data, optimizer });
-  await using journal = new Journal(recipe, group, { model, data, optimizer, run });
+  const meter = new StepMeter();
+  optimizer.watch = meter;
+  await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter });
   using interruption = new Interruption(group, (signal) =>
     journal.note(`${signal}: saves after this step and ends; a second signal ends at once`),
   );
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const forward = forwardIn(recipe);
-  const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate };
+  const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate, meter };
   const validate = () => evaluate(model, data, recipe.evaluate.windows, group, forward);
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 

@@ -5,12 +5,13 @@
  * one. The program decides in which order exchanges enter, not the clock, so it is the same on every rank.
  */
 import type { BufferLike, Collectives, Group, OperationOptions, PointToPoint, Reduction } from "@terse/collectives";
+import type { Watch } from "./watch.ts";
 
 const lastPlaces = new WeakMap<Group, QueuedGroup>();
 
 /** The next place in the queue of a group. */
-export function enterQueue(group: Group): QueuedGroup {
-  const place = new QueuedGroup(group, lastPlaces.get(group));
+export function enterQueue(group: Group, watch?: Watch): QueuedGroup {
+  const place = new QueuedGroup(group, lastPlaces.get(group), watch);
   lastPlaces.set(group, place);
   return place;
 }
@@ -21,6 +22,7 @@ export class QueuedGroup implements Collectives, PointToPoint {
   readonly group: Group;
   readonly rank: number;
   readonly size: number;
+  readonly #watch: Watch | undefined;
   readonly #begins = Promise.withResolvers<void>();
   #isFirst = false;
   #waiting: (() => void)[] = []; // calls, in order; at last the step that makes the next place the first
@@ -28,8 +30,9 @@ export class QueuedGroup implements Collectives, PointToPoint {
   #hasLeft = false;
   #next: QueuedGroup | undefined;
 
-  constructor(group: Group, before: QueuedGroup | undefined) {
+  constructor(group: Group, before: QueuedGroup | undefined, watch: Watch | undefined) {
     this.group = group;
+    this.#watch = watch;
     this.rank = group.rank;
     this.size = group.size;
     if (before === undefined || before.#hasLeft) this.#begin();
@@ -105,7 +108,16 @@ export class QueuedGroup implements Collectives, PointToPoint {
   }
 
   #call<T>(operation: () => Promise<T>): Promise<T> {
-    return new Promise((resolve) => this.#whenFirst(() => resolve(operation())));
+    return new Promise((resolve) => this.#whenFirst(() => resolve(this.#watched(operation))));
+  }
+
+  #watched<T>(operation: () => Promise<T>): Promise<T> {
+    if (!this.#watch) return operation();
+    const began = performance.now();
+    const ended = () => this.#watch!.saw("wire", began, performance.now());
+    const result = operation();
+    result.then(ended, ended);
+    return result;
   }
 
   #whenFirst(action: () => void): void {

@@ -3,6 +3,7 @@ import type { Group } from "@terse/collectives";
 import { enterQueue, type QueuedGroup } from "./collective-queue.ts";
 import { noteOf, type RefusalReason } from "./refusal.ts";
 import { type Scratch, scratchOf } from "./scratch.ts";
+import type { Watch } from "./watch.ts";
 
 export class ExchangeContext {
   /** Carries vectors up, to the ranks that reduce them. */
@@ -11,6 +12,7 @@ export class ExchangeContext {
   readonly down: QueuedGroup;
   /** Why this rank will not take the step. The headers of its messages carry the reason to the other ranks. */
   readonly refusal: RefusalReason | undefined;
+  readonly watch: Watch | undefined;
   readonly #callsLater: "none" | "down" | "both";
 
   /** `callsLater`: the groups on which other schemes of the same round will still call collectives. */
@@ -18,11 +20,13 @@ export class ExchangeContext {
     { up, down }: { up: QueuedGroup; down: QueuedGroup },
     refusal: RefusalReason | undefined,
     callsLater: "none" | "down" | "both" = "none",
+    watch?: Watch,
   ) {
     this.up = up;
     this.down = down;
     this.refusal = refusal;
     this.#callsLater = callsLater;
+    this.watch = watch;
   }
 
   get rank(): number {

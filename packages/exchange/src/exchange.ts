@@ -40,6 +40,7 @@ import { carrySparse, checkSparse, type SparseOptions, type SparseRequest } from
 import { type SumOptions, sumScheme } from "./sums/sum.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
 import { carryVotes, type VoteRequest } from "./votes/vote.ts";
+import type { Watch } from "./watch.ts";
 
 /** The result of a vote without a majority. An algorithm resolves its own `alternate` to plus or minus, by the step, before it requests a vote. */
 export type Tie = "plus" | "minus" | "zero";
@@ -107,6 +108,8 @@ export interface ExchangeOptions {
   memory?: NativeBuffer;
   /** The caller enters each round into the groups' queues, by `enter`. Otherwise a round enters at its first request. */
   entersByCaller?: boolean;
+  /** Is told how long the parts of each message take. */
+  watch?: Watch | undefined;
 }
 
 /** The code that makes requests; the exchange reports each request and each result to it. */
@@ -148,6 +151,7 @@ export class StepExchange {
   readonly #schemes: ChosenSchemes;
   readonly #memory: NativeBuffer | undefined;
   readonly #entersByCaller: boolean;
+  readonly #watch: Watch | undefined;
   readonly #places: PromiseWithResolvers<Places>[] = []; // by round
   readonly #entered: Places[] = []; // by round
   readonly #rounds: Promise<void>[] = [];
@@ -157,12 +161,13 @@ export class StepExchange {
   #refusal: RefusalReason | undefined;
   #closed = false;
 
-  constructor(group: Group, { schemes, down = group, memory, entersByCaller = false }: ExchangeOptions) {
+  constructor(group: Group, { schemes, down = group, memory, entersByCaller = false, watch }: ExchangeOptions) {
     this.#group = group;
     this.#down = down;
     this.#schemes = { ...standardSchemes, ...schemes };
     this.#memory = memory;
     this.#entersByCaller = entersByCaller;
+    this.#watch = watch;
   }
 
   /** The operations of an optimizer's step. Each call is a request. */
@@ -298,8 +303,8 @@ export class StepExchange {
 
   /** Gives the next round its places in the queues. All ranks call it in the same order for all their exchanges. */
   enter(): void {
-    const up = enterQueue(this.#group);
-    const places = { up, down: this.#down === this.#group ? up : enterQueue(this.#down) };
+    const up = enterQueue(this.#group, this.#watch);
+    const places = { up, down: this.#down === this.#group ? up : enterQueue(this.#down, this.#watch) };
     this.#placesOf(this.#entered.length).resolve(places);
     this.#entered.push(places);
     if (this.#closed) this.close();
@@ -320,13 +325,16 @@ export class StepExchange {
         const callsLater = isLast ? (notesMayFollow ? "down" : "none") : "both";
         await carry(
           together.map(({ part }) => part),
-          new ExchangeContext(places, this.#refusal, callsLater),
+          new ExchangeContext(places, this.#refusal, callsLater, this.#watch),
         );
       }
+      const began = performance.now();
       for (const request of requests) {
         if (request.held) this.#held.push(request);
         else request.resolve();
       }
+      // Steps go on with their results before the next tick.
+      if (this.#watch) process.nextTick(() => this.#watch!.saw("update", began, performance.now()));
     } catch (error) {
       for (const request of requests) request.reject(error);
       this.close(); // every rank has the error, and closes

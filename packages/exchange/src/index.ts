@@ -92,3 +92,4 @@ export {
   type VoteSchemeOptions,
   voteSchemes,
 } from "./votes/vote-schemes.ts";
+export { type Part, type Watch, watched } from "./watch.ts";

@@ -1,4 +1,5 @@
 import { type Scratch, uncounted } from "./scratch.ts";
+import { type Watch, watched } from "./watch.ts";
 
 /**
  * Signs, one bit an element, packed LSB first in whole 64-bit words: bit 1 = plus, pad bits 0.
@@ -9,6 +10,8 @@ export class PackedBits implements Disposable {
   readonly wire: Uint8Array; // 8 · ⌈length / 64⌉ bytes
   /** Index of the first element that is NaN or ±∞ and so has no sign. The exchange then refuses the step on every rank. */
   firstNonFinite: number | undefined;
+  /** Is told how long encoding takes. */
+  watch: Watch | undefined;
   readonly #scratch: Scratch;
   readonly #encode: Encode | undefined;
   readonly #signed: Signed | undefined;
@@ -36,7 +39,7 @@ export class PackedBits implements Disposable {
     const to = Math.min(this.length, 64 * wordsOf(end));
     if (to <= from) return;
     this.#filled = to;
-    this.#encode?.(this, from, to);
+    watched(this.watch, "encode", () => this.#encode?.(this, from, to));
   }
 
   /** The sign of an exact zero among `values`; undefined if only the signs are known. */

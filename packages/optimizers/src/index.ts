@@ -35,3 +35,4 @@ export { Optimizer, type OptimizerOptions, OverlapError, type StepReport } from 
 export type { ParameterGroup } from "./parameter-groups.ts";
 export { type SavedState, SavedStateError, type Scalar, type StoredState } from "./saved-state.ts";
 export { MessagesError } from "./span-exchange.ts";
+export type { StepWatch } from "./step-under-way.ts";

@@ -24,7 +24,7 @@ import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
 import { SpanExchange } from "./span-exchange.ts";
-import { type Departure, StepUnderWay } from "./step-under-way.ts";
+import { type Departure, StepUnderWay, type StepWatch } from "./step-under-way.ts";
 
 export interface OptimizerOptions {
   algorithm: Algorithm;
@@ -92,6 +92,8 @@ export class Optimizer implements AsyncDisposable {
   bucketing: string | undefined;
   /** The schemes that carry its votes and means. */
   readonly schemes: ChosenSchemes;
+  /** Is told how long the parts of its steps take. It may be set between two steps. */
+  watch: StepWatch | undefined;
 
   readonly #arena: Arena;
   readonly #group: Group;
@@ -224,7 +226,11 @@ export class Optimizer implements AsyncDisposable {
     const down = await this.#down;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
     const norms = this.#clipping.open(this.#spans, this.#buckets, this.steps);
-    const step = new StepUnderWay(this.#buckets, (bucket) => this.#depart(bucket, { lr, loss, down, norms }));
+    const step = new StepUnderWay(
+      this.#buckets,
+      (bucket) => this.#depart(bucket, { lr, loss, down, norms }),
+      this.watch,
+    );
     return { step, norms, before: await this.#sent() };
   }
 
@@ -239,6 +245,7 @@ export class Optimizer implements AsyncDisposable {
       down,
       memory: this.#arena.gradients,
       entersByCaller: true,
+      watch: this.watch?.bucket(this.#buckets.indexOf(bucket)),
     });
     const usable = norms.acceptOwn(bucket);
     const refusal = refusalOf(loss, usable);
@@ -306,6 +313,11 @@ export class Optimizer implements AsyncDisposable {
     const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, rank), 0);
     const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
     return buckets + synchronising + this.#sentForNorm(step).bytes;
+  }
+
+  /** The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with each step. */
+  momenta(): readonly Tensor[] {
+    return this.#spans.flatMap(({ state: { elements = {} } }) => [elements["m"] ?? elements["M"] ?? []].flat());
   }
 
   /** The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements and its rounds. */

@@ -1,5 +1,10 @@
-import type { StepExchange } from "@terse/exchange";
+import { type StepExchange, type Watch, watched } from "@terse/exchange";
 import type { Bucket } from "./buckets.ts";
+
+/** Looks on while steps are taken: a watch for each bucket, by its place in the order in which they leave. */
+export interface StepWatch {
+  bucket(place: number): Watch;
+}
 
 /** A bucket whose first messages have been requested. */
 export interface Departure {
@@ -21,15 +26,17 @@ export interface Departure {
 export class StepUnderWay {
   readonly #buckets: readonly Bucket[];
   readonly #depart: (bucket: Bucket) => Departure;
+  readonly #watch: StepWatch | undefined;
   readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
   readonly #left = new Set<string>(); // names of the segments that have left
   readonly #departures: Departure[] = [];
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
   #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one
 
-  constructor(buckets: readonly Bucket[], depart: (bucket: Bucket) => Departure) {
+  constructor(buckets: readonly Bucket[], depart: (bucket: Bucket) => Departure, watch?: StepWatch) {
     this.#buckets = buckets;
     this.#depart = depart;
+    this.#watch = watch;
     this.#missing = buckets.map(
       ({ spans }) => new Set(spans.flatMap(({ vector }) => vector.segments.map(({ name }) => name))),
     );
@@ -79,15 +86,17 @@ export class StepUnderWay {
 
   /** Hands out the results that are held. False when there were none. */
   async #release(): Promise<boolean> {
+    const began = performance.now();
     const released = this.#departures.map(({ exchange }) => exchange.release());
     await nextIteration();
+    this.#watch?.bucket(this.#buckets.length - 1).saw("update", began, performance.now());
     return released.includes(true);
   }
 
   #leave(): void {
     const place = this.#departures.length;
     const bucket = this.#buckets[place]!;
-    const departure = this.#depart(bucket);
+    const departure = watched(this.#watch?.bucket(place), "update", () => this.#depart(bucket));
     for (const { vector } of bucket.spans) for (const { name } of vector.segments) this.#left.add(name);
     departure.applied.catch((error: unknown) => {
       this.#stepFailure ??= { error }; // `finish` throws it

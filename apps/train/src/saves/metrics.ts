@@ -3,7 +3,15 @@ import { appendFileSync, existsSync, readFileSync, statSync, truncateSync } from
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 
+/** What grows from line to line of a run. */
+export interface Sums {
+  readonly elapsed_seconds?: number;
+  readonly total_bytes?: number;
+}
+
 export class Metrics {
+  /** Of the lines that `cutAt` has kept. */
+  sums: Sums = {};
   readonly #path: string;
   #waiting = ""; // lines that could not be written yet
 
@@ -17,6 +25,8 @@ export class Metrics {
     const kept = readFileSync(this.#path, "utf8")
       .split("\n")
       .filter((line) => stepOf(line) < step);
+    this.sums =
+      kept.map((line) => JSON.parse(line) as Sums).findLast(({ total_bytes }) => total_bytes !== undefined) ?? {};
     await atomicWriteText(this.#path, kept.map((line) => `${line}\n`).join(""));
   }
 

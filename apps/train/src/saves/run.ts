@@ -11,7 +11,7 @@ import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
-import { Metrics } from "./metrics.ts";
+import { Metrics, type Sums } from "./metrics.ts";
 import { checkConfig, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
@@ -64,6 +64,11 @@ export class Run implements Disposable {
       await atomicWriteText(join(this.folder, recipeFile), `${JSON.stringify(this.recipe, undefined, 2)}\n`);
     });
     if (this.#savedStep !== undefined) this.#offerResume(this.#savedStep);
+  }
+
+  /** What the last line of metrics.jsonl said of the steps before this process; on rank 0. */
+  get logged(): Sums {
+    return this.#metrics.sums;
   }
 
   /** Writes a line of metrics.jsonl. */

@@ -12,6 +12,7 @@ import { type Cost, costOf } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 import { onHost } from "../on-host.ts";
 import { retaining } from "../retaining.ts";
+import { watched } from "../watch.ts";
 
 /** x ← mean over ranks of x, the same bits on every rank. A value that is not finite on one rank makes the mean not finite on all. */
 export function mean(group: Group, vector: BufferLike, call: CallOptions = {}): Promise<void> {
@@ -23,7 +24,7 @@ export function carryMeans(vectors: readonly BufferLike[], context: ExchangeCont
 }
 
 async function carryHere(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
-  const { up, scratch } = context;
+  const { up, scratch, watch } = context;
   // An all-reduce has no headers for notes: NaN in the first element stands for this rank's refusal.
   if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));
   if (vectors.length > 1 && vectors.every(isF32OnCpu)) {
@@ -34,11 +35,15 @@ async function carryHere(vectors: readonly BufferLike[], context: ExchangeContex
       at += length;
       return joint.subarray(at - length, at);
     });
-    for (const [i, x] of vectors.entries()) copy(places[i]!, x);
+    watched(watch, "encode", () => {
+      for (const [i, x] of vectors.entries()) copy(places[i]!, x);
+    });
     const reduced = up.allReduce(joint, "mean");
     context.allCalled();
     await reduced;
-    for (const [i, x] of vectors.entries()) copy(x, places[i]!);
+    watched(watch, "decode", () => {
+      for (const [i, x] of vectors.entries()) copy(x, places[i]!);
+    });
     return;
   }
   const reduced = vectors.map((x) => up.allReduce(x, "mean"));

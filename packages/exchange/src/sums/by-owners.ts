@@ -17,6 +17,7 @@ import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { checkNotes, noteOf, type RefusalReason } from "../refusal.ts";
 import type { Loan, Scratch } from "../scratch.ts";
+import { watched } from "../watch.ts";
 
 /** The phases of one vector. If a codec fails in `encode` or `reduce`, this rank refuses the step, and every rank throws a StepRefusedError. */
 export interface OwnerScheme {
@@ -41,7 +42,7 @@ export interface OwnerScheme {
 
 /** Runs all phases for several vectors together. */
 export async function byOwners(schemes: readonly OwnerScheme[], context: ExchangeContext): Promise<void> {
-  const { up, down, rank, size, scratch } = context;
+  const { up, down, rank, size, scratch, watch } = context;
   const [{ members, only }] = schemes as readonly [OwnerScheme];
   const isMember = (r: number) => members?.includes(r) ?? true;
   using results = new Wires(
@@ -54,16 +55,19 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
   if (only === "down") {
     context.upCalled();
     results.take();
-    for (const [s, scheme] of schemes.entries()) scheme.reduce([], results.of(s)[rank]!);
+    watched(watch, "encode", () => {
+      for (const [s, scheme] of schemes.entries()) scheme.reduce([], results.of(s)[rank]!);
+    });
   } else {
     using outgoing = new Wires(
       scratch,
       size,
       schemes.map((scheme) => scheme.up),
     );
-    const failure = failureOf(() => {
+    const encode = () => {
       for (const [s, scheme] of schemes.entries()) scheme.encode(outgoing.of(s));
-    });
+    };
+    const failure = failureOf(() => watched(watch, "encode", encode));
     note ||= noteOf(failure);
     using incoming = new Wires(
       scratch,
@@ -78,14 +82,13 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
     checkNotes(await arrived);
 
     results.take();
-    note = noteOf(
-      failureOf(() => {
-        for (const [s, scheme] of schemes.entries()) {
-          const wires = incoming.of(s).map((wire, r) => (r === rank ? outgoing.of(s)[rank]! : wire));
-          readOrAbort(up.group, () => scheme.reduce(wires, results.of(s)[rank]!));
-        }
-      }),
-    );
+    const reduce = () => {
+      for (const [s, scheme] of schemes.entries()) {
+        const wires = incoming.of(s).map((wire, r) => (r === rank ? outgoing.of(s)[rank]! : wire));
+        readOrAbort(up.group, () => scheme.reduce(wires, results.of(s)[rank]!));
+      }
+    };
+    note = noteOf(failureOf(() => watched(watch, "decode", reduce)));
     if (only === "up") return;
   }
   const own = results.byRank[rank]!;
@@ -93,7 +96,9 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
   const notes = size === 1 ? [note] : down.allToAll(toAll, results.except(rank), { note });
   context.allCalled();
   checkNotes(await notes);
-  for (const [s, scheme] of schemes.entries()) scheme.handOut(results.of(s));
+  watched(watch, "decode", () => {
+    for (const [s, scheme] of schemes.entries()) scheme.handOut(results.of(s));
+  });
 }
 
 /** The cost of one vector; `encoding` and `reducing` are the bytes that these phases hold besides the wires. */

@@ -37,6 +37,7 @@ import {
 } from "../owned-chunks.ts";
 import { checkNotes, noteOf, StepRefusedError } from "../refusal.ts";
 import { type Loan, type Scratch, scratchOf } from "../scratch.ts";
+import { watched } from "../watch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
 export interface SumOfFieldsOptions extends EncodeOptions {
@@ -193,7 +194,7 @@ async function agree({ x, options }: FieldsRequest, context: ExchangeContext): P
   const agreed = new Agreed(scratch, groups);
   const { all, units } = agreed;
   try {
-    const failure = failureOf(() => options.codec.scales(x, units));
+    const failure = failureOf(() => watched(context.watch, "encode", () => options.codec.scales(x, units)));
     const note = context.note || noteOf(failure);
     if (note) units.fill(0);
     // A lower rank has a larger number, so the maximum names the first rank that refuses.

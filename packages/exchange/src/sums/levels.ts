@@ -32,6 +32,7 @@ import {
 import { bytesOf, PackedBits, Ternary } from "../packed-bits.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
+import { watched } from "../watch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
 
 export interface LevelsOptions extends EncodeOptions {
@@ -71,7 +72,7 @@ export function checkDirect({ size }: Group, x: Floats, options: SumOfLevelsOpti
 
 /** Several vectors: an all-reduce for each, all at the same time. */
 export async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
-  const { up, rank, size, scratch } = context;
+  const { up, rank, size, scratch, watch } = context;
   const sums = requests.map(({ x, options }) => {
     const codec = summable(options.codec, size);
     const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
@@ -81,7 +82,9 @@ export async function carryDirect(requests: readonly DirectRequest[], context: E
     const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
     const notes = summed.subarray(elements - size);
     const chunks = ownedChunks(codec, x.length, 1);
-    const failure = failureOf(() => codec.encode(fields, x, chunks.call(options, rank)));
+    const failure = failureOf(() =>
+      watched(watch, "encode", () => codec.encode(fields, x, chunks.call(options, rank))),
+    );
     notes[rank] = context.note || noteOf(failure);
     return { loan, codec, options, fields, notes, arrived: up.allReduce(summed, "sum") };
   });
@@ -90,7 +93,10 @@ export async function carryDirect(requests: readonly DirectRequest[], context: E
   try {
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     for (const { notes } of sums) checkNotes([...notes]);
-    for (const { codec, options, fields } of sums) codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
+    watched(watch, "decode", () => {
+      for (const { codec, options, fields } of sums)
+        codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
+    });
   } finally {
     for (const { loan } of sums) loan[Symbol.dispose]();
   }

@@ -22,6 +22,7 @@ import { retainingOnHost } from "../on-host.ts";
 import { checkLength, checkOptions, type EncodeOptions, ownedChunks } from "../owned-chunks.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
+import { watched } from "../watch.ts";
 import { failureOf, readOrAbort, Wires } from "./by-owners.ts";
 
 export interface SparseOptions extends EncodeOptions {
@@ -52,19 +53,20 @@ export function sparse(group: Group, vector: Floats, given: SparseOptions, call:
 
 /** Several vectors in one message. */
 export async function carrySparse(requests: readonly SparseRequest[], context: ExchangeContext): Promise<void> {
-  const { up, rank, size } = context;
+  const { up, rank, size, watch } = context;
   const sizes = requests.map(({ x, options }) => new Array<number>(size).fill(wireBytes(options.codec, x.length)));
   using wires = new Wires(context.scratch, size, sizes);
-  const failure = failureOf(() => {
+  const write = () => {
     for (const [i, { x, options }] of requests.entries()) encode(options, x, wires.of(i)[rank]!, rank);
-  });
+  };
+  const failure = failureOf(() => watched(watch, "encode", write));
   const note = context.note || noteOf(failure);
   const own = wires.byRank[rank]!;
   const toAll = wires.byRank.map((_, r) => (r === rank ? own.subarray(0, 0) : own));
   const notes = size === 1 ? [note] : up.allToAll(toAll, wires.except(rank), { note });
   context.allCalled();
   checkNotes(await notes);
-  readOrAbort(up.group, () => {
+  const read = () => {
     for (const [i, { x, options }] of requests.entries()) {
       const { codec, into, over = "ranks" } = options;
       const arrived = wires.of(i).filter((wire) => wire.length > 0);
@@ -72,7 +74,8 @@ export async function carrySparse(requests: readonly SparseRequest[], context: E
       for (const wire of arrived)
         codec.decodeAdd(into, wire, { scale: over === "senders" ? 1 : 1 / size, ...held(options) });
     }
-  });
+  };
+  readOrAbort(up.group, () => watched(watch, "decode", read));
 }
 
 /** Divides each kept value by the number of ranks that sent the same element. */

@@ -19,6 +19,7 @@ import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
+import { watched } from "../watch.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { ReceivedVotes, votesHeld } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -71,7 +72,7 @@ export function allToAll({ chunk }: AllToAllOptions = {}): VoteScheme {
 
           checkNotes(await arrived);
           const here = pieces.map((of) => signsOf(of[rank]!, mine));
-          decide(outcome, here, received.votes, mine);
+          watched(context.watch, "decode", () => decide(outcome, here, received.votes, mine));
           for (const plane of returns ? pieces : []) gathers.push(down.allGather(plane));
           for (const gathered of gathers) gathered.catch(() => {}); // reported below
         }

@@ -12,6 +12,7 @@ import { count as countCodec } from "@terse/codecs";
 import { allReduceBytes, allToAllBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { checkNotes } from "../refusal.ts";
+import { watched } from "../watch.ts";
 import { planesOfCount } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
@@ -38,7 +39,7 @@ export function count({ width }: CountOptions = {}): VoteScheme {
       u!.fill();
       using sums = scratch.loan(fields.bytes(u!.length));
       const added = fields.width === 16 ? new Uint16Array(sums.bytes.buffer, 0, u!.length) : sums.bytes;
-      setFields(added, u!.signs, fields.width);
+      watched(context.watch, "encode", () => setFields(added, u!.signs, fields.width));
 
       const nothing = Array.from({ length: size }, () => u!.wire.subarray(0, 0));
       const noted = up.allToAll(nothing, nothing, { note: noteOfVotes(u!, context) });
@@ -47,8 +48,10 @@ export function count({ width }: CountOptions = {}): VoteScheme {
       const [notes] = await settled([noted, reduced]);
       checkNotes(notes);
 
-      for (const [k, bit] of planesOfCount(outcome, size).entries())
-        compareFields(planes[k]!.signs, added, fields.width, bit, u!.length);
+      watched(context.watch, "decode", () => {
+        for (const [k, bit] of planesOfCount(outcome, size).entries())
+          compareFields(planes[k]!.signs, added, fields.width, bit, u!.length);
+      });
     },
 
     cost(n, ranks, rank) {

@@ -28,12 +28,13 @@
  */
 import { NotFiniteError, sign } from "@terse/codecs";
 import { allGatherBytes, allToAllBytes, type Group } from "@terse/collectives";
-import type { QueuedGroup } from "../collective-queue.ts";
+import { QueuedGroup } from "../collective-queue.ts";
 import { costOf } from "../cost.ts";
 import type { PackedBits } from "../packed-bits.ts";
 import { elementsOf, partBytes, partition, parts, signsOf } from "../partition.ts";
 import { throwRefusal } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
+import { type Watch, watched } from "../watch.ts";
 import { decide } from "./outcome.ts";
 import { ReceivedVotes } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -68,7 +69,12 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       await up.begins; // the groups inside and between hosts have no queues of their own
       const { place, owners } = layoutOf(hostOf, group.size, group.rank);
       if (!splits.has(group)) splits.set(group, open(up, hostOf));
-      const [inside, between] = (await splits.get(group)!) as readonly [Group, Group?];
+      const { watch } = context;
+      const groups = await splits.get(group)!;
+      const [inside, between] = groups.map((each) => new QueuedGroup(each, undefined, watch)) as [
+        QueuedGroup,
+        QueuedGroup?,
+      ];
       const n = u!.length;
       const starts = ownedParts(n, owners, inside.size);
       const chunks = parts(u!.wire, starts);
@@ -83,14 +89,14 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
       };
       if (dense) {
         const zero = u!.zero ?? (outcome === "minus" ? "minus" : "plus");
-        const { notes, finite } = await signOfSum(inside, u!, starts, own, { zero, scratch, note });
+        const { notes, finite } = await signOfSum(inside, u!, starts, own, { zero, scratch, note, watch });
         read(notes);
         refused ||= !finite;
       } else {
         u!.fill();
         using received = new ReceivedVotes(own, mine, inside, 1, scratch);
         read(await inside.allToAll(chunks.with(place, nothing), received.incoming, { note: note() }));
-        decide(outcome, [signsOf(own, mine)], received.votes, mine);
+        watched(watch, "decode", () => decide(outcome, [signsOf(own, mine)], received.votes, mine));
       }
       if (between) {
         const among = partition(mine, between.size);
@@ -100,7 +106,7 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
         using received = new ReceivedVotes(piece, elements, between, 1, scratch);
         const outgoing = pieces.with(between.rank, nothing);
         read(await between.allToAll(outgoing, received.incoming, { note: Number(refused) }));
-        decide(outcome, [signsOf(piece, elements)], received.votes, elements);
+        watched(watch, "decode", () => decide(outcome, [signsOf(piece, elements)], received.votes, elements));
         await between.allGather(pieces);
       }
       const outgoing = chunks.map((_, r) => (r === place ? nothing : own));
@@ -128,15 +134,20 @@ export function hierarchical({ ranksPerHost, hosts, inside: sends = "signs" }: H
 
 /** own ← the signs of the sum over the ranks of this host, for the part that this rank owns. */
 async function signOfSum(
-  inside: Group,
+  inside: QueuedGroup,
   u: PackedBits,
   starts: readonly number[],
   own: Uint8Array,
-  { zero, scratch, note }: { zero: "plus" | "minus"; scratch: Scratch; note: () => number },
+  {
+    zero,
+    scratch,
+    note,
+    watch,
+  }: { zero: "plus" | "minus"; scratch: Scratch; note: () => number; watch: Watch | undefined },
 ): Promise<{ notes: readonly number[]; finite: boolean }> {
   const { rank, size } = inside;
   using values = scratch.loan(4 * u.length);
-  u.values(values.floats);
+  watched(watch, "encode", () => u.values(values.floats));
   const parts = starts.slice(1).map((end, r) => values.floats.subarray(64 * starts[r]!, Math.min(64 * end, u.length)));
   const mine = parts[rank]!;
   const nothing = mine.subarray(0, 0);
@@ -147,9 +158,11 @@ async function signOfSum(
 
   // Every owner adds in the order of the ranks, so the sum does not depend on the cuts of the vector.
   const [sum, ...more] = incoming.with(rank, mine);
-  for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
   try {
-    sign.encode(signsOf(own, mine.length), sum!, { zero });
+    watched(watch, "decode", () => {
+      for (const one of more) for (let i = 0; i < one.length; i++) sum![i]! += one[i]!;
+      sign.encode(signsOf(own, mine.length), sum!, { zero });
+    });
     return { notes, finite: true };
   } catch (error) {
     if (!(error instanceof NotFiniteError)) throw error;

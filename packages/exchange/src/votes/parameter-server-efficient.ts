@@ -18,6 +18,7 @@ import { bytesOf, type PackedBits } from "../packed-bits.ts";
 import { partBytes, partition, parts } from "../partition.ts";
 import { checkNotes } from "../refusal.ts";
 import type { Scratch } from "../scratch.ts";
+import { watched } from "../watch.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
 
@@ -33,7 +34,7 @@ export function parameterServerEfficient(): VoteScheme {
       u!.fill();
       await climb(up, u!, planes.length, scratch, (votes) => {
         const signs = planes.map((plane) => plane.signs);
-        decide(outcome, signs, votes, u!.length);
+        watched(context.watch, "decode", () => decide(outcome, signs, votes, u!.length));
       });
       context.upCalled();
 

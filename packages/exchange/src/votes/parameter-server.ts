@@ -11,6 +11,7 @@ import { allToAllBytes, scatterBytes } from "@terse/collectives";
 import { costOf } from "../cost.ts";
 import { bytesOf } from "../packed-bits.ts";
 import { checkNotes } from "../refusal.ts";
+import { watched } from "../watch.ts";
 import { decide, planesOf } from "./outcome.ts";
 import { ReceivedVotes, votesHeld } from "./received-votes.ts";
 import { noteOfVotes, type VoteScheme, voteScheme } from "./vote-scheme.ts";
@@ -34,7 +35,7 @@ export function parameterServer(): VoteScheme {
         context.upCalled();
         checkNotes(await arrived);
         const signs = planes.map((plane) => plane.signs);
-        decide(outcome, signs, received.votes, u!.length);
+        watched(context.watch, "decode", () => decide(outcome, signs, received.votes, u!.length));
       } else {
         const arrived = up.allToAll(nothing.with(server, u!.wire), nothing, { note });
         context.upCalled();

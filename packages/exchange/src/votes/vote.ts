@@ -36,11 +36,16 @@ export async function carryVotes(
 
 async function counted(u: PackedBits, scheme: VoteScheme, outcome: Outcome, context: ExchangeContext): Promise<Result> {
   checkOutcome(scheme, outcome);
-  const { size, scratch } = context;
+  const { size, scratch, watch } = context;
+  if (!scheme.dense) u.watch = watch;
   if (size === 1) {
     u.fill();
     checkNotes([noteOfVotes(u, context)]);
     return resultOf(outcome, [u], 1);
+  }
+  if (watch?.wantsVotes && !scheme.dense) {
+    u.fill();
+    watch.votes(u);
   }
   // While the vote waits in the queue, its signs are encoded.
   if (context.up.waits && !scheme.dense) u.fill();

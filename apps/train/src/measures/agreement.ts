@@ -1,0 +1,95 @@
+/**
+ * How far the ranks agree: on their votes, and in their own momenta. Ishikawa et al. 2024, "Lion Cub", Table 2, Figures 4 and 7,
+ * https://arxiv.org/abs/2411.16462
+ *
+ *   c: ranks of P that say plus to an element;  C(n) = n (n − 1) / 2 pairs
+ *   ties        share of elements with c = P/2
+ *   agreement   mean over elements of (C(c) + C(P − c)) / C(P)
+ *   drift       √(mean over ranks and elements of (m_r − m̄)²) / √(mean of m̄²),  m̄: the mean over the ranks
+ *
+ * Sent by a rank: an all-reduce of 4 bytes for each sampled vote and 8 for each sampled momentum, at most 64 KiB, and one of 8 bytes.
+ */
+import type { Group } from "@terse/collectives";
+import { keep, noGrad, type Tensor } from "@terse/tensor";
+import type { VoteSample } from "./vote-sample.ts";
+
+const mostElements = 4096; // of the momenta
+
+/** Keys and values for metrics.jsonl, on rank 0; on the others only `drift` and the shares, which are the same. Nothing on a single rank. */
+export async function agreementOf(
+  group: Group,
+  { votes, momenta }: { votes: VoteSample | undefined; momenta: readonly Tensor[] },
+): Promise<Readonly<Record<string, number | readonly number[]>>> {
+  const { size } = group;
+  if (size === 1) return {};
+  const plus = votes?.plus() ?? new Float32Array(0);
+  const m = await sampled(momenta);
+  const [v, n] = [plus.length, m.length];
+  const sums = new Float32Array(v + 2 * n);
+  sums.set(plus);
+  sums.set(
+    m.map((value) => Number(value >= 0)),
+    v,
+  );
+  sums.set(m, v + n);
+  await group.allReduce(sums);
+
+  const means = sums.subarray(v + n).map((sum) => sum / size);
+  const squares = Float64Array.of(sumOf(m, (value, i) => (value - means[i]!) ** 2));
+  await group.allReduce(squares);
+  const scale = Math.sqrt(sumOf(means, (value) => value ** 2) / n);
+  const drift = Math.sqrt(squares[0]! / (n * size)) / scale;
+  return {
+    ...(v > 0 && {
+      "votes/ties": sumOf(sums.subarray(0, v), (c) => Number(2 * c === size)) / v,
+      "votes/agreement": agreement(sums.subarray(0, v), size),
+      "votes/elements": v,
+    }),
+    ...(scale > 0 && {
+      "momentum/drift": drift,
+      "momentum/agreement": agreement(sums.subarray(v, v + n), size),
+      "momentum/quantiles": quantilesOf(m),
+      "momentum/elements": n,
+    }),
+  };
+}
+
+const pairs = (n: number) => (n * (n - 1)) / 2;
+
+/** The share of pairs of ranks that say the same. */
+export function agreement(counts: Float32Array, ranks: number): number {
+  return sumOf(counts, (c) => pairs(c) + pairs(ranks - c)) / (pairs(ranks) * counts.length);
+}
+
+const shares = [0.5, 0.9, 0.99, 0.999, 1];
+
+/** |m| at these shares of its elements, divided by its mean. */
+export function quantilesOf(m: Float32Array): number[] {
+  const sizes = m.map(Math.abs).sort();
+  const mean = sumOf(sizes, (size) => size) / sizes.length;
+  return shares.map((share) => sizes[Math.min(sizes.length - 1, Math.floor(share * sizes.length))]! / mean);
+}
+
+/** Elements of all tensors, at even distances. */
+async function sampled(tensors: readonly Tensor[]): Promise<Float32Array> {
+  const total = tensors.reduce((sum, { length }) => sum + length, 0);
+  const each = Math.max(1, Math.ceil(total / mostElements));
+  const taken: Float32Array[] = [];
+  for (const tensor of tensors) {
+    using some = noGrad(() => keep(tensor.flatten().slice(0, 0, tensor.length, each)));
+    taken.push((await some.toTypedArray()) as Float32Array);
+  }
+  const all = new Float32Array(taken.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const values of taken) {
+    all.set(values, at);
+    at += values.length;
+  }
+  return all;
+}
+
+function sumOf(values: Float32Array, of: (value: number, i: number) => number): number {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += of(values[i]!, i);
+  return sum;
+}
