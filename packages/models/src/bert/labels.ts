@@ -1,6 +1,7 @@
 import { crossEntropy, type Tensor } from "@terse/tensor";
 
-const ignored = -100;
+/** The label of a token that is not to be predicted. */
+export const ignored = -100;
 
 /** Mean cross entropy over the labels that are not −100, in nats; 0 where there is none.  logits (…, classes)   labels (…) i64   → () */
 export function lossOf(logits: Tensor, labels: Tensor): Tensor {
