@@ -14,6 +14,7 @@ const trainFlags = {
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
   deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
+  trace: "switch", // the same as --trace.steps=20
   dryRun: "switch", // says what the run would need, and ends
   worldSize: wholeNumberFrom({ least: 1, most: 1e6 }), // ranks of a dry run
   link, // of each rank in a dry run
@@ -34,7 +35,7 @@ type Values<Flags extends Record<string, "switch" | ((text: string) => unknown)>
 };
 
 /** A training run as the command line asks for it. */
-export interface TrainArguments extends Omit<Values<typeof trainFlags>, "data"> {
+export interface TrainArguments extends Omit<Values<typeof trainFlags>, "data" | "trace"> {
   readonly command: "train";
   readonly nprocPerNode: number;
   readonly masterPort: number;
@@ -68,7 +69,7 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
     throw new OptionsError([
       `train takes no plain arguments, got "${words[0]}"; a data path is --data PATH, a recipe --recipe FILE`,
     ]);
-  const { data, ...given } = flags;
+  const { data, trace, ...given } = flags;
   for (const other of ["out", "recipe"] as const)
     if (given.resume !== undefined && given[other] !== undefined)
       throw new OptionsError([
@@ -84,13 +85,14 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
   for (const [flag, value, instead] of dry)
     if (value !== undefined && !given.dryRun) throw new OptionsError([`${flag} is for --dry-run; ${instead}`]);
   const path = data === undefined ? [] : [`data.path=${JSON.stringify(data)}`];
+  const traced = trace ? ["trace.steps=20"] : [];
   return {
     command: "train",
     nprocPerNode: 2,
     masterPort: 0,
     deadline: 60,
     ...given,
-    overrides: [...path, ...overrides],
+    overrides: [...path, ...traced, ...overrides],
   };
 }
 

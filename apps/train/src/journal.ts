@@ -1,9 +1,11 @@
 /** What a run reports: every rank measures, rank 0 prints, and `metrics.jsonl` has every number. */
+import { CheckpointError } from "@terse/checkpoint";
 import { type Group, linkText } from "@terse/collectives";
 import { type Dataset, datasets } from "@terse/data";
 import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
+import { sentence } from "./failure.ts";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
@@ -200,6 +202,16 @@ export class Journal implements AsyncDisposable {
     const failure = await this.aside(save);
     if (failure)
       this.note(`step ${step} could not be saved: ${failure.why}; the run goes on, and tries again at the next save`);
+  }
+
+  /** Runs `write`, which belongs to no step, and reports the file, or that it could not be written. */
+  async traced(write: () => Promise<string | undefined>): Promise<void> {
+    const file = await this.aside(write).catch((error: unknown) => {
+      if (!(error instanceof CheckpointError)) throw error;
+      this.note(`the trace could not be written: ${sentence(error)}; the run goes on without it`);
+      return undefined;
+    });
+    if (file !== undefined) this.note(`trace ${file}: Perfetto and chrome://tracing open it`);
   }
 
   /** Runs `evaluate` and reports its metrics; does nothing where no data is held out. */

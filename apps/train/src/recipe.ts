@@ -122,6 +122,13 @@ export const recipeSchema = v.object({
   ),
   logEvery: v.optional(positiveInteger, 10),
   compareEvery: v.optional(nonNegativeInteger, 100),
+  trace: v.optional(
+    v.object({
+      steps: v.optional(nonNegativeInteger, 0), // of which trace.json says what happened when, on all ranks; 0: none
+      from: v.optional(nonNegativeInteger, 5), // the first of them, counted from where this process began
+    }),
+    {},
+  ),
   measureEvery: v.optional(nonNegativeInteger, 100), // steps between two samples of how far the ranks agree (docs/metrics.md); 0: none
 });
 

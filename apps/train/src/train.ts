@@ -14,6 +14,7 @@ import { openRun } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { takeStep } from "./take-step.ts";
+import { traceOf, writeTrace } from "./trace/trace.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
 export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
@@ -24,7 +25,8 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   await using data = await buildData(recipe, model, group);
   await using optimizer = await buildOptimizer(recipe, arena, group);
   await run.begin({ model, data, optimizer });
-  const meter = new StepMeter();
+  const trace = traceOf(recipe, run.step);
+  const meter = new StepMeter(trace);
   optimizer.watch = meter;
   await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter });
   using interruption = new Interruption(group, (signal) =>
@@ -54,6 +56,8 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
     const lr = learningRate(step, schedule);
     const report = await takeStep(training, lr);
     await stop({ lr, ...report });
+    if (trace?.isComplete(step, step + 1 === recipe.steps))
+      await journal.traced(() => writeTrace(trace, group, run.folder));
   }
 
   await optimizer.compare();

@@ -144,6 +144,9 @@ interface Places {
   readonly down: QueuedGroup;
 }
 
+/** Groups whose optimizer's steps go on with results, while a watch looks on. */
+const goingOn = new WeakSet<Group>();
+
 /** The exchange of one step, or of one bucket of it. */
 export class StepExchange {
   readonly #group: Group;
@@ -328,13 +331,11 @@ export class StepExchange {
           new ExchangeContext(places, this.#refusal, callsLater, this.#watch),
         );
       }
-      const began = performance.now();
+      this.#watchSteps();
       for (const request of requests) {
         if (request.held) this.#held.push(request);
         else request.resolve();
       }
-      // Steps go on with their results before the next tick.
-      if (this.#watch) process.nextTick(() => this.#watch!.saw("update", began, performance.now()));
     } catch (error) {
       for (const request of requests) request.reject(error);
       this.close(); // every rank has the error, and closes
@@ -343,6 +344,18 @@ export class StepExchange {
       places.up.leave();
       places.down.leave();
     }
+  }
+
+  /** The steps that get results now go on before the next tick; those of rounds that end together are one piece of work. */
+  #watchSteps(): void {
+    const watch = this.#watch;
+    if (!watch || goingOn.has(this.#group)) return;
+    goingOn.add(this.#group);
+    const began = performance.now();
+    process.nextTick(() => {
+      goingOn.delete(this.#group);
+      watch.saw("update", began, performance.now());
+    });
   }
 
   async #carryMeans(parts: readonly MeanPart[], context: ExchangeContext): Promise<void> {

@@ -1,5 +1,16 @@
-/** What happened when, on this rank: the parts of steps, in memory, until the ranks put them into one file. */
+/**
+ * What happened when, in some steps of a run: every rank keeps the parts of its steps in memory, and rank 0 puts them on its clock and into
+ * one file when the last of these steps has ended, trace.json in the run's folder.
+ */
+import { join } from "node:path";
+import { atomicWriteText } from "@terse/checkpoint";
+import type { Group } from "@terse/collectives";
 import type { StepPart } from "../measures/step-meter.ts";
+import type { Recipe } from "../recipe.ts";
+import { chromeTrace } from "./chrome-trace.ts";
+import { clockOffsets } from "./clock.ts";
+
+export const traceFile = "trace.json";
 
 export interface TracedPart {
   readonly part: StepPart | "step";
@@ -10,11 +21,12 @@ export interface TracedPart {
 }
 
 export class Trace {
-  readonly parts: TracedPart[] = [];
   readonly #from: number;
   readonly #to: number; // the first step that is not traced
+  #parts: TracedPart[] = [];
   #step = -1;
 
+  /** The steps [from, from + steps). */
   constructor({ from, steps }: { from: number; steps: number }) {
     this.#from = from;
     this.#to = from + steps;
@@ -28,6 +40,50 @@ export class Trace {
   saw(part: TracedPart["part"], began: number, ended: number, bucket?: number): void {
     const step = this.#step;
     if (step < this.#from || step >= this.#to) return;
-    this.parts.push({ part, began, ended, step, ...(bucket !== undefined && { bucket }) });
+    this.#parts.push({ part, began, ended, step, ...(bucket !== undefined && { bucket }) });
   }
+
+  /** Whether `step` was the last one of the trace, or the run ends after it. */
+  isComplete(step: number, isLast: boolean): boolean {
+    return this.#parts.length > 0 && (step + 1 >= this.#to || isLast);
+  }
+
+  /** The parts so far, which it forgets. */
+  take(): readonly TracedPart[] {
+    const parts = this.#parts;
+    this.#parts = [];
+    return parts;
+  }
+}
+
+/** The trace that a recipe asks for, in a process that begins at step `begin`; undefined for none. It ends with the run at the latest. */
+export function traceOf({ trace: { from, steps }, steps: end }: Recipe, begin: number): Trace | undefined {
+  return steps === 0 ? undefined : new Trace({ from: Math.max(begin, Math.min(begin + from, end - steps)), steps });
+}
+
+/**
+ * Writes the traces of all ranks to the folder's trace.json; all ranks call it, between two steps. Sent by a rank, to rank 0: its trace as
+ * JSON, about 100 bytes for each part, and the pings of clock.ts. Resolves to the file on rank 0.
+ */
+export async function writeTrace(trace: Trace, group: Group, folder: string): Promise<string | undefined> {
+  const offsets = await clockOffsets(group);
+  const mine = new TextEncoder().encode(JSON.stringify(trace.take()));
+  const lengths = Array.from({ length: group.size }, () => Float64Array.of(mine.length));
+  await group.allGather(lengths);
+  const texts = lengths.map(([length]) => new Uint8Array(length!));
+  await group.gather(mine, 0, group.rank === 0 ? texts : undefined);
+  if (group.rank !== 0) return undefined;
+  const ranks = texts.map((text, rank) =>
+    (JSON.parse(new TextDecoder().decode(text)) as TracedPart[]).map((part) => ({
+      ...part,
+      began: part.began - offsets[rank]!,
+      ended: part.ended - offsets[rank]!,
+    })),
+  );
+  const origin = Math.min(
+    ...ranks.map((parts) => parts.reduce((first, { began }) => Math.min(first, began), Number.POSITIVE_INFINITY)),
+  );
+  const file = join(folder, traceFile);
+  await atomicWriteText(file, JSON.stringify(chromeTrace(ranks, origin)));
+  return file;
 }
