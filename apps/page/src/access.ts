@@ -1,0 +1,65 @@
+/**
+ * Who may see a page. On loopback: requests that name this machine, so no web page elsewhere can ask for it under a name of its own. On
+ * any other address: those that know the token. The browser has it from the address's fragment, which it sends to no server, hands it in
+ * once, and gets a cookie that scripts cannot read.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { type Address, isLoopback, urlOf } from "./address.ts";
+
+export interface Access {
+  /** The address with all that a browser needs. */
+  url(at: Address): string;
+  /** Why this request is refused; undefined where it is not. */
+  refusal(request: IncomingMessage): { status: 401 | 403; why: string } | undefined;
+  /** The cookie of a browser that has handed in the token. */
+  cookie(request: IncomingMessage): string | undefined;
+}
+
+export function accessOn(host: string): Access {
+  return isLoopback(host) ? onLoopback : withToken(randomBytes(24).toString("base64url"));
+}
+
+const onLoopback: Access = {
+  url: urlOf,
+  refusal({ headers: { host = "" } }) {
+    const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+    if (isLoopback(name)) return undefined;
+    return { status: 403, why: "this page is for its own machine: open it as http://localhost, or through ssh -L" };
+  },
+  cookie: () => undefined,
+};
+
+function withToken(token: string): Access {
+  return {
+    url: (at) => `${urlOf(at)}#token=${token}`,
+    refusal(request) {
+      if ([bearer(request), cookieOf(request)].some((given) => given !== undefined && same(given, token)))
+        return undefined;
+      return {
+        status: 401,
+        why: "this page needs its token: open the whole address that the terminal shows, with #token=…",
+      };
+    },
+    cookie: (request) => `${cookieName(request)}=${token}; Path=/; HttpOnly; SameSite=Strict`,
+  };
+}
+
+function bearer({ headers: { authorization = "" } }: IncomingMessage): string | undefined {
+  return /^Bearer (\S+)$/.exec(authorization)?.[1];
+}
+
+function cookieOf(request: IncomingMessage): string | undefined {
+  const prefix = `${cookieName(request)}=`;
+  const pairs = (request.headers.cookie ?? "").split("; ");
+  return pairs.find((pair) => pair.startsWith(prefix))?.slice(prefix.length);
+}
+
+/** Cookies belong to a host, not to a port, and a host may show several pages. */
+const cookieName = ({ socket }: IncomingMessage) => `terse-page-${socket.localPort}`;
+
+/** Takes the same time wherever the texts differ. */
+function same(a: string, b: string): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(a), hash(b));
+}

@@ -1,0 +1,76 @@
+/** The page: it follows the runs, and shows them anew when something has changed, twice a second at most. */
+import { onTheme } from "./colours.ts";
+import { ChartOfRun, ChartOfRuns, ofAllRuns, ofOneRun } from "./panels/charts.ts";
+import { Momenta } from "./panels/momenta.ts";
+import { OtherMetrics } from "./panels/other-metrics.ts";
+import type { Panel } from "./panels/panel.ts";
+import { PartsByStep, PartsOfStep } from "./panels/parts-of-step.ts";
+import { Ranks } from "./panels/ranks.ts";
+import { Recipes } from "./panels/recipes.ts";
+import { RunCards, stateOf } from "./panels/run-cards.ts";
+import { Sample } from "./panels/sample.ts";
+import type { By } from "./run-data.ts";
+import { follow } from "./stream.ts";
+
+const byId = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
+const controls = byId<HTMLFormElement>("controls");
+const chosen = byId<HTMLSelectElement>("run");
+const read = (text: string) => {
+  byId("reading").textContent = text;
+};
+
+const [loss, ...others] = ofAllRuns.map((definition) => new ChartOfRuns(definition, read));
+const cards = new RunCards(byId("runs"));
+const panels: readonly Panel[] = [
+  loss!,
+  new PartsOfStep(),
+  new PartsByStep(read),
+  ...ofOneRun.map((definition) => new ChartOfRun(definition, read)),
+  new Ranks(),
+  ...others,
+  new OtherMetrics(read),
+  new Momenta(),
+  new Sample(),
+  new Recipes(),
+];
+byId("panels").append(...panels.map(({ card }) => card));
+for (const { card } of panels) card.hidden = true;
+
+const shortest = 500; // milliseconds between two pictures
+let _due: number | undefined;
+const { runs } = await follow(
+  () => {
+    _due ??= window.setTimeout(show, shortest);
+  },
+  (text) => {
+    byId("connection").textContent = text;
+  },
+);
+
+function view() {
+  return { runs, chosen: Math.max(0, chosen.selectedIndex), by: new FormData(controls).get("by") as By };
+}
+
+function show(): void {
+  _due = undefined;
+  if (runs.length === 0) return;
+  if (chosen.options.length !== runs.length) {
+    chosen.replaceChildren(...runs.map(({ name }) => new Option(name)));
+    byId("details").hidden = runs.length === 1;
+  }
+  controls.hidden = false;
+  cards.show(view());
+  for (const panel of panels) panel.show(view());
+  const [first] = runs;
+  const share = first!.stepsToTake === undefined ? "" : ` ${Math.floor((100 * first!.steps) / first!.stepsToTake)} %`;
+  document.title = `${stateOf(first!).text}${share} · ${runs.map(({ name }) => name).join(", ")} · terse`;
+}
+
+controls.addEventListener("change", show);
+controls.addEventListener("submit", (event) => event.preventDefault());
+onTheme(() => {
+  for (const panel of [cards, ...panels]) panel.redraw();
+});
+setInterval(() => {
+  if (runs.length > 0 && !document.hidden) cards.show(view()); // the age of the last line
+}, 1000);

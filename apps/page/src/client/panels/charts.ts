@@ -1,0 +1,149 @@
+/** The charts: which keys of metrics.jsonl each shows, of all runs or of the one whose details are shown. */
+import { Chart, type ChartOptions, type Series } from "../chart.ts";
+import type { By, RunData } from "../run-data.ts";
+import type { Panel, View } from "./panel.ts";
+
+interface Line {
+  readonly key: string;
+  readonly label: string;
+  readonly points?: boolean;
+  readonly faint?: boolean;
+}
+
+interface Definition extends ChartOptions {
+  readonly lines: readonly Line[];
+}
+
+const line = (key: string, label: string): Line => ({ key, label });
+const rare = (key: string, label: string): Line => ({ key, label, points: true });
+
+/** One colour a run. */
+export const ofAllRuns: readonly Definition[] = [
+  {
+    title: "Loss",
+    unit: "",
+    about: "Of training, the mean over the ranks; with points: on held-out data.",
+    lines: [
+      { key: "train/loss", label: "training", faint: true },
+      { key: "val/loss", label: "validation", points: true },
+    ],
+  },
+  {
+    title: "Step",
+    unit: "s",
+    about: "Time of a step, without evaluations and saves.",
+    lines: [line("step_seconds", "step")],
+  },
+  {
+    title: "Waiting for messages",
+    unit: "share",
+    about: "Share of the time after backward in which nothing else was done: what the network costs.",
+    lines: [line("exposed_fraction", "waiting")],
+  },
+  { title: "Bytes", unit: "B", about: "Sent by rank 0 in a step, with headers.", lines: [line("sent_bytes", "sent")] },
+  {
+    title: "Skew",
+    unit: "s",
+    about: "Own work of the slowest rank in a step, less that of the fastest.",
+    lines: [line("skew_seconds", "skew")],
+  },
+  {
+    title: "Momentum drift",
+    unit: "",
+    about: "Standard deviation of the momenta between ranks, divided by the root mean square of their mean.",
+    lines: [rare("momentum/drift", "drift")],
+  },
+  { title: "Ties", unit: "share", about: "Elements with as many votes each way.", lines: [rare("votes/ties", "ties")] },
+  {
+    title: "Agreement of votes",
+    unit: "share",
+    about: "Pairs of ranks that vote the same way: 100 % is unanimous, about 50 % is chance.",
+    lines: [rare("votes/agreement", "votes")],
+  },
+  {
+    title: "Agreement of momenta",
+    unit: "share",
+    about: "Pairs of ranks whose momenta have the same sign.",
+    lines: [rare("momentum/agreement", "momenta")],
+  },
+  { title: "Gradient norm", unit: "", about: "Before clipping.", lines: [line("grad_norm", "norm")] },
+  { title: "Learning rate", unit: "", lines: [line("lr", "rate")] },
+];
+
+/** One colour a line. */
+export const ofOneRun: readonly Definition[] = [
+  {
+    title: "Messages and update",
+    unit: "s",
+    about: "Time a step of what runs while backward does, or while the step waits.",
+    lines: [
+      line("time/encode", "encode"),
+      line("time/wire", "wire"),
+      line("time/decode", "decode"),
+      line("time/update", "update"),
+    ],
+  },
+];
+
+export class ChartOfRuns implements Panel {
+  readonly #definition: Definition;
+  readonly #chart: Chart;
+
+  constructor(definition: Definition, read: (text: string) => void) {
+    this.#definition = definition;
+    this.#chart = new Chart(definition, read);
+  }
+
+  get card(): HTMLElement {
+    return this.#chart.card;
+  }
+
+  show({ runs, by }: View): void {
+    const { lines } = this.#definition;
+    const measured = lines.filter(({ key }) => runs.some((run) => run.columns.has(key)));
+    const several = measured.length > 1;
+    const series = runs.flatMap((run, i) =>
+      measured.flatMap((each, at) => {
+        // Of one run, lines have a colour each.
+        const label = runs.length === 1 ? each.label : several ? `${run.name}, ${each.label}` : run.name;
+        return seriesOf(run, { ...each, label }, runs.length === 1 ? at : i, by);
+      }),
+    );
+    this.#chart.show(series, by);
+  }
+
+  redraw(): void {
+    this.#chart.redraw();
+  }
+}
+
+export class ChartOfRun implements Panel {
+  readonly #definition: Definition;
+  readonly #chart: Chart;
+
+  constructor(definition: Definition, read: (text: string) => void) {
+    this.#definition = definition;
+    this.#chart = new Chart(definition, read);
+  }
+
+  get card(): HTMLElement {
+    return this.#chart.card;
+  }
+
+  show({ runs, chosen, by }: View): void {
+    this.#chart.show(
+      this.#definition.lines.flatMap((each, i) => seriesOf(runs[chosen]!, each, i + 1, by)),
+      by,
+    );
+  }
+
+  redraw(): void {
+    this.#chart.redraw();
+  }
+}
+
+export function seriesOf(run: RunData, { key, ...style }: Line, colour: number, by: By): Series[] {
+  const column = run.columns.get(key);
+  if (column === undefined) return [];
+  return [{ ...style, colour, x: column.steps.map((steps) => run.at(steps, by)), y: column.values }];
+}

@@ -1,0 +1,55 @@
+/** How the momenta of the run whose details are shown are spread (the Lion Cub paper's Figure 4), beside a Laplace distribution. */
+import { element } from "../element.ts";
+import type { Panel, View } from "./panel.ts";
+
+const shares = [0.5, 0.9, 0.99, 0.999];
+/** Of |m| / mean |m|: −ln(1 − share). */
+const laplace = shares.map((share) => -Math.log(1 - share));
+
+export class Momenta implements Panel {
+  readonly card = element("section", { class: "card", "aria-label": "Sizes of momenta" });
+
+  show({ runs, chosen }: View): void {
+    const sizes = runs[chosen]!.listOf("momentum/quantiles");
+    this.card.hidden = sizes === undefined;
+    if (sizes === undefined) return;
+    const rows = [
+      ["this run", ...sizes.map((size) => size.toPrecision(3))],
+      ["Laplace", ...laplace.map((size) => size.toPrecision(3)), ""],
+    ];
+    const head = ["", ...shares.map((share) => `${100 * share} %`), "largest"].map((text) =>
+      element("th", { scope: "col" }, text),
+    );
+    this.card.replaceChildren(
+      element("h2", {}, "Sizes of momenta"),
+      element(
+        "p",
+        { class: "about" },
+        "So many of rank 0's momenta are not larger than this, as a multiple of their mean.",
+      ),
+      element(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sizes of momenta: table" },
+        element(
+          "table",
+          {},
+          element("thead", {}, element("tr", {}, ...head)),
+          element(
+            "tbody",
+            {},
+            ...rows.map(([name, ...values]) =>
+              element(
+                "tr",
+                {},
+                element("th", { scope: "row" }, name),
+                ...values.map((value) => element("td", {}, value)),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  redraw(): void {}
+}

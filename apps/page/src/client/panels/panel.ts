@@ -1,0 +1,16 @@
+import type { By, RunData } from "../run-data.ts";
+
+export interface View {
+  readonly runs: readonly RunData[];
+  /** The run whose details are shown; its number is that of its colour. */
+  readonly chosen: number;
+  readonly by: By;
+}
+
+/** A part of the page. It hides itself where a run has not measured what it shows. */
+export interface Panel {
+  readonly card: HTMLElement;
+  show(view: View): void;
+  /** The colours are others now. */
+  redraw(): void;
+}

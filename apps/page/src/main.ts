@@ -1,0 +1,46 @@
+/** `./terse page RUN…`: shows runs until it is ended. `follow-run.ts` shows the run of a training. */
+import { existsSync, globSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { OptionsError } from "@terse/options";
+import { readArguments, usage } from "./arguments.ts";
+import { openRuns } from "./run-folder.ts";
+import { servePage } from "./server.ts";
+
+async function main(): Promise<number> {
+  const args = readArguments(process.argv.slice(2));
+  if (args === "help") {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const folders = args.runs.length > 0 ? args.runs : newestRun();
+  const wrong = folders.filter(
+    (folder) => !["metrics.jsonl", "recipe.json"].some((file) => existsSync(join(folder, file))),
+  );
+  if (wrong.length > 0)
+    throw new OptionsError(
+      wrong.map((folder) => `${folder} is no run's folder: it has neither metrics.jsonl nor recipe.json`),
+    );
+  const runs = openRuns(folders);
+  for (const { name, problems } of runs) for (const problem of problems) process.stderr.write(`${name}: ${problem}\n`);
+  const ended = new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
+  });
+  await using server = await servePage(runs, args.address);
+  process.stdout.write(`${runs.map(({ name }) => name).join(", ")}: ${server.url}\nCtrl-C ends it\n`);
+  await ended;
+  return 0;
+}
+
+function newestRun(): string[] {
+  const time = (file: string) => statSync(file).mtimeMs;
+  const newest = globSync("runs/*/metrics.jsonl").sort((a, b) => time(b) - time(a))[0];
+  if (newest === undefined) throw new OptionsError(["there is no run in runs/; name the folder of a run"]);
+  return [dirname(newest)];
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`error: ${(error as Error).message}\n`);
+  process.exitCode = error instanceof OptionsError ? 2 : 1;
+}

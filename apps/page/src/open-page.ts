@@ -1,0 +1,37 @@
+/** The page of a training, in a process of its own: the event loop of the rank that trains does nothing for it. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { type Address, urlOf } from "./address.ts";
+
+/** What the page's process says when it has started. */
+export type PageNews = { readonly url: string } | { readonly problem: string };
+
+/** Starts to show the run in `folder`. `note` gets one line: where, or why not. Training goes on in either case. */
+export function openPage(folder: string, at: Address, note: (line: string) => void): Disposable {
+  const { TERSE_TOKEN, ...env } = process.env; // the ranks' secret
+  const main = fileURLToPath(new URL("follow-run.ts", import.meta.url));
+  const child = spawn(process.execPath, [...process.execArgv, main, folder, at.host, String(at.port)], {
+    env,
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+  });
+  let heard = false;
+  const hear = (line: string) => {
+    if (!heard) note(line);
+    heard = true;
+  };
+  const notShown = (why: string) => hear(`the page is not shown: ${why}; ./terse page ${folder} shows this run, too`);
+  child.once("message", (news: PageNews) => {
+    if ("url" in news) hear(`page ${news.url}`);
+    else notShown(news.problem);
+  });
+  child.once("error", ({ message }) => notShown(message));
+  child.once("exit", () => notShown(`its process ended before it listened on ${urlOf(at)}`));
+  child.unref();
+  child.channel?.unref();
+  return {
+    [Symbol.dispose]() {
+      heard = true;
+      if (child.connected) child.disconnect();
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** What a page reads of a run's folder. It writes nothing there. */
+import { readFileSync, type Stats, statSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { isLocked } from "@terse/checkpoint";
+
+export interface RunState {
+  readonly running: boolean;
+  /** Seconds since the last line; undefined before the first one. */
+  readonly age: number | undefined;
+  /** The last line has no end: its process has died, or is writing now. */
+  readonly cut: boolean;
+}
+
+/** A place in metrics.jsonl. A file that has been written anew, as a resumed run does, has another number. */
+export interface Place {
+  readonly file: number;
+  readonly offset: number;
+}
+
+export const begin: Place = { file: 0, offset: 0 };
+const chunkBytes = 1 << 18;
+
+export class RunFolder {
+  readonly name: string;
+  readonly recipe: Record<string, unknown> | undefined;
+  /** What cannot be shown, and why, a line each. */
+  readonly problems: readonly string[];
+  readonly #metrics: string;
+  readonly #running: () => boolean;
+  #cut = false;
+
+  /** `running` is for who knows it better than the folder's lock. */
+  constructor(path: string, name: string, running?: () => boolean) {
+    this.name = name;
+    this.#metrics = join(path, "metrics.jsonl");
+    this.#running = running ?? (() => isLocked(join(path, "lock.json")));
+    const { recipe, problem } = readRecipe(join(path, "recipe.json"));
+    this.recipe = recipe;
+    this.problems = problem === undefined ? [] : [problem];
+  }
+
+  state(): RunState {
+    const stat = this.#stat();
+    const age = stat && Math.max(0, (Date.now() - stat.mtimeMs) / 1000);
+    return { running: this.#running(), age, cut: this.#cut };
+  }
+
+  /** Whether there is more after `place`. */
+  hasMore(place: Place): boolean {
+    const stat = this.#stat();
+    return stat !== undefined && (stat.ino !== place.file || stat.size !== place.offset);
+  }
+
+  /**
+   * The whole lines after `place`, about 256 KiB at most, and the place after them. `anew` where the file is not the one of `place`: then
+   * they are its first lines.
+   */
+  async linesAfter(place: Place): Promise<{ lines: string[]; next: Place; anew: boolean }> {
+    await using handle = await open(this.#metrics).catch(() => undefined);
+    if (handle === undefined) return { lines: [], next: begin, anew: place.offset > 0 };
+    const { ino: file, size } = await handle.stat();
+    const anew = file !== place.file || size < place.offset;
+    const offset = anew ? 0 : place.offset;
+    const { text, bytes } = await wholeLines(handle, offset, size);
+    this.#cut = offset + bytes < size && bytes === 0;
+    const lines = text.split("\n").filter((line) => line !== "");
+    return { lines, next: { file, offset: offset + bytes }, anew: anew && place.file !== 0 };
+  }
+
+  #stat(): Stats | undefined {
+    return statSync(this.#metrics, { throwIfNoEntry: false });
+  }
+}
+
+/** As many whole lines as fit in a chunk, or one that does not. */
+async function wholeLines(handle: FileHandle, offset: number, size: number): Promise<{ text: string; bytes: number }> {
+  for (let length = Math.min(chunkBytes, size - offset); ; length = Math.min(2 * length, size - offset)) {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
+    const end = buffer.subarray(0, bytesRead).lastIndexOf("\n") + 1;
+    if (end > 0 || length >= size - offset) return { text: buffer.toString("utf8", 0, end), bytes: end };
+  }
+}
+
+function readRecipe(path: string): { recipe?: Record<string, unknown>; problem?: string } {
+  try {
+    const recipe: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof recipe === "object" && recipe !== null) return { recipe: recipe as Record<string, unknown> };
+    return { problem: "recipe.json holds no recipe, so the recipe and the number of steps are not shown" };
+  } catch (error) {
+    const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
+    return {
+      problem: `recipe.json ${absent ? "is missing" : "cannot be read"}, so the recipe and the number of steps are not shown`,
+    };
+  }
+}
+
+/** The runs of these folders, each with the shortest end of its path that no other one has. */
+export function openRuns(paths: readonly string[], running?: () => boolean): RunFolder[] {
+  const all = paths.map((path) => resolve(path));
+  return all.map((path) => new RunFolder(path, nameAmong(path, all), running));
+}
+
+function nameAmong(path: string, all: readonly string[]): string {
+  let name = basename(path);
+  for (let above = dirname(path); above !== dirname(above); above = dirname(above)) {
+    if (all.every((other) => other === path || !other.endsWith(`/${name}`))) break;
+    name = `${basename(above)}/${name}`;
+  }
+  return name;
+}
