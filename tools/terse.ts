@@ -20,6 +20,7 @@ const commands: Record<string, () => Promise<void>> = {
   sample: async () =>
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
   data: async () => becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/data/main.ts"], args),
+  page: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/page/src/main.ts"], args),
   bench: async () => becomeNode(await setUp(steps, compared), [...fromSource, "apps/bench/src/main.ts"], args),
   cost: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/bench/src/cost/main.ts"], args),
   test: async () => {

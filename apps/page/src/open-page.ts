@@ -6,8 +6,8 @@ import { type Address, urlOf } from "./address.ts";
 /** What the page's process says when it has started. */
 export type PageNews = { readonly url: string } | { readonly problem: string };
 
-/** Starts to show the run in `folder`. `note` gets one line: where, or why not. Training goes on in either case. */
-export function openPage(folder: string, at: Address, note: (line: string) => void): Disposable {
+/** Starts to show the run in `folder`. `journal` gets one line: where, or why not. Training goes on in either case. */
+export function openPage(folder: string, at: Address, journal: { note(line: string): void }): Disposable {
   const { TERSE_TOKEN, ...env } = process.env; // the ranks' secret
   const main = fileURLToPath(new URL("follow-run.ts", import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, main, folder, at.host, String(at.port)], {
@@ -16,7 +16,7 @@ export function openPage(folder: string, at: Address, note: (line: string) => vo
   });
   let heard = false;
   const hear = (line: string) => {
-    if (!heard) note(line);
+    if (!heard) journal.note(line);
     heard = true;
   };
   const notShown = (why: string) => hear(`the page is not shown: ${why}; ./terse page ${folder} shows this run, too`);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { engineNames, parseLink } from "@terse/collectives";
 import { numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
+import { type Address, parseAddress } from "@terse/page/address";
 import { recipeKeys } from "./recipe.ts";
 
 const trainFlags = {
@@ -14,6 +15,9 @@ const trainFlags = {
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
   deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
+  dashboard: { optional: parseAddress }, // shows the run in a browser
+  tensorboard: "switch", // also writes events for TensorBoard
+  prometheus: address, // also serves the last numbers: "9464", "0.0.0.0:9464"
   trace: "switch", // the same as --trace.steps=20
   dryRun: "switch", // says what the run would need, and ends
   worldSize: wholeNumberFrom({ least: 1, most: 1e6 }), // ranks of a dry run
@@ -30,16 +34,18 @@ const sampleFlags = {
   seed: wholeNumberFrom({ least: 0 }),
 };
 
-type Values<Flags extends Record<string, "switch" | ((text: string) => unknown)>> = {
+type Flag = "switch" | ((text: string) => unknown) | { readonly optional: (text: string) => unknown };
+type Values<Flags extends Record<string, Flag>> = {
   [Name in keyof Flags]?: Flags[Name] extends (text: string) => infer T ? T : true;
 };
 
 /** A training run as the command line asks for it. */
-export interface TrainArguments extends Omit<Values<typeof trainFlags>, "data" | "trace"> {
+export interface TrainArguments extends Omit<Values<typeof trainFlags>, "data" | "trace" | "dashboard"> {
   readonly command: "train";
   readonly nprocPerNode: number;
   readonly masterPort: number;
   readonly deadline: number;
+  readonly dashboard?: Address;
   readonly overrides: readonly string[]; // "optimizer.lr=3e-4"
 }
 
@@ -112,6 +118,13 @@ function readSample(argv: readonly string[]): SampleArguments | "help" {
     seed: 0,
     ...flags,
   };
+}
+
+/** A port of this machine, or a host and a port. */
+function address(text: string): { host: string; port: number } {
+  const [, host = "127.0.0.1", port] = /^(?:\[?([^\]]+?)\]?:)?(\d+)$/.exec(text) ?? [];
+  if (port === undefined || Number(port) > 65535) throw new OptionsError([`expected PORT or HOST:PORT, got "${text}"`]);
+  return { host, port: Number(port) };
 }
 
 /** Keeps the text, which goes on to every rank; throws where it is no link. */

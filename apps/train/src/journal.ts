@@ -197,6 +197,12 @@ export class Journal implements AsyncDisposable {
     }
   }
 
+  /** A signal ends the run after `step` steps. */
+  stopped(step: number, signal: string): void {
+    this.note(`${signal}: ends after ${step} steps`);
+    if (this.#terminal) this.#parts.run.log({ step, stopped: signal });
+  }
+
   /** Runs `save`, which belongs to no step, and reports where it fails. */
   async saved(step: number, save: () => Promise<{ why: string } | undefined>): Promise<void> {
     const failure = await this.aside(save);

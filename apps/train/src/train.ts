@@ -1,5 +1,6 @@
 /** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
 import type { Group } from "@terse/collectives";
+import { openPage } from "@terse/page/open-page";
 import { Arena } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
@@ -13,6 +14,7 @@ import { checkSameData } from "./same-data.ts";
 import { openRun } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
+import { openShows } from "./shows/shows.ts";
 import { takeStep } from "./take-step.ts";
 import { traceOf, writeTrace } from "./trace/trace.ts";
 
@@ -29,6 +31,8 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
   await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter });
+  using _page = args.dashboard && group.rank === 0 ? openPage(run.folder, args.dashboard, journal) : undefined;
+  using _ = group.rank === 0 ? await openShows(args, run, (text) => journal.note(text)) : undefined;
   using interruption = new Interruption(group, (signal) =>
     journal.note(`${signal}: saves after this step and ends; a second signal ends at once`),
   );
@@ -46,7 +50,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
     const signal = await interruption.before(step);
     if (signal !== undefined) {
       if (step > run.step) await saveAtEnd(step, run, journal);
-      journal.note(`${signal}: ends after ${step} steps`);
+      journal.stopped(step, signal);
       return exitCodeOf(signal);
     }
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);

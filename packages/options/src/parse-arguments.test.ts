@@ -10,6 +10,7 @@ const syntax = {
     engine: wordOf(["tcp", "gloo"]),
     out: String,
     record: "switch",
+    page: { optional: (text: string) => (text === "" ? "here" : wordOf(["there"])(text)) },
   },
   overrides: ["steps", "optimizer"],
 } as const;
@@ -29,6 +30,13 @@ describe("parseArguments", () => {
   it("keeps the last value of a flag, and all of a flag that may be repeated", () => {
     const { flags } = parse("--out", "a", "--rate", "1", "--out", "b", "--rate=2.5");
     expect(flags).toEqual({ out: "b", rate: [1, 2.5] });
+  });
+
+  it("lets the value of an optional flag be left out, and takes it after an equals sign", () => {
+    expect(parse("--page", "--out", "a").flags).toEqual({ page: "here", out: "a" });
+    expect(parse("--page=there", "word")).toMatchObject({ flags: { page: "there" }, words: ["word"] });
+    expect(parse("--page", "there")).toMatchObject({ flags: { page: "here" }, words: ["there"] });
+    expect(() => parse("--page=nowhere")).toThrow('--page: expected one of there, got "nowhere"');
   });
 
   it("keeps words, and everything after -- as it is", () => {

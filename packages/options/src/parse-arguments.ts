@@ -9,14 +9,17 @@ import { OptionsError } from "./options-error.ts";
 /** Turns the text of a flag into its value; the message of its error follows the flag's name. */
 export type Read<T> = (text: string) => T;
 
-/** What a flag takes: a text that is read, several such texts (the flag may be repeated), or nothing. */
-export type Flag = Read<unknown> | { readonly each: Read<unknown> } | "switch";
+/**
+ * What a flag takes: a text that is read, several such texts (the flag may be repeated), a text that may be left out and is then read as
+ * "" (given as --flag=TEXT), or nothing.
+ */
+export type Flag = Read<unknown> | { readonly each: Read<unknown> } | { readonly optional: Read<unknown> } | "switch";
 
 type ValueOf<F> = F extends "switch"
   ? true
   : F extends { readonly each: Read<infer T> }
     ? T[]
-    : F extends Read<infer T>
+    : F extends Read<infer T> | { readonly optional: Read<infer T> }
       ? T
       : never;
 
@@ -54,7 +57,7 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
   const mayOverride = argv.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0]!);
   const options = new Map<string, { type: "string" | "boolean"; short?: string }>([
     ...mayOverride.filter(isOverride).map((name) => [name, { type: "string" }] as const),
-    ...[...keys].map(([name, key]) => [name, { type: flags[key] === "switch" ? "boolean" : "string" }] as const),
+    ...[...keys].map(([name, key]) => [name, { type: standsAlone(flags[key]) ? "boolean" : "string" }] as const),
     ["help", { type: "boolean", short: "h" }],
   ]);
   const { tokens } = parseArgs({
@@ -80,13 +83,14 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
       else problems.push(`${rawName} takes no value, got "${value}"`);
     } else if (flag === undefined && !(rawName.startsWith("--") && isOverride(name)))
       problems.push(`${rawName}: unknown flag${hint(name, [...options.keys()], overrides)} See ${command} --help.`);
-    else if (!value || (!inlineValue && value.startsWith("--")))
+    else if ((value || !isOptional(flag)) && (!value || (!inlineValue && value.startsWith("--"))))
       problems.push(`${rawName} needs a value; see ${command} --help`);
     else if (flag === undefined) given.push(`${name}=${value}`);
     else
       try {
-        if (typeof flag === "function") values[key!] = flag(value);
-        else values[key!] = [...((values[key!] as unknown[] | undefined) ?? []), flag.each(value)];
+        if (typeof flag === "function") values[key!] = flag(value!);
+        else if (isOptional(flag)) values[key!] = flag.optional(value ?? "");
+        else values[key!] = [...((values[key!] as unknown[] | undefined) ?? []), flag.each(value!)];
       } catch (error) {
         problems.push(`${rawName}: ${(error as Error).message}`);
       }
@@ -100,6 +104,13 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
     overrides: given,
     rest: end === undefined ? undefined : argv.slice(end + 1),
   };
+}
+
+/** Whether the word after it is no value of it. */
+const standsAlone = (flag: Flag | undefined) => flag === "switch" || isOptional(flag);
+
+function isOptional(flag: Flag | undefined): flag is { readonly optional: Read<unknown> } {
+  return typeof flag === "object" && "optional" in flag;
 }
 
 /** `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe. */
