@@ -30,6 +30,7 @@ export { ternary } from "./codecs/ternary/ternary.ts";
 export { type TernGrad, terngrad } from "./codecs/terngrad/terngrad.ts";
 export { topK } from "./codecs/top-k/top-k.ts";
 export { codecNamed, codecs } from "./codecs.ts";
+export { crc32c } from "./crc32c.ts";
 export { type BadFrame, BadFrameError, type Frame, readFrame, writeFrame } from "./frame.ts";
 export { signAt, type TiePolicy, type ZeroPolicy } from "./policies.ts";
 export { divideBySenders, type KeptElements } from "./shared/indices/indices.ts";

@@ -7,6 +7,7 @@ import type { Group } from "@terse/collectives";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
+import type { Line } from "../shows/numbers-of.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave } from "./find-save.ts";
@@ -33,6 +34,8 @@ export class Run implements Disposable {
   readonly step: number;
   /** What the user should know of how it begins, a line each. */
   readonly notes: readonly string[];
+  /** Is given each line of metrics.jsonl, on rank 0. */
+  reader: ((line: Line) => void) | undefined;
   readonly #place: Place;
   readonly #group: Group;
   readonly #restore: (parts: Parts) => Promise<void>;
@@ -71,9 +74,10 @@ export class Run implements Disposable {
     return this.#metrics.sums;
   }
 
-  /** Writes a line of metrics.jsonl. */
-  log(line: object): void {
+  /** Writes a line of metrics.jsonl, and gives it to `reader`. */
+  log(line: Line): void {
     this.#metrics.log(line);
+    this.reader?.(line);
   }
 
   /**

@@ -1,0 +1,49 @@
+/** What shows a run besides its terminal, on rank 0: each is given the lines of metrics.jsonl. What cannot be opened is said in a line, and the run goes on. */
+import { sentence } from "../failure.ts";
+import type { Run } from "../saves/run.ts";
+import type { Line } from "./numbers-of.ts";
+import { Prometheus } from "./prometheus.ts";
+import { tensorboard } from "./tensorboard.ts";
+
+export interface ShowArguments {
+  readonly tensorboard?: true | undefined;
+  readonly prometheus?: { readonly host: string; readonly port: number } | undefined;
+}
+
+/** Opens those that the arguments ask for, until the result is disposed. `note` prints a line. Never rejects. */
+export async function openShows(
+  { tensorboard: writesEvents, prometheus: address }: ShowArguments,
+  run: Run,
+  note: (text: string) => void,
+): Promise<Disposable> {
+  const opened: { name: string; show: (line: Line) => void }[] = [];
+  const resources = new DisposableStack();
+  if (writesEvents)
+    try {
+      opened.push({ name: "tensorboard", show: tensorboard(run.folder, run.step) });
+    } catch (error) {
+      note(`tensorboard: ${sentence(error)}; the run goes on without it`);
+    }
+  if (address) {
+    const server = new Prometheus();
+    try {
+      note(`numbers for Prometheus at ${await server.listen(address)}`);
+      resources.use(server);
+      opened.push({ name: "prometheus", show: (line) => server.show(line) });
+    } catch (error) {
+      const taken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+      const why = taken ? `port ${address.port} is taken: choose another, --prometheus PORT` : sentence(error);
+      note(`prometheus: ${why}; the run goes on without it`);
+    }
+  }
+  run.reader = (line) => {
+    for (const each of [...opened])
+      try {
+        each.show(line);
+      } catch (error) {
+        note(`${each.name}: ${sentence(error)}; the run goes on without it`);
+        opened.splice(opened.indexOf(each), 1);
+      }
+  };
+  return resources;
+}
