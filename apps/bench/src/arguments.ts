@@ -59,8 +59,8 @@ export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Reado
   --json FILE      write one JSON object a line (- for standard output)
   --record         write into docs/results, with report and picture; settings
                    that are not measured now keep their lines
-  --KEY=VALUE      of convergence and recipe: overrides a key of the recipe,
-                   such as --steps=40; not with --record
+  --KEY=VALUE      of convergence, models and recipe: overrides a key of the
+                   recipe, such as --steps=40; not with --record
 
 suites, what they measure, and their settings:
 ${lines.join("\n")}

@@ -8,6 +8,7 @@ import { convergencePicture, convergenceReport } from "./convergence/report.ts";
 import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
+import { modelsReport } from "./models/report.ts";
 import { openOutput } from "./output.ts";
 import { recipePicture, recipeReport } from "./recipe/report.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
@@ -30,12 +31,13 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   convergence: convergenceReport,
   "cost-model": report,
   exchange: exchangeReport,
+  models: modelsReport,
   recipe: recipeReport,
   train: trainReport,
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const args = readArguments(argv, suites, { convergence: recipeKeys, recipe: recipeKeys });
+  const args = readArguments(argv, suites, { convergence: recipeKeys, models: recipeKeys, recipe: recipeKeys });
   if (!args) {
     process.stdout.write(usageOf(suites, subjects));
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;

@@ -111,7 +111,7 @@ function numbered(metrics: ReadonlyMap<string, number> | undefined, name: RegExp
 const lossesOf = (metrics: ReadonlyMap<string, number> | undefined) =>
   [...numbered(metrics, /^loss_at_(\d+)$/)].map(([step, loss]) => ({ step, loss }));
 
-function spreadOf(values: readonly number[]): Spread {
+export function spreadOf(values: readonly number[]): Spread {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return { mean, least: Math.min(...values), most: Math.max(...values) };
 }

@@ -13,8 +13,8 @@ import { takeStep } from "@terse/train/take-step";
 export const windows = 128;
 
 export interface Trained {
-  /** Validation loss after so many steps, in nats per byte, the same on every rank; from a step on that was refused (a number that is not finite) NaN. */
-  readonly points: readonly { readonly step: number; readonly loss: number }[];
+  /** Validation loss (text: nats per byte) and, of images, accuracy after so many steps, the same on every rank; from a step on that was refused (a number that is not finite) NaN. */
+  readonly points: readonly { readonly step: number; readonly loss: number; readonly accuracy?: number }[];
   readonly steps: readonly {
     /** Payload that this rank sent, by closed form. */
     readonly bytes: number;
@@ -24,14 +24,14 @@ export interface Trained {
 
 /** A run that another process sent as JSON, which writes NaN as null. */
 export function received(run: Trained): Trained {
-  return { ...run, points: run.points.map(({ step, loss }) => ({ step, loss: loss ?? Number.NaN })) };
+  return { ...run, points: run.points.map((point) => ({ ...point, loss: point.loss ?? Number.NaN })) };
 }
 
-/** Trains this rank for `recipe.steps` steps, or `take` of them, and evaluates every so many; 0: never. */
+/** Trains this rank for `recipe.steps` steps, or `take` of them, and evaluates every so many on so many rows; 0: never. */
 export async function trainRank(
   recipe: Recipe,
   group: Group,
-  { every = 0, take = recipe.steps }: { every?: number; take?: number } = {},
+  { every = 0, take = recipe.steps, rows = windows }: { every?: number; take?: number; rows?: number } = {},
 ): Promise<Trained> {
   const model = buildModel(recipe);
   const arena = new Arena(model);
@@ -40,11 +40,12 @@ export async function trainRank(
   const forward = forwardIn(recipe);
   const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate };
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
-  const points: { step: number; loss: number }[] = [];
+  const points: Trained["points"][number][] = [];
   const steps: { bytes: number; milliseconds: number }[] = [];
   const evaluated = async (step: number) => {
-    if (every > 0 && (step % every === 0 || step === take))
-      points.push({ step, loss: (await evaluate(model, data, windows, group, forward))["loss"]! });
+    if (every === 0 || (step % every !== 0 && step !== take)) return;
+    const { loss, accuracy } = await evaluate(model, data, rows, group, forward);
+    points.push({ step, loss: loss!, ...(accuracy !== undefined && { accuracy }) });
   };
   for (let step = 0; step < take; step++) {
     await evaluated(step);

@@ -1,0 +1,118 @@
+/** Writes docs/results/models.md: steps, data and files of models as measured, and a table for each task on real data. */
+import { bytesText } from "@terse/train/format";
+import { readRecipe } from "@terse/train/recipe";
+import { type Spread, spreadOf, spreadText } from "../convergence/curves.ts";
+import { byCase, type Values } from "../measurement.ts";
+import type { Provenance, RecordedLine } from "../recording.ts";
+import { valueText } from "../text.ts";
+import { ranks, runs, settingOf } from "./runs.ts";
+import { methods, type Task, tasks } from "./tasks.ts";
+
+const reference: keyof typeof methods = "lion";
+
+export function modelsReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
+  const measured = lines.filter(({ setting }) => !(setting in runs));
+  const trained = byCase(lines.filter(({ setting }) => setting in runs));
+  const bySettings = [...Map.groupBy(measured, ({ setting }) => setting)];
+  const sections = Object.entries(tasks).flatMap(([name, task]) => sectionOf(name, task, trained) ?? []);
+  const changes = Object.entries(methods).map(
+    ([method, words]) => `- ${method}: ${words.map((word) => `\`${word}\``).join(", ")}`,
+  );
+  return `# Models: steps, data, files, and real runs
+
+Written by \`./terse bench models --record\`. ${machine}.
+
+## Steps, data and files
+
+*over pytorch* and *over compile* are the time of a step in PyTorch, eager and by \`torch.compile\`, ÷ ours: forward, backward and AdamW (PyTorch's
+is the fused one) on the same shapes, batch and threads, medians of rounds in which the sides take turns; 1 and more is faster. PyTorch's models are
+torchvision's, timm's, transformers' and a twin of our GPT. *data fraction* is the share of a step that training waits for its batch.
+
+${bySettings.map(([, of]) => tableOf(of)).join("\n\n") || "Not recorded yet."}
+
+## Real runs
+
+Each method trains with ${ranks} processes of one thread. Its learning rate is the best of three with the first seed, by the loss on held-out data;
+the second seed takes it. A seed has its own weights and order of the data. The mean over the seeds, and in parentheses the least and the most.
+These runs are short, so they show what a method reaches in few steps, not where it ends.
+
+${sections.join("\n\n") || "Not recorded yet."}
+
+What each method changes in the recipe:
+
+${changes.join("\n")}
+
+All lines, those of the searches too: [models.jsonl](models.jsonl). Recorded: ${when}.
+`;
+}
+
+/** The cases of a setting by their metrics. */
+function tableOf(lines: readonly RecordedLine[]): string {
+  const metrics = [...new Set(lines.map(({ metric }) => metric))];
+  const rows = [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => {
+    const cells = metrics.map((metric) => {
+      const line = of.find((one) => one.metric === metric);
+      return line ? valueText(line.value, line.unit) : "–";
+    });
+    return `| ${[name, ...cells].join(" | ")} |`;
+  });
+  const head = ["", ...metrics.map((metric) => metric.replaceAll("_", " "))];
+  return [`| ${head.join(" | ")} |`, `|${" --- |".repeat(head.length)}`, ...rows].join("\n");
+}
+
+/** Undefined where no method has been recorded. */
+function sectionOf(name: string, task: Task, values: Values): string | undefined {
+  const recorded = Object.keys(methods).filter((method) => values.has(settingOf(name, method)));
+  if (recorded.length === 0) return undefined;
+  const { steps, data } = readRecipe(task.recipe, ["data.path=data"]);
+  const sentBy = (method: string) => values.get(settingOf(name, method))?.get("sent_per_step");
+  const dense = sentBy(reference);
+  const accurate = recorded.some((method) => over(values, name, method, "validation_accuracy"));
+  const rows = recorded.map((method) => {
+    const { seeds, spread: loss } = over(values, name, method, "validation_loss")!;
+    const accuracy = over(values, name, method, "validation_accuracy");
+    const rate = over(values, name, method, "lr")!.spread.mean;
+    const sent = sentBy(method)!;
+    const cells = [
+      method,
+      String(Number(rate.toPrecision(3))),
+      spreadText(loss, seeds),
+      ...(accurate ? [accuracy ? percent(accuracy) : "–"] : []),
+      bytesText(sent),
+      dense === undefined ? "–" : (sent / dense).toPrecision(2),
+    ];
+    return `| ${cells.join(" | ")} |`;
+  });
+  const head = [
+    "method",
+    "η",
+    "validation loss, nats",
+    ...(accurate ? ["accuracy"] : []),
+    "a rank sends per step",
+    `÷ ${reference}`,
+  ];
+  return `### ${task.title}
+
+\`TERSE_DATA=FOLDER ./terse bench models --settings ${settingOf(name, recorded[0]!)} --record\`: \`apps/bench/src/models/recipes/${name}.yaml\`, ${steps} steps, batch
+${data.batchSize} on each of ${ranks} processes.
+
+| ${head.join(" | ")} |
+|${" --- |".repeat(head.length)}
+${rows.join("\n")}`;
+}
+
+interface Seeds {
+  readonly seeds: number;
+  readonly spread: Spread;
+}
+
+function over(values: Values, task: string, method: string, metric: string): Seeds | undefined {
+  const start = `${settingOf(task, method)}, seed `;
+  const found = [...values].flatMap(([name, metrics]) => (name.startsWith(start) ? (metrics.get(metric) ?? []) : []));
+  return found.length > 0 ? { seeds: found.length, spread: spreadOf(found) } : undefined;
+}
+
+function percent({ seeds, spread: { mean, least, most } }: Seeds): string {
+  const text = (share: number) => `${(100 * share).toFixed(1)} %`;
+  return seeds === 1 ? text(mean) : `${text(mean)} (${text(least)} to ${text(most)})`;
+}
