@@ -37,7 +37,7 @@ export class Viewer {
     });
   }
 
-  /** Sends what is new. Resolves when it has been handed over, or the browser is gone. */
+  /** Sends what is new. Resolves when it has been handed over, or the browser is gone: it comes back where a file could not be read. */
   async send(): Promise<void> {
     this.#again = true;
     if (this.#sending) return;
@@ -47,6 +47,8 @@ export class Viewer {
         this.#again = false;
         for (const run of this.#runs.keys()) await this.#sendRun(run);
       }
+    } catch {
+      this.#response.destroy();
     } finally {
       this.#sending = false;
     }
@@ -72,8 +74,7 @@ export class Viewer {
       this.#write(
         `event: lines\nid: ${this.#places.map(({ file, offset }) => `${file}:${offset}`).join(",")}\ndata: ${run}\n${data}\n`,
       );
-      if (this.#response.writableNeedDrain)
-        await Promise.race([once(this.#response, "drain"), once(this.#response, "close")]).catch(() => {});
+      if (this.#response.writableNeedDrain) await taken(this.#response);
     }
     const { running, age, cut } = folder.state();
     const known = JSON.stringify({ running, cut, silent: age === undefined ? -1 : Math.floor(Math.log2(1 + age)) });
@@ -85,6 +86,14 @@ export class Viewer {
   #write(event: string): void {
     if (!this.#response.destroyed) this.#response.write(event);
   }
+}
+
+/** When the browser has taken what was sent, or is gone. */
+async function taken(response: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const either = ["drain", "close"].map((event) => once(response, event, { signal: over.signal }));
+  await Promise.race(either).catch(() => {});
+  over.abort();
 }
 
 /** From the id of the last event that a browser has seen; the beginnings where it says nothing. */

@@ -124,7 +124,7 @@ export class Chart {
         alpha: faint ? 0.7 : 1,
         dash: [...dash(i)],
         spanGaps: true,
-        ...(stacked && { fill: `${stroke}${at % 2 === 0 ? "b8" : "d8"}` }),
+        ...(stacked && { fill: stroke }),
         points: { show: points || this.#series[at]!.x.length < 2, size: 6, fill: stroke },
       };
     });
@@ -142,7 +142,7 @@ export class Chart {
             ...axis,
             values: marks(unitsOfX[this.#by]),
             size: 32,
-            space: 75,
+            space: 60,
             incrs: { steps: stepMarks, seconds: [0.001, 0.01, 0.1, ...timeMarks], bytes: byteMarks }[this.#by],
           },
           {
@@ -154,7 +154,12 @@ export class Chart {
         ],
         bands: stacked ? this.#series.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })) : [],
         legend: { show: false },
-        cursor: { sync: { key: `by ${this.#by}`, setSeries: false }, drag: { x: true, y: false }, points: { size: 7 } },
+        cursor: {
+          sync: { key: `by ${this.#by}`, setSeries: false },
+          drag: { x: true, y: false },
+          points: { size: 7 },
+          y: false,
+        },
         hooks: { setCursor: [({ cursor }) => this.#mark(cursor.idx ?? -1)] },
       },
       this.#data,

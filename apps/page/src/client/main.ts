@@ -1,4 +1,4 @@
-/** The page: it follows the runs, and shows them anew when something has changed, twice a second at most. */
+/** The page: it follows the runs, and shows them anew when something has changed. */
 import { onTheme } from "./colours.ts";
 import { ChartOfRun, ChartOfRuns, ofAllRuns, ofOneRun } from "./panels/charts.ts";
 import { Momenta } from "./panels/momenta.ts";
@@ -64,6 +64,7 @@ function show(): void {
   const [first] = runs;
   const share = first!.stepsToTake === undefined ? "" : ` ${Math.floor((100 * first!.steps) / first!.stepsToTake)} %`;
   document.title = `${stateOf(first!).text}${share} · ${runs.map(({ name }) => name).join(", ")} · terse`;
+  next = began + Math.max(500, 10 * (performance.now() - began));
 }
 
 controls.addEventListener("change", show);

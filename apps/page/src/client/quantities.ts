@@ -1,6 +1,6 @@
 /** Numbers with their units, as axes and tables show them. */
 
-export type Unit = "" | "steps" | "s" | "B" | "share" | `${string}/s`;
+export type Unit = "" | "steps" | "s" | "B" | "share" | "count";
 
 const large = [
   [1e12, "T"],
@@ -9,16 +9,16 @@ const large = [
   [1e3, "k"],
 ] as const;
 
-/** (0.0123, "s") → "12.3 ms", (522900, "B") → "523 kB", (0.25, "share") → "25 %". `step` is the distance between two marks of an axis. */
+/** (0.0123, "s") → "12.3 ms", (522900, "B") → "523 kB", (0.25, "share") → "25.0 %", (1690, "count") → "1.69k". `step` is the distance between two marks of an axis. */
 export function quantity(value: number, unit: Unit, step?: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (unit === "share") return `${digits(100 * value, step && 100 * step)} %`;
   if (unit === "steps") return Math.round(value).toLocaleString("en-US");
   if (unit === "s") return duration(value, step);
-  const name = unit === "B" ? "B" : unit === "" ? "" : unit;
-  const [scale, prefix] = unit === "" ? [1, ""] : (large.find(([least]) => Math.abs(value) >= least) ?? [1, ""]);
+  if (unit === "") return digits(value, step);
+  const [scale, prefix] = large.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
   const number = digits(value / scale, step && step / scale);
-  return name === "" ? number : name === "B" ? `${number} ${prefix}B` : `${number}${prefix} ${name}`;
+  return unit === "B" ? `${number} ${prefix}B` : `${number}${prefix}`;
 }
 
 function duration(seconds: number, step?: number): string {
@@ -35,6 +35,7 @@ function duration(seconds: number, step?: number): string {
 
 /** Three digits, or as many as marks at this distance need. */
 function digits(value: number, step?: number): string {
+  if (step === undefined) value = Number(value.toPrecision(3));
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (step === undefined && (size < 1e-3 || size >= 1e6)) return value.toExponential(2);

@@ -126,6 +126,20 @@ export class Browser implements AsyncDisposable {
     await this.#ask("Input.dispatchKeyEvent", { type: "keyUp", ...event });
   }
 
+  /** Role, name and value of everything that a screen reader sees. */
+  async accessible(): Promise<{ role: string; name: string; focusable: boolean }[]> {
+    type Node = { ignored: boolean; role?: { value: string }; name?: { value: string }; properties?: Property[] };
+    type Property = { name: string; value: { value: unknown } };
+    const { nodes } = (await this.#ask("Accessibility.getFullAXTree")) as { nodes: Node[] };
+    return nodes
+      .filter(({ ignored }) => !ignored)
+      .map(({ role, name, properties = [] }) => ({
+        role: role?.value ?? "",
+        name: name?.value ?? "",
+        focusable: properties.some((property) => property.name === "focusable" && property.value.value === true),
+      }));
+  }
+
   /** A PNG of the whole page, or of what fits in the view. */
   async picture({ whole = true } = {}): Promise<Buffer> {
     const { data } = await this.#ask("Page.captureScreenshot", { format: "png", captureBeyondViewport: whole });

@@ -39,5 +39,5 @@ function titleOf(key: string): { title: string; unit: Unit } | undefined {
   const [, metric] = /^val\/(?!loss$)(.+)$/.exec(key) ?? [];
   if (metric !== undefined) return { title: `Validation: ${metric.replaceAll("_", " ")}`, unit: "" };
   const [, items] = /^(\w+)_per_second$/.exec(key) ?? [];
-  return items === undefined ? undefined : { title: "Throughput", unit: `${items}/s` };
+  return items === undefined ? undefined : { title: `Throughput: ${items} a second`, unit: "count" };
 }

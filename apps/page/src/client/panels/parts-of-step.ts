@@ -9,7 +9,7 @@ import type { Panel, View } from "./panel.ts";
 /** What follows on each other on a rank's thread; `rest` is the part of step_seconds that is none of these. */
 const parts = [
   { key: "time/data", label: "data", colour: 4 },
-  { key: "time/forward", label: "forward", colour: 6 },
+  { key: "time/forward", label: "forward", colour: 2 },
   { key: "time/backward", label: "backward", colour: 0 },
   { key: "time/exposed", label: "waiting for messages", colour: 1 },
   { key: "rest", label: "update and rest", colour: 7 },
