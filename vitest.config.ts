@@ -1,4 +1,6 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./tools/testing/longest-first.ts";
 
 const conditions = ["@terse/source", "node", "import", "module", "default"];
 
@@ -10,7 +12,9 @@ export default defineConfig({
     exclude: ["**/node_modules/**", "**/dist/**", "**/build/**"],
     // A crash of a native addon must not take the other files with it.
     pool: "forks",
-    maxWorkers: 2,
+    // One more than there are cores: some files wait for processes and deadlines while others compute.
+    maxWorkers: Math.min(8, availableParallelism() + 1),
+    sequence: { sequencer: LongestFirst },
     // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it. tools/testing/hang-guard.ts
     // ends what these limits do not reach, and waits longer.
     testTimeout: 300_000,

@@ -1,0 +1,30 @@
+import { relative } from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files that take long although they are short: they compile, start processes, or wait. Those that compile stand beside those that wait. */
+export const longest: readonly string[] = [
+  "native/codecs/src/cuda.test.ts",
+  "test-e2e/ranks/ranks.test.ts",
+  "test-e2e/runs/train.test.ts",
+  "native/codecs/src/arm.test.ts",
+  "test-e2e/ranks/mpirun.test.ts",
+  "native/codecs/src/fuzz.test.ts",
+  "test-e2e/ranks/launchers.test.ts",
+  "test-e2e/ranks/faults.test.ts",
+  "test-e2e/runs/saves.test.ts",
+  "native/optimizers/src/cuda.test.ts",
+  "packages/exchange/src/votes/vote-schemes.test.ts",
+  "packages/collectives/src/engines/tcp.test.ts",
+  "packages/collectives/src/engines/loopback.test.ts",
+];
+
+/** The files that take longest begin, so that all workers are busy to the end. The others follow by size, or by their time in the last run. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = longest.indexOf(relative(this.ctx.config.root, moduleId));
+      return at < 0 ? longest.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
