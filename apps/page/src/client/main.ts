@@ -36,11 +36,11 @@ const panels: readonly Panel[] = [
 byId("panels").append(...panels.map(({ card }) => card));
 for (const { card } of panels) card.hidden = true;
 
-const shortest = 500; // milliseconds between two pictures
-let _due: number | undefined;
+let due: number | undefined;
+let next = 0; // when the page may be drawn again, by performance.now()
 const { runs } = await follow(
   () => {
-    _due ??= window.setTimeout(show, shortest);
+    due ??= window.setTimeout(show, Math.max(20, next - performance.now()));
   },
   (text) => {
     byId("connection").textContent = text;
