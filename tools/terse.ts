@@ -19,6 +19,8 @@ const commands: Record<string, () => Promise<void>> = {
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["train", ...args]),
   sample: async () =>
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
+  advise: async () =>
+    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/commands/main.ts"], ["advise", ...args]),
   data: async () => becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/data/main.ts"], args),
   page: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/page/src/main.ts"], args),
   bench: async () => becomeNode(await setUp(steps, compared), [...fromSource, "apps/bench/src/main.ts"], args),

@@ -6,6 +6,7 @@ import { models } from "@terse/models";
 import { algorithms, clipBys, gradientCompressions, warmupSteps } from "@terse/optimizers";
 import {
   applyOverrides,
+  flag,
   nonNegative,
   nonNegativeInteger,
   OptionsError,
@@ -129,6 +130,7 @@ export const recipeSchema = v.object({
     }),
     {},
   ),
+  advise: v.optional(flag, true), // say at the end what the network costs, and what other methods would cost; runs of 50 steps and more
   measureEvery: v.optional(nonNegativeInteger, 100), // steps between two samples of how far the ranks agree (docs/metrics.md); 0: none
 });
 

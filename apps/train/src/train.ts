@@ -2,6 +2,7 @@
 import type { Group } from "@terse/collectives";
 import { openPage } from "@terse/page/open-page";
 import { Arena } from "@terse/tensor";
+import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
@@ -68,6 +69,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   await journal.evaluated(recipe.steps, validate);
   await saveAtEnd(recipe.steps, run, journal, interruption);
   await journal.finish();
+  await adviseAtEnd(run, group, (text) => journal.note(text));
   return 0;
 }
 

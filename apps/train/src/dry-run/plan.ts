@@ -137,7 +137,7 @@ function withAssumedWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[]
 }
 
 /** The link as it is said to be, and this machine's codecs as they are measured. */
-async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
+export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promise<Measured> {
   const link: LinkCost = { alpha, alphaLong: alpha, perMessage: 0, perExchange: 0, beta: 8 / bitsPerSecond, burst: 0 };
   return { link, codec: await codecCost() };
 }
@@ -162,10 +162,7 @@ function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): nu
   return held.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/**
- * Buckets leave one after the other, as the last micro-batch's backward completes them, two thirds of its time; the wire carries them one
- * by one (packages/exchange/src/cost-model/bucket.ts). Messages that belong to no bucket come at the end.
- */
+/** The last micro-batch's backward takes two thirds of its time. */
 function timeOf(
   { from, bytes }: Phase,
   optimizer: Optimizer,
@@ -173,6 +170,19 @@ function timeOf(
   { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
 ): StepTime {
   const backward = overlap === "off" || optimizer.obstacle !== undefined ? 0 : (2 / 3) * (computing / accumulate);
+  return { computing, ...timeOfMessages(optimizer, { step: from, bytes }, { ranks, measured, backward }) };
+}
+
+/**
+ * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
+ * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts). Messages that belong to no bucket come at the end. `bytes`:
+ * all that rank 0 sends in the step.
+ */
+export function timeOfMessages(
+  optimizer: Optimizer,
+  { step: from, bytes }: { step: number; bytes: number },
+  { ranks, measured, backward }: { ranks: number; measured: Measured; backward: number },
+): Omit<StepTime, "computing"> {
   const all = optimizer.requests(from);
   const whole = all.reduce((sum, { elements }) => sum + elements, 0);
   let [complete, end, messages, left] = [0, 0, 0, bytes];
@@ -187,5 +197,5 @@ function timeOf(
   const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
   messages += beside;
   end += beside;
-  return { computing, messages, exposed: end - backward };
+  return { messages, exposed: end - backward };
 }

@@ -1,0 +1,90 @@
+import type { Measured } from "@terse/exchange";
+import { describe, expect, it } from "vitest";
+import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { adviceText } from "./advice-text.ts";
+import { advise, type MeasuredSteps, measuredSteps, networkOf } from "./advise.ts";
+import { candidates, recipeOfCandidate } from "./candidates.ts";
+
+const recipe = readRecipe(defaultRecipe, ["model.preset=nano", "optimizer.name=lion-cub", "optimizer.clip=0"]);
+
+/** A network with this rate, in bits a second, and no latency; codecs take no time. */
+function network(rate: number): Measured {
+  const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 8 / rate, burst: 0 };
+  const codec = { encode: 0, decode: 0, vote: 0, setField: 0, compareField: 0, encodeHalf: 0, decodeHalf: 0 };
+  return { link, codec: { ...codec, encodeInt8: 0, sumInt8: 0, decodeInt8: 0 } };
+}
+
+const measured: MeasuredSteps = {
+  ranks: 2,
+  step: 0.5,
+  computing: 0.1,
+  backward: 0.06,
+  exposed: 0.4,
+  sentBytes: 18_000,
+};
+
+describe("the measured steps of a run", () => {
+  const line = (step: number, seconds: number) => ({
+    step,
+    step_seconds: seconds,
+    "time/data": 0.01,
+    "time/forward": 0.1,
+    "time/backward": 0.2,
+    "time/encode": 0.01,
+    "time/wire": 0.3,
+    "time/decode": 0.02,
+    "time/update": 0.03,
+    "time/exposed": 0.1,
+    "ranks/compute_seconds": [1, 2, 3],
+    sent_bytes: 1000 * step,
+  });
+
+  it("are those of its second half, and what is neither waiting nor the method's own is computing", () => {
+    const lines = [line(0, 9), line(10, 9), line(20, 0.5), { step: 20, "val/loss": 1 }, line(30, 0.7)];
+    const seen = measuredSteps(lines)!;
+    expect(seen).toMatchObject({ ranks: 3, exposed: 0.1, backward: 0.2, sentBytes: 30_000 });
+    expect(seen.step).toBeCloseTo(0.6, 12);
+    expect(seen.computing).toBeCloseTo(0.6 - 0.1 - 0.06, 12);
+  });
+
+  it("are none without such lines; the network is that of the last measurement", () => {
+    expect(measuredSteps([{ step: 0, "val/loss": 1 }])).toBeUndefined();
+    expect(networkOf([{ step: 0, "val/loss": 1 }])).toBeUndefined();
+    const [slow, fast] = [network(1e6), network(1e9)];
+    expect(
+      networkOf([
+        { step: 5, network: slow },
+        { step: 9, network: fast },
+      ]),
+    ).toEqual(fast);
+  });
+});
+
+describe("advice", () => {
+  it("predicts what a dense mean adds: its bytes at the rate of the link, less what backward hides", async () => {
+    const { rows } = await advise(recipe, measured, network(20e6));
+    expect(rows.length).toBeGreaterThanOrEqual(candidates.length - 1);
+    const dense = rows.find(({ name }) => name === "adamw, dense f32")!;
+    const whole = (dense.bytes * 8) / 20e6;
+    expect(dense.exposed).toBeGreaterThan(whole - measured.backward);
+    expect(dense.exposed).toBeLessThan(whole + 1e-9);
+    for (const row of rows) expect(row.step).toBeGreaterThanOrEqual(measured.computing + row.exposed);
+  });
+
+  it("names a method that sends fewer bits on a slow network, and dense ones on a fast one", async () => {
+    const slow = adviceText(await advise(recipe, measured, network(1e6)), "adamw");
+    expect(slow[0]).toBe("advice: of 500 ms a step, 100 ms are computing, and 400 ms (80%) waiting for messages");
+    expect(slow[1]).toBe("network: α 0 ms, 1/β 1mbit");
+    expect(slow.at(-1)).toMatch(
+      /^(lion-cub, 1 bit|distributed-lion|one-bit-\w+) would be about \d+\.\d times as fast as this run/,
+    );
+    const fast = await advise(recipe, { ...measured, computing: 10, step: 10 }, network(100e9));
+    expect(adviceText(fast, "adamw").at(-1)).toMatch(/^dense is fast here/);
+  });
+
+  it.each(candidates)("has a recipe that can be read for $name", (candidate) => {
+    const read = recipeOfCandidate(recipe, candidate);
+    expect(read.optimizer.name).toBe(candidate.optimizer.name);
+    expect(read.optimizer.lr).toBe(recipe.optimizer.lr);
+  });
+});

@@ -1,0 +1,106 @@
+/**
+ * What the network costs a run, and what other methods would cost on it.
+ *
+ *   step = computing + local work + exposed
+ *
+ *   computing    data, forward, backward and the loop's own work, as the run has measured them; the same for every method
+ *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts)
+ *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/plan.ts)
+ */
+import type { Measured } from "@terse/exchange";
+import { OptionsError } from "@terse/options";
+import { Arena, withDevice } from "@terse/tensor";
+import { buildModel, makeOptimizer } from "../build.ts";
+import { absentRanks } from "../dry-run/absent-ranks.ts";
+import { timeOfMessages } from "../dry-run/plan.ts";
+import { parts } from "../measures/step-meter.ts";
+import type { Recipe } from "../recipe.ts";
+import type { Line } from "../shows/numbers-of.ts";
+import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
+import { localWork } from "./local-work.ts";
+
+/** Seconds of a run's steps, as measured. */
+export interface MeasuredSteps {
+  readonly ranks: number;
+  readonly step: number;
+  readonly computing: number;
+  readonly backward: number;
+  readonly exposed: number;
+  readonly sentBytes: number;
+}
+
+export interface Advice {
+  readonly measured: MeasuredSteps;
+  readonly network: Measured;
+  readonly rows: readonly Row[]; // the fastest first
+}
+
+export interface Row {
+  readonly name: string;
+  readonly bytes: number; // a rank's payload
+  readonly step: number; // seconds, predicted
+  readonly exposed: number;
+}
+
+/** Of the second half of a run, in which warm-ups have ended; undefined where no step was measured. */
+export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined {
+  const logged = lines.filter((line) => line["time/forward"] !== undefined);
+  const last = logged.at(-1);
+  if (last === undefined) return undefined;
+  const late = logged.filter(({ step }) => step > last.step / 2);
+  const mean = (key: string) => late.reduce((sum, line) => sum + (line[key] as number), 0) / late.length;
+  const [step, exposed] = [mean("step_seconds"), mean("time/exposed")];
+  const [data, forward, backward, encode, , decode, update] = parts.map((part) => mean(`time/${part}`));
+  const own = data! + forward! + backward!;
+  return {
+    ranks: (last["ranks/compute_seconds"] as number[]).length,
+    step,
+    exposed,
+    backward: backward!,
+    computing: own + Math.max(0, step - own - exposed - encode! - decode! - update!),
+    sentBytes: last["sent_bytes"] as number,
+  };
+}
+
+/** The network's measurements in a run's lines, the last ones. */
+export function networkOf(lines: readonly Line[]): Measured | undefined {
+  return lines.findLast((line) => line["network"] !== undefined)?.["network"] as Measured | undefined;
+}
+
+/** Resolves to the predictions for all candidates that can train this model. */
+export async function advise(recipe: Recipe, measured: MeasuredSteps, network: Measured): Promise<Advice> {
+  const rows: Row[] = [];
+  for (const candidate of candidates) {
+    const row = await predictCandidate(candidate, recipe, measured, network);
+    if (row) rows.push(row);
+  }
+  return { measured, network, rows: rows.sort((a, b) => a.step - b.step) };
+}
+
+async function predictCandidate(
+  candidate: Candidate,
+  recipe: Recipe,
+  { ranks, computing, backward }: MeasuredSteps,
+  network: Measured,
+): Promise<Row | undefined> {
+  try {
+    const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
+    const { optimizer, parameters } = withDevice("meta", () => {
+      const model = buildModel(chosen);
+      return {
+        parameters: model.parameterCount(),
+        optimizer: makeOptimizer(chosen, new Arena(model), absentRanks(ranks), { measured: network }),
+      };
+    });
+    const step = recipe.steps - 1;
+    const hidden = chosen.overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / recipe.accumulate;
+    const measured = { ...network, codec: { ...network.codec, encode: 0, decode: 0 } }; // they are local work
+    const bytes = optimizer.bytesSent(step);
+    const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
+    const local = (await localWork(chosen)) * parameters;
+    return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
+  } catch (error) {
+    if (error instanceof OptionsError || error instanceof RangeError) return undefined; // it cannot train this model, or not on so many ranks
+    throw error;
+  }
+}

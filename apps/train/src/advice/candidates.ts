@@ -1,0 +1,43 @@
+/** The methods that advice compares: what a run could send instead. Each keeps the run's learning rate and clipping. */
+import { parseOptions } from "@terse/options";
+import { type Recipe, recipeSchema } from "../recipe.ts";
+
+export interface Candidate {
+  readonly name: string;
+  readonly optimizer: { readonly name: string; readonly [option: string]: unknown };
+  readonly exchange?: { readonly [option: string]: unknown };
+}
+
+/** After their warm-ups, which are part of no step time here. */
+export const candidates: readonly Candidate[] = [
+  { name: "adamw, dense f32", optimizer: { name: "adamw" }, exchange: { dense: "f32" } },
+  { name: "adamw, dense bf16", optimizer: { name: "adamw" }, exchange: { dense: "bf16" } },
+  { name: "adamw, dense int8", optimizer: { name: "adamw" }, exchange: { dense: "int8" } },
+  {
+    name: "adamw, powersgd rank 4",
+    optimizer: { name: "adamw" },
+    exchange: { gradient: { name: "powersgd", rank: 4 } },
+  },
+  { name: "lion-cub, 1 bit", optimizer: { name: "lion-cub" } },
+  { name: "lion-cub, 8-bit sums", optimizer: { name: "lion-cub", sumBits: 8 } },
+  { name: "distributed-lion", optimizer: { name: "distributed-lion" } },
+  { name: "one-bit-adam", optimizer: { name: "one-bit-adam", warmup: 1 } },
+  { name: "one-bit-lamb", optimizer: { name: "one-bit-lamb", warmup: 1 } },
+];
+
+/** The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it. */
+export function recipeOfCandidate(recipe: Recipe, { optimizer, exchange = {} }: Candidate): Recipe {
+  const { lr, clip, clipBy } = recipe.optimizer;
+  const { bucket: _, ...rest } = recipe;
+  return parseOptions(
+    recipeSchema,
+    {
+      ...rest,
+      overlap: recipe.overlap === "off" ? "off" : "auto",
+      optimizer: { lr, clip, clipBy, ...optimizer },
+      exchange,
+      parallel: {},
+    },
+    "",
+  );
+}

@@ -1,0 +1,31 @@
+/** `./terse advise RUN`: what the network costs a run, and what other methods would cost on it or on another link. */
+import { parseLink } from "@terse/collectives";
+import { OptionsError, parseArguments } from "@terse/options";
+import { adviceText } from "../advice/advice-text.ts";
+import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
+import { readMetrics } from "../advice/read-metrics.ts";
+import { measuredOf } from "../dry-run/plan.ts";
+import { optimizerNames } from "../parameter-groups.ts";
+import { readRecipe } from "../recipe.ts";
+import { newestRun } from "../saves/model-of-run.ts";
+import { runFile } from "./run-file.ts";
+
+export async function adviseCommand(argv: readonly string[]): Promise<void> {
+  const syntax = { command: "./terse advise", flags: { link: parseLink, json: "switch" } as const };
+  const { flags, words } = parseArguments(argv, syntax);
+  if (words.length > 1) throw new OptionsError([`advise takes one run, got "${words[1]}" too`]);
+  const run = words[0] ?? newestRun();
+  const recipe = readRecipe(runFile(run, "recipe.json"), []);
+  const lines = readMetrics(run);
+  const measured = measuredSteps(lines);
+  if (measured === undefined)
+    throw new OptionsError([`${run} has no measured steps: it was written by an older version, or no step was logged`]);
+  const network = flags.link ? await measuredOf(flags.link) : networkOf(lines);
+  if (network === undefined)
+    throw new OptionsError([
+      `${run} has not measured its network, because it had one rank, fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us`,
+    ]);
+  const advice = await advise(recipe, measured, network);
+  const text = flags.json ? JSON.stringify(advice) : adviceText(advice, optimizerNames(recipe.optimizer)).join("\n");
+  process.stdout.write(`${text}\n`);
+}

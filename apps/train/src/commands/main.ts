@@ -1,0 +1,22 @@
+/** `./terse advise`, and the other commands that look at runs and recipes, and train nothing. */
+import { readFileSync } from "node:fs";
+import { OptionsError } from "@terse/options";
+import { reportFailure } from "../failure.ts";
+
+const commands: Record<string, () => Promise<(argv: readonly string[]) => Promise<void>>> = {
+  advise: async () => (await import("./advise.ts")).adviseCommand,
+};
+
+async function main([name = "", ...argv]: readonly string[]): Promise<void> {
+  if (argv.some((word) => word === "--help" || word === "-h"))
+    return void process.stdout.write(readFileSync(new URL("help.txt", import.meta.url), "utf8"));
+  const command = commands[name];
+  if (command === undefined) throw new OptionsError([`${name}: the commands are ${Object.keys(commands).join(", ")}`]);
+  await (await command())(argv);
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.exitCode = reportFailure(error);
+}
