@@ -5,10 +5,10 @@ import { Arena, fromTypedArray, noGrad, type Segment, type TypedArray } from "@t
 import { describe, expect, it } from "vitest";
 import { buildModel, buildOptimizer } from "./build.ts";
 import { groupsOf } from "./parameter-groups.ts";
-import { defaultRecipe, readRecipe, resumedRecipe } from "./recipe.ts";
+import { readRecipe, resumedRecipe } from "./recipe.ts";
 
 const recipeOf = (...overrides: string[]) =>
-  readRecipe(defaultRecipe, [
+  readRecipe("gpt-small-lion-cub", [
     "model.preset=nano",
     "model.width=32",
     "model.layers=1",

@@ -189,7 +189,7 @@ export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimiz
       );
     if (optimizer.noDecay.length > 0 && !("weightDecay" in algorithms[section.name].options.entries))
       problems.push(`optimizer.noDecay: ${section.name} has no weightDecay; drop it`);
-    if (typeof warmup === "number" && warmup >= steps)
+    if (typeof warmup === "number" && warmup >= steps && steps > 1)
       problems.push(
         `${key}.warmup: ${warmup} steps of warm-up, and the run has ${steps}, so nothing would be compressed; take a shorter warm-up, or more steps`,
       );

@@ -2,7 +2,7 @@
  * `bench recipe`: the default recipe with one bit and with 32 bits. Four workers in one process train it as `./terse train` would with each
  * method: the same weights and tokens for every method, other ones for every seed.
  */
-import { defaultRecipe, type Recipe, readRecipe } from "@terse/train/recipe";
+import { defaultRecipe } from "@terse/train/recipe";
 import { Trainers } from "../convergence/trainers.ts";
 import type { Measurement } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
@@ -11,24 +11,22 @@ export const workers = 4;
 const seeds = [1, 2, 3];
 const every = 20; // steps between evaluations
 
-/** What each method changes in the recipe. AdamW steps further: Lion's authors advise a third to a tenth of its lr, and as much more decay. */
-export const methods: Readonly<Record<string, (recipe: Recipe) => readonly string[]>> = {
-  adamw: (recipe) => [
-    "optimizer.name=adamw",
-    `optimizer.lr=${short(3 * recipe.optimizer.lr)}`,
-    `optimizer.weightDecay=${short(weightDecayOf(recipe) / 3)}`,
-  ],
-  lion: () => ["optimizer.name=lion"],
-  "lion-cub": () => [],
-  "lion-cub-clip-global": () => ["optimizer.clipBy=global"],
-  "distributed-lion": () => ["optimizer.name=distributed-lion"],
-  "distributed-lion-average": () => ["optimizer.name=distributed-lion", "optimizer.vote=average"],
+/** In 32 bits. */
+const dense = ["exchange.dense=f32"];
+/** Lion's authors advise a third to a tenth of AdamW's learning rate, and as much more decay. */
+const lion = (name: string) => [`optimizer.name=${name}`, "optimizer.lr=3e-4", "optimizer.weightDecay=0.1", ...dense];
+
+/** What each method changes in the recipe. */
+export const methods: Readonly<Record<string, readonly string[]>> = {
+  lamb: ["optimizer.name=lamb", ...dense],
+  "one-bit-lamb": [],
+  "one-bit-lamb-f32-warmup": dense,
+  "one-bit-lamb-clip-global": ["optimizer.clipBy=global"],
+  adamw: ["optimizer.name=adamw", "optimizer.lr=9e-4", "optimizer.weightDecay=0.033", ...dense],
+  lion: lion("lion"),
+  "lion-cub": lion("lion-cub"),
+  "lion-cub-clip-global": [...lion("lion-cub"), "optimizer.clipBy=global"],
 };
-
-export const weightDecayOf = ({ optimizer }: Recipe): number =>
-  (optimizer as unknown as { weightDecay: number }).weightDecay;
-
-const short = (value: number) => Number(value.toPrecision(2));
 
 export const recipe: Suite = Object.fromEntries(
   Object.keys(methods).map((method) => [method, ({ overrides }) => measure(method, overrides)]),
@@ -37,7 +35,7 @@ export const recipe: Suite = Object.fromEntries(
 /** `loss_at_STEP` is the validation loss, in nats per byte; the last of them is also `validation_loss`. */
 async function* measure(method: string, given: readonly string[]): AsyncGenerator<Measurement> {
   await using trainers = await Trainers.open();
-  const changes = [...methods[method]!(readRecipe(defaultRecipe, given)), ...given];
+  const changes = [...methods[method]!, ...given];
   const runs = await Promise.all(
     seeds.map((seed) =>
       trainers.train({ recipe: defaultRecipe.href, overrides: [...changes, `seed=${seed}`], workers, every }),

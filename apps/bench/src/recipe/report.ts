@@ -5,9 +5,9 @@ import { curvesOf, seedsText, spreadText } from "../convergence/curves.ts";
 import { byBytes, bySteps, lossCurves } from "../convergence/loss-curves.ts";
 import { finalOf } from "../convergence/report.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
-import { methods, weightDecayOf, workers } from "./recipe.ts";
+import { methods, workers } from "./recipe.ts";
 
-const reference = "lion";
+const reference = "lamb";
 
 export function recipePicture(lines: readonly RecordedLine[]): string {
   const curves = curvesOf(lines, reference);
@@ -29,14 +29,14 @@ export function recipeReport(lines: readonly RecordedLine[], { machine, when }: 
     return `| ${[...cells, part < 1.05 ? "1" : `1/${Math.round(part)}`].join(" | ")} |`;
   });
   const changes = Object.entries(methods).map(([method, of]) => {
-    const words = of(recipe).map((word) => `\`${word}\``);
+    const words = of.map((word) => `\`${word}\``);
     return `- ${method}: ${words.join(", ") || "the recipe as it is"}`;
   });
   return `# The default recipe with one bit and with 32: losses
 
 Written by \`./terse bench recipe --record\`. ${machine}. The default recipe of \`./terse train\`, with ${workers} workers in one process:
 the small GPT on the TypeScript declarations of the installed packages, byte tokens, batch ${data.batchSize} × 128 on each worker, ${steps} steps, η ${optimizer.lr}
-with ${schedule.warmup} steps of warm-up and a cosine to ${finalOf(schedule)} of it, λ ${weightDecayOf(recipe)}, clipping at ${optimizer.clip}, \`clipBy: ${optimizer.clipBy}\`. ${seedsText(curves)}: each seed has its own
+with ${schedule.warmup} steps of warm-up and a cosine to ${finalOf(schedule)} of it, λ ${(optimizer as { weightDecay?: number }).weightDecay}, clipping at ${optimizer.clip}, \`clipBy: ${optimizer.clipBy}\`. ${seedsText(curves)}: each seed has its own
 weights and tokens, the same for every method. The mean over the seeds, and in parentheses the least and the most; a ratio is taken with the
 same seed. Losses do not depend on the machine's speed, but their third digit does on its processor.
 

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { algorithms } from "@terse/optimizers";
 import { describe, expect, it } from "vitest";
-import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { readRecipe } from "../recipe.ts";
 import { type Plan, planOf } from "./plan.ts";
 
 const ranks = 8;
@@ -112,7 +112,7 @@ async function plans(): Promise<Plan[]> {
   const made: Plan[] = [];
   for (const { name, given = [] } of rows) {
     const overrides = [`optimizer.name=${name}`, `steps=${steps}`, "optimizer.clip=0", "optimizer.clipBy=global"];
-    made.push(await planOf(readRecipe(defaultRecipe, [...overrides, ...given]), ranks));
+    made.push(await planOf(readRecipe("gpt-small-lion-cub", [...overrides, ...given]), ranks));
   }
   return made;
 }

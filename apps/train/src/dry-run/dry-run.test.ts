@@ -5,12 +5,12 @@ import { OptionsError } from "@terse/options";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { buildModel, buildOptimizer } from "../build.ts";
-import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
+import { type Recipe, readRecipe } from "../recipe.ts";
 import { planText } from "./dry-run.ts";
 import { planOf } from "./plan.ts";
 
 const recipeOf = (...overrides: string[]) =>
-  readRecipe(defaultRecipe, ["model.preset=nano", "optimizer.clip=0", ...overrides]);
+  readRecipe("gpt-small-lion-cub", ["model.preset=nano", "optimizer.clip=0", ...overrides]);
 const link = parseLink("1gbit,50us");
 
 /** What ranks of this process really hold and send: of rank 0, the bytes of every step by the counters of its transport. */
