@@ -1,4 +1,5 @@
 /** What `./terse bench` can measure. */
+import { app } from "./app/app.ts";
 import { codecs } from "./codecs/codecs.ts";
 import { collectives } from "./collectives/collectives.ts";
 import { convergence } from "./convergence/convergence.ts";
@@ -12,6 +13,7 @@ import type { Suite } from "./suite.ts";
 import { train } from "./train/train.ts";
 
 export const suites: Record<string, Suite> = {
+  app,
   step: { step },
   codecs: { codecs },
   collectives,
@@ -25,6 +27,7 @@ export const suites: Record<string, Suite> = {
 };
 
 export const subjects: Record<keyof typeof suites, string> = {
+  app: "what features of the train app cost a training: its live page",
   step: "what a training step costs, compared with PyTorch",
   codecs: "encoding and decoding, compared with the speed of memory",
   collectives: "the share of an emulated link that they use, and latencies",
