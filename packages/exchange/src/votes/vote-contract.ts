@@ -40,8 +40,9 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
               outcome,
             ),
           );
-          for (const n of lengths) {
-            const planes = await onRanks(ranks, scheme, async (group) => {
+          const planesOf = await onRanks(ranks, scheme, async (group) => {
+            const all: Buffer[][] = []; // of each length
+            for (const n of lengths) {
               const guarded = new Guarded();
               const result = await vote(scheme, group, packed(group.rank, n, guarded), { outcome });
               expect(guarded.intact()).toBe(true);
@@ -51,51 +52,67 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
                 expect(wrong, `n = ${n}: the first element that is not the outcome`).toBe(-1);
               }
               for (const plane of planesIn(result)) expect(padOf(plane)).toBe(0);
-              return planesIn(result).map(({ wire }) => Buffer.from(wire));
-            });
-            for (const [k, plane] of planes[0]!.entries())
-              for (const of of planes) expect(of[k]!.equals(plane), `n = ${n}`).toBe(true);
-          }
+              all.push(planesIn(result).map(({ wire }) => Buffer.from(wire)));
+            }
+            return all;
+          });
+          for (const [k, n] of lengths.entries())
+            for (const [j, plane] of planesOf[0]![k]!.entries())
+              for (const of of planesOf) expect(of[k]![j]!.equals(plane), `n = ${n}`).toBe(true);
         },
       );
 
       it.each(scheme.outcomes)("sends and holds as many bytes as its closed form, outcome %s", async (outcome) => {
-        for (const n of lengths)
-          await onRanks(ranks, scheme, async (group) => {
+        await onRanks(ranks, scheme, async (group) => {
+          let before = { bytes: 0, messages: 0 };
+          for (const n of lengths) {
+            scratchOf(group).peak = 0;
             const result = await vote(scheme, group, new PackedBits(n), { outcome });
             const all = [group, ...(await scheme.opened(group))].map((of) => of.sent());
-            const counted = {
+            const after = {
               bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
               messages: all.reduce((sum, { messages }) => sum + messages, 0),
+            };
+            const counted = {
+              bytes: after.bytes - before.bytes,
+              messages: after.messages - before.messages,
               peakBytes: scratchOf(group).peak,
             };
             expect(counted, `n = ${n}, rank ${group.rank}`).toEqual(scheme.cost(n, ranks, group.rank, outcome));
+            before = after;
             result[Symbol.dispose]();
             expect(scratchOf(group).live).toBe(0);
-          });
+          }
+        });
       });
 
       it("sends every rank's refusal to every rank, and keeps no memory", async () => {
-        for (let refusing = 0; refusing < ranks; refusing++)
-          for (const how of ["before the vote", "while encoding"] as const) {
-            const errors = await onRanks(ranks, scheme, async (group) => {
-              const bad = group.rank === refusing;
-              const u = new PackedBits(1000, undefined, (bits, from, to) => {
-                if (bad && how === "while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
-                bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
-              });
-              const refusal = bad && how === "before the vote" ? "the loss is not finite" : undefined;
-              const outcome = scheme.outcomes.at(-1)!; // of the most planes
-              const error = await vote(scheme, group, u, { outcome, refusal }).catch((error: unknown) => error);
-              return { error, live: scratchOf(group).live };
+        const hows = ["before the vote", "while encoding"] as const;
+        const cases = Array.from({ length: ranks }, (_, refusing) => hows.map((how) => ({ refusing, how }))).flat();
+        const errorsOf = await onRanks(ranks, scheme, async (group) => {
+          const all: { error: unknown; live: number }[] = []; // of each case; a refused vote leaves the group as it was
+          for (const { refusing, how } of cases) {
+            const bad = group.rank === refusing;
+            const u = new PackedBits(1000, undefined, (bits, from, to) => {
+              if (bad && how === "while encoding" && to === 1000) bits.firstNonFinite = Math.max(from, 999);
+              bits.wire.fill(0x55, from / 8, Math.ceil(to / 8));
             });
-            const reason = how === "before the vote" ? "the loss is not finite" : "the gradient is not finite";
-            for (const { error, live } of errors) {
-              expect(error).toBeInstanceOf(StepRefusedError);
-              expect((error as StepRefusedError).message).toContain(`rank ${refusing} refuses the step: ${reason}`);
-              expect(live).toBe(0);
-            }
+            const refusal = bad && how === "before the vote" ? "the loss is not finite" : undefined;
+            const outcome = scheme.outcomes.at(-1)!; // of the most planes
+            const error = await vote(scheme, group, u, { outcome, refusal }).catch((error: unknown) => error);
+            all.push({ error, live: scratchOf(group).live });
           }
+          return all;
+        });
+        for (const [k, { refusing, how }] of cases.entries()) {
+          const reason = how === "before the vote" ? "the loss is not finite" : "the gradient is not finite";
+          for (const errors of errorsOf) {
+            const { error, live } = errors[k]!;
+            expect(error).toBeInstanceOf(StepRefusedError);
+            expect((error as StepRefusedError).message).toContain(`rank ${refusing} refuses the step: ${reason}`);
+            expect(live).toBe(0);
+          }
+        }
       });
 
       it("encodes every element once, in order, before it is sent", async () => {

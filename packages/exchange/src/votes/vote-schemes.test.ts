@@ -74,40 +74,43 @@ describe("hosts that are dense inside", () => {
     });
 
   it.each([2, 3, 4, 5, 6, 7, 8, 9])("vote as the sum of their ranks, on %i ranks", async (ranks) => {
-    for (const hostOf of [(r: number) => Math.floor(r / 3), (r: number) => 9 - (r % 2), () => 4])
-      for (const zero of ["plus", "minus"] as const)
-        for (const tie of ["plus", "minus"] as const)
-          for (const lengths of [[0], [1], [63, 65], [1000], [70, 64, 200]]) {
-            const hosts = Array.from({ length: ranks }, (_, r) => hostOf(r));
-            const scheme = hierarchical({ hosts, inside: "dense" });
-            const expected = lengths.map((n) =>
-              Array.from({ length: n }, (_, i) => {
-                let sum = 0;
-                for (const host of new Set(hosts)) {
-                  const c = hosts.reduce((of, each, r) => of + (each === host ? value(r, i) : 0), 0);
-                  sum += Math.sign(c) || (zero === "plus" ? 1 : -1);
-                }
-                return Number((Math.sign(sum) || (tie === "plus" ? 1 : -1)) > 0);
-              }),
-            );
-            const got = await onRanks(ranks, async (group) => {
-              const exchange = openExchange(group, { schemes: { votes: scheme } });
-              const votes = lengths.map((n) => exchange.majority(signed(group.rank, n, zero), { tie }));
-              const wires = (await Promise.all(votes)).map(({ wire }) => [...wire]);
-              const { bytes } = group.sent();
-              expect(bytes).toBe(0); // everything goes over groups that are split off
-              await scheme.close(group);
-              return wires;
-            });
-            for (const wires of got) {
-              expect(wires).toEqual(got[0]);
-              for (const [k, wire] of wires.entries()) {
-                const bits = wire.flatMap((byte) => Array.from({ length: 8 }, (_, i) => (byte >> i) & 1));
-                expect(bits.slice(0, lengths[k])).toEqual(expected[k]);
-                expect(bits.slice(lengths[k]).some(Boolean)).toBe(false);
-              }
+    const signs = ["plus", "minus"] as const;
+    const cases = signs.flatMap((zero) =>
+      signs.flatMap((tie) => [[0], [1], [63, 65], [1000], [70, 64, 200]].map((lengths) => ({ zero, tie, lengths }))),
+    );
+    for (const hostOf of [(r: number) => Math.floor(r / 3), (r: number) => 9 - (r % 2), () => 4]) {
+      const hosts = Array.from({ length: ranks }, (_, r) => hostOf(r));
+      const scheme = hierarchical({ hosts, inside: "dense" });
+      const got = await onRanks(ranks, async (group) => {
+        const exchange = openExchange(group, { schemes: { votes: scheme } });
+        const all: number[][][] = []; // the wires of each case
+        for (const { zero, tie, lengths } of cases) {
+          const votes = lengths.map((n) => exchange.majority(signed(group.rank, n, zero), { tie }));
+          all.push((await Promise.all(votes)).map(({ wire }) => [...wire]));
+        }
+        expect(group.sent().bytes).toBe(0); // everything goes over groups that are split off
+        await scheme.close(group);
+        return all;
+      });
+      for (const [k, { zero, tie, lengths }] of cases.entries()) {
+        const expected = lengths.map((n) =>
+          Array.from({ length: n }, (_, i) => {
+            let sum = 0;
+            for (const host of new Set(hosts)) {
+              const c = hosts.reduce((of, each, r) => of + (each === host ? value(r, i) : 0), 0);
+              sum += Math.sign(c) || (zero === "plus" ? 1 : -1);
             }
-          }
+            return Number((Math.sign(sum) || (tie === "plus" ? 1 : -1)) > 0);
+          }),
+        );
+        for (const wires of got) expect(wires[k]).toEqual(got[0]![k]);
+        for (const [j, wire] of got[0]![k]!.entries()) {
+          const bits = wire.flatMap((byte) => Array.from({ length: 8 }, (_, i) => (byte >> i) & 1));
+          expect(bits.slice(0, lengths[j])).toEqual(expected[j]);
+          expect(bits.slice(lengths[j]).some(Boolean)).toBe(false);
+        }
+      }
+    }
   });
 
   it("keep apart votes with different signs of zero", async () => {
