@@ -10,6 +10,7 @@ import { crc32 } from "node:zlib";
 import { atomicWriteText } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import type { FileRecord } from "./file-record.ts";
+import { brief } from "./safetensors-header.ts";
 
 export const manifestFile = "manifest.json";
 
@@ -46,10 +47,19 @@ export function parseManifest<M extends Manifest>(text: string, path: string): M
   const { crc32: seal, ...manifest } = { ...sealed };
   if (sealed === undefined || seal !== sealOf(manifest))
     throw new CheckpointError(`${path} was changed or damaged after it was saved; use an earlier save.`);
-  const outside = (manifest as unknown as M).files.find(({ name }) => !/^[\w-][\w.-]*$/.test(name));
+  const { files } = manifest as { files?: unknown };
+  if (!Array.isArray(files) || !files.every(isRecord))
+    throw new CheckpointError(`${path} has no list of files, each with name, bytes and crc32; use another save.`);
+  const outside = files.find(({ name }) => !/^[\w-][\w.-]*$/.test(name));
   if (outside)
-    throw new CheckpointError(`${path} names the file ${outside.name}, which is not in its folder; use another save.`);
+    throw new CheckpointError(
+      `${path} names the file ${brief(outside.name)}, which is not in its folder; use another save.`,
+    );
   return manifest as unknown as M;
 }
 
-const sealOf = (manifest: object) => crc32(JSON.stringify(manifest)).toString(16).padStart(8, "0");
+const isRecord = (record: Partial<FileRecord> | null): record is FileRecord =>
+  typeof record?.name === "string" && Number.isSafeInteger(record.bytes) && typeof record.crc32 === "string";
+
+/** The checksum of a manifest that has none yet. */
+export const sealOf = (manifest: object) => crc32(JSON.stringify(manifest)).toString(16).padStart(8, "0");

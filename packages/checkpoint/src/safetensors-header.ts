@@ -150,7 +150,8 @@ export function repeatedKey(json: string): string | undefined {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function brief(value: unknown): string {
+/** A value of untrusted JSON in a message: not all of a long one. */
+export function brief(value: unknown): string {
   const text = JSON.stringify(value) ?? "nothing";
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }

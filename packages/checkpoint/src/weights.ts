@@ -23,7 +23,7 @@ import {
   type Tensors,
   writeSafetensors,
 } from "./safetensors.ts";
-import type { TensorInfo } from "./safetensors-header.ts";
+import { brief, type TensorInfo } from "./safetensors-header.ts";
 
 export const weightsFile = "model.safetensors";
 export const indexFile = "model.safetensors.index.json";
@@ -58,7 +58,7 @@ export async function openWeights(folder: string): Promise<Weights> {
   }
 }
 
-interface Index {
+export interface Index {
   readonly path: string;
   readonly files: ReadonlyMap<string, string>; // of each tensor
 }
@@ -93,12 +93,16 @@ function joined(
 
 async function readIndex(folder: string): Promise<Index> {
   const path = join(folder, indexFile);
-  let text: string;
   try {
-    text = await readFile(path, "utf8");
+    return parseIndex(await readFile(path, "utf8"), path);
   } catch (error) {
+    if (error instanceof CheckpointError) throw error;
     throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
   }
+}
+
+/** The index in a text that `path` names in errors. Throws `CheckpointError`. */
+export function parseIndex(text: string, path: string): Index {
   let map: unknown;
   try {
     map = (JSON.parse(text) as { weight_map?: unknown } | null)?.weight_map;
@@ -111,7 +115,10 @@ async function readIndex(folder: string): Promise<Index> {
   // A name with a slash could lead to any file of the machine.
   const outside = [...files].find(([, file]) => typeof file !== "string" || !/^[\w-][\w.-]*\.safetensors$/.test(file));
   if (outside)
-    throw wrongIndex(path, `says that ${outside[0]} is in ${JSON.stringify(outside[1])}, which is no shard's name`);
+    throw wrongIndex(
+      path,
+      `says that ${JSON.stringify(outside[0])} is in ${brief(outside[1])}, which is no shard's name`,
+    );
   return { path, files };
 }
 
