@@ -80,12 +80,11 @@ describe("./terse train", () => {
     expect(again.out).toBe(once.out);
   });
 
+  // State of every kind, votes and means. The saves of every optimizer are tested in one process (optimizer-contract.ts).
   it.each([
     ["one-bit-lamb", "--optimizer.warmup=0.5"], // killed in the warm-up
     ["lion-cub", ""],
     ["lion-cub", "--optimizer.momentumSync={segments: all, every: 2, late: true}"], // at every save a mean is on the wire
-    ["distributed-lion", ""],
-    ["lion", ""],
     ["adamw", ""],
   ])(
     "resumes a save of %s after its launcher was killed, and ends with the weights of an uninterrupted run %s",
@@ -180,10 +179,10 @@ describe("./terse train", () => {
     expect(said).toMatch(processes === 1 ? /sent per step: nothing: one rank/ : /sent per step: .* a rank/);
   });
 
+  // Votes and means; every optimizer is tested in one process (overlap.test.ts).
   it.each([
-    ["lion-cub", 3],
+    ["lion-cub", 2],
     ["lion", 3],
-    ["distributed-lion", 2],
   ])("gives the same weights with and without overlap: %s on %i processes", async (name, processes) => {
     const weights = async (overlap: string) => {
       const out = join(folder, `${name}-overlap-${overlap}`);
