@@ -20,6 +20,7 @@ export interface Place {
 
 export const begin: Place = { file: 0, offset: 0 };
 const chunkBytes = 1 << 18;
+const longestLine = 1 << 24; // what is longer is no line of metrics
 
 export class RunFolder {
   readonly name: string;
@@ -64,7 +65,7 @@ export class RunFolder {
     const offset = anew ? 0 : place.offset;
     const { text, bytes } = await wholeLines(handle, offset, size);
     this.#cut = offset + bytes < size && bytes === 0;
-    const lines = text.split("\n").filter((line) => line !== "");
+    const lines = text.split(/[\r\n]+/).filter((line) => line !== ""); // a return would end a line of the stream, too
     return { lines, next: { file, offset: offset + bytes }, anew: anew && place.file !== 0 };
   }
 
@@ -78,7 +79,8 @@ async function wholeLines(handle: FileHandle, offset: number, size: number): Pro
   for (let length = Math.min(chunkBytes, size - offset); ; length = Math.min(2 * length, size - offset)) {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
     const end = buffer.subarray(0, bytesRead).lastIndexOf("\n") + 1;
-    if (end > 0 || length >= size - offset) return { text: buffer.toString("utf8", 0, end), bytes: end };
+    if (end > 0 || length >= Math.min(size - offset, longestLine))
+      return { text: buffer.toString("utf8", 0, end), bytes: end };
   }
 }
 

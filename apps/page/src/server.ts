@@ -58,8 +58,7 @@ export async function servePage(runs: readonly RunFolder[], at: Address): Promis
 
   const server = createServer((request, response) => {
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (request.method !== "GET" && request.method !== "HEAD")
-      return sendLine(response, 405, "this page is only read: GET");
+    if (request.method !== "GET") return sendLine(response, 405, "this page is only read: GET");
     const path = (request.url ?? "").split("?")[0]!;
     const refused = access.refusal(request);
     const file = files.get(path);
@@ -111,7 +110,7 @@ function sendFile(
   if (zipped) response.setHeader("content-encoding", "gzip");
   const sent = zipped ? gzip : body;
   response.writeHead(status, { "content-type": type, "content-length": sent.length });
-  response.end(request.method === "HEAD" ? undefined : sent);
+  response.end(sent);
 }
 
 function sendCookie(response: ServerResponse, cookie: string | undefined): void {

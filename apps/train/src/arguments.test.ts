@@ -60,6 +60,18 @@ describe("the command line", () => {
     expect(() => train("--dry-run", "--link=fast")).toThrow(/^--link: a link is written like/);
   });
 
+  it("takes an address for the page, and has one of its own", () => {
+    expect(readArguments(["train", "--dashboard", "--steps=5"])).toMatchObject({
+      dashboard: { host: "127.0.0.1", port: 8377 },
+      overrides: ["steps=5"],
+    });
+    expect(readArguments(["train", "--dashboard=0.0.0.0:80"])).toMatchObject({
+      dashboard: { host: "0.0.0.0", port: 80 },
+    });
+    expect(readArguments(["train"])).not.toHaveProperty("dashboard");
+    expect(() => readArguments(["train", "--dashboard=a:b:c"])).toThrow("--dashboard: expected HOST:PORT");
+  });
+
   it("takes the name of an engine", () => {
     expect(train("--engine", "gloo").engine).toBe("gloo");
     expect(train().engine).toBeUndefined();

@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { colour, dash, named } from "./colours.ts";
 import { element, swatch } from "./element.ts";
 import { quantity, type Unit } from "./quantities.ts";
-import type { By } from "./run-data.ts";
+import { type By, lowerBound } from "./run-data.ts";
 
 export interface Series {
   readonly label: string;
@@ -192,12 +192,12 @@ export class Chart {
   }
 
   /** The value of a series at an index of the plot; where it has none there, the last one before. */
-  #valueAt(at: number, index: number): number | undefined {
-    const { x, y } = this.#series[at]!;
+  #valueAt(series: number, index: number): number | undefined {
+    const { x, y } = this.#series[series]!;
     if (index < 0) return y.at(-1);
     const here = this.#data[0][index]!;
-    for (let i = x.length - 1; i >= 0; i--) if (x[i]! <= here) return y[i];
-    return undefined;
+    const at = lowerBound(x, here);
+    return y[x[at] === here ? at : at - 1];
   }
 
   #fillLegend(): void {

@@ -51,7 +51,9 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
 
   async function opened(url: string): Promise<void> {
     await browser.open(url);
-    await browser.until("document.querySelector('.run .facts') && document.querySelector('canvas')");
+    await browser.until(
+      "document.querySelector('.run') && !document.querySelector('.waiting') && document.querySelector('canvas')",
+    );
   }
 
   it("shows what a run has measured, nothing else, and what it writes while one looks", async () => {
@@ -100,7 +102,7 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     await using server = await servePage(openRuns([one.folder, other.folder]), here);
     await opened(server.url);
     const states = "[...document.querySelectorAll('.state')].map((state) => state.textContent)";
-    expect(await browser.evaluate(states)).toEqual(["ended", "failed after 1 steps"]);
+    expect(await browser.evaluate(states)).toEqual(["ended", "failed after 1 step"]);
     expect(await browser.evaluate("document.querySelector('.problem').textContent")).toBe(
       "metrics.jsonl: the last line is cut short, and is left out",
     );

@@ -39,7 +39,7 @@ export function stateOf(run: RunData): { name: "waiting" | "running" | "ended" |
   if (state.running) return { name: "running", text: "running" };
   if (stepsToTake === undefined) return { name: "ended", text: "over" };
   if (steps >= stepsToTake) return { name: "ended", text: "ended" };
-  const after = `after ${steps.toLocaleString("en-US")} steps`;
+  const after = `after ${steps.toLocaleString("en-US")} ${steps === 1 ? "step" : "steps"}`;
   return run.stopped === undefined
     ? { name: "failed", text: `failed ${after}` }
     : { name: "stopped", text: `stopped ${after} by ${run.stopped}` };
