@@ -9,7 +9,7 @@ import type { Forward } from "./precision.ts";
 export interface Training {
   readonly model: Model;
   readonly arena: Arena;
-  readonly data: Dataset;
+  readonly data: Pick<Dataset, "next">;
   readonly optimizer: Optimizer;
   readonly forward: Forward;
   readonly accumulate: number; // micro-batches
