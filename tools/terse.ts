@@ -14,13 +14,20 @@ const everything: readonly Part[] = [...compared, "browser", "arm", "nvcc", "mpi
 const [name = "", ...args] = process.argv.slice(2);
 const steps = new Steps({ folder: toolchain });
 
+/** Commands that look at runs and recipes. */
+const aboutRuns = async () =>
+  becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/commands/main.ts"], [name, ...args]);
+
 const commands: Record<string, () => Promise<void>> = {
   train: async () =>
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["train", ...args]),
   sample: async () =>
     becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
-  advise: async () =>
-    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/commands/main.ts"], ["advise", ...args]),
+  advise: aboutRuns,
+  compare: aboutRuns,
+  completion: aboutRuns,
+  config: aboutRuns,
+  export: aboutRuns,
   data: async () => becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/data/main.ts"], args),
   page: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/page/src/main.ts"], args),
   bench: async () => becomeNode(await setUp(steps, compared), [...fromSource, "apps/bench/src/main.ts"], args),

@@ -1,5 +1,6 @@
 /** Recipes: the schema, the YAML file, and overrides from the command line. */
 import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
@@ -258,16 +259,52 @@ function overridden(file: string | URL, overrides: readonly string[]): { tree: T
 
 type Tree = Record<string, unknown>;
 
-/** A word without a dot or slash is the name of a recipe in apps/train/recipes. */
-function readTree(file: string | URL): Tree {
-  const path = typeof file === "string" && /^[\w-]+$/.test(file) ? new URL(`${file}.yaml`, defaultRecipe) : file;
+/**
+ * The tree of a recipe's file, on top of that of the recipe that it extends, which may extend another. A section that names another entry
+ * replaces the extended one.
+ */
+function readTree(file: string | URL, extending: readonly string[] = []): Tree {
+  const url = urlOf(file);
+  if (extending.includes(url.href))
+    throw new OptionsError([
+      `${String(file)}: extends goes in a circle: ${[...extending, url.href].map(nameOfFile).join(" → ")}`,
+    ]);
   let source: string;
   try {
-    source = readFileSync(path, "utf8");
+    source = readFileSync(url, "utf8");
   } catch (error) {
+    const by =
+      extending.length === 0
+        ? "name a YAML file with --recipe"
+        : `${nameOfFile(extending.at(-1)!)} extends it: name a YAML file`;
     throw new OptionsError([
-      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); name a YAML file with --recipe, or one of apps/train/recipes without its .yaml`,
+      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml`,
     ]);
   }
-  return parseYaml(source, String(file)) as Tree;
+  const { extends: base, ...own } = parseYaml(source, String(file)) as Tree;
+  if (base === undefined) return own;
+  if (typeof base !== "string")
+    throw new OptionsError([`${String(file)}: extends: expected the name or the file of a recipe`]);
+  return merged(readTree(isName(base) ? base : new URL(base, url), [...extending, url.href]), own);
+}
+
+/** A word without a dot or slash is the name of a recipe in apps/train/recipes. */
+const isName = (file: string) => /^[\w-]+$/.test(file);
+
+function urlOf(file: string | URL): URL {
+  if (typeof file !== "string") return file;
+  return isName(file) ? new URL(`${file}.yaml`, defaultRecipe) : pathToFileURL(file);
+}
+
+const nameOfFile = (href: string) => href.slice(href.lastIndexOf("/") + 1);
+
+function merged(base: Tree, own: Tree): Tree {
+  const isTree = (value: unknown): value is Tree =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  const both = Object.entries(own).map(([key, value]) => {
+    const below = base[key];
+    const changes = isTree(value) && isTree(below) && (value["name"] ?? below["name"]) === below["name"];
+    return [key, changes ? merged(below, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(both) };
 }

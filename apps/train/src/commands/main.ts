@@ -4,6 +4,10 @@ import { OptionsError } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 
 const commands: Record<string, () => Promise<(argv: readonly string[]) => Promise<void>>> = {
+  config: async () => (await import("./config.ts")).configCommand,
+  compare: async () => (await import("./compare.ts")).compareCommand,
+  completion: async () => (await import("./completion.ts")).completionCommand,
+  export: async () => (await import("./export.ts")).exportCommand,
   advise: async () => (await import("./advise.ts")).adviseCommand,
 };
 

@@ -1,0 +1,212 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { listOptions } from "@terse/options";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
+import { compareCommand, resultOf, tableOf } from "./compare.ts";
+import { completionScript, completions } from "./completion.ts";
+import { configCommand, explain, sentences } from "./config.ts";
+import { jsonSchema } from "./json-schema.ts";
+
+let folder: string;
+let printed: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-commands-"));
+  printed = "";
+  vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const keys = [...new Set(listOptions(recipeSchema).map(({ name }) => name))];
+
+describe("config explain", () => {
+  it("has one sentence for every key, and none for others", () => {
+    expect([...sentences.keys()].sort()).toEqual([...keys].sort());
+    for (const sentence of sentences.values()) expect(sentence).toMatch(/^\S.*\.$/);
+  });
+
+  it("says what a key means, takes and is by default, for each choice that has it", () => {
+    expect(explain("logEvery")).toEqual(["logEvery", `  ${sentences.get("logEvery")}`, "  an integer ≥ 1; default 10"]);
+    expect(explain("optimizer.lr")[2]).toBe("  a number > 0; required");
+    expect(explain("optimizer.bits").join("\n")).toContain("(optimizer.name=lion-cub)");
+    expect(explain("trace").filter((line) => !line.startsWith(" "))).toEqual(["trace.steps", "trace.from"]);
+    expect(explain().filter((line) => !line.startsWith(" "))).toEqual(keys);
+  });
+
+  it("names the nearest key where there is none", async () => {
+    await expect(configCommand(["explain", "logevery"])).rejects.toThrow("did you mean logEvery?");
+    await expect(configCommand(["explian"])).rejects.toThrow("./terse config explain [KEY]");
+  });
+});
+
+describe("the JSON Schema", () => {
+  type Json = { readonly [key: string]: Json };
+  const schema = jsonSchema(recipeSchema, sentences) as unknown as Json;
+
+  it("has every key, with its sentence", () => {
+    const found = new Set<string>();
+    const walk = (node: Json, path: readonly string[]): void => {
+      if (path.length > 0) found.add(path.join("."));
+      for (const branch of [...((node["oneOf"] ?? []) as unknown as Json[])]) walk(branch, path);
+      for (const [key, value] of Object.entries(node["properties"] ?? {})) walk(value, [...path, key]);
+    };
+    walk(schema, []);
+    for (const key of keys) expect(found).toContain(key);
+    expect(schema["properties"]!["steps"]).toEqual({
+      description: sentences.get("steps"),
+      type: "integer",
+      minimum: 1,
+    });
+    expect(schema["properties"]!["logEvery"]).toMatchObject({ default: 10, type: "integer" });
+    expect(schema["properties"]!["precision"]).toMatchObject({ enum: ["f32", "bf16"], default: "f32" });
+  });
+
+  const python = process.env["TERSE_PYTHON"] ?? "python3";
+  const hasJsonschema = spawnSync(python, ["-c", "import jsonschema"]).status === 0;
+  it.skipIf(!hasJsonschema)(
+    `takes the default recipe and refuses a wrong one, by Python's jsonschema${hasJsonschema ? "" : " (skipped: the tests' Python has no jsonschema)"}`,
+    () => {
+      const recipe = JSON.parse(JSON.stringify(readRecipe(defaultRecipe, []))) as object;
+      const program =
+        "import json, sys, jsonschema\nschema, values = json.load(sys.stdin)\nv = jsonschema.Draft202012Validator(schema)\njsonschema.Draft202012Validator.check_schema(schema)\nprint(json.dumps([[e.message for e in v.iter_errors(x)] for x in values]))";
+      const values = [recipe, { ...recipe, steps: 0 }, { ...recipe, stepz: 1 }, { extends: "gpt-small", steps: 5 }];
+      const output = execFileSync(python, ["-c", program], {
+        input: JSON.stringify([schema, values]),
+        encoding: "utf8",
+      });
+      const [good, zero, unknown, extending] = JSON.parse(output) as string[][];
+      expect(good).toEqual([]);
+      expect(zero!.join()).toContain("0 is less than the minimum of 1");
+      expect(unknown!.join()).toContain("stepz");
+      expect(extending).toEqual([]);
+    },
+  );
+});
+
+describe("extends", () => {
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it("changes single keys of a recipe by name or by file, and a section that names another entry replaces the other", () => {
+    const base = readRecipe("gpt-small-adamw", []);
+    write("base.yaml", "extends: gpt-small-adamw\nsteps: 7\noptimizer:\n  lr: 0.125\n");
+    const derived = readRecipe(
+      write("derived.yaml", "extends: ./base.yaml\nlogEvery: 3\nschedule:\n  name: linear\n"),
+      [],
+    );
+    expect(derived).toEqual({
+      ...base,
+      steps: 7,
+      logEvery: 3,
+      optimizer: { ...base.optimizer, lr: 0.125 },
+      schedule: readRecipe("gpt-small-adamw", ["schedule={name: linear}"]).schedule,
+    });
+  });
+
+  it("is refused in a circle, and names who extends a recipe that is not there", () => {
+    write("a.yaml", "extends: ./b.yaml\n");
+    write("b.yaml", "extends: ./a.yaml\n");
+    expect(() => readRecipe(join(folder, "a.yaml"), [])).toThrow("a.yaml → b.yaml → a.yaml");
+    expect(() => readRecipe(write("c.yaml", "extends: ./none.yaml\n"), [])).toThrow("c.yaml extends it");
+  });
+});
+
+describe("compare", () => {
+  const lines = [
+    { step: 0, "val/loss": 5 },
+    {
+      step: 0,
+      "train/loss": 4,
+      exposed_fraction: 0.5,
+      elapsed_seconds: 2,
+      total_bytes: 1000,
+      "ranks/compute_seconds": [1, 1],
+    },
+    {
+      step: 9,
+      "train/loss": 2,
+      exposed_fraction: 0.25,
+      elapsed_seconds: 20,
+      total_bytes: 10_000,
+      "ranks/compute_seconds": [1, 1],
+    },
+    { step: 10, "val/loss": 2.5 },
+  ];
+
+  it("reads what a run has reached from its lines", () => {
+    expect(resultOf("a", "lion", lines)).toEqual({
+      run: "a",
+      method: "lion",
+      ranks: 2,
+      steps: 10,
+      train: 2,
+      validation: 2.5,
+      stepSeconds: 2,
+      exposed: 0.375,
+      seconds: 20,
+      bytes: 10_000,
+    });
+    expect(tableOf([resultOf("a", "lion", [])])[1]).toMatch(/^a {4}lion {4} +– +0 +– +– +– +– +– +–$/);
+  });
+
+  it("prints a row for each run, and how the recipes differ, and leaves out a line that was cut short", async () => {
+    for (const [name, steps] of [
+      ["one", 10],
+      ["two", 20],
+    ] as const) {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`steps=${steps}`])));
+      const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+      writeFileSync(join(folder, name, "metrics.jsonl"), `${text}{"step":11,"train/lo`);
+    }
+    await compareCommand([join(folder, "one"), join(folder, "two")]);
+    expect(printed).toMatch(
+      /^run +method +ranks +steps +loss +validation +ms a step +waiting +time +sent\none +\S+ +2 +10 +2\.0000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
+    );
+    expect(printed).toContain("two, compared with one:\n  steps: 10 → 20\n");
+  });
+
+  it("says in a line that a folder is no run", async () => {
+    await expect(compareCommand([folder])).rejects.toThrow(/has no recipe.json: name the folder of a run/);
+    await expect(compareCommand([])).rejects.toThrow("compare needs the folders of runs");
+  });
+});
+
+describe("shell completion", () => {
+  it("knows every command of the help, keys and recipes", () => {
+    const { commands, flags, recipes } = completions();
+    expect(commands).toEqual(
+      expect.arrayContaining(["train", "advise", "compare", "export", "config", "completion", "bench"]),
+    );
+    expect(flags).toEqual(expect.arrayContaining(["--recipe", "--trace", "--optimizer.lr"]));
+    expect(recipes).toContain("gpt-small-adamw");
+  });
+
+  it("completes in bash", () => {
+    const program = `${completionScript("bash")}
+COMP_WORDS=(terse comp) COMP_CWORD=1; _terse; echo "\${COMPREPLY[@]}"
+COMP_WORDS=(terse train --optimizer.l) COMP_CWORD=2; _terse; echo "\${COMPREPLY[@]}"
+COMP_WORDS=(terse train --recipe gpt-small-adam) COMP_CWORD=3; _terse; echo "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = spawnSync("bash", ["-c", program], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    const [commands, keysOfTrain, recipes] = stdout.split("\n");
+    expect(commands!.split(" ").sort()).toEqual(["compare", "completion"]);
+    expect(keysOfTrain).toContain("--optimizer.lr");
+    expect(recipes).toBe("gpt-small-adamw");
+  });
+});
+
+it("every command of the help of commands is one of ./terse", () => {
+  const own = [...readFileSync(new URL("help.txt", import.meta.url), "utf8").matchAll(/^ {2}\.\/terse ([a-z]+)/gm)];
+  for (const [, name] of own) expect(completions().commands).toContain(name);
+});

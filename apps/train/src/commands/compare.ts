@@ -1,0 +1,98 @@
+/** `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. */
+import { basename, resolve } from "node:path";
+import { OptionsError, parseArguments } from "@terse/options";
+import { readMetrics } from "../advice/read-metrics.ts";
+import { bytesText, durationText } from "../format.ts";
+import { optimizerNames } from "../parameter-groups.ts";
+import { changesOf, readRecipe } from "../recipe.ts";
+import type { Line } from "../shows/numbers-of.ts";
+import { runFile } from "./run-file.ts";
+
+/** What one run has reached. */
+export interface RunResult {
+  readonly run: string;
+  readonly method: string;
+  readonly ranks: number | undefined;
+  readonly steps: number;
+  readonly train: number | undefined; // the last loss
+  readonly validation: number | undefined; // the last one
+  readonly stepSeconds: number | undefined; // mean
+  readonly exposed: number | undefined; // share of the time
+  readonly seconds: number | undefined; // of all steps
+  readonly bytes: number | undefined; // sent by rank 0 in all steps
+}
+
+export function resultOf(run: string, method: string, lines: readonly Line[]): RunResult {
+  const last = (key: string) => lines.findLast((line) => line[key] !== undefined)?.[key] as number | undefined;
+  const logged = lines.filter(({ exposed_fraction }) => exposed_fraction !== undefined);
+  const steps = 1 + Math.max(-1, ...logged.map(({ step }) => step));
+  const seconds = last("elapsed_seconds");
+  return {
+    run,
+    method,
+    ranks: (lines.findLast((line) => line["ranks/compute_seconds"])?.["ranks/compute_seconds"] as number[] | undefined)
+      ?.length,
+    steps,
+    train: last("train/loss"),
+    validation: last("val/loss"),
+    stepSeconds: seconds === undefined || steps === 0 ? last("step_seconds") : seconds / steps,
+    exposed:
+      logged.length === 0
+        ? undefined
+        : logged.reduce((sum, line) => sum + (line["exposed_fraction"] as number), 0) / logged.length,
+    seconds,
+    bytes: last("total_bytes"),
+  };
+}
+
+export async function compareCommand(argv: readonly string[]): Promise<void> {
+  const syntax = { command: "./terse compare", flags: { json: "switch" } as const };
+  const { flags, words } = parseArguments(argv, syntax);
+  if (words.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
+  const runs = words.map((run) => ({
+    run,
+    recipe: readRecipe(runFile(run, "recipe.json"), []),
+    lines: readMetrics(run),
+  }));
+  const results = runs.map(({ run, recipe, lines }) =>
+    resultOf(basename(resolve(run)), optimizerNames(recipe.optimizer), lines),
+  );
+  if (flags.json) return void process.stdout.write(`${JSON.stringify(results)}\n`);
+  process.stdout.write(`${[...tableOf(results), ...differences(runs)].join("\n")}\n`);
+}
+
+/** Of each recipe, what is different from the first one. */
+function differences(runs: readonly { run: string; recipe: unknown }[]): string[] {
+  const [first, ...others] = runs;
+  return others.flatMap(({ run, recipe }) => [
+    `${basename(resolve(run))}, compared with ${basename(resolve(first!.run))}:`,
+    ...changesOf(first!.recipe, recipe).map((change) => `  ${change}`),
+  ]);
+}
+
+/** A row for each run under a row of headings; numbers end in one column. */
+export function tableOf(results: readonly RunResult[]): string[] {
+  const shown = <T>(value: T | undefined, text: (value: T) => string) => (value === undefined ? "–" : text(value));
+  const rows = [
+    ["run", "method", "ranks", "steps", "loss", "validation", "ms a step", "waiting", "time", "sent"],
+    ...results.map((result) => [
+      result.run,
+      result.method,
+      shown(result.ranks, String),
+      String(result.steps),
+      shown(result.train, (loss) => loss.toFixed(4)),
+      shown(result.validation, (loss) => loss.toFixed(4)),
+      shown(result.stepSeconds, (seconds) => (1000 * seconds).toFixed(0)),
+      shown(result.exposed, (share) => `${Math.round(100 * share)}%`),
+      shown(result.seconds, durationText),
+      shown(result.bytes, bytesText),
+    ]),
+  ];
+  const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, i) => (i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
