@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const names = ["chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable"];
@@ -29,7 +30,7 @@ type Reply = Record<string, unknown>;
 
 export class Browser implements AsyncDisposable {
   readonly #child: ChildProcess;
-  readonly #socket: WebSocket;
+  readonly #commands: Writable;
   readonly #profile: string;
   readonly #waiting = new Map<number, PromiseWithResolvers<Reply>>();
   #last = 0;
@@ -37,14 +38,26 @@ export class Browser implements AsyncDisposable {
   /** Errors of the page, and what its console says of errors. */
   readonly errors: string[] = [];
 
-  private constructor(child: ChildProcess, socket: WebSocket, profile: string) {
+  private constructor(child: ChildProcess, profile: string) {
     this.#child = child;
-    this.#socket = socket;
     this.#profile = profile;
-    socket.addEventListener("message", ({ data }) => this.#hear(JSON.parse(String(data))));
-    socket.addEventListener("close", () => {
-      for (const { reject } of this.#waiting.values()) reject(new Error("the browser is gone"));
+    const [, , , commands, answers] = child.stdio as [null, null, Readable, Writable, Readable];
+    this.#commands = commands.on("error", () => {}); // it is gone, which "close" tells
+    let rest = "";
+    answers.setEncoding("utf8").on("data", (more: string) => {
+      const messages = (rest + more).split("\0");
+      rest = messages.pop()!;
+      for (const message of messages) this.#hear(JSON.parse(message));
     });
+    let said = "";
+    child.stderr!.setEncoding("utf8").on("data", (more: string) => {
+      said = (said + more).slice(-1000);
+    });
+    const fail = (how: string) => {
+      for (const { reject } of this.#waiting.values()) reject(new Error(`${browserPath} ${how}: ${said}`));
+    };
+    child.on("error", ({ message }) => fail(message));
+    child.on("close", () => fail("has ended"));
   }
 
   static async start(): Promise<Browser> {
@@ -52,23 +65,12 @@ export class Browser implements AsyncDisposable {
     const quiet =
       "--no-first-run --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars --lang=en-US --accept-lang=en-US";
     const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...quiet.split(" ")];
-    const child = spawn(browserPath!, [...flags, `--user-data-dir=${profile}`, "--remote-debugging-port=0"], {
+    const child = spawn(browserPath!, [...flags, `--user-data-dir=${profile}`, "--remote-debugging-pipe"], {
       env: { ...process.env, LC_ALL: "en_US.UTF-8", LANGUAGE: "en_US" }, // a browser in C.UTF-8 has a language that no script knows
       detached: true, // a group of its own: a browser is many processes
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"], // it ends when the pipes do
     });
-    const listening = Promise.withResolvers<string>();
-    let said = "";
-    child.stderr!.setEncoding("utf8").on("data", (more: string) => {
-      said += more;
-      const [, address] = /DevTools listening on (ws:\S+)/.exec(said) ?? [];
-      if (address) listening.resolve(address);
-    });
-    child.on("error", listening.reject);
-    child.on("exit", () => listening.reject(new Error(`${browserPath} ended: ${said.slice(-1000)}`)));
-    const socket = new WebSocket(await listening.promise);
-    await once(socket, "open");
-    const browser = new Browser(child, socket, profile);
+    const browser = new Browser(child, profile);
     const { targetId } = await browser.#ask("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await browser.#ask("Target.attachToTarget", { targetId, flatten: true });
     browser.#session = sessionId as string;
@@ -150,7 +152,7 @@ export class Browser implements AsyncDisposable {
     const id = ++this.#last;
     const answer = Promise.withResolvers<Reply>();
     this.#waiting.set(id, answer);
-    this.#socket.send(JSON.stringify({ id, method, params, sessionId: this.#session }));
+    this.#commands.write(`${JSON.stringify({ id, method, params, sessionId: this.#session })}\0`);
     return answer.promise;
   }
 
@@ -167,7 +169,6 @@ export class Browser implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#socket.close();
     if (this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null) {
       const gone = once(this.#child, "exit");
       process.kill(-this.#child.pid, "SIGKILL");

@@ -7,7 +7,7 @@ import { Browser } from "./browser.ts";
 const [file = "", ...runs] = process.argv.slice(2);
 await using server = await servePage(openRuns(runs), { host: "127.0.0.1", port: 0 });
 await using browser = await Browser.start();
-await browser.view({ width: 1280, height: 1170 });
+await browser.view({ width: 1200, height: 1010 });
 await browser.open(server.url);
 await browser.until(
   `document.querySelectorAll(".run .facts").length === ${runs.length} && document.querySelector("canvas")`,
