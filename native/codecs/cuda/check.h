@@ -3,8 +3,9 @@
 #define TERSE_CODECS_CUDA_CHECK_H
 #include "terse/codecs_cuda.h"
 
-// 0 where all is well. Of all codecs, or of those that are named.
-int check_all(char **names, int count);
+// 0 where all is well. Of all codecs, or of those that are named. Everything is every length with every kind of numbers: for a GPU. The
+// emulator, which takes a minute for that, has every pair of them: configuration and length, configuration and kind, length and kind.
+int check_all(char **names, int count, bool everything);
 
 // The golden vectors on standard input; ../check_vectors.h has the lines.
 int check_golden();

@@ -148,5 +148,5 @@ int main(int count, char **arguments) {
     if (terse_codecs_cuda_available() != TERSE_CODEC_OK) return std::printf("skipped: no device here runs the kernels (%s)\n", terse_codecs_cuda_error()), 77;
     if (!std::strcmp(only, "long")) return check_long();
     if (!std::strcmp(only, "golden")) return check_golden();
-    return std::strcmp(only, "bench") ? check_all(arguments + 2, count > 2 ? count - 2 : 0) : bench_all();
+    return std::strcmp(only, "bench") ? check_all(arguments + 2, count > 2 ? count - 2 : 0, true) : bench_all();
 }

@@ -6,5 +6,5 @@
 
 int main(int count, char **arguments) {
     if (count == 2 && !std::strcmp(arguments[1], "golden")) return check_golden();
-    return check_all(arguments + 1, count - 1);
+    return check_all(arguments + 1, count - 1, false);
 }
