@@ -94,6 +94,7 @@ export const recipeSchema = v.object({
   accumulate: v.optional(positiveInteger, 1),
   device, // of model and optimizer; votes are counted on the CPU
   precision: v.optional(oneOf(["f32", "bf16"]), "f32"), // of forward and backward; parameters, gradients and optimizer state are f32
+  activationCheckpointing: v.optional(flag, false), // backward computes each block again and keeps only its input: less memory, a third more computing
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // smallest number of parameters in a message; auto: chosen from the times of the first steps
   exchange: v.optional(exchange, {}),
@@ -281,7 +282,7 @@ function readTree(file: string | URL, extending: readonly string[] = []): Tree {
       `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml`,
     ]);
   }
-  const { extends: base, ...own } = parseYaml(source, String(file)) as Tree;
+  const { extends: base, ...own } = (parseYaml(source, String(file)) ?? {}) as Tree; // an empty file is null
   if (base === undefined) return own;
   if (typeof base !== "string")
     throw new OptionsError([`${String(file)}: extends: expected the name or the file of a recipe`]);

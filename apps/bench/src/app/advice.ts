@@ -1,0 +1,57 @@
+/**
+ * `advice`: how far the advice's predictions are from measured times. On each link a run of 1-bit Lion Cub predicts the step times of
+ * other methods from its own measurements; then each of these methods trains on the same emulated link.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { advise, measuredSteps, networkOf } from "@terse/train/advice";
+import { candidates, recipeOfCandidate } from "@terse/train/candidates";
+import { readMetrics } from "@terse/train/metrics";
+import type { Recipe } from "@terse/train/recipe";
+import { type Measurement, median } from "../measurement.ts";
+import type { SuiteOptions } from "../suite.ts";
+import { stepsOf, trained } from "./trained.ts";
+
+const rates = ["20mbit", "100mbit", "1gbit"] as const;
+const compared = ["adamw, dense f32", "adamw, dense bf16", "lion-cub, 8-bit sums", "one-bit-lamb"];
+const ownSteps = 50; // the fewest after which a run measures its network
+const [warmUp, steps] = [4, 10]; // of the others
+const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.lr=3e-4"];
+
+/** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of all. */
+export async function* advice({ overrides }: SuiteOptions): AsyncGenerator<Measurement> {
+  const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
+  const own = overrides.map((each) => `--${each}`);
+  const errors: number[] = [];
+  try {
+    for (const rate of rates) {
+      const link = ["--emulate-link", rate];
+      const first = join(above, rate);
+      await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
+      const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
+      const lines = readMetrics(first);
+      const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
+      for (const candidate of candidates.filter(({ name }) => compared.includes(name))) {
+        const predicted = rows.find(({ name }) => name === candidate.name)?.step;
+        if (predicted === undefined) continue;
+        const folder = join(above, `${rate} ${candidate.name}`);
+        const file = `${folder}.json`;
+        writeFileSync(file, JSON.stringify(recipeOfCandidate(recipe, candidate)));
+        await trained(folder, ["--recipe", file, `--steps=${warmUp + steps}`, "--advise=false", ...link]);
+        const measured = median(
+          stepsOf(folder).flatMap(({ step, step_seconds }) => (step < warmUp ? [] : step_seconds)),
+        );
+        const error = Math.abs(predicted / measured - 1);
+        errors.push(error);
+        const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };
+        yield { ...inCase, metric: "step_predicted", value: 1000 * predicted, unit: "ms" };
+        yield { ...inCase, metric: "step_measured", value: 1000 * measured, unit: "ms" };
+        yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+      }
+    }
+    yield { case: "advice ×2", metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
+  } finally {
+    rmSync(above, { recursive: true, force: true });
+  }
+}
