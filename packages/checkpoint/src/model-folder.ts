@@ -18,9 +18,9 @@ export type Config = Readonly<Record<string, unknown>>;
 export const configFile = "config.json";
 
 /**
- * Writes `folder`/config.json and then the weights, each file completely or not at all. Creates the folder. `parameters` is
- * `model.stateDict()`, with PyTorch's names. With `shardBytes`, more bytes than these are written as shards and an index. Resolves
- * to a record of each file. Throws `CheckpointError`.
+ * Writes `folder`/config.json and then the weights, each completely or not at all, also where the folder has older ones. Creates the folder.
+ * `parameters` is `model.stateDict()`, with PyTorch's names. With `shardBytes`, more bytes than these are written as shards and an index.
+ * Resolves to a record of each file. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,

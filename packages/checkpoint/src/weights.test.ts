@@ -1,7 +1,17 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { endAtOperation } from "../../../tools/testing/end-at-operation.ts";
 import { checkFile } from "./check-file.ts";
 import { CheckpointError } from "./checkpoint-error.ts";
 import type { DType } from "./dtypes.ts";
@@ -32,9 +42,9 @@ const shards = [
   "model-00003-of-00003.safetensors",
 ];
 
-async function values(): Promise<Record<string, number[]>> {
+async function values(of = folder): Promise<Record<string, number[]>> {
   const found: Record<string, number[]> = {};
-  await using weights = await openWeights(folder);
+  await using weights = await openWeights(of);
   for (const name of weights.tensors.keys())
     found[name] = Array.from((await weights.read(name)).data as Iterable<number>);
   return found;
@@ -62,6 +72,40 @@ describe("weights in shards", () => {
     await saveModel(folder, [["new", floats(1)]], {});
     expect([existsSync(join(folder, indexFile)), hasWeights(folder)]).toEqual([false, true]);
     expect(await values()).toEqual({ new: [1] });
+  });
+
+  // Where the process ends after a save is written and before the older one is removed, the next save removes it.
+  it.each<[string, number, number]>([
+    ["shards by shards", 16, 16],
+    ["shards by others of another number", 16, 30],
+    ["one file by shards", Number.POSITIVE_INFINITY, 16],
+    ["shards by one file", 16, Number.POSITIVE_INFINITY],
+  ])("are replaced at once, wherever the process ends: %s", async (_, before, after) => {
+    const changed = tensors.map(([name, { data }]) => {
+      const tensor = floats(...Array.from(data as Float32Array, (value) => -value));
+      return [name, tensor] as const;
+    });
+    const negative = Object.fromEntries(Object.entries(all).map(([name, of]) => [name, of.map((value) => -value)]));
+    const older = join(folder, "older");
+    const save = (target: string, of: typeof changed | typeof tensors, shardBytes: number) =>
+      endAtOperation(Number.POSITIVE_INFINITY, () => saveModel(target, of, {}, { shardBytes }));
+    await save(older, tensors, before);
+    const seen = new Set<string>();
+    for (let last = 0, ended = true; ended; last++) {
+      const target = join(folder, String(last));
+      cpSync(older, target, { recursive: true });
+      ended = await endAtOperation(last, () => saveModel(target, changed, {}, { shardBytes: after }));
+      const found = await values(target);
+      expect([all, negative], `ended at operation ${last}`).toContainEqual(found);
+      if (!ended) expect(found).toEqual(negative);
+      seen.add(JSON.stringify(found));
+      if (last % 4 > 0) continue;
+      await save(target, tensors, before);
+      const files = readdirSync(target).filter((name) => name.endsWith(".safetensors") && !name.startsWith("."));
+      expect(files.length).toBe(before === 16 ? 3 : 1);
+      expect(await values(target)).toEqual(all);
+    }
+    expect(seen.size).toBe(2);
   });
 
   const index = (change: (map: Record<string, unknown>) => void) => () => {

@@ -8,7 +8,7 @@
  * Where both are there, the one file counts, as in transformers.
  */
 import { existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
@@ -127,33 +127,46 @@ const wrongIndex = (path: string, what: string) =>
 
 /**
  * Writes the weights of a model into a folder: one file, or shards of at most `shardBytes` each (a larger tensor has a shard of its own)
- * and then the index. The file that would lead to older weights in the other layout is removed last. Resolves to a record of each file.
+ * and then the index. The new weights take the place of older ones at once: no shard has the name of one that is there, and what leads
+ * to the older weights is replaced or removed when the new ones are complete. Resolves to a record of each file.
  */
 export async function writeWeights(folder: string, tensors: Tensors, shardBytes: number): Promise<FileRecord[]> {
   // "pt" tells other libraries that names and layouts are PyTorch's. Some of them refuse a file without it.
   const write = (file: string, part: Tensors) => writeSafetensors(join(folder, file), part, { format: "pt" });
   const all = [...tensors];
   const shards = inShards(all, shardBytes);
-  if (shards.length < 2) {
-    const record = await write(weightsFile, all);
-    await rm(join(folder, indexFile), { force: true });
-    return [record];
-  }
-  const number = (i: number) => String(i).padStart(5, "0");
+  const older = (await readdir(folder)).filter((name) => shardName.test(name));
   const records: FileRecord[] = [];
-  const map: Record<string, string> = {};
-  let total = 0;
-  for (const [i, shard] of shards.entries()) {
-    const file = `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
-    records.push(await write(file, shard));
-    for (const [name, tensor] of shard) {
-      map[name] = file;
-      total += bytesOf(tensor);
+  if (shards.length < 2) {
+    records.push(await write(weightsFile, all));
+    await rm(join(folder, indexFile), { force: true });
+  } else {
+    const map: Record<string, string> = {};
+    let total = 0;
+    for (const [i, file] of namesOf(shards.length, older).entries()) {
+      records.push(await write(file, shards[i]!));
+      for (const [name, tensor] of shards[i]!) {
+        map[name] = file;
+        total += bytesOf(tensor);
+      }
     }
+    records.push(await writeJson(folder, indexFile, { metadata: { total_size: total }, weight_map: map }));
+    await rm(join(folder, weightsFile), { force: true });
   }
-  records.push(await writeJson(folder, indexFile, { metadata: { total_size: total }, weight_map: map }));
-  await rm(join(folder, weightsFile), { force: true });
+  for (const name of older) await rm(join(folder, name), { force: true });
   return records;
+}
+
+const shardName = /^model(-\d+)?-\d{5}-of-\d{5}\.safetensors$/;
+
+/** The usual names; where one of them is taken, all have a number: model-2-00001-of-00003.safetensors. */
+function namesOf(count: number, taken: readonly string[]): string[] {
+  const number = (i: number) => String(i).padStart(5, "0");
+  for (let save = 1; ; save++) {
+    const start = save > 1 ? `model-${save}` : "model";
+    const names = Array.from({ length: count }, (_, i) => `${start}-${number(i + 1)}-of-${number(count)}.safetensors`);
+    if (!names.some((name) => taken.includes(name))) return names;
+  }
 }
 
 type Named = readonly [name: string, tensor: StoredTensor | TensorSource];
