@@ -6,7 +6,7 @@ import type { Advice } from "./advise.ts";
 const milliseconds = (seconds: number) => `${Number((1000 * seconds).toPrecision(3)).toLocaleString("en-US")} ms`;
 
 /** `name`: of the run's own method. */
-export function adviceText({ measured, network, rows }: Advice, name: string): string[] {
+export function adviceText({ measured, network, rows, leftOut }: Advice, name: string): string[] {
   const { step, exposed, computing, sentBytes } = measured;
   const { alpha, beta } = network.link;
   const share = Math.round((100 * exposed) / step);
@@ -21,6 +21,7 @@ export function adviceText({ measured, network, rows }: Advice, name: string): s
     `  ${"method".padEnd(width)}  ${"sent".padStart(9)}  ${"step".padStart(9)}  ${"waiting".padStart(9)}`,
     line(`this run: ${name}`, sentBytes, step, exposed, "measured"),
     ...rows.map((row) => line(row.name, row.bytes, row.step, row.exposed, "predicted")),
+    ...leftOut,
     ...(best ? [verdict(step, best, dense)] : []),
   ];
 }

@@ -33,6 +33,7 @@ export interface Advice {
   readonly measured: MeasuredSteps;
   readonly network: Measured;
   readonly rows: readonly Row[]; // the fastest first
+  readonly leftOut: readonly string[]; // a line for each method that cannot train this model, or not on so many ranks
 }
 
 export interface Row {
@@ -67,14 +68,18 @@ export function networkOf(lines: readonly Line[]): Measured | undefined {
   return lines.findLast((line) => line["network"] !== undefined)?.["network"] as Measured | undefined;
 }
 
-/** Resolves to the predictions for all candidates that can train this model. */
+/** Resolves to the predictions for all candidates that can train this model, and why the others cannot. */
 export async function advise(recipe: Recipe, measured: MeasuredSteps, network: Measured): Promise<Advice> {
   const rows: Row[] = [];
-  for (const candidate of candidates) {
-    const row = await predictCandidate(candidate, recipe, measured, network);
-    if (row) rows.push(row);
-  }
-  return { measured, network, rows: rows.sort((a, b) => a.step - b.step) };
+  const leftOut: string[] = [];
+  for (const candidate of candidates)
+    try {
+      rows.push(await predictCandidate(candidate, recipe, measured, network));
+    } catch (error) {
+      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
+      leftOut.push(`${candidate.name} is left out: ${error.message}`);
+    }
+  return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }
 
 async function predictCandidate(
@@ -82,25 +87,20 @@ async function predictCandidate(
   recipe: Recipe,
   { ranks, computing, backward }: MeasuredSteps,
   network: Measured,
-): Promise<Row | undefined> {
-  try {
-    const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
-    const { optimizer, parameters } = withDevice("meta", () => {
-      const model = buildModel(chosen);
-      return {
-        parameters: model.parameterCount(),
-        optimizer: makeOptimizer(chosen, new Arena(model), absentRanks(ranks), { measured: network }),
-      };
-    });
-    const step = recipe.steps - 1;
-    const hidden = chosen.overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / recipe.accumulate;
-    const measured = { ...network, codec: { ...network.codec, encode: 0, decode: 0 } }; // they are local work
-    const bytes = optimizer.bytesSent(step);
-    const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
-    const local = (await localWork(chosen)) * parameters;
-    return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
-  } catch (error) {
-    if (error instanceof OptionsError || error instanceof RangeError) return undefined; // it cannot train this model, or not on so many ranks
-    throw error;
-  }
+): Promise<Row> {
+  const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
+  const { optimizer, parameters } = withDevice("meta", () => {
+    const model = buildModel(chosen);
+    return {
+      parameters: model.parameterCount(),
+      optimizer: makeOptimizer(chosen, new Arena(model), absentRanks(ranks), { measured: network }),
+    };
+  });
+  const step = recipe.steps - 1;
+  const hidden = chosen.overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / recipe.accumulate;
+  const measured = { ...network, codec: { ...network.codec, encode: 0, decode: 0 } }; // they are local work
+  const bytes = optimizer.bytesSent(step);
+  const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
+  const local = (await localWork(chosen)) * parameters;
+  return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
 }
