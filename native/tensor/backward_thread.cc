@@ -33,6 +33,38 @@ void Channel::send(Message message) {
     if (napi_call_threadsafe_function(function_, heap, napi_tsfn_nonblocking) != napi_ok) delete heap;
 }
 
+at::Tensor Channel::recompute(double token, std::vector<at::Tensor> inputs, const ForwardState& state) {
+    const auto recomputation = std::make_shared<Recomputation>(Recomputation{token, std::move(inputs), &state, {}, {}, false});
+    end_team();
+    send({.kind = Message::Kind::recompute, .recomputation = recomputation});
+    {
+        std::unique_lock lock(mutex_);
+        answered_.wait(lock, [&] { return recomputation->ended || stopping_; });
+        if (!recomputation->ended) throw std::runtime_error("the process ends");
+    }
+    begin_team();
+    if (!recomputation->failure.empty()) throw std::runtime_error(recomputation->failure);
+    return std::move(recomputation->result);
+}
+
+void Channel::answer(Recomputation& recomputation, at::Tensor result, std::string failure) {
+    {
+        std::lock_guard lock(mutex_);
+        recomputation.result = std::move(result);
+        recomputation.failure = std::move(failure);
+        recomputation.ended = true;
+    }
+    answered_.notify_all();
+}
+
+void Channel::stop() {
+    {
+        std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    answered_.notify_all();
+}
+
 BackwardThread::BackwardThread(Context& context) : context_(context) {
     const napi_env env = context.env;
     check(env, napi_create_threadsafe_function(env, nullptr, nullptr, text(env, "terse tensor"), 0, 1, nullptr, nullptr, this, receive, &function_));
@@ -52,6 +84,7 @@ void BackwardThread::stop() {
         jobs_.clear();
     }
     wake_.notify_all();
+    channel_->stop();
     if (thread_.joinable()) thread_.join();
 }
 
@@ -111,6 +144,14 @@ void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
             napi_call_function(env, receiver, callback, 1, &token, nullptr);  // if it throws, Node reports an uncaught exception
         return;
     }
+    if (message->kind == Channel::Message::Kind::recompute) return thread.recompute(*message->recomputation);
+    if (message->kind == Channel::Message::Kind::forget) {
+        napi_value callback, receiver, token;
+        if (thread.recompute_ && napi_get_reference_value(env, thread.recompute_, &callback) == napi_ok && napi_get_undefined(env, &receiver) == napi_ok &&
+            napi_create_double(env, message->token, &token) == napi_ok)
+            napi_call_function(env, receiver, callback, 1, &token, nullptr);
+        return;
+    }
     begin_team();  // the backward thread has ended its team
     if (--thread.pending_ == 0) napi_unref_threadsafe_function(env, thread.function_);
     try {
@@ -118,6 +159,36 @@ void BackwardThread::receive(napi_env env, napi_value, void* self, void* data) {
         else napi_reject_deferred(env, message->deferred, error_of(thread.context_, message->failure));
     } catch (...) {
     }
+}
+
+void BackwardThread::recompute(Recomputation& recomputation) {
+    const napi_env env = context_.env;
+    at::Tensor result;
+    std::string failure;
+    begin_team();
+    const bool recording = c10::GradMode::is_enabled();
+    const ForwardState before = recomputation.state->enter();
+    c10::GradMode::set_enabled(true);
+    try {
+        napi_value callback;
+        check(env, napi_get_reference_value(env, recompute_, &callback));
+        const napi_value handles = array(env, recomputation.inputs.size());
+        for (size_t i = 0; i < recomputation.inputs.size(); i++)
+            set(env, handles, static_cast<uint32_t>(i), number(env, context_.handles.add(recomputation.inputs[i])));
+        const napi_value arguments[] = {number(env, recomputation.token), handles};
+        check(env, napi_call_function(env, undefined(env), callback, 2, arguments, nullptr));
+        result = std::move(recomputed_);
+    } catch (const Pending&) {
+        napi_value error, message;
+        failure = "a checkpointed function failed when it was computed again";
+        if (napi_get_and_clear_last_exception(env, &error) == napi_ok && napi_coerce_to_string(env, error, &message) == napi_ok) failure += ": " + text_of(env, message);
+    } catch (...) {
+        failure = current_failure("a checkpointed function").message;
+    }
+    c10::GradMode::set_enabled(recording);
+    before.enter();
+    end_team();
+    channel_->answer(recomputation, std::move(result), std::move(failure));
 }
 
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {
@@ -131,6 +202,14 @@ void BackwardThread::on_gradient_ready(napi_value callback) {
     if (ready_) napi_delete_reference(context_.env, ready_);
     ready_ = nullptr;
     check(context_.env, napi_create_reference(context_.env, callback, 1, &ready_));
+}
+
+void BackwardThread::recomputed(at::Tensor result) { recomputed_ = std::move(result); }
+
+void BackwardThread::on_recompute(napi_value callback) {
+    if (recompute_) napi_delete_reference(context_.env, recompute_);
+    recompute_ = nullptr;
+    check(context_.env, napi_create_reference(context_.env, callback, 1, &recompute_));
 }
 
 }  // namespace terse

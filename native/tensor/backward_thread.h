@@ -6,27 +6,36 @@
 #include <mutex>
 #include <thread>
 
+#include "checkpoint.h"
 #include "context.h"
 
 namespace terse {
 
-// Sends messages to the JavaScript thread. Gradient hooks share it, because they may outlive the environment.
+// Sends messages to the JavaScript thread. Gradient hooks and checkpoints share it, because they may outlive the environment.
 class Channel {
  public:
     struct Message {
-        enum class Kind { done, failed, ready } kind;
+        enum class Kind { done, failed, ready, recompute, forget } kind;
         napi_deferred deferred = nullptr;
         Failure failure{};
         double token = 0;
+        std::shared_ptr<Recomputation> recomputation = nullptr;
     };
 
     void open(napi_threadsafe_function function);
     void close();
     void send(Message message);
+    // Waits until the JavaScript thread has computed a checkpointed part again. Throws if that fails, or if the environment ends meanwhile.
+    at::Tensor recompute(double token, std::vector<at::Tensor> inputs, const ForwardState& state);
+    // What `recompute` waits for. Called on the JavaScript thread.
+    void answer(Recomputation& recomputation, at::Tensor result, std::string failure);
+    void stop();  // no recomputation can be waited for any longer
 
  private:
     std::mutex mutex_;
+    std::condition_variable answered_;
     napi_threadsafe_function function_ = nullptr;
+    bool stopping_ = false;
 };
 
 class BackwardThread {
@@ -41,6 +50,11 @@ class BackwardThread {
     void add_gradient_hook(const at::Tensor& leaf, double token);
     void remove_gradient_hook(const at::Tensor& leaf);
     void on_gradient_ready(napi_value callback);
+    // To compute a checkpointed part again, JavaScript's callback gets its token and the handles of its inputs, and gives the result to
+    // `recomputed`. When backward no longer needs the part, it gets the token alone.
+    void on_recompute(napi_value callback);
+    void recomputed(at::Tensor result);
+    std::shared_ptr<Channel> channel() const { return channel_; }
 
  private:
     struct Job {
@@ -51,11 +65,13 @@ class BackwardThread {
 
     static void receive(napi_env env, napi_value, void* self, void* message);
     void work();
+    void recompute(Recomputation& recomputation);
 
     Context& context_;
     std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
     napi_threadsafe_function function_ = nullptr;
-    napi_ref ready_ = nullptr;
+    napi_ref ready_ = nullptr, recompute_ = nullptr;
+    at::Tensor recomputed_;
     size_t pending_ = 0;  // unsettled promises; while there are any, the event loop stays alive. JavaScript thread only
 
     std::mutex mutex_;

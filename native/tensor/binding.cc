@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backward_thread.h"
+#include "checkpoint.h"
 #include "fused_operators.h"
 #include "libtorch.h"
 #include "openmp.h"
@@ -317,6 +318,35 @@ napi_value on_gradient_ready(const Call& call) {
     return undefined(call.env);
 }
 
+// beginCheckpoint(inputs, token) returns the tensors to compute the part from.
+napi_value begin_checkpoint(const Call& call) {
+    uint32_t count;
+    check(call.env, napi_get_array_length(call.env, call.values[0], &count));
+    std::vector<at::Tensor> inputs;
+    for (uint32_t i = 0; i < count; i++) {
+        napi_value input;
+        check(call.env, napi_get_element(call.env, call.values[0], i, &input));
+        inputs.push_back(tensor_of(call.context, input, "an input of the checkpoint"));
+    }
+    std::vector<at::Tensor> leaves = begin_checkpoint(call.context, call.context.backward_thread->channel(), std::move(inputs), call.number(1));
+    const napi_value handles = array(call.env, leaves.size());
+    for (uint32_t i = 0; i < count; i++) set(call.env, handles, i, call.handle(std::move(leaves[i])));
+    return handles;
+}
+
+// endCheckpoint(result or null) returns the result for autograd, or null where it needs no gradient.
+napi_value end_checkpoint(const Call& call) { return call.handle(end_checkpoint(call.context, call.tensor_or_none(0, "the result of the checkpoint"))); }
+
+napi_value recomputed(const Call& call) {
+    call.context.backward_thread->recomputed(call.tensor());
+    return undefined(call.env);
+}
+
+napi_value on_recompute(const Call& call) {
+    call.context.backward_thread->on_recompute(call.values[0]);
+    return undefined(call.env);
+}
+
 // setErrors(TensorError, TensorDisposedError)
 napi_value set_errors(const Call& call) {
     check(call.env, napi_create_reference(call.env, call.values[0], 1, &call.context.tensor_error));
@@ -381,6 +411,10 @@ const Export exports_table[] = {
     TERSE_EXPORT("addGradientHook", add_gradient_hook),
     TERSE_EXPORT("removeGradientHook", remove_gradient_hook),
     TERSE_EXPORT("onGradientReady", on_gradient_ready),
+    TERSE_EXPORT("beginCheckpoint", begin_checkpoint),
+    TERSE_EXPORT("endCheckpoint", end_checkpoint),
+    TERSE_EXPORT("onRecompute", on_recompute),
+    TERSE_EXPORT("recomputed", recomputed),
     TERSE_EXPORT("setErrors", set_errors),
     TERSE_EXPORT("library", describe_library),
     TERSE_EXPORT("openDevice", open),

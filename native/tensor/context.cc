@@ -1,6 +1,7 @@
 #include "context.h"
 
 #include "backward_thread.h"
+#include "checkpoint.h"
 #include "operator_schema.h"
 
 namespace terse {

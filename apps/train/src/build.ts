@@ -31,6 +31,13 @@ export function buildModel(recipe: Recipe): Model {
     ]);
   manualSeed(recipe.seed);
   const model = entry.create(options, data.facts(dataOptions));
+  if (recipe.activationCheckpointing) {
+    if (model.activationCheckpointing === undefined)
+      throw new OptionsError([
+        `activationCheckpointing: ${name} has no blocks that can be computed again; leave it out, or take gpt, gpt2, bert, bert-classifier or vit`,
+      ]);
+    model.activationCheckpointing = true;
+  }
   return device === "cpu" ? model : model.to({ device });
 }
 
@@ -87,7 +94,7 @@ interface Surroundings {
 
 /** What carries votes and means; `vote: auto` needs `measured`, `vote: hierarchical` without ranksPerHost needs `hosts`. Throws `OptionsError`. */
 export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: Surroundings = {}): ChosenSchemes {
-  const { vote, dense: type, gradient: _, ...given } = exchange;
+  const { vote, dense: type, gradient: _, buffers: __, ...given } = exchange;
   const options = defined(given);
   const problems = Object.keys(options)
     .filter((key) => !takes(vote, key))

@@ -80,6 +80,7 @@ const exchange = v.object({
   inside: v.optional(oneOf(["signs", "dense"])), // of vote: hierarchical, what ranks of one host send to each other; signs if absent
   width: v.optional(positiveInteger), // of vote: count, bits of a field; the narrowest possible if absent
   chunk: v.optional(positiveInteger), // of vote: all-to-all, parameters on the wire at once
+  buffers: v.optional(oneOf(["local", "mean"]), "local"), // running statistics: each rank's own, or their means from each evaluation and save on
 });
 
 /** The ranks as data × weight. Along the weight axis they share the state of optimizers that can be sharded. */
@@ -94,6 +95,7 @@ export const recipeSchema = v.object({
   accumulate: v.optional(positiveInteger, 1),
   device, // of model and optimizer; votes are counted on the CPU
   precision: v.optional(oneOf(["f32", "bf16"]), "f32"), // of forward and backward; parameters, gradients and optimizer state are f32
+  activationCheckpointing: v.optional(flag, false), // backward computes each block again and keeps only its input: less memory, a third more computing
   activationCheckpointing: v.optional(flag, false), // backward computes each block again and keeps only its input: less memory, a third more computing
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // smallest number of parameters in a message; auto: chosen from the times of the first steps

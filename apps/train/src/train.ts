@@ -1,9 +1,10 @@
 /** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
 import type { Group } from "@terse/collectives";
 import { openPage } from "@terse/page/open-page";
-import { Arena } from "@terse/tensor";
+import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
+import { averageBuffers } from "./average-buffers.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
@@ -12,6 +13,7 @@ import { StepMeter } from "./measures/step-meter.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
+import { seedOfRank } from "./seed-of-rank.ts";
 import { openRun } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
@@ -27,6 +29,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   const arena = new Arena(model);
   await using data = await buildData(recipe, model, group);
   await using optimizer = await buildOptimizer(recipe, arena, group);
+  manualSeed(seedOfRank(recipe.seed, group.rank, run.step)); // of dropout; a resumed run restores its own numbers
   await run.begin({ model, data, optimizer });
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
@@ -41,7 +44,13 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const forward = forwardIn(recipe);
   const training = { model, arena, data, optimizer, forward, accumulate: recipe.accumulate, meter };
-  const validate = () => evaluate(model, data, recipe.evaluate.windows, group, forward);
+  const share = async () => {
+    if (recipe.exchange.buffers === "mean") await averageBuffers(model, group);
+  };
+  const validate = async () => {
+    await share();
+    return evaluate(model, data, recipe.evaluate.windows, group, forward);
+  };
   const saveEvery = recipe.save.every ?? recipe.evaluate.every;
 
   await optimizer.compare(); // every rank begins with the same parameters …
@@ -50,12 +59,18 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   for (let step = run.step; step < recipe.steps; step++) {
     const signal = await interruption.before(step);
     if (signal !== undefined) {
-      if (step > run.step) await saveAtEnd(step, run, journal);
+      if (step > run.step) {
+        await share();
+        await saveAtEnd(step, run, journal);
+      }
       journal.stopped(step, signal);
       return exitCodeOf(signal);
     }
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
-    if (step > run.step && every(saveEvery, step)) await journal.saved(step, () => run.save(step));
+    if (step > run.step && every(saveEvery, step)) {
+      await share();
+      await journal.saved(step, () => run.save(step));
+    }
 
     const stop = journal.start(step);
     const lr = learningRate(step, schedule);

@@ -70,6 +70,17 @@ export interface Native {
   removeGradientHook(leaf: Handle): void;
   onGradientReady(callback: (token: number) => void): void;
 
+  /**
+   * Begins a part of the forward pass of which backward keeps only the inputs. Returns the tensors to compute it from. The callback of
+   * `onRecompute` knows the part by its token.
+   */
+  beginCheckpoint(inputs: readonly Handle[], token: number): Handle[];
+  /** Ends the innermost part. Returns its result for autograd, or null where that needs no gradient. `null`: the part has failed. */
+  endCheckpoint(result: Handle | null): Handle | null;
+  /** To compute a part again, the callback gives `recomputed` the result for these inputs. Without inputs it forgets the part. */
+  onRecompute(callback: (token: number, inputs?: Handle[]) => void): void;
+  recomputed(result: Handle): void;
+
   openDevice(device: string): string;
   library(): { version: string; folder: string; configuration: string; cuda: boolean };
   setErrors(tensorError: ErrorClass, tensorDisposedError: ErrorClass): void;

@@ -67,9 +67,10 @@ const facts = { vocabulary: V, length: T, classes: K, channels: 3, height: 8, wi
 
 describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) => {
   const entry = models[name];
-  const create = () => {
+  const create = (more: object = {}) => {
     manualSeed(1);
-    return entry.create(parseOptions(v.object(entry.options.entries), small[name].options, "model"), facts);
+    const options = { ...small[name].options, ...more };
+    return entry.create(parseOptions(v.object(entry.options.entries), options, "model"), facts);
   };
   const tensors: Readonly<Record<string, Tensor>> = {
     tokens: randint(0, V, [B, T]),
@@ -111,6 +112,31 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       const loss = ({ loss }: Readonly<Record<string, Tensor>>) => loss!.item();
       noGrad(() => expect(loss(again.eval().metrics(batch))).toBe(loss(model.eval().metrics(batch))));
     }));
+
+  it.each(["f32", "bf16"] as const)("has the same gradients with activation checkpointing, in %s", (precision) =>
+    scope(async () => {
+      const { entries } = entry.options;
+      const model = create({
+        ...("layers" in entries && { layers: 2 }),
+        ...("dropout" in entries && { dropout: 0.2 }),
+      });
+      if (model.activationCheckpointing === undefined) {
+        expect(name).toBe("resnet"); // whose running statistics would move twice
+        return;
+      }
+      const gradients: Tensor[][] = [];
+      for (const on of [false, true]) {
+        model.activationCheckpointing = on;
+        manualSeed(5); // of dropout
+        const forward = () => model.loss(batch);
+        await (precision === "f32" ? forward() : autocast({ deviceType: "cpu" }, forward)).backward();
+        gradients.push(model.parameters().map((p) => p.grad!.clone()));
+        for (const p of model.parameters()) p.grad = null;
+      }
+      for (const [i, [parameter]] of model.namedParameters().entries())
+        expect(gradients[1]![i]!.equal(gradients[0]![i]!), parameter).toBe(true);
+    }),
+  );
 
   it.each(["f32", "bf16"] as const)("learns a batch by heart, with the forward pass in %s", (precision) =>
     scope(async () => {

@@ -3,6 +3,7 @@ export { TensorDisposedError, TensorError } from "@terse/native-tensor";
 export { Arena, type Segment } from "./arena.ts";
 export { type AutocastOptions, autocast } from "./autocast.ts";
 export { type Argument, call } from "./call.ts";
+export { checkpoint } from "./checkpoint.ts";
 export {
   arange,
   empty,

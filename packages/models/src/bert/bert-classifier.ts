@@ -68,6 +68,14 @@ export class BertClassifier extends Module implements Model {
     return { loss: `nats per ${unit}`, accuracy: `of the ${unit}s` };
   }
 
+  get activationCheckpointing(): boolean {
+    return this.bert.encoder.activationCheckpointing;
+  }
+
+  set activationCheckpointing(on: boolean) {
+    this.bert.encoder.activationCheckpointing = on;
+  }
+
   get config(): HuggingFaceConfig {
     return { ...toConfig(this.shape, bertClassifierArchitecture), ...labelsOf(this.classes) };
   }

@@ -111,6 +111,14 @@ export class Bert extends Module implements Model {
     return { loss: "nats", masked: "nats per masked token", next_accuracy: "of the sentence pairs" };
   }
 
+  get activationCheckpointing(): boolean {
+    return this.bert.encoder.activationCheckpointing;
+  }
+
+  set activationCheckpointing(on: boolean) {
+    this.bert.encoder.activationCheckpointing = on;
+  }
+
   get config(): HuggingFaceConfig {
     return toConfig(this.shape, bertArchitecture);
   }

@@ -7,6 +7,7 @@
  */
 import {
   arange,
+  checkpoint,
   dropout,
   Embedding,
   joinHeads,
@@ -143,6 +144,7 @@ class Layer extends Module {
 class Layers extends Module {
   readonly layer: ModuleList<Layer>;
   readonly ln: LayerNorm;
+  activationCheckpointing = false;
 
   constructor(shape: BertShape) {
     super();
@@ -151,7 +153,10 @@ class Layers extends Module {
   }
 
   forward(x: Tensor, mask: Tensor): Tensor {
-    for (const layer of this.layer) x = layer.forward(x, mask);
+    for (const layer of this.layer)
+      x = this.activationCheckpointing
+        ? checkpoint((x, mask) => layer.forward(x!, mask!), x, mask)
+        : layer.forward(x, mask);
     return this.ln.forward(x);
   }
 }

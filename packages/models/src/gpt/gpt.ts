@@ -7,6 +7,7 @@
 import { parseOptions } from "@terse/options";
 import {
   CausalSelfAttention,
+  checkpoint,
   Embedding,
   type KeyValueCache,
   Linear,
@@ -73,6 +74,7 @@ export class Gpt extends LanguageModel {
   readonly head: Linear | undefined; // (V, d); undefined if tied
 
   readonly shape: GptShape;
+  activationCheckpointing = false;
 
   constructor(options: GptOptions) {
     super();
@@ -96,7 +98,11 @@ export class Gpt extends LanguageModel {
   forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
     const positions = this.positionsOf(tokens, caches);
     let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));
-    for (const [i, block] of this.blocks.modules.entries()) x = block.forward(x, caches?.[i]);
+    for (const [i, block] of this.blocks.modules.entries())
+      x =
+        this.activationCheckpointing && !caches
+          ? checkpoint((x) => block.forward(x), x)
+          : block.forward(x, caches?.[i]);
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
   }
 

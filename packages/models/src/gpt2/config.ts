@@ -11,6 +11,8 @@ const names = {
   layers: "n_layer",
   tied: "tie_word_embeddings",
   dropout: "resid_pdrop",
+  embeddingDropout: "embd_pdrop",
+  attentionDropout: "attn_pdrop",
 };
 
 /** What the model here computes, of what a config may choose. */
@@ -25,8 +27,8 @@ const only = {
 /** Of the published vocabulary; transformers takes it for the default. */
 const endOfText = 50256;
 
-export function toConfig({ dropout, ...shape }: Gpt2Shape): HuggingFaceConfig {
-  const { vocabulary, context, width, heads, layers, tied } = shape;
+export function toConfig(shape: Gpt2Shape): HuggingFaceConfig {
+  const { vocabulary, context, width, heads, layers, tied, dropout } = shape;
   return {
     model_type: "gpt2",
     architectures: ["GPT2LMHeadModel"],
@@ -37,15 +39,15 @@ export function toConfig({ dropout, ...shape }: Gpt2Shape): HuggingFaceConfig {
     n_layer: layers,
     tie_word_embeddings: tied,
     resid_pdrop: dropout,
-    embd_pdrop: dropout,
-    attn_pdrop: dropout,
+    embd_pdrop: shape.embeddingDropout ?? dropout,
+    attn_pdrop: shape.attentionDropout ?? dropout,
     ...(vocabulary <= endOfText && { bos_token_id: null, eos_token_id: null }),
     ...only,
   };
 }
 
 /** What a config that leaves these out has, in transformers, where it differs from `gpt2Options`. */
-const defaults: Gpt2Options = { dropout: 0.1 };
+const defaults: Gpt2Options = { dropout: 0.1, embeddingDropout: 0.1, attentionDropout: 0.1 };
 
 /** Throws `OptionsError` where the model here would compute something else. */
 export function fromConfig(config: HuggingFaceConfig): Gpt2Options {

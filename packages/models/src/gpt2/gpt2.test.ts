@@ -92,7 +92,16 @@ outputs["bf16"] = model.float()(inputs["tokens"]).logits`,
 
   it("opens in transformers with the same logits, as one file and as shards", async () => {
     manualSeed(5);
-    const model = new Gpt2({ vocabulary: 97, context: 24, width: 48, heads: 4, layers: 2, dropout: 0.1 });
+    const model = new Gpt2({
+      vocabulary: 97,
+      context: 24,
+      width: 48,
+      heads: 4,
+      layers: 2,
+      dropout: 0.1,
+      embeddingDropout: 0.2,
+      attentionDropout: 0.3,
+    });
     const tokens = ids(2, 16, 6);
     await saveModel(join(folder, "ours"), model.namedParameters(), model.config);
     await saveModel(join(folder, "ours-sharded"), model.namedParameters(), model.config, { shardBytes: 50_000 });
@@ -103,7 +112,7 @@ from transformers import AutoModelForCausalLM
 for name in "ours", "ours-sharded":
     model, info = AutoModelForCausalLM.from_pretrained(${JSON.stringify(`${folder}/`)} + name, output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
-    assert model.config.resid_pdrop == 0.1
+    assert (model.config.resid_pdrop, model.config.embd_pdrop, model.config.attn_pdrop) == (0.1, 0.2, 0.3)
     outputs[name] = model.eval()(inputs["tokens"]).logits`,
       { tokens },
     );
@@ -149,6 +158,26 @@ describe("gpt2", () => {
     });
   });
 
+  it("reads the three dropouts of a config, 0.1 where it has none, and drops what they say", () => {
+    const config = { model_type: "gpt2", n_embd: 32, n_head: 2, n_layer: 1, n_positions: 16, vocab_size: 97 };
+    const dropouts = (given: object) => {
+      const { dropout, embeddingDropout, attentionDropout } = (restoreModel({ ...config, ...given }) as Gpt2).shape;
+      return [dropout, embeddingDropout, attentionDropout];
+    };
+    expect(dropouts({})).toEqual([0.1, 0.1, 0.1]);
+    expect(dropouts({ resid_pdrop: 0.2, embd_pdrop: 0.3, attn_pdrop: 0 })).toEqual([0.2, 0.3, 0]);
+    const none = { resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0 };
+    const tokens = ids(1, 16, 1);
+    scope(() =>
+      noGrad(() => {
+        for (const [key, same] of [...Object.keys(none).map((key) => [key, false] as const), ["", true] as const]) {
+          const model = restoreModel({ ...config, ...none, ...(key && { [key]: 0.5 }) }) as Gpt2;
+          expect(model.forward(tokens).equal(model.forward(tokens)), key).toBe(same);
+        }
+      }),
+    );
+  });
+
   it("drops nothing in evaluation, and something in training", () => {
     const model = new Gpt2({ vocabulary: 97, context: 16, width: 32, heads: 2, layers: 1, dropout: 0.5 });
     const tokens = ids(1, 16, 1);
@@ -187,7 +216,7 @@ describe("gpt2", () => {
     ] as const;
     const path = join(folder, "published");
     await saveModel(path, [...stored, ...more], { ...model.config, n_ctx: 8, task_specific_params: {} });
-    expect((restoreModel(await loadConfig(path)) as Gpt2).shape).toEqual(model.shape);
+    expect((restoreModel(await loadConfig(path)) as Gpt2).shape).toMatchObject(model.shape);
     await loadModel(path, other.namedParameters(), other);
     for (const [i, parameter] of other.parameters().entries())
       expect(parameter.equal(model.parameters()[i]!)).toBe(true);

@@ -7,6 +7,7 @@
 import { parseOptions } from "@terse/options";
 import {
   causalAttention,
+  checkpoint,
   dropout,
   Embedding,
   joinHeads,
@@ -33,12 +34,12 @@ class Attention extends Module {
   readonly heads: number;
   readonly p: number;
 
-  constructor({ width, heads, dropout }: Gpt2Shape) {
+  constructor({ width, heads, dropout, attentionDropout }: Gpt2Shape) {
     super();
     this.cAttn = new Conv1D(width, 3 * width);
     this.cProj = new Conv1D(width, width);
     this.heads = heads;
-    this.p = dropout;
+    this.p = attentionDropout ?? dropout;
   }
 
   forward(x: Tensor, cache?: KeyValueCache): Tensor {
@@ -109,6 +110,7 @@ export class Gpt2 extends LanguageModel {
   readonly lmHead: Linear | undefined; // (V, d); undefined if tied
 
   readonly shape: Gpt2Shape;
+  activationCheckpointing = false;
 
   constructor(options: Gpt2Options) {
     super();
@@ -130,8 +132,13 @@ export class Gpt2 extends LanguageModel {
     const { wte, wpe, h, lnF } = this.transformer;
     const positions = this.positionsOf(tokens, caches);
     let x = wte.forward(toDevice(this.device, tokens)).add(wpe.forward(positions));
-    if (this.shape.dropout > 0) x = dropout(x, this.shape.dropout, this.training);
-    for (const [i, block] of h.modules.entries()) x = block.forward(x, caches?.[i]);
+    const p = this.shape.embeddingDropout ?? this.shape.dropout;
+    if (p > 0) x = dropout(x, p, this.training);
+    for (const [i, block] of h.modules.entries())
+      x =
+        this.activationCheckpointing && !caches
+          ? checkpoint((x) => block.forward(x), x)
+          : block.forward(x, caches?.[i]);
     return linear(lnF.forward(x), this.lmHead?.weight ?? wte.weight);
   }
 

@@ -8,7 +8,9 @@ export const gpt2Options = v.pipe(
     heads: v.optional(positiveInteger, 12), // d / heads per head
     layers: v.optional(positiveInteger, 12),
     tied: v.optional(flag, true), // whether the embedding is also the output head
-    dropout: v.optional(unitInterval, 0), // of embeddings, attention and residuals
+    dropout: v.optional(unitInterval, 0), // of what is added to the residual stream, and of embeddings and attention
+    embeddingDropout: v.optional(unitInterval), // dropout if absent
+    attentionDropout: v.optional(unitInterval), // dropout if absent
   }),
   v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
 );

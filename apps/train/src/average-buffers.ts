@@ -1,0 +1,35 @@
+import type { Group } from "@terse/collectives";
+import type { Model } from "@terse/models";
+import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
+import { broadcastTensors } from "./broadcast-tensors.ts";
+
+/**
+ * Sets buffers to their means over the ranks, the same bits on every rank: the running means and variances of batch normalisation. Of integer
+ * buffers, such as the number of batches, all ranks take rank 0's.
+ *
+ * The mean of the ranks' variances leaves out how far the ranks' means are apart. PyTorch's SyncBatchNorm does not: it normalises with the
+ * statistics of all ranks' rows, and sends them in every forward and backward pass. DistributedDataParallel's broadcast_buffers gives all
+ * ranks rank 0's statistics before every forward pass, so those of the other ranks' rows are lost.
+ */
+export async function averageBuffers(model: Model, group: Group): Promise<void> {
+  const buffers = model.namedBuffers().map(([, buffer]) => buffer);
+  const floats = buffers.filter(({ dtype }) => dtype === "f32");
+  await broadcastTensors(
+    buffers.filter(({ dtype }) => dtype !== "f32"),
+    0,
+    group,
+  );
+  const sums = Float64Array.from((await Promise.all(floats.map(valuesOf))).flatMap((values) => [...values]));
+  await group.allReduce(sums);
+  let begin = 0;
+  noGrad(() => {
+    for (const buffer of floats) {
+      const mean = Float32Array.from(sums.subarray(begin, begin + buffer.length), (sum) => sum / group.size);
+      begin += buffer.length;
+      using stored = fromTypedArray(mean, buffer.shape);
+      buffer.copy_(stored);
+    }
+  });
+}
+
+const valuesOf = async (tensor: Tensor) => (await tensor.toTypedArray()) as Float32Array;
