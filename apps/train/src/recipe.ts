@@ -96,7 +96,6 @@ export const recipeSchema = v.object({
   device, // of model and optimizer; votes are counted on the CPU
   precision: v.optional(oneOf(["f32", "bf16"]), "f32"), // of forward and backward; parameters, gradients and optimizer state are f32
   activationCheckpointing: v.optional(flag, false), // backward computes each block again and keeps only its input: less memory, a third more computing
-  activationCheckpointing: v.optional(flag, false), // backward computes each block again and keeps only its input: less memory, a third more computing
   overlap: v.optional(oneOf(["auto", "on", "off"]), "auto"), // send messages while backward runs
   bucket: v.optional(v.union([v.literal("auto"), positiveInteger])), // smallest number of parameters in a message; auto: chosen from the times of the first steps
   exchange: v.optional(exchange, {}),
