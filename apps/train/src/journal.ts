@@ -203,11 +203,9 @@ export class Journal implements AsyncDisposable {
     if (this.#terminal) this.#parts.run.log({ step, stopped: signal });
   }
 
-  /** Runs `save`, which belongs to no step, and reports where it fails. */
-  async saved(step: number, save: () => Promise<{ why: string } | undefined>): Promise<void> {
-    const failure = await this.aside(save);
-    if (failure)
-      this.note(`step ${step} could not be saved: ${failure.why}; the run goes on, and tries again at the next save`);
+  /** The save after `step` steps could not be made. */
+  unsaved(step: number, why: string): void {
+    this.note(`step ${step} could not be saved: ${why}; the run goes on, and tries again at the next save`);
   }
 
   /** Runs `write`, which belongs to no step, and reports the file, or that it could not be written. */

@@ -23,7 +23,7 @@ import { traceOf, writeTrace } from "./trace/trace.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
 export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
-  using run = await openRun(given, group, args);
+  await using run = await openRun(given, group, args);
   const { recipe } = run;
   const model = buildModel(recipe);
   const arena = new Arena(model);
@@ -69,7 +69,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
     if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
     if (step > run.step && every(saveEvery, step)) {
       await share();
-      await journal.saved(step, () => run.save(step));
+      await journal.aside(() => run.beginSave(step, ({ why }) => journal.unsaved(step, why)));
     }
 
     const stop = journal.start(step);

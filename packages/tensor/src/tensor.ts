@@ -261,11 +261,10 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   }
 
   /**
-   * A copy of the elements in row-major order, with their values at the time of the call. i64 gives a BigInt64Array, bool a Uint8Array, bf16
-   * and f16 a Uint16Array of their bits.
+   * A copy of the elements in row-major order, with their values at the time of the call, in `array` where it is given: it has their dtype
+   * and number. i64 gives a BigInt64Array, bool a Uint8Array, bf16 and f16 a Uint16Array of their bits.
    */
-  async toTypedArray(): Promise<TypedArray> {
-    const array = typedArrayFor(this.dtype, this.length);
+  async toTypedArray(array: TypedArray = typedArrayFor(this.dtype, this.length)): Promise<TypedArray> {
     native.toBytes(handleOf(this), array);
     return array;
   }

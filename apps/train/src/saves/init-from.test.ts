@@ -45,7 +45,7 @@ async function begin(): Promise<TypedArray[][]> {
   try {
     return await Promise.all(
       groups.map(async (group) => {
-        using run = await openRun(recipe, group, args);
+        await using run = await openRun(recipe, group, args);
         const model = buildModel(recipe);
         const data = await buildData(recipe, model, group);
         await using optimizer = await buildOptimizer(recipe, new Arena(model), group);

@@ -16,8 +16,10 @@ import { Metrics, type Sums } from "./metrics.ts";
 import { checkConfig, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
+import { NotFiniteError } from "./save-files.ts";
 import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, saveFoldersIn } from "./save-folder.ts";
-import { NotFiniteError, type Parts, type Place, writeSave } from "./write-save.ts";
+import { ThreadWriter } from "./thread-writer.ts";
+import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
 type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "initFrom" | "overrides">;
 
@@ -27,7 +29,13 @@ interface Beginning {
   readonly restore?: (parts: Parts) => Promise<void>;
 }
 
-export class Run implements Disposable {
+/** Why a save could not be made, the same on all ranks, and whether that will last. */
+export interface SaveFailure {
+  readonly why: string;
+  readonly lasts: boolean;
+}
+
+export class Run implements AsyncDisposable {
   readonly folder: string;
   readonly recipe: Recipe;
   /** Steps that were taken before this process started. */
@@ -40,7 +48,12 @@ export class Run implements Disposable {
   readonly #group: Group;
   readonly #restore: (parts: Parts) => Promise<void>;
   readonly #metrics: Metrics;
+  readonly #writer = new ThreadWriter();
+  /** For messages about saves, which travel beside those of the steps. */
+  #beside: Group | undefined;
   #parts: Parts | undefined;
+  #underWay: Promise<void> | undefined; // the save that is being written
+  #broken: unknown; // an error that is no failure of a save: the group's
   #savedStep: number | undefined;
 
   constructor(place: Place, group: Group, { step, notes = [], restore = async () => {} }: Beginning) {
@@ -59,6 +72,7 @@ export class Run implements Disposable {
   async begin(parts: Parts): Promise<void> {
     await this.#restore(parts);
     this.#parts = parts;
+    this.#beside = this.#group.size > 1 ? await this.#group.split(0) : this.#group;
     if (this.#place.lock.keeper === this.#group.rank) removeLeftovers(this.folder);
     await checkSpace(this.#place, parts, this.#group);
     await together(this.#group, async () => {
@@ -81,20 +95,40 @@ export class Run implements Disposable {
   }
 
   /**
-   * Saves the run after `step` steps, unless it has been. Resolves to why it could not be saved, the same on all ranks, and whether that
-   * will last.
+   * Copies the run after `step` steps when the save before it has been written, and writes the copy while the run goes on. `failed` is
+   * called where it could not be saved, on all ranks.
    */
-  async save(step: number): Promise<{ why: string; lasts: boolean } | undefined> {
-    if (step === this.#savedStep) return undefined;
-    try {
-      await writeSave(step, this.#place, this.#parts!, this.#group);
-    } catch (error) {
-      if (!(error instanceof CheckpointError)) throw error;
-      return { why: sentence(error), lasts: error instanceof NotFiniteError };
-    }
-    this.#savedStep = step;
-    this.#offerResume(step);
-    return undefined;
+  async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
+    await this.#written();
+    if (step === this.#savedStep) return;
+    const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
+    const write = async () => {
+      try {
+        await writeCopy(copy, this.#place, this.#beside!, this.#writer);
+        this.#savedStep = step;
+        this.#offerResume(step);
+      } catch (error) {
+        if (error instanceof CheckpointError) failed({ why: sentence(error), lasts: error instanceof NotFiniteError });
+        else this.#broken = error;
+      }
+    };
+    this.#underWay = write();
+  }
+
+  /** Saves the run after `step` steps, unless it has been. Resolves when the save is written. */
+  async save(step: number): Promise<SaveFailure | undefined> {
+    let failure: SaveFailure | undefined;
+    await this.beginSave(step, (found) => {
+      failure = found;
+    });
+    await this.#written();
+    return failure;
+  }
+
+  /** Resolves when no save is under way. */
+  async #written(): Promise<void> {
+    await this.#underWay;
+    if (this.#broken !== undefined) throw this.#broken;
   }
 
   #offerResume(step: number): void {
@@ -102,8 +136,11 @@ export class Run implements Disposable {
     offerResume(resumeCommand(this.folder, { step, steps: this.recipe.steps, ranks: this.#group.size }));
   }
 
-  /** Other runs may use the folder now. One in which nothing has been written is removed. */
-  [Symbol.dispose](): void {
+  /** Waits for the save that is under way. Then other runs may use the folder; one in which nothing has been written is removed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#underWay;
+    await this.#writer[Symbol.asyncDispose]();
+    if (this.#beside !== this.#group) await this.#beside?.close();
     leave(this.#place);
   }
 }

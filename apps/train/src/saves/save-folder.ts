@@ -10,6 +10,7 @@
  * Where machines have disks of their own, each has the files that its ranks wrote; recipe, metrics, weights and manifest are rank 0's.
  */
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
@@ -86,14 +87,18 @@ export function removeLeftovers(run: string): void {
     for (const name of readdirSync(folder)) if (name.endsWith(".tmp")) remove(join(folder, name));
 }
 
-/** Removes all saves but the last `keep` of `current`: others are older, or belong to steps that were taken again. */
-export function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): void {
+/**
+ * Removes all saves but the last `keep` of `current`: others are older, or belong to steps that were taken again. What cannot be removed
+ * now is removed after a later save.
+ */
+export async function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): Promise<void> {
   const steps = saveFoldersIn(run);
   const kept = steps.filter((step) => current.has(step)).slice(-keep);
-  for (const step of steps) if (!kept.includes(step)) remove(saveFolder(run, step));
+  for (const step of steps)
+    if (!kept.includes(step)) await rm(saveFolder(run, step), { recursive: true, force: true }).catch(() => {});
 }
 
-/** What cannot be removed now is removed after a later save. */
+/** What cannot be removed now is removed when the run goes on. */
 export function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });

@@ -1,12 +1,13 @@
 /** Ranks of one process, each with a folder of its own: machines without a shared disk. Or all with the same folder. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, readSafetensors } from "@terse/checkpoint";
 import { type Group, loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { Arena, noGrad, type Tensor } from "@terse/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { endAtOperation } from "../../../../tools/testing/end-at-operation.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
 import { evaluate } from "../evaluate.ts";
 import { defaultRecipe, type Recipe, readRecipe } from "../recipe.ts";
@@ -15,8 +16,11 @@ import { findSave, gatherSave } from "./find-save.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { loadModelOf } from "./model-of-run.ts";
 import { restoreSave } from "./restore-save.ts";
-import { removeLeftovers } from "./save-folder.ts";
-import { NotFiniteError, type Parts, type Place, writeSave } from "./write-save.ts";
+import { openRun, type SaveFailure } from "./run.ts";
+import { NotFiniteError, writeFiles } from "./save-files.ts";
+import { removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
+import { ThreadWriter } from "./thread-writer.ts";
+import { copyState, type Parts, type Place, writeCopy, writeSave } from "./write-save.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -367,6 +371,112 @@ describe("a save", () => {
       await expect(checkSpace(greedy, parts, group)).rejects.toThrow(
         /^the disk of .* has \S+ [kMGT]?B for saves, and they will take/,
       );
+    });
+  });
+});
+
+describe("a save that is written beside the steps", () => {
+  const args = (out: string) => ({ out, recipe: undefined, resume: undefined, initFrom: undefined, overrides: [] });
+  const firstParameter = async (run: string, step: number) => {
+    const tensors = await readSafetensors(join(saveFolder(run, step), "model.safetensors"));
+    return Number([...tensors.values()][0]!.data[0]);
+  };
+
+  it("has the values of its step, whatever the steps after it change; the next one waits for it", async () => {
+    const out = join(folder, "run");
+    await onRanks([disk("a"), disk("b")], async (rank) => {
+      await using run = await openRun(recipe(), rank.group, args(out));
+      await run.begin(rank.parts);
+      const failures: unknown[] = [];
+      for (const step of [1, 2, 3]) {
+        await arrive(step, rank);
+        await run.beginSave(step, (failure) => failures.push(failure));
+        noGrad(() => rank.arena.parameters.fill_(-1));
+      }
+      expect(await run.save(3)).toBeUndefined(); // it is under way
+      expect(failures).toEqual([]);
+      await rank.group.barrier();
+      expect(savesIn(out)).toEqual([2, 3]);
+    });
+    expect([await firstParameter(out, 2), await firstParameter(out, 3)]).toEqual([2, 3]);
+    expect(files(out, 3)).toEqual([
+      "config.json",
+      "manifest.json",
+      "model.safetensors",
+      "state-rank-0.safetensors",
+      "state-rank-1.safetensors",
+    ]);
+  });
+
+  it("reports on all ranks why it failed, and the next one succeeds; the run's end waits", async () => {
+    const out = join(folder, "run");
+    const reported = await onRanks([disk("a"), disk("b")], async (rank) => {
+      await using run = await openRun(recipe(), rank.group, args(out));
+      await run.begin(rank.parts);
+      const reasons: string[] = [];
+      const failed = ({ why, lasts }: SaveFailure) => reasons.push(`${lasts ? "lasts" : "passes"}: ${why}`);
+      if (rank.group.rank === 0) writeFileSync(join(out, ".step-1.tmp"), ""); // in the way
+      await rank.group.barrier();
+      await run.beginSave(1, failed);
+      await run.beginSave(2, failed);
+      if (rank.group.rank === 1) noGrad(() => rank.arena.parameters.fill_(Number.NaN)); // rank 0 saves the model
+      const { tensors } = await rank.parts.optimizer.state();
+      if (rank.group.rank === 1) noGrad(() => [...tensors.values()][0]!.fill_(Number.NaN));
+      await run.beginSave(3, failed);
+      return reasons;
+    });
+    expect(savesIn(out)).toEqual([2]);
+    expect(reported[1]).toEqual(reported[0]);
+    expect(reported[0]).toEqual([
+      expect.stringMatching(/^passes: Cannot create the folder .*\.step-1\.tmp: a part of the path is a file/),
+      expect.stringMatching(/^lasts: m\.\S+ of rank 1's state has values that are not finite/),
+    ]);
+  });
+
+  it("is written by its thread with the bytes that this thread would write, from memory that is filled again", async () => {
+    const [one, other] = [disk("one"), disk("other")];
+    await onRanks([one], async (rank) => {
+      await using writer = new ThreadWriter();
+      const memory: (ArrayBufferLike | undefined)[] = [];
+      for (const step of [1, 2]) {
+        await arrive(step, rank);
+        const copy = await copyState(step, recipe(), rank.parts, 0, writer.spare);
+        const plain = await copyState(step, recipe(), rank.parts, 0);
+        const written = await writer.write(saveFolder(one, step), copy.files);
+        expect(written).toEqual(await writeFiles(saveFolder(other, step), plain.files));
+        expect(copy.files.state[0]![1].data.length).toBe(0); // it belonged to the thread
+        memory.push(writer.spare!.state[0]![1].data.buffer);
+        for (const { name } of written)
+          expect(readFileSync(join(saveFolder(one, step), name))).toEqual(
+            readFileSync(join(saveFolder(other, step), name)),
+          );
+      }
+      expect(memory[0]!.byteLength).toBe(0); // given back to the thread with the second save's values
+      expect(memory[1]!.byteLength).toBeGreaterThan(0);
+    });
+  });
+
+  it("leaves the save before or itself, complete, wherever the process ends", async () => {
+    const before = disk("before");
+    await onRanks([before], async (rank) => {
+      await arrive(1, rank);
+      await writeSave(1, rank.place, rank.parts, rank.group);
+      await arrive(2, rank);
+      const copy = await copyState(2, rank.place.recipe, rank.parts, 0);
+      const seen = new Set<number>();
+      for (let last = 0, ended = true; ended; last++) {
+        const run = join(folder, `ended-${last}`);
+        cpSync(before, run, { recursive: true });
+        const place = { ...rank.place, run, saves: new Set([1]), recipe: { ...recipe(), save: { every: 1, keep: 1 } } };
+        ended = await endAtOperation(last, () => writeCopy(copy, place, rank.group));
+        removeLeftovers(run);
+        const { manifest } = await findSave(run, rank.group);
+        await gatherSave(run, manifest, rank.place.lock, rank.group); // compares every checksum
+        expect(await firstParameter(run, manifest.step)).toBe(manifest.step);
+        seen.add(manifest.step);
+        expect(readdirSync(run).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+      }
+      expect([...seen]).toEqual([1, 2]);
     });
   });
 });

@@ -1,34 +1,23 @@
 /** Writes a save: all ranks together, completely or not at all. */
-import { hostname } from "node:os";
-import { join } from "node:path";
-import {
-  allFinite,
-  CheckpointError,
-  type FileRecord,
-  makeFolder,
-  renameFolder,
-  saveModel,
-  type TensorSource,
-  writeManifest,
-  writeSafetensors,
-} from "@terse/checkpoint";
+import { renameFolder, type StoredTensor, writeManifest } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import type { Dataset } from "@terse/data";
+import type { Dataset, DatasetState } from "@terse/data";
 import type { Model } from "@terse/models";
 import type { Optimizer } from "@terse/optimizers";
-import { randomState, scope } from "@terse/tensor";
+import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor";
 import type { Recipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
+import { type NamedTensor, NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import {
   remove,
   removeOldSaves,
   type SavedFile,
   type SaveManifest,
   saveFolder,
-  stateFile,
   unfinishedFolder,
 } from "./save-folder.ts";
+import type { Writer } from "./thread-writer.ts";
 
 export interface Parts {
   readonly model: Model;
@@ -44,31 +33,76 @@ export interface Place {
   readonly saves: Set<number>;
 }
 
-/** A value of the model or of an optimizer is NaN or infinite: such a save shall not take the place of a good one. */
-export class NotFiniteError extends CheckpointError {}
+/** A rank's copy of the run after `step` steps. */
+export interface StateCopy {
+  readonly step: number;
+  readonly data: DatasetState;
+  readonly files: SaveFiles;
+}
+
+/** Writes files on the thread that calls. */
+export const here: Writer = { write: writeFiles };
+
+/** Copies what this rank saves to the host's memory, into that of `spare` where it fits. Sends nothing. */
+export function copyState(
+  step: number,
+  recipe: Recipe,
+  { model, data, optimizer }: Parts,
+  rank: number,
+  spare?: SaveFiles,
+): Promise<StateCopy> {
+  return scope(async () => {
+    const { tensors, scalars } = await optimizer.state();
+    const random = (await randomState().toTypedArray()) as Uint8Array; // of dropout, on a CPU
+    const metadata = { scalars: JSON.stringify(scalars), random: Buffer.from(random).toString("base64") };
+    const state = await copiesOf(tensors, spare?.state);
+    const files: SaveFiles = { rank, state, metadata };
+    if (rank > 0) return { step, data: data.state(), files };
+    const config = { model_type: recipe.model.name, ...model.config };
+    const weights = { tensors: await copiesOf(model.stateDict(), spare?.model?.tensors), config };
+    return { step, data: data.state(), files: { ...files, model: weights } };
+  });
+}
+
+async function copiesOf(
+  tensors: Iterable<readonly [name: string, tensor: Tensor]>,
+  spare: readonly NamedTensor[] = [],
+): Promise<NamedTensor[]> {
+  const copies: NamedTensor[] = [];
+  for (const [name, tensor] of tensors) {
+    const { dtype, shape, length } = tensor;
+    const [, old] = spare[copies.length] ?? [];
+    const fits = old?.dtype === dtype && old.data.length === length;
+    const data = await tensor.toTypedArray(fits ? (old.data as TypedArray) : undefined);
+    copies.push([name, { dtype, shape: [...shape], data } as StoredTensor]);
+  }
+  return copies;
+}
+
+/** Copies and writes a save. See `writeCopy`. */
+export async function writeSave(step: number, place: Place, parts: Parts, group: Group): Promise<void> {
+  await writeCopy(await copyState(step, place.recipe, parts, group.rank), place, group);
+}
 
 /**
  * Every rank writes its own state, rank 0 also the model and the manifest. The save gets its name when all ranks have written their files,
  * on rank 0's disk last; then older saves are removed. Where a rank fails, nothing remains, and all ranks throw the same `CheckpointError`.
  */
-export async function writeSave(
-  step: number,
+export async function writeCopy(
+  { step, data, files: copied }: StateCopy,
   { run, recipe, lock, saves }: Place,
-  parts: Parts,
   group: Group,
+  writer: Writer = here,
 ): Promise<void> {
   const folder = unfinishedFolder(run, step);
   const isKeeper = lock.keeper === group.rank;
   const named = saveFolder(run, step);
   try {
-    const written = await together(group, async () => {
-      makeFolder(folder);
-      return writeFiles(folder, recipe, parts, group.rank);
-    });
+    const written = await together(group, () => recordsOrReason(writer, folder, copied));
     const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
     if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
-    const manifest: SaveManifest = { step, ranks: group.size, recipe, data: parts.data.state(), files };
+    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, files };
     await together(group, async () => {
       if (group.rank === 0) await writeManifest(folder, manifest);
       else if (isKeeper) await renameFolder(folder, named);
@@ -83,51 +117,15 @@ export async function writeSave(
     throw error;
   }
   saves.add(step);
-  if (isKeeper) removeOldSaves(run, saves, recipe.save.keep);
+  if (isKeeper) await removeOldSaves(run, saves, recipe.save.keep);
 }
 
 /** The records of this rank's files, or what is not finite in them. */
-async function writeFiles(folder: string, recipe: Recipe, parts: Parts, rank: number): Promise<SavedFile[] | string> {
+async function recordsOrReason(writer: Writer, folder: string, files: SaveFiles): Promise<SavedFile[] | string> {
   try {
-    const files = await scope(() => writeAllFiles(folder, recipe, parts, rank));
-    return files.map((file) => ({ ...file, rank, host: hostname() }));
+    return await writer.write(folder, files);
   } catch (error) {
     if (error instanceof NotFiniteError) return error.message;
     throw error;
-  }
-}
-
-async function writeAllFiles(
-  folder: string,
-  recipe: Recipe,
-  { model, optimizer }: Parts,
-  rank: number,
-): Promise<FileRecord[]> {
-  const { tensors, scalars } = await optimizer.state();
-  const random = (await randomState().toTypedArray()) as Uint8Array; // of dropout, on a CPU
-  const metadata = { scalars: JSON.stringify(scalars), random: Buffer.from(random).toString("base64") };
-  const state = await writeSafetensors(
-    join(folder, stateFile(rank)),
-    finite(tensors, `of rank ${rank}'s state`),
-    metadata,
-  );
-  if (rank > 0) return [state];
-  const config = { model_type: recipe.model.name, ...model.config };
-  return [state, ...(await saveModel(folder, finite(model.stateDict(), "of the model"), config))];
-}
-
-/** The same tensors; reading one throws where a value of it is not finite. */
-function* finite(
-  tensors: Iterable<readonly [name: string, tensor: TensorSource]>,
-  where: string,
-): Generator<readonly [string, TensorSource]> {
-  for (const [name, tensor] of tensors) {
-    const { dtype, shape } = tensor;
-    const toTypedArray = async () => {
-      const data = await tensor.toTypedArray();
-      if (!allFinite(dtype, data)) throw new NotFiniteError(`${name} ${where} has values that are not finite`);
-      return data;
-    };
-    yield [name, { dtype, shape, toTypedArray }];
   }
 }

@@ -1,0 +1,49 @@
+/** The files that one rank writes for a save. Knows no other ranks and no libtorch, so that a thread of its own can do it. */
+import { hostname } from "node:os";
+import { join } from "node:path";
+import {
+  allFinite,
+  CheckpointError,
+  type Config,
+  makeFolder,
+  type StoredTensor,
+  saveModel,
+  type TensorSource,
+  writeSafetensors,
+} from "@terse/checkpoint";
+import { type SavedFile, stateFile } from "./save-folder.ts";
+
+export type NamedTensor = readonly [name: string, tensor: StoredTensor];
+
+/** Copies of a rank's tensors, and what else its files say. */
+export interface SaveFiles {
+  readonly rank: number;
+  /** Of the optimizer. */
+  readonly state: readonly NamedTensor[];
+  readonly metadata: Readonly<Record<string, string>>; // of the state's file
+  /** On rank 0. */
+  readonly model?: { readonly tensors: readonly NamedTensor[]; readonly config: Config } | undefined;
+}
+
+/** A value of the model or of an optimizer is NaN or infinite: such a save shall not take the place of a good one. */
+export class NotFiniteError extends CheckpointError {}
+
+/** Makes the folder and writes the files into it. Resolves to their records. Throws `CheckpointError`. */
+export async function writeFiles(folder: string, { rank, state, metadata, model }: SaveFiles): Promise<SavedFile[]> {
+  makeFolder(folder);
+  const ofState = finite(state, `of rank ${rank}'s state`);
+  const files = [await writeSafetensors(join(folder, stateFile(rank)), ofState, metadata)];
+  if (model) files.push(...(await saveModel(folder, finite(model.tensors, "of the model"), model.config)));
+  return files.map((file) => ({ ...file, rank, host: hostname() }));
+}
+
+/** The same tensors; reading one throws where a value of it is not finite. */
+function* finite(tensors: readonly NamedTensor[], where: string): Generator<readonly [string, TensorSource]> {
+  for (const [name, { dtype, shape, data }] of tensors) {
+    const toTypedArray = () => {
+      if (!allFinite(dtype, data)) throw new NotFiniteError(`${name} ${where} has values that are not finite`);
+      return data;
+    };
+    yield [name, { dtype, shape, toTypedArray }];
+  }
+}
