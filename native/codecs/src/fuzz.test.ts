@@ -6,7 +6,8 @@ const root = join(import.meta.dirname, "..");
 const run = (command: string, words: string[], cwd = root) =>
   spawnSync(command, words, { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
 
-const sanitize = "-g -fsanitize=address,undefined -fno-sanitize-recover=undefined";
+// -O1 runs as fast under the sanitizers as -O2, and compiles in half the time.
+const sanitize = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined";
 const noSanitizers = whyNoSanitizers();
 
 /** Why this machine's compiler has none; "" where it has. */
@@ -24,7 +25,7 @@ describe.skipIf(noSanitizers)(`the C library, sanitizers watching${noSanitizers}
 
   beforeAll(() => {
     for (const words of [
-      ["-S", ".", "-B", build, `-DCMAKE_C_FLAGS=${sanitize}`],
+      ["-S", ".", "-B", build, "-DCMAKE_BUILD_TYPE=None", `-DCMAKE_C_FLAGS=${sanitize}`],
       ["--build", build, "--parallel", "2", "--target", "codecs_mutate", "codecs_check"],
     ]) {
       const { status, stdout, stderr } = run("cmake", words);
