@@ -11,6 +11,7 @@ const trainFlags = {
   out: String, // the run's folder
   resume: String, // a run's folder, or that of one of its saves
   initFrom: String, // a folder with weights
+  newHead: "switch", // with initFrom: all but the head, which stays random
   masterPort: wholeNumberFrom({ least: 0, most: 65535 }), // 0: any free port
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
@@ -83,6 +84,8 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
       ]);
   if (given.resume !== undefined && given.initFrom !== undefined)
     throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
+  if (given.newHead && given.initFrom === undefined)
+    throw new OptionsError(["--new-head: is for --init-from, whose weights it takes without their head; add that"]);
   const dry = [
     ["--world-size", given.worldSize, "ranks on this machine are --nproc-per-node"],
     ["--link", given.link, "a training on a slow link is --emulate-link"],

@@ -22,7 +22,9 @@ export interface Model extends Module {
    * Models without this have the same names in files.
    */
   parameterOf?(stored: string): string | undefined;
-  /** Whether weights for this model may lack a parameter, which then keeps its random values: a new head. Nothing may be absent without this. */
+  /** Names of the head's tensors, here and in files of this model with another head; undefined where the head is none of its own. */
+  readonly headNames?: RegExp;
+  /** Whether weights for this model may lack a parameter, which then keeps its initial value. Nothing may be absent without this. */
   mayBeAbsent?(parameter: string): boolean;
   /** Whether `adapted` makes a parameter of a stored tensor that has another shape: position embeddings for another image size. */
   adapts?(parameter: string, shape: readonly number[]): boolean;

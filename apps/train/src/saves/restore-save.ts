@@ -1,6 +1,6 @@
 /** Sets model, optimizer and data from a save, whose files have been checked. */
 import { join } from "node:path";
-import { CheckpointError, type FileRecord, loadModel, openSafetensors } from "@terse/checkpoint";
+import { CheckpointError, type FileRecord, type ForeignWeights, loadModel, openSafetensors } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { type Optimizer, SavedStateError, type StoredState } from "@terse/optimizers";
@@ -46,8 +46,14 @@ export async function restoreSave(
 }
 
 /** One rank reads the weights of a model's folder, and all others get them from it. */
-export async function loadWeightsOn(reader: number, folder: string, model: Model, group: Group): Promise<void> {
-  await together(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), model) : undefined));
+export async function loadWeightsOn(
+  reader: number,
+  folder: string,
+  model: Model,
+  group: Group,
+  names: ForeignWeights = model,
+): Promise<void> {
+  await together(group, () => (group.rank === reader ? loadModel(folder, model.stateDict(), names) : undefined));
   const tensors = model.stateDict().map(([, tensor]) => tensor);
   await broadcastTensors(tensors, reader, group);
 }

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import { headOf, withNewHead } from "@terse/models";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
@@ -21,7 +22,7 @@ import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, 
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
-type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "initFrom" | "overrides">;
+type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "initFrom" | "newHead" | "overrides">;
 
 interface Beginning {
   readonly step?: number; // of the save that it goes on from
@@ -153,15 +154,17 @@ export async function openRun(recipe: Recipe | undefined, group: Group, args: Ru
 async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
   const [folder] = (await together(group, () => (group.rank === 0 ? claimFolder(args) : ""))) as [string];
   const place = await placeOf(folder, recipe, group);
-  const { initFrom } = args;
+  const { initFrom, newHead } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
     await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model) : undefined));
-    await loadWeightsOn(0, from[0]!, model, group);
+    await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
+    if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
   };
-  return new Run(place, group, { notes: [...notes, `the weights are those of ${initFrom}`], restore });
+  notes.push(`the weights are those of ${initFrom}`);
+  return new Run(place, group, { notes, restore });
 }
 
 async function resumeRun({ resume = "", overrides }: RunArguments, group: Group): Promise<Run> {

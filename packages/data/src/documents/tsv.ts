@@ -9,19 +9,24 @@ export interface TsvRow {
   readonly bytes: number;
 }
 
-/** The rows of a file, with the values of these columns. Throws `DataError`. */
-export async function* tsvRows(path: string, columns: readonly string[]): AsyncGenerator<TsvRow> {
+/** The rows of a file, with the values of these columns. Without a header a column is named by its number, from 1. Throws `DataError`. */
+export async function* tsvRows(
+  path: string,
+  columns: readonly string[],
+  { header = true }: { header?: boolean } = {},
+): AsyncGenerator<TsvRow> {
   let places: readonly number[] | undefined;
   let width = 0;
   for await (const { line, number, bytes } of linesOf(path)) {
     const cells = line.split("\t");
     if (places === undefined) {
-      places = columns.map((column) => cells.indexOf(column));
+      const names = header ? cells : cells.map((_, i) => String(i + 1));
+      places = columns.map((column) => names.indexOf(column));
       const missing = columns.find((_, i) => places![i] === -1);
       if (missing !== undefined)
-        throw new DataError(`${path} has no column ${missing}, only ${cells.join(", ")}; name one of them.`);
+        throw new DataError(`${path} has no column ${missing}, only ${names.join(", ")}; name one of them.`);
       width = cells.length;
-      continue;
+      if (header) continue;
     }
     if (cells.length !== width)
       throw new DataError(

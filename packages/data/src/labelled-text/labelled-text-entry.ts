@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { positiveInteger, text, v } from "@terse/options";
+import { flag, positiveInteger, text, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { tsvRows } from "../documents/tsv.ts";
@@ -10,12 +10,15 @@ import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
 import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.ts";
 
 const options = v.object({
-  path: text, // a folder with train.tsv and, to validate on, dev.tsv
+  path: text, // a folder with train.tsv and, to validate on, another file
+  validation: v.optional(text, "dev.tsv"), // its name: dev_matched.tsv for MNLI
+  header: v.optional(flag, true), // whether the first line names the columns; else a column's name is its number, from 1
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   sentence: v.optional(text, "sentence"), // the column of the text
   second: v.optional(text), // the column of the second text, for pairs
   label: v.optional(text, "label"), // the column of the label
   classes: v.optional(positiveInteger, 2), // labels are 0 … classes − 1
+  labels: v.optional(v.array(text)), // the labels of a file that has words, in the order of their classes: entailment, neutral, …
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
 });
 type Options = v.InferOutput<typeof options>;
@@ -23,10 +26,10 @@ type Options = v.InferOutput<typeof options>;
 export const labelledTextEntry: SampledEntry = {
   options,
   fields: ["tokens", "segments", "mask", "labels"],
-  facts: ({ tokenizer, blockSize, classes }: Options) => ({
+  facts: ({ tokenizer, blockSize, classes, labels }: Options) => ({
     vocabulary: bertTokens(tokenizer).vocabulary,
     length: blockSize,
-    classes,
+    classes: labels?.length ?? classes,
   }),
   async samples({ path, ...given }: Options, { length }) {
     const tokenizer = await openTokenizer(given.tokenizer);
@@ -36,22 +39,19 @@ export const labelledTextEntry: SampledEntry = {
       throw new DataError(
         `data.blockSize is ${blockSize}, too few tokens for a row; set it to ${columns.length + 2} or more.`,
       );
-    const hash = createHash("sha256").update(`${blockSize} ${given.classes}`);
+    const classOf = classesBy(given);
+    const hash = createHash("sha256").update(`${blockSize} ${given.labels?.join("/") ?? given.classes}`);
     const read = async (file: string) => {
       const texts: LabelledText[] = [];
-      for await (const { values, number } of tsvRows(file, columns)) {
+      for await (const { values, number } of tsvRows(file, columns, given)) {
         const [label, ...sentences] = values as [string, ...string[]];
-        if (!/^\d+$/.test(label) || Number(label) >= given.classes)
-          throw new DataError(
-            `${file}, line ${number} has label ${label}, and the labels of ${given.classes} classes are 0 to ${given.classes - 1}; correct it, or set data.classes.`,
-          );
         const tokens = sentences.map((sentence) => Int32Array.from(tokenizer.encode(sentence)));
         hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
-        texts.push({ sentences: tokens, label: Number(label) });
+        texts.push({ sentences: tokens, label: classOf(label, `${file}, line ${number}`) });
       }
       return texts;
     };
-    const [train, dev] = [join(path, "train.tsv"), join(path, "dev.tsv")];
+    const [train, dev] = [join(path, "train.tsv"), join(path, given.validation)];
     const training = await read(train);
     if (training.length === 0) throw new DataError(`${train} has no rows; give one or more to train on.`);
     const validation = existsSync(dev) ? await read(dev) : [];
@@ -60,3 +60,18 @@ export const labelledTextEntry: SampledEntry = {
     return new LabelledTextSamples({ source: path, training, validation, fingerprint, blockSize, special });
   },
 };
+
+/** The class of a label, which is a number or a word. */
+function classesBy({ labels, classes }: Options): (label: string, where: string) => number {
+  const known = labels && new Map(labels.map((label, i) => [label, i]));
+  return (label, where) => {
+    const found = known ? known.get(label) : /^\d+$/.test(label) ? Number(label) : undefined;
+    if (found !== undefined && (known || found < classes)) return found;
+    const expected = labels
+      ? `data.labels are ${labels.join(", ")}`
+      : `the labels of ${classes} classes are 0 to ${classes - 1}`;
+    throw new DataError(
+      `${where} has label ${label}, and ${expected}; correct it, or set ${labels ? "data.labels" : "data.classes, or data.labels for words"}.`,
+    );
+  };
+}

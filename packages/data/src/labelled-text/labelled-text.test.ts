@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -17,7 +17,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const entry = datasets["labelled-text"];
-const options = { tokenizer: "bytes", sentence: "sentence1", label: "label", classes: 3 };
+const defaults = { header: true, validation: "dev.tsv" };
+const options = { tokenizer: "bytes", sentence: "sentence1", label: "label", classes: 3, ...defaults };
 const open = (given: object, more = {}) =>
   entry.open({ ...options, path: folder, ...more }, { batchSize: 2, seed: 0, rank: 0, ranks: 1, length: 24, ...given });
 
@@ -56,9 +57,41 @@ describe("labelled text", () => {
     expect(entry.facts(options)).toEqual({ vocabulary: 260, length: undefined, classes: 3 });
   });
 
+  it("reads words as labels, and another file to validate on, as MNLI has them", async () => {
+    const path = join(folder, "mnli");
+    mkdirSync(path);
+    const head = "index\tgenre\tsentence1\tsentence2";
+    writeFileSync(join(path, "train.tsv"), `${head}\tlabel1\tgold_label\n0\tfiction\tA.\tB.\tneutral\tneutral\n`);
+    const dev = (i: number, gold: string) => `${i}\tfiction\tA.\tB.\tneutral\tneutral\tneutral\t${gold}\n`;
+    writeFileSync(
+      join(path, "dev_matched.tsv"),
+      `${head}\tlabel1\tlabel2\tlabel3\tgold_label\n${dev(0, "contradiction")}${dev(1, "neutral")}`,
+    );
+    const labels = ["entailment", "neutral", "contradiction"];
+    const mnli = { path, second: "sentence2", label: "gold_label", labels, validation: "dev_matched.tsv" };
+    expect(entry.facts({ ...options, ...mnli })).toMatchObject({ classes: 3 });
+    const data = await open({ batchSize: 2 }, mnli);
+    for await (using batch of data.validation({ windows: 2, sharded: false }))
+      expect(Array.from(await (batch as LabelledTextBatch).labels.toTypedArray(), Number)).toEqual([2, 1]);
+    await expect(open({}, { ...mnli, labels: ["entailment", "contradiction"] })).rejects.toThrow(
+      /train\.tsv, line 2 has label neutral, and data\.labels are entailment, contradiction; correct it/,
+    );
+  });
+
+  it("reads a file without a header, whose columns are numbers, as CoLA has them", async () => {
+    const path = join(folder, "cola");
+    mkdirSync(path);
+    for (const file of ["train.tsv", "dev.tsv"])
+      writeFileSync(join(path, file), "gj04\t1\t\tFine.\ngj04\t0\t*\tBad.\n");
+    const cola = { path, header: false, label: "2", sentence: "4", classes: 2 };
+    const [tokens, , , labels] = await first(cola);
+    expect([tokens!.slice(0, 7), labels]).toEqual([[256, ...Buffer.from("Fine."), 257], [1]]);
+    await expect(open({}, { ...cola, sentence: "sentence" })).rejects.toThrow(/no column sentence, only 1, 2, 3, 4/);
+  });
+
   it("refuses a label out of range, and a column that is absent", async () => {
     await expect(open({}, { classes: 2 })).rejects.toThrow(
-      /train\.tsv, line 4 has label 2, and the labels of 2 classes are 0 to 1; correct it, or set data\.classes/,
+      /train\.tsv, line 4 has label 2, and the labels of 2 classes are 0 to 1; correct it, or set data\.classes, or data\.labels for words/,
     );
     await expect(open({}, { sentence: "text" })).rejects.toThrow(
       /train\.tsv has no column text, only index, sentence1, sentence2, label/,

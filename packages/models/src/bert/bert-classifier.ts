@@ -8,7 +8,7 @@ import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
 import { labelsOf, toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, initialise } from "./encoder.ts";
+import { BertEncoder, type BertInput, headNames, initialise } from "./encoder.ts";
 import { accuracyOf, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
@@ -29,6 +29,7 @@ export class BertClassifier extends Module implements Model {
   readonly classifier: Linear; // (classes, d)
 
   readonly shape: BertShape;
+  readonly headNames = headNames;
   readonly classes: number;
 
   constructor({ classes, ...options }: BertClassifierOptions) {
@@ -84,13 +85,8 @@ export class BertClassifier extends Module implements Model {
     return this.shape.context;
   }
 
-  /** The heads of pre-training are not needed, so its weights can be taken for the encoder. */
+  /** Files may have the numbers of positions. */
   parameterOf(stored: string): string | undefined {
-    return /^cls\.|\.position_ids$/.test(stored) ? undefined : stored;
-  }
-
-  /** Weights of pre-training have no classifier; it then stays random. */
-  mayBeAbsent(parameter: string): boolean {
-    return parameter.startsWith("classifier.");
+    return stored.endsWith(".position_ids") ? undefined : stored;
   }
 }

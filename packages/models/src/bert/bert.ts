@@ -9,7 +9,7 @@ import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, eps, initialise } from "./encoder.ts";
+import { BertEncoder, type BertInput, eps, headNames, initialise } from "./encoder.ts";
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
@@ -70,6 +70,7 @@ export class Bert extends Module implements Model {
   readonly cls: Heads;
 
   readonly shape: BertShape;
+  readonly headNames = headNames;
 
   constructor(options: BertOptions) {
     super();

@@ -31,6 +31,9 @@ export interface BertInput {
 
 export const eps = 1e-12; // of the norms
 
+/** The heads of pre-training, and of classification. */
+export const headNames = /^(cls|classifier)\./;
+
 class Embeddings extends Module {
   readonly wordEmbeddings: Embedding; // (V, d); also the head of masked tokens
   readonly positionEmbeddings: Embedding; // (context, d)

@@ -35,6 +35,7 @@ export class ResNet extends ImageClassifier {
   readonly fc: Linear;
 
   readonly shape: ResNetShape;
+  readonly headNames = /^fc\./;
 
   constructor(options: ResNetOptions) {
     super();

@@ -112,6 +112,7 @@ export class Vit extends ImageClassifier {
   readonly headDist: Linear | null; // (K, d), of the distillation token
 
   readonly shape: VitShape;
+  readonly headNames = /^head(_dist)?\./;
   activationCheckpointing = false;
 
   constructor(options: VitOptions) {
