@@ -1,4 +1,13 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import sharp, { type Sharp } from "sharp";
@@ -64,6 +73,22 @@ describe("a folder of pictures", () => {
       for (let i = 0; i < images.count; i++) pixels.add(String(await images.read(i)));
     expect(pixels.size).toBe(16);
     for (const path of [a, b]) rmSync(path, { recursive: true });
+  });
+
+  it("has another fingerprint with a longer file, with another end of a file, and with another name", async () => {
+    const path = copied();
+    const file = join(path, "cat", "3.png");
+    const fingerprint = async () => (await imageFolder({ ...plain, path })).fingerprint;
+    const found = [await fingerprint()];
+    appendFileSync(file, "a");
+    found.push(await fingerprint());
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill("b", bytes.length - 1));
+    found.push(await fingerprint());
+    renameSync(file, join(path, "cat", "30.png"));
+    found.push(await fingerprint());
+    expect(new Set(found).size).toBe(4);
+    rmSync(path, { recursive: true });
   });
 
   it("reads JPEG, grey, transparent and 16-bit pictures, and scales other sizes where it may", async () => {
