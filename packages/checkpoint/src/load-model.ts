@@ -1,6 +1,7 @@
 import type { Tensor, DType as TensorDType } from "@terse/tensor";
-import type { DType, TypedArray } from "./dtypes.ts";
-import { type ForeignNames, forEachFitting } from "./model-folder.ts";
+import { allFinite } from "./all-finite.ts";
+import type { DType } from "./dtypes.ts";
+import { type FittingTensor, type ForeignNames, forEachFitting } from "./model-folder.ts";
 
 /** How names and shapes in a folder of others fit those of a model. */
 export interface ForeignWeights extends ForeignNames {
@@ -8,31 +9,55 @@ export interface ForeignWeights extends ForeignNames {
   adapted?(parameter: string, stored: Tensor): Tensor;
 }
 
+/** Dtypes whose bytes in a file are those in libtorch's memory. */
+const mappable: readonly DType[] = ["f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8"];
+const floats: readonly DType[] = ["f32", "f64", "f16", "bf16"];
+
 /**
  * Reads the weights of a folder into a model's parameters and buffers (`model.stateDict()`), in place; devices and dtypes stay as they are.
- * Strict like `loadWeights`: throws a `CheckpointError` that lists the first ten differences, and then changes nothing.
+ * Strict like `loadWeights`: throws a `CheckpointError` that lists the first ten differences, and then changes nothing. The files are
+ * mapped into memory, so they must not be cut short meanwhile.
  */
 export async function loadModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: Tensor]>,
   foreign: ForeignWeights = {},
 ): Promise<void> {
-  const { fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
-  // A stored dtype is the parameter's, or a float that can be converted to it: no other fits.
-  const tensorOf = (data: TypedArray, dtype: DType, shape?: readonly number[]) =>
-    fromTypedArray(data, shape, { dtype: dtype as TensorDType });
-  await forEachFitting(folder, parameters, foreign, async ({ name, parameter, shape, read, parts }) => {
-    if (shape.join() === parameter.shape.join())
-      for await (const { begin, dtype, data } of parts())
-        noGrad(() =>
-          scope(() => {
-            const part = tensorOf(data, dtype);
-            parameter.view(-1).narrow(0, begin, part.length).copy_(part);
-          }),
-        );
-    else {
-      const { data, dtype } = await read();
-      noGrad(() => scope(() => void parameter.copy_(foreign.adapted!(name, tensorOf(data, dtype, shape)))));
-    }
+  const { call, fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
+
+  /** The elements in the page cache, without a copy of them: a vector. */
+  const mapped = ({ path, begin, bytes, dtype }: FittingTensor<Tensor>["place"]): Tensor => {
+    const file: Tensor = call("aten::from_file", path, false, begin + bytes, "u8");
+    const raw = file.narrow(0, begin, bytes);
+    return call("aten::view.dtype", begin % 8 === 0 ? raw : raw.clone(), dtype); // libtorch reads no elements across their alignment
+  };
+  const isMappable = ({ bytes, dtype }: FittingTensor<Tensor>["place"]) => bytes > 0 && mappable.includes(dtype);
+  const stored = async (tensor: FittingTensor<Tensor>): Promise<Tensor> => {
+    if (isMappable(tensor.place)) return mapped(tensor.place).view(tensor.shape);
+    const { data, dtype } = await tensor.read();
+    // A stored dtype is the parameter's, or a float that can be converted to it: no other fits.
+    return fromTypedArray(data, tensor.shape, { dtype: dtype as TensorDType });
+  };
+
+  await forEachFitting(folder, parameters, foreign, {
+    async finite(tensor) {
+      if (!isMappable(tensor.place)) {
+        const { dtype, data } = await tensor.read();
+        return allFinite(dtype, data);
+      }
+      if (!floats.includes(tensor.place.dtype)) return true;
+      return scope(() => {
+        const ends: Tensor[] = call("aten::aminmax", mapped(tensor.place)); // NaN where there is one
+        return ends.every((end) => Number.isFinite(end.item()));
+      });
+    },
+    async use(tensor) {
+      const { name, parameter, shape } = tensor;
+      await scope(async () => {
+        const value = await stored(tensor);
+        const fits = shape.join() === parameter.shape.join();
+        noGrad(() => void parameter.copy_(fits ? value : foreign.adapted!(name, value)));
+      });
+    },
   });
 }

@@ -10,7 +10,7 @@ import { type DType, elementCount, showShape } from "./dtypes.ts";
 import type { FileRecord } from "./file-record.ts";
 import { float8ToFloat32, isFloat8 } from "./float8.ts";
 import { makeFolder } from "./make-folder.ts";
-import type { StoredTensor, TensorPart, TensorSource } from "./safetensors.ts";
+import type { StoredTensor, TensorPlace, TensorSource } from "./safetensors.ts";
 import { openWeights, type Weights, writeJson, writeWeights } from "./weights.ts";
 
 export type Config = Readonly<Record<string, unknown>>;
@@ -71,9 +71,8 @@ export interface FittingTensor<P> {
   readonly name: string; // of the parameter
   readonly parameter: P;
   readonly shape: readonly number[]; // in the file
+  readonly place: TensorPlace;
   read(): Promise<StoredTensor>;
-  /** See `SafetensorsFile.parts`. */
-  parts(): AsyncIterable<TensorPart>;
 }
 
 /**
@@ -88,17 +87,21 @@ export async function loadWeights<P extends ParameterShape>(
   assign: (parameter: P, stored: StoredTensor, name: string) => void | Promise<void>,
   names: ForeignNames = {},
 ): Promise<void> {
-  await forEachFitting(folder, parameters, names, async ({ parameter, name, read }) =>
-    assign(parameter, await read(), name),
-  );
+  await forEachFitting(folder, parameters, names, {
+    finite: async ({ read }) => {
+      const { dtype, data } = await read();
+      return allFinite(dtype, data);
+    },
+    use: async ({ parameter, name, read }) => assign(parameter, await read(), name),
+  });
 }
 
-/** The same, for a caller who reads the tensors itself. */
+/** The same, for a caller who reads the tensors itself: `use` is called when `finite` has held for all. */
 export async function forEachFitting<P extends ParameterShape>(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: P]>,
   names: ForeignNames,
-  use: (tensor: FittingTensor<P>) => Promise<void>,
+  { finite, use }: { finite(tensor: FittingTensor<P>): Promise<boolean>; use(tensor: FittingTensor<P>): Promise<void> },
 ): Promise<void> {
   const wanted = new Map(parameters);
   await using weights = await openWeights(folder);
@@ -108,26 +111,19 @@ export async function forEachFitting<P extends ParameterShape>(
     throw new CheckpointError(
       `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file.`,
     );
-  const pairs = [...wanted].flatMap(([name, parameter]) => {
+  const fitting = [...wanted].flatMap(([name, parameter]): (FittingTensor<P> & { stored: string })[] => {
     const stored = found.get(name);
-    return stored ? [{ name, parameter, stored }] : [];
+    if (!stored) return [];
+    const place = weights.placeOf(stored.name);
+    const read = async () => asFloat32(await weights.read(stored.name));
+    return [{ name, parameter, shape: stored.shape, place, read, stored: stored.name }];
   });
-  for (const { stored } of pairs)
-    for await (const { dtype, data } of weights.parts(stored.name))
-      if (!allFinite(dtype, data))
-        throw new CheckpointError(
-          `${weights.path}: ${stored.name} has values that are not finite; use another checkpoint.`,
-        );
-  for (const { name, parameter, stored } of pairs)
-    await use({
-      name,
-      parameter,
-      shape: stored.shape,
-      read: async () => asFloat32(await weights.read(stored.name)),
-      async *parts() {
-        for await (const part of weights.parts(stored.name)) yield asFloat32(part);
-      },
-    });
+  for (const tensor of fitting)
+    if (!(await finite(tensor)))
+      throw new CheckpointError(
+        `${weights.path}: ${tensor.stored} has values that are not finite; use another checkpoint.`,
+      );
+  for (const tensor of fitting) await use(tensor);
 }
 
 interface FoundTensor extends ParameterShape {
@@ -154,8 +150,8 @@ export async function storedElements(folder: string, names: ForeignNames = {}): 
   return [...byParameter(weights, names).values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
 }
 
-/** A tensor, or a part of one, of 8-bit floats as f32; any other as it is. */
-const asFloat32 = <T extends Pick<StoredTensor, "dtype" | "data">>(stored: T): T =>
+/** A tensor of 8-bit floats as f32; any other as it is. */
+const asFloat32 = (stored: StoredTensor): StoredTensor =>
   isFloat8(stored.dtype)
     ? { ...stored, dtype: "f32", data: float8ToFloat32(stored.dtype, stored.data as Uint8Array) }
     : stored;

@@ -76,33 +76,6 @@ describe("safetensors", () => {
     for (const { begin, dtype } of file.tensors.values()) expect(begin % Math.ceil(elements[dtype].bytes)).toBe(0);
   });
 
-  it("reads a tensor in parts, in order, also where it is larger than one", async () => {
-    const large = Float32Array.from({ length: (1 << 20) + 5 }, (_, i) => i); // 4 MiB and 20 bytes
-    const tensors: [string, StoredTensor][] = [
-      ["large", { dtype: "f32", shape: [large.length], data: large }],
-      ["complex", { dtype: "c64", shape: [2], data: Float32Array.of(1, 2, 3, 4) }],
-      ["scalar", { dtype: "i64", shape: [], data: BigInt64Array.of(7n) }],
-      ["packed", { dtype: "f4", shape: [4], data: Uint8Array.of(0x12, 0x34) }],
-      ["empty", { dtype: "bf16", shape: [0, 2], data: new Uint16Array() }],
-    ];
-    await writeSafetensors(path, tensors);
-    await using file = await openSafetensors(path);
-    const counts: Record<string, number> = {};
-    for (const [name, { data, dtype }] of tensors) {
-      const seen: (number | bigint)[] = [];
-      counts[name] = 0;
-      for await (const part of file.parts(name)) {
-        expect([part.dtype, part.begin * (dtype === "c64" ? 2 : 1)]).toEqual([dtype, seen.length]);
-        for (const value of part.data) seen.push(value);
-        counts[name]++;
-      }
-      expect(seen.length).toBe(data.length);
-      expect(seen.every((value, i) => value === data[i])).toBe(true);
-    }
-    expect(counts).toEqual({ large: 2, complex: 1, scalar: 1, packed: 1, empty: 0 });
-    await expect(file.parts("absent").next()).rejects.toThrow(/has no tensor "absent"/);
-  });
-
   it("writes the same bytes for any order of the tensors", async () => {
     const tensors: [string, StoredTensor][] = [
       ["b", f32([1], 1)],

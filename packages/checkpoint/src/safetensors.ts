@@ -123,14 +123,11 @@ function headerOf(
   return header;
 }
 
-/** Some elements of a tensor, one after the other. */
-export interface TensorPart {
-  readonly dtype: DType;
-  readonly begin: number; // the first element's place in the tensor
-  readonly data: TypedArray;
+/** Where the bytes of a tensor lie, for those who map the file into memory. */
+export interface TensorPlace extends TensorInfo {
+  /** A path of the file that is open, also where another one has its name now. */
+  readonly path: string;
 }
-
-const partBytes = 1 << 22; // a multiple of every element's size
 
 /** An open safetensors file. Its header has been read and checked; `read` reads a tensor. */
 export class SafetensorsFile implements AsyncDisposable {
@@ -138,7 +135,6 @@ export class SafetensorsFile implements AsyncDisposable {
   readonly metadata: Header["metadata"];
   readonly tensors: Header["tensors"];
   readonly #file: FileHandle;
-  #scratch: ArrayBuffer | undefined; // of `parts`
 
   constructor(path: string, file: FileHandle, header: Header) {
     this.path = path;
@@ -155,27 +151,10 @@ export class SafetensorsFile implements AsyncDisposable {
     return { dtype: place.dtype, shape: place.shape, data };
   }
 
-  /**
-   * Reads one tensor in parts of a few megabytes, in order, so that a part is still in the processor's cache when it is used. The memory of
-   * a part is used again for the next one, so one tensor of a file is read this way at a time. Throws `CheckpointError`.
-   */
-  async *parts(name: string): AsyncGenerator<TensorPart> {
-    const place = this.#placeOf(name);
-    const { dtype, begin, bytes } = place;
-    const element = elements[dtype];
-    if (element.bytes < 1) {
-      yield { dtype, begin: 0, data: (await this.read(name)).data }; // of 4 and 6 bits: a part could end within a byte
-      return;
-    }
-    this.#scratch ??= new ArrayBuffer(partBytes);
-    const [raw, typed] = [new Uint8Array(this.#scratch), element.array(this.#scratch)];
-    for (let at = 0; at < bytes; at += partBytes) {
-      const length = Math.min(partBytes, bytes - at);
-      await readAll(this.#file, raw.subarray(0, length), begin + at, this.path);
-      const data = typed.subarray(0, length / typed.BYTES_PER_ELEMENT);
-      this.#checkBools(name, dtype, data);
-      yield { dtype, begin: at / element.bytes, data };
-    }
+  /** Throws `CheckpointError` where there is no such tensor. */
+  placeOf(name: string): TensorPlace {
+    const path = process.platform === "linux" ? `/proc/self/fd/${this.#file.fd}` : this.path;
+    return { ...this.#placeOf(name), path };
   }
 
   #placeOf(name: string): TensorInfo {

@@ -18,7 +18,7 @@ import {
   openSafetensors,
   type SafetensorsFile,
   type StoredTensor,
-  type TensorPart,
+  type TensorPlace,
   type TensorSource,
   type Tensors,
   writeSafetensors,
@@ -34,8 +34,7 @@ export interface Weights extends AsyncDisposable {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   read(name: string): Promise<StoredTensor>;
-  /** See `SafetensorsFile.parts`. */
-  parts(name: string): AsyncIterable<TensorPart>;
+  placeOf(name: string): TensorPlace;
 }
 
 /** Whether a folder has weights. */
@@ -86,7 +85,7 @@ function joined(
     path,
     tensors,
     read: async (name) => shardOf(name).read(name),
-    parts: (name) => shardOf(name).parts(name),
+    placeOf: (name) => shardOf(name).placeOf(name),
     [Symbol.asyncDispose]: close,
   };
 }
