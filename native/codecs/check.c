@@ -358,9 +358,9 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
             }
 
             // What not every codec can write: a fraction, one beyond the levels of 2 to 8 bits, the largest of all.
-            // In long vectors two of them, and two others with the next kind and length.
+            // In long vectors each of them with one kind of numbers.
             for (int trial = 0; n && trial < 8; trial++) {
-                if (n > 4000 && trial % 4 != (int)((l + (size_t)kind) % 4)) continue;
+                if (n > 4000 && trial % 3 != kind) continue;
                 static const float odd[] = {0.5f, -0.25f, 2.0f, -128.0f, 1.5f, -127.5f, 0x1.fffffep127f, -0x1.fffffep127f};
                 const size_t at = random_word() % n;
                 const float kept = x[at];
