@@ -4,7 +4,8 @@
 #include "terse/codecs_cuda.h"
 
 // 0 where all is well. Of all codecs, or of those that are named. Everything is every length with every kind of numbers: for a GPU. The
-// emulator, which takes a minute for that, has every pair of them: configuration and length, configuration and kind, length and kind.
+// emulator, which takes a minute for that, has every pair of them (configuration and length, configuration and kind, length and kind), and
+// for each configuration one of the lengths beyond 64 Ki.
 int check_all(char **names, int count, bool everything);
 
 // The golden vectors on standard input; ../check_vectors.h has the lines.
