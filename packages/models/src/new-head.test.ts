@@ -32,7 +32,7 @@ it.each(cases)(
     manualSeed(1);
     const [published, model] = [create(1000), create(10)];
     const path = join(folder, name);
-    await saveModel(path, published.stateDict(), published.config);
+    await saveModel(path, published.stateDict(), { ...published.config });
     const copies = (from: Model) => new Map(from.stateDict().map(([each, tensor]) => [each, tensor.clone()]));
     const before = copies(model);
     await expect(loadModel(path, model.stateDict(), model)).rejects.toThrow(/is \(1000, \d+\) in the file and \(10, /);

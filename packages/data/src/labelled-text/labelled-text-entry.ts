@@ -62,7 +62,7 @@ export const labelledTextEntry: SampledEntry = {
 };
 
 /** The class of a label, which is a number or a word. */
-function classesBy({ labels, classes }: Options): (label: string, where: string) => number {
+function classesBy({ labels, classes }: Pick<Options, "labels" | "classes">): (label: string, where: string) => number {
   const known = labels && new Map(labels.map((label, i) => [label, i]));
   return (label, where) => {
     const found = known ? known.get(label) : /^\d+$/.test(label) ? Number(label) : undefined;
