@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import type { Tensor, DType as TensorDType } from "@terse/tensor";
 import { allFinite } from "./all-finite.ts";
 import type { DType } from "./dtypes.ts";
@@ -25,10 +26,18 @@ export async function loadModel(
 ): Promise<void> {
   const { call, fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
 
+  /** Each file is mapped once: looking at the values brings the pages in, and the copy finds them there. */
+  const files = new Map<string, Tensor>();
+  const fileAt = (path: string): Tensor => {
+    const known = files.get(path);
+    if (known) return known;
+    const file: Tensor = call("aten::from_file", path, false, statSync(path).size, "u8");
+    files.set(path, file.keep());
+    return file;
+  };
   /** The elements in the page cache, without a copy of them: a vector. */
   const mapped = ({ path, begin, bytes, dtype }: FittingTensor<Tensor>["place"]): Tensor => {
-    const file: Tensor = call("aten::from_file", path, false, begin + bytes, "u8");
-    const raw = file.narrow(0, begin, bytes);
+    const raw = fileAt(path).narrow(0, begin, bytes);
     return call("aten::view.dtype", begin % 8 === 0 ? raw : raw.clone(), dtype); // libtorch reads no elements across their alignment
   };
   const isMappable = ({ bytes, dtype }: FittingTensor<Tensor>["place"]) => bytes > 0 && mappable.includes(dtype);
@@ -39,25 +48,29 @@ export async function loadModel(
     return fromTypedArray(data, tensor.shape, { dtype: dtype as TensorDType });
   };
 
-  await forEachFitting(folder, parameters, foreign, {
-    async finite(tensor) {
-      if (!isMappable(tensor.place)) {
-        const { dtype, data } = await tensor.read();
-        return allFinite(dtype, data);
-      }
-      if (!floats.includes(tensor.place.dtype)) return true;
-      return scope(() => {
-        const ends: Tensor[] = call("aten::aminmax", mapped(tensor.place)); // NaN where there is one
-        return ends.every((end) => Number.isFinite(end.item()));
-      });
-    },
-    async use(tensor) {
-      const { name, parameter, shape } = tensor;
-      await scope(async () => {
-        const value = await stored(tensor);
-        const fits = shape.join() === parameter.shape.join();
-        noGrad(() => void parameter.copy_(fits ? value : foreign.adapted!(name, value)));
-      });
-    },
-  });
+  try {
+    await forEachFitting(folder, parameters, foreign, {
+      async finite(tensor) {
+        if (!isMappable(tensor.place)) {
+          const { dtype, data } = await tensor.read();
+          return allFinite(dtype, data);
+        }
+        if (!floats.includes(tensor.place.dtype)) return true;
+        return scope(() => {
+          const ends: Tensor[] = call("aten::aminmax", mapped(tensor.place)); // NaN where there is one
+          return ends.every((end) => Number.isFinite(end.item()));
+        });
+      },
+      async use(tensor) {
+        const { name, parameter, shape } = tensor;
+        await scope(async () => {
+          const value = await stored(tensor);
+          const fits = shape.join() === parameter.shape.join();
+          noGrad(() => void parameter.copy_(fits ? value : foreign.adapted!(name, value)));
+        });
+      },
+    });
+  } finally {
+    for (const file of files.values()) file.dispose();
+  }
 }
