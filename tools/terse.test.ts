@@ -153,7 +153,7 @@ describe("commands", () => {
     const help = readFileSync(join(root, "tools", "help.txt"), "utf8");
     const helped = new Set([...help.matchAll(/^ {2}\.\/terse (\w+)/gm)].map((match) => match[1]!));
     const source = readFileSync(join(root, "tools", "terse.ts"), "utf8");
-    const known = [...source.matchAll(/^ {2}(\w+): async \(\) =>/gm)].map((match) => match[1]!);
+    const known = [...source.matchAll(/^ {2}(\w+): (?:async \(\) =>|aboutRuns,)/gm)].map((match) => match[1]!);
     expect(helped).toEqual(new Set([...known, "help"]));
   });
 });
