@@ -80,6 +80,31 @@ describe("a run", () => {
   });
 });
 
+describe("a run that is killed while it saves after every step", () => {
+  it("has a complete save each time, and goes on from it", async () => {
+    const out = join(folder, "killed");
+    const given = ["--save.every=1", "--evaluate.every=0", "--nproc-per-node=1"];
+    let before = 0;
+    for (const [start, lines] of [
+      [train("--steps=100000", ...given, "--out", out), 3],
+      [["train", "--resume", out], 2],
+    ] as const) {
+      let seen = 0;
+      const { code } = await terse(start, (line, pid) => {
+        if (/^step: \d+\//.test(line) && ++seen === lines) process.kill(pid, "SIGKILL");
+      });
+      expect(code).not.toBe(0);
+      const steps = readdirSync(out).flatMap((name) => Number(/^step-(\d+)$/.exec(name)?.[1] ?? 0));
+      expect(Math.max(...steps)).toBeGreaterThanOrEqual(before);
+      before = Math.max(...steps);
+    }
+    const steps = before + 2;
+    const resumed = await terse(["train", "--resume", out, `--steps=${steps}`]);
+    expect(resumed.code, resumed.err).toBe(0);
+    expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json", `step-${steps - 1}`, `step-${steps}`]);
+  });
+});
+
 describe("an interrupted run", () => {
   it.each([
     ["SIGINT", 130],
@@ -158,26 +183,28 @@ describe.skipIf(!canMount)("a disk that is full (skipped without the right to mo
 
   it("does not end the run: it goes on, tries again, and is complete when there is space", async () => {
     let names: string[] = [];
-    const given = ["--steps=6", "--save.every=2", "--save.keep=1", "--evaluate.every=0"];
+    let filled = false;
+    const given = ["--steps=200", "--save.every=50", "--save.keep=1", "--evaluate.every=0"];
     const { code, out, err } = await trainOnDisk(8, given, (line, disk) => {
-      if (/^step: 3\//.test(line)) {
+      if (!filled && existsSync(join(disk, "run", "step-50"))) {
+        filled = true;
         try {
           writeFileSync(join(disk, "full"), new Uint8Array(8 << 20));
         } catch {
           // it is full now
         }
       }
-      if (!/^step 6 could not be saved: .*; tries again in/.test(line)) return;
+      if (!/^step 200 could not be saved: .*; tries again in/.test(line)) return;
       names = readdirSync(join(disk, "run"));
       rmSync(join(disk, "full"), { force: true });
     });
     expect(code, err).toBe(0);
     expect(out).toMatch(
-      /^step 4 could not be saved: .*\.step-4\.tmp.*no space is left.*; the run goes on, and tries again at the next save$/m,
+      /^step 1[05]0 could not be saved: .*\.step-1[05]0\.tmp.*no space is left.*; the run goes on, and tries again at the next save$/m,
     );
-    expect(names).not.toContain(".step-4.tmp");
-    expect(names).toContain("step-2");
-    expect(lastLine(out)).toMatch(/^resume: .*run --steps=12$/);
+    expect(names.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    expect(names.some((name) => /^step-(50|100|150)$/.test(name))).toBe(true);
+    expect(lastLine(out)).toMatch(/^resume: .*run --steps=400$/);
   });
 });
 
