@@ -101,6 +101,7 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     other.add(measured(0), '{"step":9,"train');
     await using server = await servePage(openRuns([one.folder, other.folder]), here);
     await opened(server.url);
+    await browser.until(`${card("Loss")}.querySelectorAll(".legend button").length === 2`); // the charts follow the cards
     const states = "[...document.querySelectorAll('.state')].map((state) => state.textContent)";
     expect(await browser.evaluate(states)).toEqual(["ended", "failed after 1 step"]);
     expect(await browser.evaluate("document.querySelector('.problem').textContent")).toBe(
