@@ -95,8 +95,9 @@ describe("./terse train", () => {
       if (more !== "") common.push(more);
       await terse(train(...common, "--out", whole));
       let ranks: string[] = [];
-      const broken = await terse(train(...common, "--out", half), (line, pid) => {
-        if (!/step: 6\/24/.test(line)) return;
+      const slowly = "--emulate-link=1gbit,20ms"; // so that it does not end before the kill
+      const broken = await terse(train(...common, slowly, "--out", half), (line, pid) => {
+        if (!/step: ([6-9]|1\d|2[0-3])\/24/.test(line) || lastSave(half) < 4) return;
         ranks = children(pid);
         process.kill(pid, "SIGKILL");
       });
@@ -131,8 +132,11 @@ describe("./terse train", () => {
     const given = ["--dry-run", "--world-size=64", "--link=1gbit,50us", "--model.preset=124M", "--steps=100"];
     const { code, err, out: said } = await terse(["train", ...given]);
     expect(code, err).toBe(0);
-    expect(said).toMatch(/^dry run: lion-cub on 64 ranks, a link of 1gbit,50us each\nmodel gpt, 124\.\d+ M parameters/);
-    expect(said).toMatch(/^ {2}steps 0 to 99 +[\d.]+ MB$/m);
+    expect(said).toMatch(
+      /^dry run: one-bit-lamb on 64 ranks, a link of 1gbit,50us each\nmodel gpt, 124\.\d+ M parameters/,
+    );
+    expect(said).toMatch(/^ {2}steps 0 to 19 +[\d.]+ MB$/m);
+    expect(said).toMatch(/^ {2}steps 20 to 99 +[\d.]+ MB$/m);
     expect(said).toMatch(/^time of a step, predicted: .* measured here$/m);
     expect(readdirSync(folder)).toEqual(before);
     const refused = await terse(["train", ...given, "--optimizer.groups=[{ roles: [norms], name: lion }]"]);
@@ -263,15 +267,17 @@ describe("./terse train ends with one line about", () => {
       ["--overlap=on", "--optimizer.clipBy=global"],
       /global norm .* set clipBy to previous or bucket, or clip to 0/,
     ],
-    ["a folder to resume without a run", ["--resume", "nowhere"], /nowhere/],
   ];
   beforeAll(() => {
     writeFileSync(join(folder, "short.txt"), "too short");
     writeFileSync(join(folder, "empty.txt"), "");
   });
 
-  it.each(cases)("%s", async (_, args, message) => {
-    const { code, err } = await terse(train("--steps=2", ...args));
+  it.each([
+    ...cases.map(([what, args, message]) => [what, train("--steps=2", ...args), message] as const),
+    ["a folder to resume without a run", ["train", "--resume", "nowhere"], /nowhere/] as const,
+  ])("%s", async (_, args, message) => {
+    const { code, err } = await terse(args);
     expect(code).toBeGreaterThan(0);
     const errors = err
       .trim()
