@@ -26,6 +26,8 @@ export const methods: Readonly<Record<string, readonly string[]>> = {
   lion: lion("lion"),
   "lion-cub": lion("lion-cub"),
   "lion-cub-clip-global": [...lion("lion-cub"), "optimizer.clipBy=global"],
+  "distributed-lion": lion("distributed-lion"),
+  "distributed-lion-average": [...lion("distributed-lion"), "optimizer.vote=average"],
 };
 
 export const recipe: Suite = Object.fromEntries(
