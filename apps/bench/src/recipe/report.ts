@@ -7,7 +7,7 @@ import { finalOf } from "../convergence/report.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { methods, workers } from "./recipe.ts";
 
-const reference = "lamb";
+const reference = "adamw";
 
 export function recipePicture(lines: readonly RecordedLine[]): string {
   const curves = curvesOf(lines, reference);
