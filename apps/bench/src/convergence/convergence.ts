@@ -81,7 +81,7 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
 }
 
 /** Bytes of a step, and how many steps of each kind there were until each evaluation. PyTorch's are of one kind. */
-function* kinds(name: string, { steps, points }: Trained): Generator<Measurement> {
+export function* kinds(name: string, { steps, points }: Trained): Generator<Measurement> {
   const sent = steps.map(({ bytes }) => bytes || 0);
   yield {
     case: name,

@@ -3,6 +3,7 @@
  * method: the same weights and tokens for every method, other ones for every seed.
  */
 import { defaultRecipe } from "@terse/train/recipe";
+import { kinds } from "../convergence/convergence.ts";
 import { Trainers } from "../convergence/trainers.ts";
 import type { Measurement } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
@@ -49,5 +50,5 @@ async function* measure(method: string, given: readonly string[]): AsyncGenerato
     yield { ...inCase, metric: "validation_loss", value: points.at(-1)!.loss, unit };
     for (const { step, loss } of points) yield { ...inCase, metric: `loss_at_${step}`, value: loss, unit };
   }
-  yield { case: method, metric: "sent_per_step", value: runs[0]!.steps.at(-1)!.bytes, unit: "B" };
+  yield* kinds(method, runs[0]!);
 }
