@@ -6,21 +6,21 @@ describe("the closing line", () => {
     // What is skipped here are lines for the reporter to count; no test of this project is among them.
     const { status, lines } = runTests({
       "a.test.ts": `it("one", () => {}); it("two", () => {}); it("three", (test) => test.skip("no GPU here"));`,
-      "b.test.ts": `it("four", (test) => test.skip("no GPU here")); describe("five", () => { it.skip("six (needs apt)", () => {}); });`,
+      "b.test.ts": `it("four", (test) => test.skip("no GPU here")); describe("five", () => { it.skip("six (needs apt)", () => {}); }); describe.skip("x (skipped: no GPU here)", () => { it("seven", () => {}); });`,
     });
     expect(lines.slice(-3)).toEqual([
-      "skipped 2: no GPU here",
+      "skipped 3: no GPU here",
       "skipped 1: five > six (needs apt)",
-      "2 passed, 0 failed, 3 skipped",
+      "2 passed, 0 failed, 4 skipped",
     ]);
     expect(status).toBe(0);
   });
 
   it("counts a failed test", () => {
     const { status, lines } = runTests({
-      "a.test.ts": `it("one", () => {}); it("two", () => { throw new Error("no"); });`,
+      "a.test.ts": `it("one", () => {}); it("two", () => { throw new Error("no\\nmore"); });`,
     });
-    expect(lines.at(-1)).toBe("1 passed, 1 failed, 0 skipped");
+    expect(lines.slice(-2)).toEqual(["failed: a.test.ts > two: no", "1 passed, 1 failed, 0 skipped"]);
     expect(status).toBe(1);
   });
 
@@ -30,6 +30,10 @@ describe("the closing line", () => {
       "b.test.ts": `describe("x", () => { beforeAll(() => { throw new Error("hook"); }); it("one", () => {}); });`,
       "c.test.ts": `it("two", () => {});`,
     });
+    expect(lines.filter((line) => line.startsWith("failed: ")).sort()).toEqual([
+      "failed: a.test.ts: does not load",
+      "failed: b.test.ts > x: hook",
+    ]);
     expect(lines.at(-1)).toMatch(/^1 passed, 2 failed, [01] skipped$/);
     expect(status).toBe(1);
   });
@@ -38,7 +42,8 @@ describe("the closing line", () => {
     const caught = runTests({
       "a.test.ts": `it("one", async () => { setTimeout(() => { throw new Error("late"); }, 0); await new Promise((r) => setTimeout(r, 50)); });`,
     });
-    expect([caught.status, caught.lines.at(-1)]).toEqual([1, "1 passed, 1 failed, 0 skipped"]);
+    const closing = ["failed: outside the tests: late", "1 passed, 1 failed, 0 skipped"];
+    expect([caught.status, caught.lines.slice(-2)]).toEqual([1, closing]);
     const died = runTests({ "a.test.ts": `it("one", () => process.kill(process.pid, "SIGKILL"));` });
     expect(died.status).toBe(1);
     expect(died.lines.at(-1)).toMatch(/^0 passed, [12] failed, 0 skipped$/);
