@@ -79,7 +79,7 @@ describe("the CUDA kernels", () => {
   });
 
   it.skipIf(!nvcc)(
-    `compile for every GPU since Ampere, and the library exports what its header names${nvcc ? "" : `: ${nvccMissing}`}`,
+    `compile for GPUs from Ampere to Blackwell, and the library exports what its header names${nvcc ? "" : `: ${nvccMissing}`}`,
     () => {
       make("terse_codecs_cuda");
       const header = readFileSync(join(sources, "../../include/terse/codecs_cuda.h"), "utf8");
