@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { engineNames } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { readArguments, type TrainArguments, usage } from "./arguments.ts";
@@ -30,7 +31,9 @@ describe("the command line", () => {
     );
     expect(() => readArguments(["train", "--nproc-per-node", "0"])).toThrow(/from 1 to 1024, got "0"/);
     expect(() => readArguments(["train", "--nproc-per-node", "100000"])).toThrow(/from 1 to 1024/);
-    expect(() => readArguments(["train", "--master-port", "70000"])).toThrow(/--master-port.*from 0 to 65535/);
+    expect(() => train("--rdzv-endpoint", "here:70000")).toThrow(
+      '--rdzv-endpoint: expected HOST:PORT, got "here:70000"',
+    );
     expect(() => readArguments(["train", "--deadline", "0"])).toThrow(/a number from 1 to 1000000, got "0"/);
     expect(() => readArguments(["train", "--out"])).toThrow(/--out needs a value/);
     expect(() => readArguments(["train", "shakespeare.txt"])).toThrow(/--data PATH/);
@@ -72,6 +75,60 @@ describe("the command line", () => {
     expect(() => readArguments(["train", "--dashboard=a:b:c"])).toThrow("--dashboard: expected HOST:PORT");
   });
 
+  it("takes the recipe as a plain word, once", () => {
+    expect(train("gpt-small-muon", "--steps=3").recipe).toBe("gpt-small-muon");
+    expect(train("own/recipe.yaml").recipe).toBe("own/recipe.yaml");
+    expect(() => train("a.yaml", "b.yaml")).toThrow('one plain argument, the recipe, got "a.yaml b.yaml"');
+    expect(() => train("a.yaml", "--recipe=b.yaml")).toThrow("one plain argument, the recipe");
+  });
+
+  it("takes torchrun's words for several machines, and refuses what does not fit together", () => {
+    const own = { nnodes: 1, nodeRank: 0, nprocPerNode: 2, maxRestarts: 0, shutdownTimeout: 120, isLauncher: false };
+    expect(train()).toMatchObject(own);
+    expect(train("--nnodes=2", "--node-rank=1", "--rdzv-endpoint=[::1]", "--max-restarts=3")).toMatchObject({
+      ...own,
+      nnodes: 2,
+      nodeRank: 1,
+      maxRestarts: 3,
+      rdzvEndpoint: { host: "::1", port: 29400 },
+      isLauncher: true,
+    });
+    expect(train("--nproc-per-node=cpu").nprocPerNode).toBe(availableParallelism());
+    expect(() => train("--nnodes=2")).toThrow(/^--nnodes=2: all machines need the same --rdzv-endpoint HOST:PORT/);
+    expect(() => train("--nnodes=1:4")).toThrow(/^--nnodes: expected a number of machines, got "1:4"; .* torchrun/);
+    expect(() => train("--node-rank=1")).toThrow("--node-rank=1: must be 0 to 0, for one machine; add --nnodes");
+    expect(() => train("--standalone", "--nnodes=2", "--rdzv-endpoint=a")).toThrow(/^--standalone: is for one machine/);
+  });
+
+  it("takes what Kubeflow's operators set for torchrun, and lets the command line say otherwise", () => {
+    const env = {
+      PET_NNODES: "3",
+      PET_NODE_RANK: "2",
+      PET_NPROC_PER_NODE: "8",
+      PET_MASTER_ADDR: "job-master-0",
+      PET_MASTER_PORT: "23456",
+      RANK: "2",
+      WORLD_SIZE: "24",
+    };
+    const place = { nnodes: 3, nodeRank: 2, nprocPerNode: 8, rdzvEndpoint: { host: "job-master-0", port: 23456 } };
+    expect(readArguments(["train"], env)).toMatchObject({ ...place, isLauncher: true });
+    expect(readArguments(["train", "--nproc-per-node=1"], env)).toMatchObject({ ...place, nprocPerNode: 1 });
+    expect(readArguments(["train"], { ...env, LOCAL_RANK: "0" })).toMatchObject({ isLauncher: false });
+    const endpoint = { PET_NNODES: "2", PET_RDZV_ENDPOINT: "a:1", PET_MAX_RESTARTS: "4" };
+    expect(readArguments(["train"], endpoint)).toMatchObject({ rdzvEndpoint: { host: "a", port: 1 }, maxRestarts: 4 });
+    expect(() => readArguments(["train"], { PET_NODE_RANK: "first" })).toThrow(
+      'in the environment, as PET_…: --node-rank: expected a whole number from 0 to 100000, got "first"',
+    );
+  });
+
+  it("goes on by --resume auto only where the folder is named, and starts there with all that a start takes", () => {
+    expect(() => train("--resume=auto")).toThrow(/^--resume auto: .* name that folder with --out FOLDER$/);
+    expect(train("--resume=auto", "--out=a", "--recipe=b", "--init-from=c")).toMatchObject({
+      resume: "auto",
+      out: "a",
+    });
+  });
+
   it("takes the name of an engine", () => {
     expect(train("--engine", "gloo").engine).toBe("gloo");
     expect(train().engine).toBeUndefined();
@@ -89,14 +146,20 @@ describe("the command line", () => {
       "out",
       "resume",
       "init-from",
-      "master-port",
+      "nnodes",
+      "node-rank",
+      "rdzv-endpoint",
+      "standalone",
+      "max-restarts",
+      "log-dir",
+      "shutdown-timeout",
       "deadline",
       "engine",
       "world-size",
       "link",
       "flops",
     ])
-      expect(usage).toContain(`  --${flag} `);
+      expect(usage).toMatch(new RegExp(`  --${flag}[ [\n]`));
     for (const engine of engineNames) expect(usage).toMatch(new RegExp(`--engine NAME .*\\b${engine}\\b`));
   });
 

@@ -2,17 +2,17 @@ import { readFileSync } from "node:fs";
 import { engineNames, parseLink } from "@terse/collectives";
 import { numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
+import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
 import { recipeKeys } from "./recipe.ts";
 
 const trainFlags = {
-  nprocPerNode: wholeNumberFrom({ least: 1, most: 1024 }), // ranks on this machine
+  ...launcherFlags,
   recipe: String, // file
   data: String, // the same as --data.path=PATH
   out: String, // the run's folder
-  resume: String, // a run's folder, or that of one of its saves
+  resume: String, // a run's folder, or that of one of its saves; auto: the folder of `out`, if it has a save
   initFrom: String, // a folder with weights
   newHead: "switch", // with initFrom: all but the head, which stays random
-  masterPort: wholeNumberFrom({ least: 0, most: 65535 }), // 0: any free port
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
   deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
@@ -41,10 +41,10 @@ type Values<Flags extends Record<string, Flag>> = {
 };
 
 /** A training run as the command line asks for it. */
-export interface TrainArguments extends Omit<Values<typeof trainFlags>, "data" | "trace" | "dashboard"> {
+export interface TrainArguments
+  extends Place,
+    Omit<Values<Omit<typeof trainFlags, keyof typeof launcherFlags>>, "data" | "trace" | "dashboard"> {
   readonly command: "train";
-  readonly nprocPerNode: number;
-  readonly masterPort: number;
   readonly deadline: number;
   readonly dashboard?: Address;
   readonly overrides: readonly string[]; // "optimizer.lr=3e-4"
@@ -61,28 +61,38 @@ export const usage = ["help.txt", "recipe-keys.txt"]
   .map((file) => readFileSync(new URL(file, import.meta.url), "utf8"))
   .join("\n");
 
-/** Throws `OptionsError` with a line per problem. */
-export function readArguments([command, ...argv]: readonly string[]): TrainArguments | SampleArguments | "help" {
-  if (command === "train") return readTrain(argv);
+/** Throws `OptionsError` with a line per problem. What the command line does not say of the machines may be in the environment. */
+export function readArguments(
+  [command, ...argv]: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): TrainArguments | SampleArguments | "help" {
+  if (command === "train") return readTrain(argv, env);
   if (command === "sample") return readSample(argv);
   throw new OptionsError([`${command ?? "nothing"}: the commands are train and sample; see ./terse help`]);
 }
 
-function readTrain(argv: readonly string[]): TrainArguments | "help" {
+function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArguments | "help" {
   const syntax = { command: "./terse train", flags: trainFlags, overrides: recipeKeys };
   const { help, flags, words, overrides } = parseArguments(argv, syntax);
   if (help) return "help";
-  if (words.length > 0)
+  const [recipe, ...more] = words;
+  const isRecipe = recipe === undefined || (more.length === 0 && /\.(ya?ml|json)$|^[\w-]+$/.test(recipe));
+  if (!isRecipe || (recipe !== undefined && flags.recipe !== undefined))
     throw new OptionsError([
-      `train takes no plain arguments, got "${words[0]}"; a data path is --data PATH, a recipe --recipe FILE`,
+      `train takes one plain argument, the recipe, got "${words.join(" ")}"; a data path is --data PATH`,
     ]);
-  const { data, trace, ...given } = flags;
+  const { data, trace, ...given } = { ...flags, ...(recipe !== undefined && { recipe }) };
+  const goesOn = given.resume !== undefined && given.resume !== "auto";
+  if (given.resume === "auto" && given.out === undefined)
+    throw new OptionsError([
+      "--resume auto: goes on from the last save in the run's folder, or starts; name that folder with --out FOLDER",
+    ]);
   for (const other of ["out", "recipe"] as const)
-    if (given.resume !== undefined && given[other] !== undefined)
+    if (goesOn && given[other] !== undefined)
       throw new OptionsError([
         `--${other} and --resume exclude each other: a resumed run keeps its folder and its recipe`,
       ]);
-  if (given.resume !== undefined && given.initFrom !== undefined)
+  if (goesOn && given.initFrom !== undefined)
     throw new OptionsError(["--init-from and --resume exclude each other: a resumed run has its own weights"]);
   if (given.newHead && given.initFrom === undefined)
     throw new OptionsError(["--new-head: is for --init-from, whose weights it takes without their head; add that"]);
@@ -97,10 +107,9 @@ function readTrain(argv: readonly string[]): TrainArguments | "help" {
   const traced = trace ? ["trace.steps=20"] : [];
   return {
     command: "train",
-    nprocPerNode: 2,
-    masterPort: 0,
     deadline: 60,
     ...given,
+    ...placeOf({ ...launcherFlagsIn(env), ...given }, env),
     overrides: [...path, ...traced, ...overrides],
   };
 }

@@ -1,4 +1,5 @@
 /** One sentence for the user when a command fails; with TERSE_DEBUG the stack too. */
+import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 
 export function sentence(error: unknown): string {
   if (process.env["TERSE_DEBUG"] && error instanceof Error) return error.stack ?? error.message;
@@ -9,7 +10,7 @@ export function sentence(error: unknown): string {
 export function reportFailure(error: unknown): number {
   const message = sentence(error);
   const name = error instanceof Error ? error.name : "Error";
-  if (process.send && process.connected) process.send({ failed: { name, message } });
+  if (hasLauncher()) tellLauncher({ failed: { name, message } });
   else process.stderr.write(`error: ${message}\n`);
   return 1;
 }

@@ -7,7 +7,7 @@ const interval = 1;
 /** A second signal ends the process, unless it comes so soon: a terminal and a launcher both send the first one. */
 const sameSignalMs = 1000;
 
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+export const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const reasons = [...signals, "SIGPIPE"] as const;
 type Reason = (typeof reasons)[number];
 

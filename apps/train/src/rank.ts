@@ -1,14 +1,17 @@
 /** One rank process: joins the world, trains, and closes its connections. */
-import { joinWorld } from "@terse/collectives";
+import { endWithParent, joinWorld } from "@terse/collectives";
 import { applyOverrides } from "@terse/options";
 import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
+import { hasLauncher } from "./to-launcher.ts";
 import { train } from "./train.ts";
 
 export async function runRank(args: TrainArguments): Promise<number> {
-  const recipe = args.resume === undefined ? recipeFor(args) : undefined; // a saved run's recipe comes from the rank that has it
+  if (hasLauncher()) endWithParent();
+  const isNamed = args.resume !== undefined && args.resume !== "auto";
+  const recipe = isNamed ? undefined : recipeFor(args); // a saved run's recipe comes from the rank that has it
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
     emulateLink: args.emulateLink,

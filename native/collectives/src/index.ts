@@ -202,6 +202,8 @@ interface Collectives {
   ): () => void;
   /** The server's replies: a line every `intervalMs` on each connection, given by its descriptor. `remove` takes the number that `add` returned. */
   heartbeatReplies(intervalMs: number): { add(fd: number): number; remove(number: number): void; stop(): void };
+  /** From now on the kernel kills this process when its parent has ended, however it did. */
+  endWithParent(): void;
 }
 
 let addon: Collectives | undefined;

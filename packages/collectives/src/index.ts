@@ -8,6 +8,7 @@ export {
 } from "@terse/native-collectives";
 export * from "./bytes.ts";
 export { copy } from "./copy.ts";
+export { endWithParent } from "./end-with-parent.ts";
 export { DeviceBuffer } from "./engines/device-buffer.ts";
 export { checkEngine, defaultEngine, type EngineName, engineNames } from "./engines/engines.ts";
 export { type Fault, type LoopbackOptions, loopback } from "./engines/loopback.ts";
@@ -18,6 +19,7 @@ export { type JoinOptions, joinWorld } from "./join-world.ts";
 export { type Link, linkText, parseLink } from "./link.ts";
 export { ncclBytes } from "./nccl-bytes.ts";
 export { type ClientOptions, RendezvousClient } from "./rendezvous/client.ts";
+export { hostOf } from "./rendezvous/find-rendezvous.ts";
 export type { GroupFailure } from "./rendezvous/protocol.ts";
 export { type RendezvousOptions, type RendezvousServer, serveRendezvous } from "./rendezvous/server.ts";
 export { readWorldEnvironment, type WorldEnvironment } from "./world-environment.ts";

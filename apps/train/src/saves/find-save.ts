@@ -34,6 +34,11 @@ export interface FoundSave {
   readonly recipeText: string | undefined;
 }
 
+/** Whether any rank's disk has a save of this run. */
+export async function isSaved(run: string, group: Group): Promise<boolean> {
+  return (await together(group, () => savesIn(run).length > 0)).includes(true);
+}
+
 /** The save at `path`, or the newest one of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks alike. */
 export async function findSave(path: string, group: Group): Promise<FoundSave> {
   const { run, step } = locateRun(path);

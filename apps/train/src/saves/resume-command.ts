@@ -3,13 +3,14 @@
  * its ranks, so it prints the line for them.
  */
 import { relative } from "node:path";
+import { tellLauncher } from "../to-launcher.ts";
 
 let offered: string | undefined;
 
 /** Called by rank 0 after a save, and by a launcher with what rank 0 has sent. */
 export function offerResume(command: string): void {
   offered = command;
-  if (process.send && process.connected) process.send({ resume: command });
+  tellLauncher({ resume: command });
 }
 
 /** Prints the command, unless a launcher does it. */

@@ -9,9 +9,10 @@ import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
+import { tellLauncher } from "../to-launcher.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
-import { findSave, gatherSave } from "./find-save.ts";
+import { findSave, gatherSave, isSaved } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { Metrics, type Sums } from "./metrics.ts";
 import { checkConfig, modelFolderOf } from "./model-of-run.ts";
@@ -22,7 +23,7 @@ import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, 
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
-type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "initFrom" | "newHead" | "overrides">;
+type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "logDir" | "initFrom" | "newHead" | "overrides">;
 
 interface Beginning {
   readonly step?: number; // of the save that it goes on from
@@ -81,6 +82,7 @@ export class Run implements AsyncDisposable {
       await this.#metrics.cutAt(this.step);
       await atomicWriteText(join(this.folder, recipeFile), `${JSON.stringify(this.recipe, undefined, 2)}\n`);
     });
+    if (this.#group.rank === 0) tellLauncher({ run: this.folder });
     if (this.#savedStep !== undefined) this.#offerResume(this.#savedStep);
   }
 
@@ -107,6 +109,7 @@ export class Run implements AsyncDisposable {
       try {
         await writeCopy(copy, this.#place, this.#beside!, this.#writer);
         this.#savedStep = step;
+        if (this.#group.rank === 0) tellLauncher({ saved: true });
         this.#offerResume(step);
       } catch (error) {
         if (error instanceof CheckpointError) failed({ why: sentence(error), lasts: error instanceof NotFiniteError });
@@ -146,9 +149,15 @@ export class Run implements AsyncDisposable {
   }
 }
 
-/** A new run, or the one of `--resume`. Its parts are made by its recipe, and then `begin` sets them. Throws on all ranks alike. */
+/**
+ * A new run, or the one of `--resume`; with `--resume auto` the one in `--out`, if it has been saved. Its parts are made by its recipe,
+ * and then `begin` sets them. Throws on all ranks alike.
+ */
 export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
-  return recipe === undefined ? resumeRun(args, group) : newRun(recipe, args, group);
+  const { out, resume } = args;
+  if (recipe === undefined) return resumeRun(resume!, args, group);
+  if (resume === "auto" && (await isSaved(resolve(out!), group))) return resumeRun(out!, args, group);
+  return newRun(recipe, args, group);
 }
 
 async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
@@ -167,7 +176,7 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   return new Run(place, group, { notes, restore });
 }
 
-async function resumeRun({ resume = "", overrides }: RunArguments, group: Group): Promise<Run> {
+async function resumeRun(resume: string, { overrides }: RunArguments, group: Group): Promise<Run> {
   const { manifest, recipeText } = await findSave(resume, group);
   const { run } = locateRun(resume);
   const { before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
@@ -216,12 +225,19 @@ function leave({ run, lock }: Place): void {
   }
 }
 
+/** What a run has written before its first save. */
+const beforeFirstSave = /^(recipe\.json|metrics\.jsonl|trace\.json|tensorboard|\..*\.tmp)$/;
+
 /** Makes a new folder for this run. */
-function claimFolder({ out, recipe }: RunArguments): string {
+function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {
   if (out !== undefined) {
     const folder = resolve(out);
     makeFolder(folder);
-    if (readdirSync(folder).some((name) => name !== lockFile))
+    const mayBeThere = (name: string) =>
+      name === lockFile ||
+      (resume === "auto" && beforeFirstSave.test(name)) ||
+      (logDir !== undefined && join(folder, name) === resolve(logDir));
+    if (!readdirSync(folder).every(mayBeThere))
       throw new CheckpointError(
         `${folder} is not empty, and a run needs its own folder: choose another --out, or continue the run in it with --resume`,
       );

@@ -147,7 +147,7 @@ async function startServer(
  * The host that MASTER_ADDR names; where this rank listens there, its numeric address. On its own machine a host's name often resolves
  * to 127.0.1.1, which no other machine reaches. Then the result is `address`, or the address by which other machines reach this one.
  */
-async function hostOf(name: string, address: string | undefined, listens: boolean): Promise<string> {
+export async function hostOf(name: string, address: string | undefined, listens: boolean): Promise<string> {
   const { address: named } = await lookup(name).catch(() => ({ address: name }));
   const meantForHere = name === "localhost" || isLoopbackAddress(name);
   if (meantForHere || !isLoopbackAddress(named)) return listens ? named : name;

@@ -111,7 +111,7 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
     error.code === "EADDRINUSE" && port === 0
       ? "no port is free; see net.ipv4.ip_local_port_range"
       : error.code === "EADDRINUSE"
-        ? "it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it"
+        ? "it is in use; choose another port (MASTER_PORT, or --rdzv-endpoint), or end the run that holds it"
         : error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND"
           ? "this is not an address of this machine; MASTER_ADDR must name the machine of rank 0"
           : error.code === "EACCES"

@@ -1,0 +1,175 @@
+/**
+ * Starts the ranks of this machine, again from the last save when one fails, and ends them all together. Ranks get torchrun's environment
+ * variables. The launchers of several machines agree on each attempt (nodes.ts).
+ */
+import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { hostOf, type RendezvousServer, serveRendezvous } from "@terse/collectives";
+import type { TrainArguments } from "../arguments.ts";
+import { exitCodeOf, isInterruption } from "../interruption.ts";
+import { recipeFor } from "../recipe-for.ts";
+import { offerResume } from "../saves/resume-command.ts";
+import type { ToLauncher } from "../to-launcher.ts";
+import { describeFailure, exitCodeOfFailure, firstFailure } from "./first-failure.ts";
+import { ForwardedSignals } from "./forward-signals.ts";
+import { firstAttempt } from "./log-files.ts";
+import { joinNodes, type Nodes } from "./nodes.ts";
+import { type Failure, RankProcess } from "./rank-process.ts";
+
+/** Milliseconds that ranks have to end by themselves after one has failed, and after SIGTERM. */
+const grace = { afterFailure: 10_000, afterSignal: 5_000 };
+
+/** What the ranks have told of their run. */
+interface RunSoFar {
+  readonly folder?: string;
+  readonly isSaved?: boolean; // by a rank of this launch
+}
+
+/** Ranks by node: how many, and where their rendezvous is, which runs in the launcher of node 0. */
+interface Attempt {
+  readonly number: number; // counted by --log-dir from its first attempt on
+  readonly first: number; // rank on this machine
+  readonly size: number; // of the world
+  readonly rendezvous: { readonly host: string; readonly port: number };
+  readonly token: string;
+}
+
+/** Runs the ranks until all have ended; resolves to 0, or to the exit code of the rank that failed first. */
+export async function launch(args: TrainArguments): Promise<number> {
+  // Reports an unreadable recipe here once, instead of on every rank. A run that is saved elsewhere is read by its ranks.
+  if (args.nnodes === 1 || args.resume === undefined) recipeFor(args);
+
+  await using nodes = await joinNodes(args);
+  using signals = new ForwardedSignals(args.shutdownTimeout);
+  const loggedBefore = args.logDir === undefined ? 0 : firstAttempt(args.logDir);
+  const numbers = await nodes.tell({ loggedBefore, maxRestarts: args.maxRestarts });
+  const number = Math.max(...numbers.map((each) => each.loggedBefore));
+  const maxRestarts = Math.min(...numbers.map((each) => each.maxRestarts));
+  let run: RunSoFar = {};
+  for (let restarts = 0; ; restarts++) {
+    const ended = await oneAttempt(args, { number: number + restarts, run, nodes, signals });
+    run = ended.run;
+    const first = firstFailure(ended.failures);
+    if (first === undefined) return ended.interrupted ?? 0;
+    const code = exitCodeOfFailure(first);
+    if (isInterruption(first.code)) return code; // it has been saved
+    process.stderr.write(`error: ${describeFailure(first, ended.failures, ended.size)}\n`);
+    if (ended.interrupted !== undefined || restarts === maxRestarts) return code;
+    const from = run.folder === undefined ? "" : `, from the last save in ${run.folder}`;
+    process.stderr.write(`restart ${restarts + 1} of ${maxRestarts}${from}\n`);
+  }
+}
+
+interface Ended {
+  readonly failures: readonly Failure[];
+  readonly run: RunSoFar;
+  readonly size: number; // of the world
+  readonly interrupted: number | undefined; // the exit code, where a launcher got a signal
+}
+
+/** All ranks of all machines, from their start to the end of the last one. */
+async function oneAttempt(
+  args: TrainArguments,
+  { number, run, nodes, signals }: { number: number; run: RunSoFar; nodes: Nodes; signals: ForwardedSignals },
+): Promise<Ended> {
+  const before = await nodes.tell({ size: args.nprocPerNode, signal: signals.first ?? null });
+  const sizes = before.map((each) => each.size);
+  const size = sizes.reduce((sum, each) => sum + each, 0);
+  const first = sizes.slice(0, args.nodeRank).reduce((sum, each) => sum + each, 0);
+  const token = args.nnodes === 1 ? randomBytes(32).toString("hex") : (process.env["TERSE_TOKEN"] ?? "");
+  await using server = args.nodeRank === 0 ? await serve(args, size, number, token) : undefined;
+  const [place] = (await nodes.tell(server && { host: server.host, port: server.port })) as [Attempt["rendezvous"]];
+  const attempt = { number, first, size, rendezvous: place, token };
+
+  let seen = run;
+  const heard = ({ run: folder, saved, resume }: ToLauncher) => {
+    if (folder !== undefined) seen = { ...seen, folder };
+    if (saved) seen = { ...seen, isSaved: true };
+    if (resume !== undefined) offerResume(resume);
+  };
+  const argv = argumentsAfter(run, args);
+  const logs = args.logDir === undefined ? undefined : { folder: args.logDir, attempt: number };
+  const ranks = Array.from({ length: before.some(({ signal }) => signal) ? 0 : args.nprocPerNode }, (_, local) => {
+    const env = environmentOf(local, attempt, args);
+    return new RankProcess({ rank: first + local, argv, env, logs, heard });
+  });
+  signals.ranks = ranks;
+  const mine = await allEnded(ranks);
+  signals.ranks = [];
+  const all = await nodes.tell({ failures: mine, run: seen, signal: signals.first ?? null });
+  const signal = all.find((each) => each.signal)?.signal;
+  return {
+    failures: all.flatMap(({ failures }) => failures),
+    run: all[0]!.run,
+    size,
+    interrupted: signal ? exitCodeOf(signal) : undefined,
+  };
+}
+
+/** The ranks' rendezvous: on one machine at `--rdzv-endpoint`, else at a free port, because the launchers' own is there. */
+async function serve(
+  { nnodes, rdzvEndpoint, deadline }: TrainArguments,
+  size: number,
+  attempt: number,
+  token: string,
+): Promise<RendezvousServer> {
+  const { host, port } = rdzvEndpoint ?? { host: "127.0.0.1", port: 0 };
+  return serveRendezvous({
+    size,
+    host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true),
+    port: nnodes === 1 ? port : 0,
+    token,
+    epoch: `${attempt}`,
+    deadlineSeconds: deadline,
+  });
+}
+
+function environmentOf(
+  local: number,
+  { number, first, size, rendezvous: { host, port }, token }: Attempt,
+  { nprocPerNode }: TrainArguments,
+): NodeJS.ProcessEnv {
+  const address = host.includes(":") ? `[${host}]` : host;
+  return {
+    OMP_NUM_THREADS: `${Math.max(1, Math.floor(availableParallelism() / nprocPerNode))}`,
+    ...process.env,
+    RANK: `${first + local}`,
+    WORLD_SIZE: `${size}`,
+    LOCAL_RANK: `${local}`,
+    LOCAL_WORLD_SIZE: `${nprocPerNode}`,
+    MASTER_ADDR: host,
+    MASTER_PORT: `${port}`,
+    // A single rank needs no rendezvous.
+    ...(size > 1 && { TERSE_RENDEZVOUS: `${address}:${port}` }),
+    TERSE_TOKEN: token,
+    TERSE_EPOCH: `${number}`,
+  };
+}
+
+/** The command line of ranks: the launcher's own, and after a failure that of the run that they had begun. */
+function argumentsAfter({ folder, isSaved }: RunSoFar, { resume }: TrainArguments): string[] {
+  const own = process.argv.slice(2);
+  const isNamed = resume !== undefined && resume !== "auto"; // until the next save it goes on from the one that was named
+  if (folder === undefined || (isNamed && !isSaved)) return own;
+  return [...own, "--resume=auto", `--out=${folder}`];
+}
+
+/** Resolves when all ranks have ended. After the first failure the others have time to report their errors before they are killed. */
+async function allEnded(ranks: readonly RankProcess[]): Promise<Failure[]> {
+  const failures: Failure[] = [];
+  const timers: NodeJS.Timeout[] = [];
+  const stopAll = (signal: NodeJS.Signals) => () => {
+    for (const rank of ranks) rank.stop(signal);
+  };
+  await Promise.all(
+    ranks.map(async ({ ended }) => {
+      const failure = await ended;
+      if (failure === undefined) return;
+      if (failures.push(failure) > 1) return;
+      timers.push(setTimeout(stopAll("SIGTERM"), grace.afterFailure));
+      timers.push(setTimeout(stopAll("SIGKILL"), grace.afterFailure + grace.afterSignal));
+    }),
+  );
+  for (const timer of timers) clearTimeout(timer);
+  return failures;
+}

@@ -1,0 +1,53 @@
+/**
+ * The launchers of several machines, which are a world of their own: its ranks are the machines' `--node-rank`, its rendezvous is at
+ * `--rdzv-endpoint`. They tell each other where the ranks' rendezvous is, and how the ranks ended.
+ */
+import { type Group, joinWorld, RankLostError, type RendezvousError } from "@terse/collectives";
+import type { TrainArguments } from "../arguments.ts";
+import { gatherTexts } from "../gather-texts.ts";
+
+export interface Nodes extends AsyncDisposable {
+  /** Resolves to what each machine's launcher told, by node rank. */
+  tell<T>(mine: T): Promise<T[]>;
+}
+
+const alone: Nodes = { tell: async (mine) => [mine], [Symbol.asyncDispose]: async () => {} };
+/** Seconds for which launchers wait for each other after they have met: while ranks train. */
+const forever = 1e6;
+
+export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline }: TrainArguments): Promise<Nodes> {
+  if (nnodes === 1) return alone;
+  const { host, port } = rdzvEndpoint!; // the arguments have been checked
+  const env = {
+    RANK: `${nodeRank}`,
+    WORLD_SIZE: `${nnodes}`,
+    MASTER_ADDR: host,
+    MASTER_PORT: `${port}`,
+    TERSE_TOKEN: process.env["TERSE_TOKEN"],
+    TERSE_ADDRESS: process.env["TERSE_ADDRESS"],
+    TERSE_EPOCH: "launchers",
+  };
+  const group = await joinWorld({
+    env,
+    engine: "tcp",
+    deadlineSeconds: deadline,
+    timeoutSeconds: forever,
+  }).catch((error: RendezvousError) => {
+    throw new Error(`the launchers did not meet; here, rank means --node-rank: ${error.message}`, { cause: error });
+  });
+  return {
+    tell: (mine) => told(group, mine),
+    [Symbol.asyncDispose]: () => group.close(),
+  };
+}
+
+async function told<T>(group: Group, mine: T): Promise<T[]> {
+  try {
+    return (await gatherTexts(group, JSON.stringify(mine))).map((text) => JSON.parse(text) as T);
+  } catch (error) {
+    if (!(error instanceof RankLostError)) throw error;
+    throw new Error(`the launcher of node ${error.rank} is lost; start the run again on all machines`, {
+      cause: error,
+    });
+  }
+}

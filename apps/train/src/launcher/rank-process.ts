@@ -1,0 +1,125 @@
+/** A rank that the launcher has started: its process, its output, and how it ended. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { WriteStream } from "node:fs";
+import { hostname } from "node:os";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { killedForMemory, type MemoryKills, memoryKills } from "../out-of-memory.ts";
+import type { ToLauncher } from "../to-launcher.ts";
+import { logFile, openLog } from "./log-files.ts";
+
+/** How a rank ended that did not end well; JSON, because launchers tell each other. */
+export interface Failure {
+  readonly rank: number;
+  readonly host: string;
+  readonly code?: number;
+  readonly signal?: NodeJS.Signals;
+  /** The error that it reported itself. */
+  readonly error?: { readonly name: string; readonly message: string };
+  /** The launcher ended it, because another rank had failed. */
+  readonly stopped: boolean;
+  /** Why the kernel ended it, where that is known. */
+  readonly why?: string | undefined;
+  readonly lastLines: readonly string[]; // of its output
+  readonly log?: string; // file
+}
+
+export interface RankOptions {
+  readonly rank: number;
+  readonly argv: readonly string[]; // of `./terse`
+  readonly env: NodeJS.ProcessEnv;
+  readonly logs: { readonly folder: string; readonly attempt: number } | undefined;
+  readonly heard: (message: ToLauncher) => void;
+}
+
+const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+const linesKept = 10;
+
+export class RankProcess {
+  readonly rank: number;
+  /** Resolves when the process has ended: to undefined, or to how it failed. Never rejects. */
+  readonly ended: Promise<Failure | undefined>;
+  readonly #child: ChildProcess;
+  readonly #log: { readonly path: string; readonly stream: WriteStream } | undefined;
+  readonly #before: MemoryKills = memoryKills();
+  readonly #lastLines: string[] = [];
+  #error: Failure["error"];
+  #isStopped = false;
+
+  constructor({ rank, argv, env, logs, heard }: RankOptions) {
+    this.rank = rank;
+    if (logs) {
+      const stream = openLog(logs.folder, logs.attempt, rank);
+      this.#log = { path: logFile(logs.folder, logs.attempt, rank), stream };
+    }
+    // Without a log rank 0 has the terminal itself. A closed IPC channel ends a rank that has lost its launcher.
+    const direct = rank === 0 && logs === undefined;
+    this.#child = spawn(process.execPath, [...process.execArgv, main, ...argv], {
+      env,
+      stdio: ["ignore", direct ? "inherit" : "pipe", "pipe", "ipc"],
+    });
+    const prefix = `[rank ${rank}] `;
+    if (this.#child.stdout) this.#pass(this.#child.stdout, process.stdout, rank === 0 ? "" : prefix);
+    this.#pass(this.#child.stderr!, process.stderr, prefix);
+    this.#child.on("message", (message: ToLauncher) => {
+      if (message.failed) this.#error = message.failed;
+      heard(message);
+    });
+    this.ended = this.#end();
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Ends it because another rank has failed. */
+  stop(signal: NodeJS.Signals): void {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#isStopped = true;
+    this.#child.kill(signal);
+  }
+
+  /** Kills it, for this reason, unless it has reported another one. */
+  end(message: string): void {
+    this.#error ??= { name: "Error", message };
+    this.#child.kill("SIGKILL");
+  }
+
+  async #end(): Promise<Failure | undefined> {
+    try {
+      const [code, signal] = (await once(this.#child, "close")) as [number | null, NodeJS.Signals | null];
+      if (code === 0) return undefined;
+      return this.#failure(code === null ? { signal: signal! } : { code });
+    } catch (error) {
+      const message = `rank ${this.rank} could not be started: ${(error as Error).message}`;
+      this.#error ??= { name: "Error", message };
+      return this.#failure({ code: 1 });
+    } finally {
+      this.#log?.stream.end();
+    }
+  }
+
+  #failure(how: { code: number } | { signal: NodeJS.Signals }): Failure {
+    const killed = "signal" in how && how.signal === "SIGKILL" && !this.#isStopped;
+    return {
+      rank: this.rank,
+      host: hostname(),
+      ...how,
+      ...(this.#error && { error: this.#error }),
+      stopped: this.#isStopped,
+      why: killed ? killedForMemory(this.#before, memoryKills()) : undefined,
+      lastLines: this.#lastLines,
+      ...(this.#log && { log: this.#log.path }),
+    };
+  }
+
+  #pass(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, prefix: string): void {
+    createInterface({ input: from }).on("line", (line) => {
+      this.#lastLines.push(line);
+      if (this.#lastLines.length > linesKept) this.#lastLines.shift();
+      this.#log?.stream.write(`${line}\n`);
+      to.write(`${prefix}${line}\n`);
+    });
+  }
+}

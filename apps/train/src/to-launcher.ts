@@ -1,0 +1,18 @@
+/** What a rank tells the launcher that started it, if it was ours. */
+export interface ToLauncher {
+  /** It ends because of this error. */
+  readonly failed?: { readonly name: string; readonly message: string };
+  /** Rank 0 has opened the folder of its run. */
+  readonly run?: string;
+  /** Rank 0 has saved the run, in this process. */
+  readonly saved?: true;
+  /** The command that goes on from the last save. */
+  readonly resume?: string;
+}
+
+/** Whether our launcher listens. */
+export const hasLauncher = () => process.send !== undefined && process.connected;
+
+export function tellLauncher(message: ToLauncher): void {
+  if (hasLauncher()) process.send!(message);
+}
