@@ -82,7 +82,7 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
 
 /** Bytes of a step, and how many steps of each kind there were until each evaluation. PyTorch's are of one kind. */
 export function* kinds(name: string, { steps, points }: Trained): Generator<Measurement> {
-  const sent = steps.map(({ bytes }) => bytes || 0);
+  const sent = steps.map(({ bytes }) => bytes);
   yield {
     case: name,
     metric: "sent_per_step",
@@ -143,7 +143,9 @@ class Runs implements AsyncDisposable {
     const run = this.#last.then(async () => {
       const take = readRecipe(new URL(recipe), overrides).steps;
       const [first] = await hosts.ask<Trained>({ do: "pytorch", recipe, overrides, take, every, hook });
-      return received(first!);
+      const run = received(first!);
+      // Bytes are counted on links of their own only: here the counter would show the traffic of the whole machine.
+      return { ...run, steps: run.steps.map((step) => ({ ...step, bytes: 0 })) };
     });
     this.#last = run.catch(() => {});
     return run;

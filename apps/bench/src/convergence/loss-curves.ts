@@ -62,9 +62,10 @@ export function lossCurves(curves: readonly Curve[], axes: readonly Axis[], titl
 
 function plot(curves: readonly Curve[], pens: readonly { colour: string; dash: string }[], axis: Axis): string {
   const finite = (value: number | undefined): value is number => value !== undefined && Number.isFinite(value);
+  const drawable = (value: number | undefined): value is number => finite(value) && (value > 0 || !axis.logarithmic);
   const losses = curves.flatMap(({ points }) => points.flatMap(({ least, most }) => [least, most]).filter(finite));
   const [floor, ceiling] = [Math.min(...losses) - 0.1, Math.max(...losses) + 0.1];
-  const values = curves.flatMap((curve) => curve.points.map(({ step }) => axis.at(curve, step)).filter(finite));
+  const values = curves.flatMap((curve) => curve.points.map(({ step }) => axis.at(curve, step)).filter(drawable));
   const scale = (value: number) => (axis.logarithmic ? Math.log10(value) : value);
   const [low, high] = [scale(Math.min(...values)), scale(Math.max(...values))];
   const x = (value: number) => ((scale(value) - low) / (high - low || 1)) * plotWidth;
@@ -75,7 +76,7 @@ function plot(curves: readonly Curve[], pens: readonly { colour: string; dash: s
   const drawn = curves.map((curve, i) => {
     const shown = curve.points.flatMap((point) => {
       const value = axis.at(curve, point.step);
-      return finite(value) && finite(point.mean) ? [{ ...point, at: x(value) }] : [];
+      return drawable(value) && finite(point.mean) ? [{ ...point, at: x(value) }] : [];
     });
     if (shown.length === 0) return "";
     const band = [
