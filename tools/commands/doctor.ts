@@ -229,7 +229,7 @@ async function testPython(): Promise<Finding> {
     return {
       name,
       state: "later",
-      note: "torch, numpy, safetensors, transformers, timm; 4.8 GB on disk, for tests only",
+      note: "torch, numpy, safetensors, transformers, timm, tensorboard; 4.8 GB on disk, for tests only",
       remedy: setUp,
     };
   } catch (error) {
