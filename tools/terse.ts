@@ -4,6 +4,7 @@ import { build, check } from "./commands/check.ts";
 import { doctor } from "./commands/doctor.ts";
 import { findForTests, type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
+import { release, releaseFolder } from "./publish/release.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { vitestArguments } from "./testing/vitest-arguments.ts";
 import { root, toolchain } from "./toolchain.ts";
@@ -49,6 +50,10 @@ const commands: Record<string, () => Promise<void>> = {
   build: async () => {
     const environment = await setUp(steps, runs);
     if (!(await build(variables(environment)))) process.exitCode = 1;
+  },
+  release: async () => {
+    const out = await steps.check("release", () => releaseFolder(args));
+    await release(steps, variables(await setUp(steps, ["packages", "libraries"])), out);
   },
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {

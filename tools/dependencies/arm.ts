@@ -13,9 +13,16 @@ export interface Arm {
   emulator: string;
 }
 
+/** The same for C++, and for programs with shared libraries. Only releases need it. */
+export interface ArmCpp extends Arm {
+  cppCompiler: string;
+  libraries: string; // a folder with ARM's lib/
+}
+
 const packages = ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"];
+const cppPackages = ["g++-aarch64-linux-gnu", ...packages];
 export const armRemedy = `sudo apt-get install ${packages.join(" ")}`;
-const [compiler, emulator] = ["aarch64-linux-gnu-gcc", "qemu-aarch64"];
+const [compiler, cppCompiler, emulator] = ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"];
 const multiarch = "x86_64-linux-gnu";
 
 export const armIsHere = process.arch === "arm64";
@@ -24,18 +31,43 @@ export const canInstallArm = (): boolean => process.arch === "x64" && aptRelease
 
 /** From TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR, else the PATH, else the toolchain folder; undefined unless both are found. */
 export function findArm(): Arm | undefined {
-  const own = (name: string) => {
-    const path = join(folder(), "bin", name);
-    return existsSync(path) ? path : undefined;
-  };
   const found = {
-    compiler: named("TERSE_ARM_COMPILER") ?? which(compiler) ?? own(compiler),
-    emulator: named("TERSE_ARM_EMULATOR") ?? which(emulator) ?? which(`${emulator}-static`) ?? own(emulator),
+    compiler: named("TERSE_ARM_COMPILER") ?? which(compiler) ?? own("arm", compiler),
+    emulator: named("TERSE_ARM_EMULATOR") ?? which(emulator) ?? which(`${emulator}-static`) ?? own("arm", emulator),
   };
   return found.compiler && found.emulator ? (found as Arm) : undefined;
 }
 
+/** From the toolchain folder, else the PATH; undefined unless all are found. */
+export function findArmCpp(): ArmCpp | undefined {
+  const at = (name: string) => own("arm-cpp", name) ?? which(name);
+  const found = {
+    compiler: at(compiler),
+    cppCompiler: at(cppCompiler),
+    emulator: at(emulator) ?? which(`${emulator}-static`),
+    libraries: [folder("arm-cpp"), ""]
+      .map((prefix) => `${prefix}/usr/aarch64-linux-gnu`)
+      .find((path) => existsSync(join(path, "lib", "libstdc++.so.6"))),
+  };
+  return Object.values(found).every(Boolean) ? (found as ArmCpp) : undefined;
+}
+
 export async function installArm(progress: Progress): Promise<Arm> {
+  await unpackArm(progress, "arm", packages, [compiler]);
+  return requireComplete(findArm(), folder("arm"));
+}
+
+export async function installArmCpp(progress: Progress): Promise<ArmCpp> {
+  await unpackArm(progress, "arm-cpp", cppPackages, [compiler, cppCompiler]);
+  return requireComplete(findArmCpp(), folder("arm-cpp"));
+}
+
+async function unpackArm(
+  progress: Progress,
+  kind: string,
+  packages: readonly string[],
+  compilers: readonly string[],
+): Promise<void> {
   if (!canInstallArm())
     throw new StepFailed(
       "An ARM compiler and QEMU can be installed with apt only, which is missing: name yours in TERSE_ARM_COMPILER and TERSE_ARM_EMULATOR.",
@@ -49,8 +81,8 @@ export async function installArm(progress: Progress): Promise<Arm> {
     for (const file of [...others, "usr/share"]) rmSync(join(partial, file), { recursive: true, force: true });
     mkdirSync(join(partial, "bin"));
     // CMake looks for the archiver beside the compiler.
-    const programs = [compiler, compiler.replace("gcc", "ar"), compiler.replace("gcc", "ranlib"), emulator];
-    for (const name of programs.filter((name) => which(name) === undefined)) {
+    const programs = [...compilers, compiler.replace("gcc", "ar"), compiler.replace("gcc", "ranlib"), emulator];
+    for (const name of programs.filter((name) => existsSync(join(partial, "usr", "bin", name)))) {
       const path = join(partial, "bin", name);
       writeFileSync(path, startScript(name));
       chmodSync(path, 0o755);
@@ -58,17 +90,21 @@ export async function installArm(progress: Progress): Promise<Arm> {
     }
   };
   try {
-    await installFolder(folder(), fill, () => progress.say("another process is installing it"));
+    await installFolder(folder(kind), fill, () => progress.say("another process is installing it"));
   } catch (error) {
     if (error instanceof CommandFailed)
       error.hint = `Without them the tests on ARM are skipped; with root, \`${armRemedy}\`.`;
     throw error;
   }
-  return requireComplete(findArm(), folder());
 }
 
-function folder(): string {
-  return join(toolchain, `arm-${aptRelease() ?? "none"}`);
+function folder(kind: string): string {
+  return join(toolchain, `${kind}-${aptRelease() ?? "none"}`);
+}
+
+function own(kind: string, name: string): string | undefined {
+  const path = join(folder(kind), "bin", name);
+  return existsSync(path) ? path : undefined;
 }
 
 function named(variable: string): string | undefined {

@@ -3,8 +3,9 @@
 //
 //     node ../../tools/publish/copy-sources.ts [--prebuilt] [GLOB…]    GLOBs: files besides its own sources and those that all addons share
 //
-// --prebuilt also copies the built addon to dist/prebuilt/<platform>-<architecture>. It is for addons that need no library that
-// another machine may keep elsewhere.
+// The addons that `./terse release` has built for other machines, build/prebuilt/<platform>-<architecture>, are copied to dist/prebuilt.
+// With --prebuilt and without a release, the addon of this machine takes their place. It is for addons that need no library that another
+// machine may keep elsewhere.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -27,7 +28,9 @@ const sources = globSync(
 rmSync(join(dist, "repository"), { recursive: true, force: true });
 for (const file of sources) cpSync(join(root, file), join(dist, "repository", file));
 
+const released = globSync(`build/prebuilt/*-*/${name}.node`, { cwd: folder });
 const addon = join(folder, "build/Release", `${name}.node`);
 rmSync(join(dist, "prebuilt"), { recursive: true, force: true });
-if (words.includes("--prebuilt") && existsSync(addon))
+for (const file of released) cpSync(join(folder, file), join(dist, file.replace(/^build/, "")));
+if (released.length === 0 && words.includes("--prebuilt") && existsSync(addon))
   cpSync(addon, join(dist, "prebuilt", `${process.platform}-${process.arch}`, `${name}.node`));
