@@ -72,7 +72,7 @@ export function outcomeOf(
 export const children = (pid: number): string[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
 
-export async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 200 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+export async function until(holds: () => boolean, seconds = 10): Promise<void> {
+  for (let i = 0; i < 20 * seconds && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
   expect(holds()).toBe(true);
 }

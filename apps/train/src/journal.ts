@@ -67,6 +67,10 @@ export class Journal implements AsyncDisposable {
     const { model, data, optimizer, run } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
+    run.sums = () => ({
+      elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
+      total_bytes: this.#trained.bytes,
+    });
     const link = emulatedLinkText(group);
     this.#terminal.line(
       `model ${recipe.model.name}, ${(model.parameterCount() / 1e6).toFixed(2)} M parameters; ` +
@@ -218,8 +222,15 @@ export class Journal implements AsyncDisposable {
     if (file !== undefined) this.note(`trace ${file}: Perfetto and chrome://tracing open it`);
   }
 
-  /** Runs `evaluate` and reports its metrics; does nothing where no data is held out. */
-  async evaluated(step: number, evaluate: () => Promise<Record<string, number>>): Promise<void> {
+  /**
+   * Runs `evaluate` and reports its metrics; does nothing where no data is held out. Where a run goes on it is evaluated once more, and the
+   * metrics have no line of it, unless it belongs there.
+   */
+  async evaluated(
+    step: number,
+    evaluate: () => Promise<Record<string, number>>,
+    { isLogged = true } = {},
+  ): Promise<void> {
     const { data, model } = this.#parts;
     if (data.validationUnits === 0) return;
     const metrics = await this.aside(evaluate);
@@ -228,7 +239,8 @@ export class Journal implements AsyncDisposable {
     if (!this.#terminal) return;
     const values = Object.entries(metrics);
     const units = model.metricUnits(data.unit);
-    this.#parts.run.log({ step, ...Object.fromEntries(values.map(([name, value]) => [`val/${name}`, value])) });
+    if (isLogged)
+      this.#parts.run.log({ step, ...Object.fromEntries(values.map(([name, value]) => [`val/${name}`, value])) });
     this.#terminal.fact(
       { step, ...Object.fromEntries(values.map(([name, value]) => [`validation_${name}`, value.toFixed(4)])) },
       `validation ${values.map(([name, value]) => `${name} ${value.toFixed(4)} ${units[name]}`).join(", ")} after ${step} steps`,

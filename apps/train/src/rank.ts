@@ -9,7 +9,8 @@ import { hasLauncher } from "./to-launcher.ts";
 import { train } from "./train.ts";
 
 export async function runRank(args: TrainArguments): Promise<number> {
-  if (hasLauncher()) endWithParent();
+  // torchrun's agent, too, starts ranks in sessions of their own, which it leaves behind where it is killed.
+  if (hasLauncher() || process.env["TORCHELASTIC_RUN_ID"] !== undefined) endWithParent();
   const isNamed = args.resume !== undefined && args.resume !== "auto";
   const recipe = isNamed ? undefined : recipeFor(args); // a saved run's recipe comes from the rank that has it
   await using world = await joinWorld({

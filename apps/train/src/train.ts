@@ -66,7 +66,8 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
       journal.stopped(step, signal);
       return exitCodeOf(signal);
     }
-    if (step === run.step || every(recipe.evaluate.every, step)) await journal.evaluated(step, validate);
+    const isLogged = step === 0 || every(recipe.evaluate.every, step);
+    if (isLogged || step === run.step) await journal.evaluated(step, validate, { isLogged });
     if (step > run.step && every(saveEvery, step)) {
       await share();
       await journal.aside(() => run.beginSave(step, ({ why }) => journal.unsaved(step, why)));

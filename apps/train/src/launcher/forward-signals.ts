@@ -23,7 +23,7 @@ export class ForwardedSignals implements Disposable {
     for (const rank of this.ranks) rank.kill(signal);
     const seconds = this.#shutdownSeconds;
     this.#timer = setTimeout(() => {
-      this.#kill(`did not end within ${seconds} s after ${signal} (--shutdown-timeout), and was killed`);
+      this.#kill(`the ranks did not end within ${seconds} s after ${signal} (--shutdown-timeout), and were killed`);
     }, 1000 * seconds);
   };
 

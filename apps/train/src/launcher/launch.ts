@@ -78,7 +78,9 @@ async function oneAttempt(
   const first = sizes.slice(0, args.nodeRank).reduce((sum, each) => sum + each, 0);
   const token = args.nnodes === 1 ? randomBytes(32).toString("hex") : (process.env["TERSE_TOKEN"] ?? "");
   await using server = args.nodeRank === 0 ? await serve(args, size, number, token) : undefined;
-  const [place] = (await nodes.tell(server && { host: server.host, port: server.port })) as [Attempt["rendezvous"]];
+  const [place] = (await nodes.tell(server ? { host: server.host, port: server.port } : null)) as [
+    Attempt["rendezvous"],
+  ];
   const attempt = { number, first, size, rendezvous: place, token };
 
   let seen = run;

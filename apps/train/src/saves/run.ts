@@ -27,6 +27,7 @@ type RunArguments = Pick<TrainArguments, "recipe" | "out" | "resume" | "logDir" 
 
 interface Beginning {
   readonly step?: number; // of the save that it goes on from
+  readonly sums?: Sums | undefined; // of that save
   readonly notes?: readonly string[];
   readonly restore?: (parts: Parts) => Promise<void>;
 }
@@ -46,8 +47,11 @@ export class Run implements AsyncDisposable {
   readonly notes: readonly string[];
   /** Is given each line of metrics.jsonl, on rank 0. */
   reader: ((line: Line) => void) | undefined;
+  /** Gives what a save says of the steps before it, on rank 0. */
+  sums: (() => Sums) | undefined;
   readonly #place: Place;
   readonly #group: Group;
+  readonly #before: Sums | undefined;
   readonly #restore: (parts: Parts) => Promise<void>;
   readonly #metrics: Metrics;
   readonly #writer = new ThreadWriter();
@@ -58,7 +62,7 @@ export class Run implements AsyncDisposable {
   #broken: unknown; // an error that is no failure of a save: the group's
   #savedStep: number | undefined;
 
-  constructor(place: Place, group: Group, { step, notes = [], restore = async () => {} }: Beginning) {
+  constructor(place: Place, group: Group, { step, sums, notes = [], restore = async () => {} }: Beginning) {
     this.folder = place.run;
     this.recipe = place.recipe;
     this.step = step ?? 0;
@@ -68,6 +72,7 @@ export class Run implements AsyncDisposable {
     this.#restore = restore;
     this.#metrics = new Metrics(place.run);
     this.#savedStep = step;
+    this.#before = sums;
   }
 
   /** Sets the parts to where the run goes on, makes sure that there is space for saves, and writes the recipe. */
@@ -86,9 +91,9 @@ export class Run implements AsyncDisposable {
     if (this.#savedStep !== undefined) this.#offerResume(this.#savedStep);
   }
 
-  /** What the last line of metrics.jsonl said of the steps before this process; on rank 0. */
+  /** What the save, or else the last line of metrics.jsonl, said of the steps before this process; on rank 0. */
   get logged(): Sums {
-    return this.#metrics.sums;
+    return this.#before ?? this.#metrics.sums;
   }
 
   /** Writes a line of metrics.jsonl, and gives it to `reader`. */
@@ -104,10 +109,11 @@ export class Run implements AsyncDisposable {
   async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
     await this.#written();
     if (step === this.#savedStep) return;
+    const sums = this.sums?.();
     const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
     const write = async () => {
       try {
-        await writeCopy(copy, this.#place, this.#beside!, this.#writer);
+        await writeCopy({ ...copy, sums }, this.#place, this.#beside!, this.#writer);
         this.#savedStep = step;
         if (this.#group.rank === 0) tellLauncher({ saved: true });
         this.#offerResume(step);
@@ -187,7 +193,7 @@ async function resumeRun(resume: string, { overrides }: RunArguments, group: Gro
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
   const notes = [...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
-  return new Run(place, group, { step: manifest.step, notes, restore });
+  return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
 }
 
 function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }: Recipe, { size }: Group): string[] {

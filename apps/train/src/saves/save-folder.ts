@@ -22,12 +22,14 @@ import {
 } from "@terse/checkpoint";
 import type { DatasetState } from "@terse/data";
 import type { Recipe } from "../recipe.ts";
+import type { Sums } from "./metrics.ts";
 
 export interface SaveManifest extends Manifest {
   readonly step: number;
   readonly ranks: number;
   readonly recipe: Recipe;
   readonly data: DatasetState; // the position in the data
+  readonly sums?: Sums; // of the steps before it; without, those of the last line of metrics
   readonly files: readonly SavedFile[];
 }
 

@@ -8,6 +8,7 @@ import { randomState, scope, type Tensor, type TypedArray } from "@terse/tensor"
 import type { Recipe } from "../recipe.ts";
 import { together } from "./between-ranks.ts";
 import type { FolderLock } from "./folder-lock.ts";
+import type { Sums } from "./metrics.ts";
 import { type NamedTensor, NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import {
   remove,
@@ -37,6 +38,7 @@ export interface Place {
 export interface StateCopy {
   readonly step: number;
   readonly data: DatasetState;
+  readonly sums?: Sums | undefined; // on rank 0, where there are any
   readonly files: SaveFiles;
 }
 
@@ -89,7 +91,7 @@ export async function writeSave(step: number, place: Place, parts: Parts, group:
  * on rank 0's disk last; then older saves are removed. Where a rank fails, nothing remains, and all ranks throw the same `CheckpointError`.
  */
 export async function writeCopy(
-  { step, data, files: copied }: StateCopy,
+  { step, data, sums, files: copied }: StateCopy,
   { run, recipe, lock, saves }: Place,
   group: Group,
   writer: Writer = here,
@@ -102,7 +104,7 @@ export async function writeCopy(
     const notFinite = written.flatMap((files) => (typeof files === "string" ? [files] : []));
     if (notFinite.length > 0) throw new NotFiniteError(`${notFinite.join("; ")}, and the saves before stay`);
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
-    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, files };
+    const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...(sums && { sums }), files };
     await together(group, async () => {
       if (group.rank === 0) await writeManifest(folder, manifest);
       else if (isKeeper) await renameFolder(folder, named);

@@ -1,0 +1,204 @@
+/** Ranks, launchers and machines that are killed: what ends, what starts again, and where it goes on. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../ranks/start-ranks.ts";
+import { children, main, type Outcome, outcomeOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
+
+const { folder, text } = trainingFolder("recovery");
+/** How many kills a run has to survive: TERSE_KILLS=50 ./terse test recovery. */
+const kills = Number(process.env["TERSE_KILLS"] ?? 3);
+const steps = 12 + 8 * kills;
+const train = (...more: string[]) => [
+  ...tinyTraining(text),
+  "--sample.bytes=0",
+  "--save.every=3",
+  "--evaluate.every=8",
+  "--logEvery=2",
+  "--measureEvery=10",
+  `--steps=${steps}`,
+  ...more,
+];
+const at = (name: string) => join(folder, name);
+const weights = (run: string) => readFileSync(join(at(run), `step-${steps}`, "model.safetensors"));
+
+/** The lines of metrics.jsonl without what depends on the time, or on the memory. */
+function metrics(run: string): object[] {
+  const measured = /^(time\/|ranks\/|skew_|slowest_|.*_per_second$|.*_seconds$|.*_fraction$)/;
+  return readFileSync(join(at(run), "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => Object.entries(JSON.parse(line) as object).filter(([key]) => !measured.test(key)))
+    .map((entries) => Object.fromEntries(entries));
+}
+
+const rankOf = (pid: string) =>
+  Number(/^RANK=(\d+)$/m.exec(readFileSync(`/proc/${pid}/environ`, "utf8").replaceAll("\0", "\n"))?.[1] ?? -1);
+
+function isRunning(pid: string): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+beforeAll(async () => {
+  const { code, err } = await terseIn(folder, train("--out=undisturbed"));
+  expect(code, err).toBe(0);
+});
+
+describe("a run whose ranks are killed at random moments", () => {
+  it(`goes on by itself ${kills} times, and ends with the weights and the metrics of one that nobody disturbed`, async () => {
+    const moments: string[] = [];
+    let left = kills;
+    const victim = () => {
+      const [rank, wait, lines] = [Math.floor(2 * Math.random()), 150 * Math.random(), Math.floor(5 * Math.random())];
+      return { rank, wait, lines };
+    };
+    let next = victim();
+    const { code, err, out } = await terseIn(
+      folder,
+      train("--out=killed", `--max-restarts=${kills}`, "--log-dir=logs"),
+      (line, pid) => {
+        // The first line of an attempt comes while its parts are being made; then a line for every second step.
+        if (left === 0 || !/^(model |step: \d+\/)/.test(line) || next.lines-- > 0) return;
+        const { rank, wait } = next;
+        next = { rank: -1, wait: 0, lines: Number.POSITIVE_INFINITY }; // one kill for each attempt
+        setTimeout(() => {
+          const process_ = children(pid).find((child) => rankOf(child) === rank);
+          if (process_ === undefined) {
+            next = victim();
+            return;
+          }
+          left--;
+          moments.push(`rank ${rank} ${wait.toFixed(0)} ms after "${line}"`);
+          process.kill(Number(process_), "SIGKILL");
+          next = victim();
+        }, wait);
+      },
+    );
+    expect(code, `${moments.join("\n")}\n${err}`).toBe(0);
+    expect(moments).toHaveLength(kills);
+    expect(err.match(/^restart \d+ of \d+/gm)).toHaveLength(kills);
+    expect(err).toContain(` on ${hostname()} was ended by SIGKILL and all others were stopped.`);
+    expect(weights("killed").equals(weights("undisturbed")), moments.join("\n")).toBe(true);
+    expect(metrics("killed"), moments.join("\n")).toEqual(metrics("undisturbed"));
+    const log = (attempt: number, rank: number) => readFileSync(at(`logs/attempt-${attempt}/rank-${rank}.log`), "utf8");
+    expect(log(kills, 0)).toContain(`step: ${steps}/${steps}`);
+    for (let attempt = 0; attempt <= kills; attempt++) for (const rank of [0, 1]) log(attempt, rank);
+    expect(out.match(/^model /gm)!.length).toBeLessThanOrEqual(kills + 1);
+  });
+});
+
+describe("a launcher", () => {
+  const started: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of started.splice(0)) child.kill("SIGKILL");
+  });
+
+  it("that is killed leaves no rank behind, also none that was stopped", async () => {
+    const command = ["--conditions=@terse/source", main, ...train("--steps=1000000", "--out=orphans")];
+    const launcher = spawn(process.execPath, command, { cwd: folder, stdio: ["ignore", "ignore", "ignore"] });
+    started.push(launcher);
+    await until(() => existsSync(at("orphans/step-3")));
+    const ranks = children(launcher.pid!);
+    expect(ranks).toHaveLength(2);
+    process.kill(Number(ranks[1]), "SIGSTOP");
+    launcher.kill("SIGKILL");
+    await until(() => !ranks.some(isRunning));
+  });
+
+  it("kills a rank that does not end within --shutdown-timeout after a signal, and says so", async () => {
+    let stopped = false;
+    const args = train("--steps=1000000", "--out=stuck", "--shutdown-timeout=1", "--max-restarts=3");
+    const { code, err } = await terseIn(folder, args, (line, pid) => {
+      if (stopped || !/step: 3\//.test(line)) return;
+      stopped = true;
+      process.kill(Number(children(pid).find((child) => rankOf(child) === 1)), "SIGSTOP");
+      process.kill(pid, "SIGTERM");
+    });
+    expect(code).toBe(137);
+    expect(err).toMatch(/^error: the ranks did not end within 1 s after SIGTERM \(--shutdown-timeout\)/m);
+    expect(err).not.toContain("restart");
+  });
+});
+
+describe("the launchers of two machines, as Kubeflow's PyTorchJob starts them", () => {
+  it("start their ranks together, start all again when one is killed, and say the same of it", async () => {
+    const port = `${await freePort()}`;
+    let killed = false;
+    const launchers = [0, 1].map((node) => {
+      // What its operator sets in each pod; the master's service is this machine's loopback address.
+      const env = {
+        PET_NNODES: "2",
+        PET_NPROC_PER_NODE: "1",
+        PET_NODE_RANK: `${node}`,
+        PET_MASTER_ADDR: "127.0.0.1",
+        PET_MASTER_PORT: port,
+        MASTER_ADDR: "127.0.0.1",
+        MASTER_PORT: port,
+        WORLD_SIZE: "2",
+        RANK: `${node}`,
+        PYTHONUNBUFFERED: "1",
+      };
+      const during = (line: string, pid: number) => {
+        if (killed || !/^step: 9\//.test(line)) return;
+        killed = true;
+        process.kill(Number(children(pid)[0]), "SIGKILL"); // rank 0: only it prints steps
+      };
+      return terseIn(folder, train("--out=pods", "--resume=auto", "--max-restarts=1"), during, env);
+    });
+    const outcomes: Outcome[] = await Promise.all(launchers);
+    for (const { code, err } of outcomes) {
+      expect(code, err).toBe(0);
+      expect(err).toMatch(/^error: rank 0 on \S+ was ended by SIGKILL and all others were stopped\./m);
+      expect(err).toMatch(/^restart 1 of 1, from the last save in .*pods$/m);
+    }
+    expect(weights("pods").equals(weights("undisturbed"))).toBe(true);
+  });
+});
+
+const python = process.env["TERSE_PYTHON"] ?? "";
+const why = process.env["TERSE_PYTHON_MISSING"] ?? "TERSE_PYTHON is not set; ./terse test sets it";
+
+describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: ${why})`}`, () => {
+  const started: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of started.splice(0)) child.kill("SIGKILL");
+  });
+  /** How many ranks wrote the newest save. */
+  const ranksOf = (run: string) => {
+    const names = existsSync(at(run)) ? readdirSync(at(run)) : [];
+    const saved = names.flatMap((name) => Number(/^step-(\d+)$/.exec(name)?.[1] ?? []));
+    const manifest = join(at(run), `step-${Math.max(...saved)}`, "manifest.json");
+    return existsSync(manifest) ? (JSON.parse(readFileSync(manifest, "utf8")) as { ranks: number }).ranks : 0;
+  };
+
+  it("go on with the ranks that are left when a machine is gone, from the last save", async () => {
+    const port = await freePort();
+    const agent = (isHost: number) => [
+      ...[python, "-m", "torch.distributed.run", "--no-python", "--nnodes=1:4", "--nproc-per-node=1"],
+      ...["--max-restarts=3", "--rdzv-backend=c10d", `--rdzv-endpoint=localhost:${port}`, "--rdzv-id=1"],
+      ...[`--rdzv-conf=last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=2,is_host=${isHost}`],
+      ...[process.execPath, "--conditions=@terse/source", main],
+      ...train("--out=elastic", "--resume=auto", "--steps=1000000"),
+    ];
+    let asked = false;
+    const first = outcomeOf(agent(1), folder, (line, pid) => {
+      if (asked || !line.startsWith("saved by 2 ranks, goes on with 1: ")) return;
+      asked = true;
+      setTimeout(() => process.kill(pid, "SIGTERM"), 1000); // some steps are enough
+    });
+    const [program, ...args] = agent(0);
+    const second = spawn(program!, args, { cwd: folder, stdio: "ignore" });
+    started.push(second);
+    await until(() => ranksOf("elastic") === 2, 60);
+    second.kill("SIGKILL"); // its rank ends with it
+    const { out, err } = await first;
+    expect(out, err).toMatch(/^saved by 2 ranks, goes on with 1: /m);
+    expect(ranksOf("elastic")).toBe(1);
+  });
+});
