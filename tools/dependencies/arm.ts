@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { requireSpace, StepFailed } from "../remedy.ts";
 import { CommandFailed } from "../run.ts";
@@ -79,6 +79,13 @@ async function unpackArm(
     // Only one of QEMU's thirty emulators is needed, and no documentation.
     const others = globSync("usr/bin/qemu-*", { cwd: partial }).filter((file) => basename(file) !== emulator);
     for (const file of [...others, "usr/share"]) rmSync(join(partial, file), { recursive: true, force: true });
+    // ARM's libc.so is a linker script with the paths that an installation would have; bare names are found beside it.
+    for (const file of globSync("usr/aarch64-linux-gnu/lib/lib{c,m}.so", { cwd: partial })) {
+      const path = join(partial, file);
+      const script = readFileSync(path, "latin1");
+      if (script.startsWith("/* GNU ld script"))
+        writeFileSync(path, script.replaceAll("/usr/aarch64-linux-gnu/lib/", ""));
+    }
     mkdirSync(join(partial, "bin"));
     // CMake looks for the archiver beside the compiler.
     const programs = [...compilers, compiler.replace("gcc", "ar"), compiler.replace("gcc", "ranlib"), emulator];
