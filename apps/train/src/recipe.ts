@@ -225,7 +225,7 @@ export function remarksOn({ schedule: { warmup }, steps }: Recipe): string[] {
   return within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
 }
 
-/** The options of the file that do not count, because an override chooses something that does not have them: a line for each choice. */
+/** The options of the file that do not count, because an override chooses something that does not take them: a line for each choice. */
 export function droppedOptions(file: string | URL, overrides: readonly string[]): readonly string[] {
   return overridden(file, overrides).dropped;
 }
@@ -238,7 +238,7 @@ const choices = {
   schedule: [schedules, scheduleOptions],
 } as const;
 
-/** A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one lacks are dropped. */
+/** A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one does not take are dropped. */
 function overridden(file: string | URL, overrides: readonly string[]): { tree: Tree; dropped: string[] } {
   const before = readTree(file);
   const tree = applyOverrides(before, overrides);
@@ -249,11 +249,13 @@ function overridden(file: string | URL, overrides: readonly string[]): { tree: T
     if (!old || !now || !entry || old["name"] === now["name"]) continue;
     const known = ["name", ...Object.keys(shared), ...Object.keys(entry.options.entries)];
     const isGiven = (key: string) => overrides.some((override) => override.replace(/^--/, "").split(/[.=]/)[1] === key);
-    const without = Object.keys(old).filter((key) => !known.includes(key) && !isGiven(key) && key in now);
+    const { entries } = entry.options as { entries: v.ObjectEntries };
+    const takes = (key: string) => known.includes(key) && (entries[key] === undefined || v.is(entries[key], now[key]));
+    const without = Object.keys(old).filter((key) => !takes(key) && !isGiven(key) && key in now);
     if (without.length === 0) continue;
     tree[section] = Object.fromEntries(Object.entries(now).filter(([key]) => !without.includes(key)));
     dropped.push(
-      `${section}.name is ${now["name"]}, which has no ${without.join(", ")}: the recipe's value for ${old["name"]} does not count`,
+      `${section}.name is ${now["name"]}, which does not take ${without.join(", ")}: the recipe's value for ${old["name"]} does not count`,
     );
   }
   return { tree, dropped };

@@ -115,12 +115,11 @@ print(run_setup("setup.py", stop_after="config").get_command_obj("build").build_
 
     const empty = join(scratch, "empty");
     well(["-m", "pip", "install", "--no-deps", "--no-index", "--target", empty, join(dist, wheel!)], scratch);
-    const examples = [
-      ...readFileSync(join(here, "README.md"), "utf8").matchAll(
-        /```python\n((?:(?!```)[\s\S])*)```\s*```text\n([\s\S]*?)```/g,
-      ),
-    ];
-    expect(examples).toHaveLength(2);
+    const pages = [join(here, "README.md"), join(root, "docs/how-to/codecs-from-pytorch.md")];
+    const examples = pages.flatMap((page) => [
+      ...readFileSync(page, "utf8").matchAll(/```python\n((?:(?!```)[\s\S])*)```\s*```text\n([\s\S]*?)```/g),
+    ]);
+    expect(examples).toHaveLength(3);
     for (const [, example, printed] of examples) {
       writeFileSync(join(empty, "example.py"), `${example}\nimport terse_codecs\nprint(terse_codecs.library_path())\n`);
       const { stdout, output } = run(python!, ["example.py"], empty);

@@ -1,0 +1,23 @@
+import { join } from "node:path";
+import type { Progress } from "../steps.ts";
+import { installFolder, toolchain } from "../toolchain.ts";
+import { pins } from "./versions.ts";
+
+/** The program of TypeDoc, which makes the site of the documents; from npm, with the TypeScript that it needs. Only `./terse docs` uses it. */
+export async function installTypedoc(progress: Progress): Promise<string> {
+  const folder = join(toolchain, `typedoc-${pins.typedoc}`);
+  const packages = [`typedoc@${pins.typedoc}`, `typescript@${pins.typedocTypescript}`];
+  const fill = async (partial: string) => {
+    await progress.run("npm", [
+      "install",
+      "--no-audit",
+      "--no-fund",
+      "--ignore-scripts",
+      "--prefix",
+      partial,
+      ...packages,
+    ]);
+  };
+  await installFolder(folder, fill, () => progress.say("another process is installing it"));
+  return join(folder, "node_modules", "typedoc", "bin", "typedoc");
+}

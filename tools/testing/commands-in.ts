@@ -1,0 +1,41 @@
+/** A command in a document. */
+export interface Command {
+  line: number; // in the document, from 1 on
+  words: string[]; // as a shell splits them, without what follows # or | or &&
+}
+
+/** The commands in the blocks of a Markdown text that are marked `sh`, a line each; a backslash at a line's end joins it with the next. */
+export function commandsIn(markdown: string): Command[] {
+  return [...markdown.matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(({ 1: block, index }) => {
+    const first = markdown.slice(0, index).split("\n").length + 1;
+    const commands: Command[] = [];
+    let joined = "";
+    for (const [i, line] of block!.split("\n").entries()) {
+      joined += line.replace(/\\$/, " ");
+      if (line.endsWith("\\")) continue;
+      for (const words of commandsOf(joined)) commands.push({ line: first + i, words });
+      joined = "";
+    }
+    return commands;
+  });
+}
+
+/** The commands of one line, as words without their quotes. */
+export function commandsOf(line: string): string[][] {
+  const commands: string[][] = [[]];
+  let word: string | undefined;
+  const end = () => {
+    if (word !== undefined) commands.at(-1)!.push(word);
+    word = undefined;
+  };
+  for (const [token] of line.matchAll(/"(?:\\.|[^"])*"|'[^']*'|\s+|&&|\|\||[|;&<>]|#.*|[^\s"'|;&<>]+/g)) {
+    if (/^\s/.test(token)) end();
+    else if (token.startsWith("#") && word === undefined) break;
+    else if (/^(&&|\|\||[|;&])$/.test(token)) {
+      end();
+      commands.push([]);
+    } else word = (word ?? "") + (/^["']/.test(token) ? token.slice(1, -1) : token);
+  }
+  end();
+  return commands.filter((words) => words.length > 0);
+}
