@@ -40,6 +40,18 @@ it("has the mean over the seeds, the least and the most, and the share of the by
   expect(report).not.toMatch(/undefined|NaN|\| one-bit-lamb/);
 });
 
+it("says where the best learning rate is at an end of the search", () => {
+  const tried = (rates: readonly number[]) =>
+    rates.map((rate) => line("resnet18-lion", "resnet18-lion, search", `loss_at_lr_${rate}`, 1.5));
+  const etaOf = (rates: readonly number[]) => {
+    const report = modelsReport([...run("lion", [0.5], 1), ...tried(rates)], { machine: "a machine", when: "today" });
+    return report.match(/^\| lion \| ([^|]*) \|/m)?.[1];
+  };
+  expect(etaOf([0.0005, 0.001, 0.002])).toBe("0.001");
+  expect(etaOf([0.0005, 0.001])).toBe("0.001, the largest tried");
+  expect(etaOf([0.002, 0.001])).toBe("0.001, the least tried");
+});
+
 it("has a table for what was measured beside PyTorch", () => {
   const report = modelsReport([line("gpt", "gpt small, 1 thread", "over_pytorch", 1.25, "ratio")], {
     machine: "a machine",

@@ -32,8 +32,9 @@ ${bySettings.map(([, of]) => tableOf(of)).join("\n\n") || "Not recorded yet."}
 
 ## Real runs
 
-Each method trains with ${ranks} processes of one thread. Its learning rate is the best of three with the first seed, by the loss on held-out data;
-the second seed takes it. A seed has its own weights and order of the data. The mean over the seeds, and in parentheses the least and the most.
+Each method trains with ${ranks} processes of one thread. The first seed searches its learning rate in steps of two, by the loss on held-out
+data, until the best is neither the least nor the largest that was tried; the table says where it still is. The second seed takes it. A seed
+has its own weights and order of the data. The mean over the seeds, and in parentheses the least and the most.
 These runs are short, so they show what a method reaches in few steps, not where it ends.
 
 ${sections.join("\n\n") || "Not recorded yet."}
@@ -71,11 +72,10 @@ function sectionOf(name: string, task: Task, values: Values): string | undefined
   const rows = recorded.map((method) => {
     const { seeds, spread: loss } = over(values, name, method, "validation_loss")!;
     const accuracy = over(values, name, method, "validation_accuracy");
-    const rate = over(values, name, method, "lr")!.spread.mean;
     const sent = sentBy(method)!;
     const cells = [
       method,
-      String(Number(rate.toPrecision(3))),
+      rateText(values, name, method),
       spreadText(loss, seeds),
       ...(accurate ? [accuracy ? percent(accuracy) : "–"] : []),
       bytesText(sent),
@@ -99,6 +99,16 @@ ${data.batchSize} on each of ${ranks} processes.
 | ${head.join(" | ")} |
 |${" --- |".repeat(head.length)}
 ${rows.join("\n")}`;
+}
+
+/** The learning rate, and whether no better one may have been tried: it lies at an end of the search. */
+function rateText(values: Values, task: string, method: string): string {
+  const rate = Number(over(values, task, method, "lr")!.spread.mean.toPrecision(3));
+  const search = values.get(`${settingOf(task, method)}, search`) ?? new Map<string, number>();
+  const tried = [...search.keys()].map((metric) => Number(metric.replace("loss_at_lr_", "")));
+  if (tried.length > 1 && rate >= Math.max(...tried)) return `${rate}, the largest tried`;
+  if (tried.length > 1 && rate <= Math.min(...tried)) return `${rate}, the least tried`;
+  return String(rate);
 }
 
 interface Seeds {

@@ -1,6 +1,6 @@
 /**
- * What a model reaches on real data: each method trains it with two processes, at the best of three learning rates, which a search with the
- * first seed finds, and with a second seed at that rate. Both seeds have the same data; the weights and the order of the data are a seed's.
+ * What a model reaches on real data: each method trains it with two processes, at the best learning rate of a search with the first seed, and
+ * with a second seed at that rate. Both seeds have the same data; the weights and the order of the data are a seed's.
  */
 import { searchRate } from "../convergence/search.ts";
 import { received, type Trained } from "../convergence/training.ts";
@@ -11,6 +11,7 @@ import { dataOf, methods, type Task, tasks } from "./tasks.ts";
 
 export const ranks = 2;
 const seeds = [1, 2];
+const rates = 7; // that a search tries at most
 
 const program = new URL("./run-host.ts", import.meta.url);
 
@@ -48,7 +49,7 @@ async function* measure(
       found.set(lr, run);
       return run.points.at(-1)!.loss;
     });
-  const tried = await searchRate(task.rates[method as keyof typeof methods], lossAt, { most: 3 });
+  const tried = await searchRate(task.rates[method as keyof typeof methods], lossAt, { most: rates });
   for (const { lr, loss } of tried)
     yield { case: `${name}, search`, metric: `loss_at_lr_${short(lr)}`, value: loss, unit: "nats" };
 

@@ -42,7 +42,7 @@ export const tasks = {
     title: "ResNet-18 with 8 channels on CIFAR-10",
     recipe: recipe("resnet18"),
     data: cifar10,
-    rates: { ...lion(1e-3), dion: 0.02, "one-bit-lamb": 0.02 },
+    rates: { ...lion(2e-3), dion: 0.02, "one-bit-lamb": 0.02 },
   },
   "gpt-bytes": {
     title: "GPT on bytes of Shakespeare",
