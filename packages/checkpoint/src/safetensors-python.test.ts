@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type DType, elementCount, elements } from "./dtypes.ts";
 import { float8ToFloat32 } from "./float8.ts";
+import { saveModel } from "./model-folder.ts";
 import { openSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import { openWeights } from "./weights.ts";
 
 /** TERSE_PYTHON, else the newest Python of the toolchain folder that has PyTorch and safetensors. */
 function findPython(): string | undefined {
@@ -115,6 +117,44 @@ print(json.dumps(seen))`,
       ]);
       expect(seen).toEqual(Object.fromEntries(expected));
       expect(readFileSync(ours).equals(readFileSync(theirs))).toBe(true);
+    });
+
+    it("reads our shards by their index, and we read those that Hugging Face's library writes, in every dtype", async () => {
+      const tensors = examples();
+      const [ours, theirs] = [join(folder, "shards"), join(folder, "their-shards")];
+      await saveModel(ours, tensors, {}, { shardBytes: 100 });
+      const seen = JSON.parse(
+        run(
+          `
+import json, os, sys, torch
+from huggingface_hub import save_torch_state_dict
+from safetensors import safe_open
+ours, theirs = sys.argv[1:]
+with open(os.path.join(ours, "model.safetensors.index.json")) as f:
+    index = json.load(f)
+seen, tensors = {}, {}
+for name, file in index["weight_map"].items():
+    with safe_open(os.path.join(ours, file), "pt") as f:
+        t = tensors[name] = f.get_tensor(name)
+    seen[name] = bytes(t.contiguous().reshape(-1).view(torch.uint8).tolist()).hex() if t.numel() else ""
+os.makedirs(theirs)
+save_torch_state_dict(tensors, theirs, max_shard_size=100)
+print(json.dumps([seen, index["metadata"]["total_size"], len(set(index["weight_map"].values()))]))`,
+          ours,
+          theirs,
+        ),
+      );
+      const bytes = new Map([...tensors].map(([name, { data }]) => [name, hexOf(data)]));
+      const total = [...tensors.values()].reduce((sum, { data }) => sum + data.byteLength, 0);
+      expect(seen).toEqual([Object.fromEntries(bytes), total, expect.any(Number)]);
+      expect(seen[2]).toBeGreaterThan(5);
+      expect(readdirSync(theirs).length).toBeGreaterThan(5);
+      await using weights = await openWeights(theirs);
+      expect(new Set(weights.tensors.keys())).toEqual(new Set(tensors.keys()));
+      for (const [name, { dtype, shape, data }] of tensors) {
+        const read = await weights.read(name);
+        expect([name, read.dtype, read.shape, hexOf(read.data)]).toEqual([name, dtype, shape, hexOf(data)]);
+      }
     });
 
     it("writes files that we read", async () => {
