@@ -27,7 +27,7 @@ export const suites: Record<string, Suite> = {
 };
 
 export const subjects: Record<keyof typeof suites, string> = {
-  app: "what the live page and traces cost; errors of the advice",
+  app: "what page and traces cost; errors of the advice; recovery",
   step: "what a training step costs, compared with PyTorch",
   codecs: "encoding and decoding, compared with the speed of memory",
   collectives: "the share of an emulated link that they use, and latencies",

@@ -10,7 +10,8 @@ export interface LoggedStep {
   readonly step_seconds: number;
 }
 
-const main = fileURLToPath(new URL("../../../train/src/main.ts", import.meta.url));
+/** The program of `./terse train`. */
+export const main: string = fileURLToPath(new URL("../../../train/src/main.ts", import.meta.url));
 
 /** Resolves when the run in `folder` has ended. It logs every step, and neither evaluates, saves nor compares before its end. */
 export async function trained(folder: string, args: readonly string[]): Promise<void> {

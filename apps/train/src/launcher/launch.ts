@@ -10,7 +10,7 @@ import { exitCodeOf, isInterruption } from "../interruption.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { offerResume } from "../saves/resume-command.ts";
 import type { ToLauncher } from "../to-launcher.ts";
-import { describeFailure, exitCodeOfFailure, firstFailure } from "./first-failure.ts";
+import { describeFailure, exitCodeOfFailure, firstFailure, isOfAllRanks } from "./first-failure.ts";
 import { ForwardedSignals } from "./forward-signals.ts";
 import { firstAttempt } from "./log-files.ts";
 import { joinNodes, type Nodes } from "./nodes.ts";
@@ -22,6 +22,7 @@ const grace = { afterFailure: 10_000, afterSignal: 5_000 };
 /** What the ranks have told of their run. */
 interface RunSoFar {
   readonly folder?: string;
+  readonly goesOn?: boolean; // there is a save
   readonly isSaved?: boolean; // by a rank of this launch
 }
 
@@ -54,8 +55,9 @@ export async function launch(args: TrainArguments): Promise<number> {
     const code = exitCodeOfFailure(first);
     if (isInterruption(first.code)) return code; // it has been saved
     process.stderr.write(`error: ${describeFailure(first, ended.failures, ended.size)}\n`);
-    if (ended.interrupted !== undefined || restarts === maxRestarts) return code;
-    const from = run.folder === undefined ? "" : `, from the last save in ${run.folder}`;
+    const isFinal = ended.interrupted !== undefined || isOfAllRanks(first, ended.failures, ended.size);
+    if (isFinal || restarts === maxRestarts) return code;
+    const from = run.folder === undefined ? "" : `, ${run.goesOn ? "from the last save" : "anew"} in ${run.folder}`;
     process.stderr.write(`restart ${restarts + 1} of ${maxRestarts}${from}\n`);
   }
 }
@@ -87,7 +89,9 @@ async function oneAttempt(
   const heard = ({ run: folder, saved, resume }: ToLauncher) => {
     if (folder !== undefined) seen = { ...seen, folder };
     if (saved) seen = { ...seen, isSaved: true };
-    if (resume !== undefined) offerResume(resume);
+    if (resume === undefined) return;
+    seen = { ...seen, goesOn: true };
+    offerResume(resume);
   };
   const argv = argumentsAfter(run, args);
   const logs = args.logDir === undefined ? undefined : { folder: args.logDir, attempt: number };

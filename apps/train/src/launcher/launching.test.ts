@@ -1,0 +1,124 @@
+/** docs/launching.md and the files that it names, as far as they can be checked without Slurm and Kubernetes. */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { readWorldEnvironment } from "@terse/collectives";
+import { parseYaml } from "@terse/options";
+import { describe, expect, it } from "vitest";
+import { readArguments } from "../arguments.ts";
+import { launcherFlags } from "./flags.ts";
+
+const docs = new URL("../../../../docs/", import.meta.url);
+const read = (file: string) => readFileSync(new URL(file, docs), "utf8");
+/** The arguments of ./terse in a command line, without what the shell makes of them. */
+const argumentsIn = (line: string) => /\.\/terse (.*?)(?: +#.*)?$/.exec(line)![1]!.replaceAll('"', "").split(/ +/);
+
+interface Pod {
+  readonly replicas: number;
+  readonly template: {
+    readonly spec: {
+      readonly containers: readonly {
+        readonly command: readonly string[];
+        readonly env: readonly { readonly name: string }[];
+        readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+        readonly volumeMounts: readonly { readonly mountPath: string }[];
+      }[];
+    };
+  };
+}
+interface Job {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly nprocPerNode: string;
+    readonly pytorchReplicaSpecs: { readonly Master: Pod; readonly Worker: Pod };
+  };
+}
+
+describe("the job for Kubeflow's training operator", () => {
+  const { metadata, spec } = parseYaml(read("launching/pytorchjob.yaml"), "pytorchjob.yaml") as Job;
+  const { Master, Worker } = spec.pytorchReplicaSpecs;
+  const pods = [Master, ...Array.from({ length: Worker.replicas }, () => Worker)];
+
+  it.each([0, 1])("starts the ranks of pod %i with what the operator sets there", (index) => {
+    const [container] = pods[index]!.template.spec.containers;
+    const { command, env, ports, volumeMounts } = container!;
+    const port = `${ports.find(({ name }) => name === "pytorchjob-port")!.containerPort}`;
+    const master = `${metadata.name}-master-0`;
+    // Of the operator: MASTER_…, RANK and WORLD_SIZE since its first version, PET_… since 1.7.
+    const set = {
+      PET_NNODES: `${pods.length}`,
+      PET_NPROC_PER_NODE: spec.nprocPerNode,
+      PET_NODE_RANK: `${index}`,
+      PET_MASTER_ADDR: master,
+      PET_MASTER_PORT: port,
+      MASTER_ADDR: master,
+      MASTER_PORT: port,
+      RANK: `${index}`,
+      WORLD_SIZE: `${pods.length * Number(spec.nprocPerNode)}`,
+    };
+    const args = readArguments(command.slice(1), set);
+    if (typeof args === "string" || args.command !== "train") throw new Error("it trains nothing");
+    const { nnodes, nprocPerNode, nodeRank, rdzvEndpoint, isLauncher, resume, out } = args;
+    expect({ nnodes, nprocPerNode, nodeRank, rdzvEndpoint, isLauncher, resume }).toEqual({
+      nnodes: 2,
+      nprocPerNode: 4,
+      nodeRank: index,
+      rdzvEndpoint: { host: master, port: Number(port) },
+      isLauncher: true,
+      resume: "auto",
+    });
+    expect(readWorldEnvironment(set).launcher).toBeDefined(); // and yet it is no rank
+    expect(env.map(({ name }) => name)).toContain("TERSE_TOKEN");
+    expect(volumeMounts.some(({ mountPath }) => out!.startsWith(mountPath))).toBe(true);
+  });
+});
+
+describe("the batch script for Slurm", () => {
+  const script = read("launching/train.sbatch");
+  const options = Object.fromEntries([...script.matchAll(/^#SBATCH --([\w-]+)=?(.*)$/gm)].map(([, k, v]) => [k, v]));
+
+  it("is a script of bash, and trains in the job's folder with --resume auto", () => {
+    const { status, stderr } = spawnSync("bash", ["-n", fileURLToPath(new URL("launching/train.sbatch", docs))]);
+    expect(status, `${stderr}`).toBe(0);
+    const [line] = /^srun .*$/m.exec(script)!;
+    expect(readArguments(argumentsIn(line), {})).toMatchObject({ resume: "auto", isLauncher: false });
+    expect(options).toMatchObject({ requeue: "", "open-mode": "append" });
+  });
+
+  it("requeues the job after the code with which ranks end by the signal that it asks for", () => {
+    const [, signal] = /^(\w+)@\d+$/.exec(options["signal"] ?? "")!;
+    expect(signal).toBe("TERM");
+    expect(script).toMatch(/"\$code" = 143 .*scontrol requeue/);
+  });
+
+  it("gives ranks what they join by: srun's variables, on the first node of the step", () => {
+    const size = Number(options["nodes"]) * Number(options["ntasks-per-node"]);
+    const step = { SLURM_JOB_ID: "7", SLURM_STEP_ID: "0", SLURM_NODEID: "1", SLURM_STEP_NODELIST: "node[3-4]" };
+    const tasks = {
+      SLURM_STEP_NUM_TASKS: `${size}`,
+      SLURM_STEP_TASKS_PER_NODE: `${options["ntasks-per-node"]}(x${options["nodes"]})`,
+      SLURM_PROCID: "5",
+      SLURM_LOCALID: "1",
+      TERSE_TOKEN: "secret",
+    };
+    expect(readWorldEnvironment({ ...step, ...tasks })).toMatchObject({
+      launcher: "Slurm",
+      rank: 5,
+      size: 8,
+      localRank: 1,
+      localSize: 4,
+      token: "secret",
+      master: { host: "node3" },
+    });
+    expect(script).toContain("export TERSE_TOKEN=");
+  });
+});
+
+describe("the page on launching", () => {
+  const page = read("launching.md");
+
+  it("names every flag of the launcher", () => {
+    for (const name of Object.keys(launcherFlags))
+      expect(page).toContain(`| \`--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
+  });
+});
