@@ -1,17 +1,53 @@
 #include "backward_thread.h"
 
+#include <utility>
+
 #include "libtorch.h"
 #include "openmp.h"
 
 namespace terse {
 namespace {
 
+// Guards `place` of every hook and the gradient of its leaf: the JavaScript thread gives them away, the backward thread gives them back.
+std::mutex places;
+
 struct GradientHook : torch::autograd::PostAccumulateGradHook {
-    GradientHook(std::shared_ptr<Channel> channel, double token) : channel(std::move(channel)), token(token) {}
-    void operator()(const torch::autograd::Variable&) override { channel->send({.kind = Channel::Message::Kind::ready, .token = token}); }
-    std::shared_ptr<Channel> channel;
-    double token;
+    void operator()(const torch::autograd::Variable& leaf) override {
+        {
+            std::lock_guard lock(places);
+            if (place.defined()) {
+                const at::NoGradGuard guard;
+                place.copy_(leaf.grad());
+                leaf.mutable_grad() = std::exchange(place, at::Tensor());
+            }
+        }
+        if (channel) channel->send({.kind = Channel::Message::Kind::ready, .token = token});
+    }
+    std::shared_ptr<Channel> channel;  // null where nobody waits for the gradient
+    double token = 0;
+    at::Tensor place;  // what the next gradient is copied to; undefined where gradients are added
 };
+
+GradientHook* hook_of(const at::Tensor& leaf) {
+    return dynamic_cast<GradientHook*>(torch::autograd::impl::post_acc_grad_hooks(leaf).get());
+}
+
+GradientHook& hook_on(const at::Tensor& leaf) {
+    if (!hook_of(leaf)) torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<GradientHook>());
+    return *hook_of(leaf);
+}
+
+// Leaves that this backward has not reached have a gradient of 0.
+void zero_unreached(const std::vector<at::Tensor>& leaves) {
+    const at::NoGradGuard guard;
+    for (const at::Tensor& leaf : leaves) {
+        std::lock_guard lock(places);
+        at::Tensor& place = hook_on(leaf).place;
+        if (!place.defined()) continue;
+        place.zero_();
+        leaf.mutable_grad() = std::exchange(place, at::Tensor());
+    }
+}
 
 }  // namespace
 
@@ -91,7 +127,7 @@ void BackwardThread::stop() {
 napi_value BackwardThread::backward(at::Tensor root, at::Tensor gradient, bool retain_graph) {
     const napi_env env = context_.env;
     end_team();
-    Job job{std::move(root), std::move(gradient), retain_graph, nullptr};
+    Job job{std::move(root), std::move(gradient), retain_graph, nullptr, std::exchange(replaced_, {})};
     napi_value promise;
     check(env, napi_create_promise(env, &job.deferred, &promise));
     if (pending_++ == 0) check(env, napi_ref_threadsafe_function(env, function_));
@@ -127,6 +163,7 @@ void BackwardThread::work() {
             message.kind = Channel::Message::Kind::failed;
             message.failure = current_failure("backward(self: " + describe(job.root) + ")");
         }
+        zero_unreached(job.replaced);
         end_team();
         job = {};  // free the graph before the promise settles
         channel_->send(std::move(message));
@@ -193,10 +230,24 @@ void BackwardThread::recompute(Recomputation& recomputation) {
 
 void BackwardThread::add_gradient_hook(const at::Tensor& leaf, double token) {
     if (!leaf.is_leaf() || !leaf.requires_grad()) throw std::invalid_argument("only a leaf that requires a gradient can have a gradient hook");
-    torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<GradientHook>(channel_, token));
+    GradientHook& hook = hook_on(leaf);
+    hook.channel = channel_;
+    hook.token = token;
 }
 
-void BackwardThread::remove_gradient_hook(const at::Tensor& leaf) { torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr); }
+void BackwardThread::remove_gradient_hook(const at::Tensor& leaf) {
+    if (GradientHook* hook = hook_of(leaf)) hook->channel = nullptr;
+}
+
+void BackwardThread::replace_gradients(const std::vector<at::Tensor>& leaves) {
+    for (const at::Tensor& leaf : leaves) {
+        std::lock_guard lock(places);
+        GradientHook& hook = hook_on(leaf);
+        if (leaf.grad().defined()) hook.place = std::exchange(leaf.mutable_grad(), at::Tensor());
+        if (!hook.place.defined()) throw std::invalid_argument("replaceGradients: a leaf has no gradient, whose memory the next one is to take");
+        replaced_.push_back(leaf);
+    }
+}
 
 void BackwardThread::on_gradient_ready(napi_value callback) {
     if (ready_) napi_delete_reference(context_.env, ready_);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "checkpoint.h"
 #include "context.h"
@@ -49,6 +50,8 @@ class BackwardThread {
     // When the gradient of `leaf` is complete, JavaScript's callback gets `token`. A leaf has at most one hook.
     void add_gradient_hook(const at::Tensor& leaf, double token);
     void remove_gradient_hook(const at::Tensor& leaf);
+    // The next backward writes into the memory of the leaves' gradients and does not add to them. Until it has ended they have none.
+    void replace_gradients(const std::vector<at::Tensor>& leaves);
     void on_gradient_ready(napi_value callback);
     // To compute a checkpointed part again, JavaScript's callback gets its token and the handles of its inputs, and gives the result to
     // `recomputed`. When backward no longer needs the part, it gets the token alone.
@@ -61,6 +64,7 @@ class BackwardThread {
         at::Tensor root, gradient;
         bool retain_graph;
         napi_deferred deferred;
+        std::vector<at::Tensor> replaced;  // leaves
     };
 
     static void receive(napi_env env, napi_value, void* self, void* message);
@@ -72,6 +76,7 @@ class BackwardThread {
     napi_threadsafe_function function_ = nullptr;
     napi_ref ready_ = nullptr, recompute_ = nullptr;
     at::Tensor recomputed_;
+    std::vector<at::Tensor> replaced_;  // leaves whose gradients the next backward replaces
     size_t pending_ = 0;  // unsettled promises; while there are any, the event loop stays alive. JavaScript thread only
 
     std::mutex mutex_;

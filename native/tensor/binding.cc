@@ -319,18 +319,29 @@ napi_value on_gradient_ready(const Call& call) {
 }
 
 // beginCheckpoint(inputs, token) returns the tensors to compute the part from.
-napi_value begin_checkpoint(const Call& call) {
+// The tensors of the array that is the first argument.
+std::vector<at::Tensor> tensors_of(const Call& call, const char* what) {
     uint32_t count;
     check(call.env, napi_get_array_length(call.env, call.values[0], &count));
-    std::vector<at::Tensor> inputs;
+    std::vector<at::Tensor> tensors;
     for (uint32_t i = 0; i < count; i++) {
-        napi_value input;
-        check(call.env, napi_get_element(call.env, call.values[0], i, &input));
-        inputs.push_back(tensor_of(call.context, input, "an input of the checkpoint"));
+        napi_value handle;
+        check(call.env, napi_get_element(call.env, call.values[0], i, &handle));
+        tensors.push_back(tensor_of(call.context, handle, what));
     }
+    return tensors;
+}
+
+napi_value replace_gradients(const Call& call) {
+    call.context.backward_thread->replace_gradients(tensors_of(call, "a leaf"));
+    return undefined(call.env);
+}
+
+napi_value begin_checkpoint(const Call& call) {
+    std::vector<at::Tensor> inputs = tensors_of(call, "an input of the checkpoint");
     std::vector<at::Tensor> leaves = begin_checkpoint(call.context, call.context.backward_thread->channel(), std::move(inputs), call.number(1));
     const napi_value handles = array(call.env, leaves.size());
-    for (uint32_t i = 0; i < count; i++) set(call.env, handles, i, call.handle(std::move(leaves[i])));
+    for (uint32_t i = 0; i < leaves.size(); i++) set(call.env, handles, i, call.handle(std::move(leaves[i])));
     return handles;
 }
 
@@ -411,6 +422,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("addGradientHook", add_gradient_hook),
     TERSE_EXPORT("removeGradientHook", remove_gradient_hook),
     TERSE_EXPORT("onGradientReady", on_gradient_ready),
+    TERSE_EXPORT("replaceGradients", replace_gradients),
     TERSE_EXPORT("beginCheckpoint", begin_checkpoint),
     TERSE_EXPORT("endCheckpoint", end_checkpoint),
     TERSE_EXPORT("onRecompute", on_recompute),

@@ -1,6 +1,8 @@
 /** One rank process: joins the world, trains, and closes its connections. */
 import { endWithParent, joinWorld } from "@terse/collectives";
+import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
+import { numThreads } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
 import { sentence } from "./failure.ts";
 import { recipeFor } from "./recipe-for.ts";
@@ -11,6 +13,7 @@ import { train } from "./train.ts";
 export async function runRank(args: TrainArguments): Promise<number> {
   // torchrun's agent, too, starts ranks in sessions of their own, which it leaves behind where it is killed.
   if (hasLauncher() || process.env["TORCHELASTIC_RUN_ID"] !== undefined) endWithParent();
+  useThreads(numThreads());
   const isNamed = args.resume !== undefined && args.resume !== "auto";
   const recipe = isNamed ? undefined : recipeFor(args); // a saved run's recipe comes from the rank that has it
   await using world = await joinWorld({

@@ -23,7 +23,7 @@ export function takeStep(
 ): Promise<StepReport & { loss: number }> {
   // the scope's end frees every tensor that was made in it and not kept
   return scope(async () => {
-    arena.zeroGradients();
+    arena.replaceGradients();
     let loss = 0;
     for (const batch of await meter.time("data", () => data.next(accumulate)))
       await scope(async () => {

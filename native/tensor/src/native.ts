@@ -69,6 +69,11 @@ export interface Native {
   addGradientHook(leaf: Handle, token: number): void;
   removeGradientHook(leaf: Handle): void;
   onGradientReady(callback: (token: number) => void): void;
+  /**
+   * The next backward writes into the memory of these leaves' gradients and does not add to it. Until that has ended, a leaf it has not
+   * reached yet has no gradient, and the memory holds old values; then a leaf that it did not reach has a gradient of 0.
+   */
+  replaceGradients(leaves: readonly Handle[]): void;
 
   /**
    * Begins a part of the forward pass of which backward keeps only the inputs. Returns the tensors to compute it from. The callback of

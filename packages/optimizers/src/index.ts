@@ -36,3 +36,4 @@ export type { ParameterGroup } from "./parameter-groups.ts";
 export { type SavedState, SavedStateError, type Scalar, type StoredState } from "./saved-state.ts";
 export { MessagesError } from "./span-exchange.ts";
 export type { StepWatch } from "./step-under-way.ts";
+export { useThreads } from "./use-threads.ts";

@@ -92,6 +92,62 @@ describe("Arena", () => {
       expect(model.mix.weight.grad!.norm().item()).toBe(0);
     }));
 
+  it("replaces every gradient in the next backward, with 0 where it does not reach, and adds those after it", () =>
+    scope(async () => {
+      const { model, arena } = tiedWithArena();
+      manualSeed(1);
+      const apart = new Tied();
+      const tokens = tensor([1, 6, 1, 0], { dtype: "i64" });
+      // One that reaches all parameters, and one that reaches the embedding and the norm alone
+      const whole = (of: Tied) => of.forward(tokens).square().sum();
+      const part = (of: Tied) => of.norm.forward(of.embedding.forward(tokens)).square().sum();
+      const check = async () => {
+        for (const [i, leaf] of model.parameters().entries()) {
+          const { name, offset } = arena.segments[i]!;
+          const expected = apart.parameters()[i]!.grad;
+          expect(await floats(leaf.grad!), name).toEqual(
+            expected ? await floats(expected) : new Float32Array(leaf.length),
+          );
+          expect(leaf.grad!.pointer, name).toBe(arena.gradients.pointer + BigInt(4 * offset));
+        }
+      };
+      const reported: number[] = [];
+      const stop = arena.onGradientReady((segment) => reported.push(segment));
+      for (const loss of [whole, part, whole]) {
+        arena.replaceGradients();
+        arena.replaceGradients(); // a step that ended before its backward
+        expect(model.mix.weight.grad).toBeNull();
+        for (const leaf of apart.parameters()) leaf.grad = null;
+        await loss(model).backward();
+        await loss(apart).backward();
+        await check();
+        await part(model).backward();
+        await part(apart).backward();
+        await check();
+      }
+      expect(reported).toHaveLength(4 + 2 + 2 + 2 + 4 + 2);
+      stop();
+      arena.replaceGradients();
+      await whole(model).backward();
+      for (const leaf of apart.parameters()) leaf.grad = null;
+      await whole(apart).backward();
+      await check();
+    }));
+
+  it("has gradients of 0 after a backward that failed before it reached them", () =>
+    scope(async () => {
+      const { model, arena } = tiedWithArena();
+      const loss = model
+        .forward(tensor([1], { dtype: "i64" }))
+        .square()
+        .sum();
+      await loss.backward();
+      expect(model.mix.weight.grad!.norm().item()).toBeGreaterThan(0);
+      arena.replaceGradients();
+      await expect(loss.backward()).rejects.toThrow(/second time/);
+      expect(await floats(arena.gradients)).toEqual(new Float32Array(arena.gradients.length));
+    }));
+
   it("keeps gradients that existed before", () =>
     scope(async () => {
       const layer = new Linear(2, 1, { bias: false });

@@ -73,9 +73,18 @@ export class Arena implements Disposable {
     );
   }
 
-  /** Sets all gradients to 0. Call it before the first backward of a step. */
+  /** Sets all gradients to 0. Call it, or `replaceGradients`, before the first backward of a step. */
   zeroGradients(): void {
     this.gradients.zero_();
+  }
+
+  /**
+   * The next backward replaces all gradients, also with 0 where the loss does not depend on a parameter; later ones add to them. Costs two
+   * passes over the memory less than `zeroGradients`, as PyTorch's `zero_grad(set_to_none=True)` does. Until that backward has ended,
+   * `gradients` holds old values and parameters have no `grad`, so call `zeroGradients` if anything but backward writes gradients.
+   */
+  replaceGradients(): void {
+    native.replaceGradients(this.#leaves.map(handleOf));
   }
 
   /**

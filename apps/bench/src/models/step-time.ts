@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os";
 import { loopback } from "@terse/collectives";
 import { Bert, bertPresets, Gpt, gptPresets, type Model, ResNet, resnetPresets, Vit, vitPresets } from "@terse/models";
-import { adamw, Optimizer } from "@terse/optimizers";
+import { adamw, Optimizer, useThreads } from "@terse/optimizers";
 import { Arena, full, manualSeed, ones, rand, randint, randn, scope, setNumThreads, where } from "@terse/tensor";
 import { type Measurement, median } from "../measurement.ts";
 import { Peer } from "../peer.ts";
@@ -92,6 +92,7 @@ export async function* stepTime(of: Compared): AsyncGenerator<Measurement> {
 
 async function* withThreads({ name, create, batch, peer: given, stepsPerRound }: Compared, threads: number) {
   setNumThreads(threads);
+  useThreads(threads);
   await using peer = await Peer.start("model_steps.py", [given[0], JSON.stringify(given[1]), String(threads)], {
     OMP_NUM_THREADS: String(threads),
   });
@@ -102,7 +103,7 @@ async function* withThreads({ name, create, batch, peer: given, stepsPerRound }:
   await using optimizer = new Optimizer(arena, group!, { algorithm: adamw(), compareEvery: 0 });
   const train = () =>
     scope(async () => {
-      arena.zeroGradients();
+      arena.replaceGradients();
       const loss = model.loss(batch());
       await loss.backward();
       await optimizer.step({ lr: 1e-4, loss: loss.item() });

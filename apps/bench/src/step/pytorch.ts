@@ -27,7 +27,7 @@ export async function* throughput(): AsyncGenerator<Measurement> {
 
     const train = async () => {
       await scope(async () => {
-        arena.zeroGradients();
+        arena.replaceGradients();
         const tokens = randint(0, shape.vocabulary, [batch, shape.context + 1]);
         const loss = model.loss({
           tokens: tokens.narrow(1, 0, shape.context).contiguous(),

@@ -78,7 +78,7 @@ class Ours {
     const [batch] = await this.#data!.next();
     const began = performance.now();
     return scope(async () => {
-      this.#arena.zeroGradients();
+      this.#arena.replaceGradients();
       const loss = this.#model.loss(batch!);
       const value = loss.item();
       await this.#optimizer.begin({ lr: lion.lr, loss: value });
