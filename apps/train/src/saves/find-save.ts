@@ -9,7 +9,6 @@ import {
   configFile,
   makeFolder,
   manifestFile,
-  parseManifest,
   readManifestText,
   weightsFile,
   writeAll,
@@ -20,6 +19,7 @@ import type { FolderLock } from "./folder-lock.ts";
 import {
   locateRun,
   noSave,
+  parseSave,
   recipeFile,
   type SavedFile,
   type SaveManifest,
@@ -59,7 +59,7 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
   };
   const [text = ""] = (await together(group, read)).filter((each) => each !== "");
   const [manifestText, recipeText] = JSON.parse(text) as [string, string | null];
-  const manifest = parseManifest<SaveManifest>(manifestText, join(saveFolder(run, best), manifestFile));
+  const manifest = parseSave(manifestText, join(saveFolder(run, best), manifestFile));
   return { manifest, recipeText: recipeText ?? undefined };
 }
 

@@ -75,7 +75,31 @@ export function readSave(path: string): { folder: string; manifest: SaveManifest
   const text = step === undefined ? undefined : readManifestText(saveFolder(run, step));
   if (step === undefined || text === undefined) throw noSave(path);
   const folder = saveFolder(run, step);
-  return { folder, manifest: parseManifest(text, join(folder, manifestFile)) };
+  return { folder, manifest: parseSave(text, join(folder, manifestFile)) };
+}
+
+/** The manifest of a save in a text that `path` names in errors. Throws `CheckpointError` where a key is absent or is something else. */
+export function parseSave(text: string, path: string): SaveManifest {
+  const manifest = parseManifest<SaveManifest>(text, path);
+  const { step, ranks, recipe, data, sums, files } = manifest as { [key in keyof SaveManifest]: unknown };
+  const isCount = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least;
+  const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
+  const isFile = ({ rank, host }: { rank?: unknown; host?: unknown }) =>
+    isCount(rank, 0) && (rank as number) < (ranks as number) && typeof host === "string";
+  const isRight: readonly (readonly [what: string, right: boolean])[] = [
+    ["step is not an integer ≥ 0", isCount(step, 0)],
+    ["ranks is not an integer ≥ 1", isCount(ranks, 1)],
+    ["recipe is not an object", isObject(recipe)],
+    ["data is not an object", isObject(data)],
+    ["sums is not an object", sums === undefined || isObject(sums)],
+    ["files do not each have a rank below ranks, and a host", (files as object[]).every(isFile)],
+  ];
+  const [wrong] = isRight.find(([, right]) => !right) ?? [];
+  if (wrong !== undefined) throw new CheckpointError(`${path}: ${wrong}; use another save.`);
+  for (let rank = 0; rank < manifest.ranks; rank++)
+    if (!manifest.files.some(({ name }) => name === stateFile(rank)))
+      throw new CheckpointError(`${path} lists no ${stateFile(rank)}, though ranks is ${ranks}; use another save.`);
+  return manifest;
 }
 
 export const noSave = (path: string) =>

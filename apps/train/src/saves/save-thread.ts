@@ -1,9 +1,13 @@
 /** The thread that writes the files of saves (thread-writer.ts). */
+import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { CheckpointError } from "@terse/checkpoint";
 import { sentence } from "../failure.ts";
 import { NotFiniteError, writeFiles } from "./save-files.ts";
 import { type Answer, memoryOf, type Request } from "./thread-writer.ts";
+
+// Steps have their processors first. Elsewhere than on Linux this would be the priority of the whole process.
+if (process.platform === "linux") setPriority(10);
 
 async function answerTo({ folder, files }: Request): Promise<Answer> {
   try {

@@ -1,8 +1,8 @@
 /** Ranks of one process, each with a folder of its own: machines without a shared disk. Or all with the same folder. */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { getPriority, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { CheckpointError, readSafetensors } from "@terse/checkpoint";
+import { CheckpointError, readSafetensors, writeManifest } from "@terse/checkpoint";
 import { type Group, loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { Arena, noGrad, type Tensor } from "@terse/tensor";
@@ -18,7 +18,7 @@ import { loadModelOf } from "./model-of-run.ts";
 import { restoreSave } from "./restore-save.ts";
 import { openRun, type SaveFailure } from "./run.ts";
 import { NotFiniteError, writeFiles } from "./save-files.ts";
-import { removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
+import { readSave, removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy, writeSave } from "./write-save.ts";
 
@@ -302,6 +302,32 @@ describe("a save", () => {
     expect(held).toEqual([0, 0]);
   });
 
+  it("is refused in one line when a key of its manifest is absent or is something else", async () => {
+    const run = disk("run");
+    await save(2, [run]);
+    const { manifest } = readSave(run);
+    const file = { name: "config.json", bytes: 1, crc32: "0", rank: 0, host: "a" };
+    const changes: [object, string][] = [
+      [{ step: "2" }, "step is not an integer ≥ 0"],
+      [{ step: undefined }, "step is not an integer ≥ 0"],
+      [{ ranks: 0 }, "ranks is not an integer ≥ 1"],
+      [{ ranks: [1] }, "ranks is not an integer ≥ 1"],
+      [{ recipe: null }, "recipe is not an object"],
+      [{ data: [] }, "data is not an object"],
+      [{ sums: 7 }, "sums is not an object"],
+      [{ ranks: 1e9 }, "lists no state-rank-1.safetensors, though ranks is 1000000000"],
+      [{ files: [{ ...file, rank: 1 }] }, "files do not each have a rank below ranks"],
+      [{ files: [{ ...file, host: 1 }] }, "files do not each have a rank below ranks"],
+    ];
+    for (const [change, message] of changes) {
+      await writeManifest(join(run, "step-2"), { ...manifest, ...change }); // with a true checksum
+      expect(() => readSave(run)).toThrow(
+        new RegExp(`^[^\\n]*step-2.manifest\\.json:? ${message}[^\\n]*; use another save\\.$`),
+      );
+    }
+    await expect(resume([run])).rejects.toThrow("files do not each have a rank");
+  });
+
   it("is refused when the files of two ranks were swapped", async () => {
     const run = disk("run");
     await save(2, [run, run]);
@@ -381,6 +407,18 @@ describe("a save that is written beside the steps", () => {
     const tensors = await readSafetensors(join(saveFolder(run, step), "model.safetensors"));
     return Number([...tensors.values()][0]!.data[0]);
   };
+
+  it.skipIf(process.platform !== "linux")("has a thread of lower priority (on Linux)", async () => {
+    const niceness = () =>
+      readdirSync("/proc/self/task").map((id) => {
+        const [, after] = readFileSync(`/proc/self/task/${id}/stat`, "utf8").split(/\) (?!.*\))/s); // behind the name
+        return Number(after!.split(" ")[16]); // proc(5): field 19
+      });
+    await using writer = new ThreadWriter();
+    await writer.write(disk("files"), { rank: 1, state: [], metadata: {} });
+    expect(niceness()).toContain(10);
+    expect(getPriority()).toBeLessThan(10);
+  });
 
   it("has the values of its step, whatever the steps after it change; the next one waits for it", async () => {
     const out = join(folder, "run");
