@@ -163,6 +163,18 @@ Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
 }
 
+void moments_carry(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* error = first_floats_of(info[0], "error", n);
+    float* m = floats_of(info[1], "m", n);
+    const float* g = floats_of(info[2], "g", n);
+    const Napi::Object given = options_of(info, 3);
+    float* last = info[4].IsUndefined() ? nullptr : floats_of(info[4], "last", n);
+    const float keep = static_cast<float>(number_of(given, "keep")), add = static_cast<float>(number_of(given, "add"));
+    const terse_moments& moments = table_of<terse_moments>(info);
+    in_parallel(n, [&](size_t i, size_t end) { moments.carry(error + i, m + i, last ? last + i : nullptr, g + i, end - i, keep, add); });
+}
+
 // The sums of chunks are added in order, so they do not depend on the number of threads.
 Napi::Value moments_squares(const Napi::CallbackInfo& info) {
     size_t n;
@@ -296,6 +308,7 @@ Napi::Value moments(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["implementation"] = moments->implementation;
         object["accumulate"] = Napi::Function::New<moments_accumulate>(env, "accumulate", data_of(moments));
+        object["carry"] = Napi::Function::New<moments_carry>(env, "carry", data_of(moments));
         object["squares"] = Napi::Function::New<moments_squares>(env, "squares", data_of(moments));
         object["accumulateAndSquares"] = Napi::Function::New<moments_accumulate_and_squares>(env, "accumulateAndSquares", data_of(moments));
         object["apply"] = Napi::Function::New<moments_apply>(env, "apply", data_of(moments));

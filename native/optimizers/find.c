@@ -28,7 +28,7 @@
     X(sgd, scalar, 1)
 
 #define MOMENTS(X)                        \
-    ON_X86(X, moments, avx2, HAS_AVX2)    \
+    ON_X86(X, moments, avx2, HAS_FMA)     \
     X(moments, scalar, 1)
 
 #define LOW_RANK(X)                         \

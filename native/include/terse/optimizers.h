@@ -1,6 +1,6 @@
 // Fused optimizer kernels. Each reads every array once; the signs that are sent are packed in the same pass.
 //
-// All arithmetic is fp32 without fused multiply-add, in the order written here, so all implementations give the same bits. A double is
+// All arithmetic is fp32, in the order written here, without fused multiply-add except where it says fma: all implementations give the same bits. A double is
 // rounded to fp32 once; 1 - beta is computed in double before that. Sizes are in elements. Packed signs are as in terse/codecs.h: least
 // significant bit first, 1 = plus. No function allocates, prints or exits, and no result depends on earlier calls. The arrays of one call must
 // not overlap.
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 2
+#define TERSE_OPTIMIZERS_ABI 3
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
 uint32_t terse_optimizers_abi(void);
@@ -117,6 +117,9 @@ typedef struct terse_moments {
 
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     size_t (*accumulate)(float *m, float *v, const float *g, size_t n, const terse_moments_options *options);
+
+    // What a rank has to send, added to what it has not sent yet: error = fma(add, g, fma(keep, m, error));  last = m unless last is NULL;  m = 0
+    void (*carry)(float *error, float *m, float *last, const float *g, size_t n, float keep, float add);
 
     // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
     void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);

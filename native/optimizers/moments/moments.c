@@ -1,3 +1,3 @@
 #include "moments.h"
 
-const terse_moments terse_moments_scalar = {"scalar", accumulate, squares, apply, refresh};
+const terse_moments terse_moments_scalar = {"scalar", accumulate, carry, squares, apply, refresh};

@@ -2,9 +2,11 @@
 // compile them for different instructions, with the same bits.
 #ifndef TERSE_MOMENTS_H
 #define TERSE_MOMENTS_H
+#include <string.h>
+
 #include "element.h"
 
-enum { BLOCK = 64, PARTIALS = 16 };  // elements that are checked before any of them is stored; partial sums
+enum { BLOCK = 64, PARTIALS = 16, PIECE = 1024 };  // elements that are checked before any of them is stored; partial sums; elements that stay in the cache
 
 static size_t accumulate(float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options) {
     const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
@@ -25,6 +27,17 @@ static size_t accumulate(float *restrict m, float *restrict v, const float *rest
         for (size_t k = 0; k < count; k++) v[i + k] = new_v[k];
     }
     return n;
+}
+
+static void carry(float *restrict error, float *restrict m, float *restrict last, const float *restrict g, size_t n, float keep, float add) {
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t count = n - i < PIECE ? n - i : PIECE;
+        if (last) memcpy(last + i, m + i, count * sizeof *m);
+        for (size_t k = i; k < i + count; k++) {
+            error[k] = carried(error[k], m[k], g[k], keep, add);
+            m[k] = 0.0f;
+        }
+    }
 }
 
 static void squares(const float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, double sums[2]) {

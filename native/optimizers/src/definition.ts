@@ -7,6 +7,7 @@
 import type {
   AdamUpdate,
   AdamWOptions,
+  CarryOptions,
   Change,
   LionStepOptions,
   LionVoteOptions,
@@ -113,6 +114,20 @@ export function accumulateMoments(
     const scaled = r(g[i]! * r(gradientScale));
     m[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     v[i] = r(r(r(beta2) * v[i]!) + r(r(r(1 - beta2) * scaled) * scaled));
+  }
+}
+
+export function carryMomentum(
+  error: Float32Array,
+  m: Float32Array,
+  g: Float32Array,
+  { keep, add }: CarryOptions,
+  last?: Float32Array,
+): void {
+  for (let i = 0; i < m.length; i++) {
+    error[i] = fma(r(add), g[i]!, fma(r(keep), m[i]!, error[i]!));
+    if (last) last[i] = m[i]!;
+    m[i] = 0;
   }
 }
 

@@ -2,7 +2,7 @@
  * Fused optimizer kernels: each reads every array once. They are synchronous, work in place on f32 of any alignment, and use as many
  * threads as `useThreads` sets.
  *
- * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank`, where every one is fused. So every implementation
+ * The arithmetic is fp32 without fused multiply-add, except in the sums of `addLowRank` and `carryMomentum`, where every one is fused. So every implementation
  * gives the same bits on every machine. β and η are rounded to fp32 once, 1 − β and 1 − η λ are computed in double before that.
  * `gradientScale` multiplies every g first, so that clipping needs no pass of its own.
  *
@@ -17,6 +17,7 @@ import {
   type AdamUpdate,
   type AdamWKernels,
   type AdamWOptions,
+  type CarryOptions,
   type Change,
   choose,
   type LionKernels,
@@ -40,6 +41,7 @@ export { type BufferLike, type NativeBuffer, NativeMissingError, NotFiniteError 
 export type {
   AdamUpdate,
   AdamWOptions,
+  CarryOptions,
   Change,
   LionStepOptions,
   LionVoteOptions,
@@ -128,6 +130,27 @@ export function sgdStep(θ: BufferLike, m: BufferLike | undefined, g: BufferLike
  */
 export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): void {
   accept("accumulateMoments", m, g, moments(m).accumulate(m, v, g, options));
+}
+
+/**
+ * What a rank has to send of its momentum, added to what it has not sent yet, in one pass over arrays on the CPU (n floats each):
+ *
+ *   error ← error + keep m + add g       each product added with one rounding, the first one first
+ *   last ← m                             where `last` is given
+ *   m ← 0                                where the mean over ranks is added then
+ *
+ * Elements that are not finite pass into the error, where an encoder refuses them.
+ */
+export function carryMomentum(
+  error: BufferLike,
+  m: BufferLike,
+  g: BufferLike,
+  options: CarryOptions,
+  last?: BufferLike,
+): void {
+  const { carry } = moments(m);
+  if (!carry) throw new TypeError("carryMomentum: m is on a GPU; give arrays on the CPU, where codecs work.");
+  carry(error, m, g, options, last);
 }
 
 /** ‖θ‖₂ and ‖u‖₂ of an update u of Adam's form, in one pass. Added in fp64 in an order that depends only on the length. */

@@ -61,6 +61,11 @@ export interface AdamUpdate {
   weightDecay: number; // λ
 }
 
+export interface CarryOptions {
+  keep: number; // β₁
+  add: number; // 1 − β₁, times the factor that clips g
+}
+
 export interface RefreshOptions {
   beta1: number;
   beta2: number;
@@ -91,6 +96,8 @@ export interface SgdKernels {
 export interface MomentsKernels {
   readonly implementation: string;
   accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
+  /** A GPU has none: errors are on the CPU, where codecs work. */
+  carry?(error: BufferLike, m: BufferLike, g: BufferLike, options: CarryOptions, last?: BufferLike): void;
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
   /** Both in one pass; a GPU has none. */
   accumulateAndSquares?(

@@ -28,6 +28,20 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     }
   });
 
+  it("adds what is to be sent to the error, and empties m, with the bits of the definition", () => {
+    for (const n of [...lengths, 5003])
+      for (const withLast of [true, false]) {
+        const arrays = () =>
+          [placed(anyFloats(n, 1), 1), placed(anyFloats(n, 2), 3), placed(anyFloats(n, 3), 2)] as const;
+        const [mine, expected] = [arrays(), arrays()];
+        const [last, expectedLast] = [new Float32Array(n), new Float32Array(n)];
+        const options = { keep: 0.9, add: (1 - 0.9) * 0.37 };
+        moments.carry!(...mine, options, withLast ? last : undefined);
+        definition.carryMomentum(...expected, options, withLast ? expectedLast : undefined);
+        expect([...mine, last].map(bits), `n = ${n}`).toEqual([...expected, expectedLast].map(bits));
+      }
+  });
+
   it("returns the index of the first element that is not finite, or whose square is not", () => {
     for (const bad of [Number.NaN, Number.NEGATIVE_INFINITY, 1e30])
       for (const at of [0, 63, 70, 99]) {

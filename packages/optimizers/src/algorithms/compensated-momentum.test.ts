@@ -1,6 +1,8 @@
+import { loopback } from "@terse/collectives";
+import { openExchange } from "@terse/exchange";
 import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import type { Vector } from "./algorithm.ts";
+import type { OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
 import { CompensatedMomentum } from "./compensated-momentum.ts";
 
 const tensor = (values: readonly number[]) => fromTypedArray(Float32Array.from(values));
@@ -35,3 +37,40 @@ describe("momentum scaling", () => {
     expect(factors[1]).toBeCloseTo(0.5, 6);
   });
 });
+
+describe("the momentum that is sent", () => {
+  it("has the bits of libtorch's add_: one pass in place of three", async () => {
+    const n = 1003; // 64 elements of a vector, and a tail
+    const random = (seed: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + seed) / 7);
+    const tensors = [tensor([...random(1)]), tensor([...random(2)]), tensor([...random(3)])] as const;
+    const [g, m, error] = tensors;
+    const before = Float32Array.from(random(2));
+    const sent = noGrad(() =>
+      error
+        .clone()
+        .add_(m, { alpha: 0.9 })
+        .add_(g, { alpha: (1 - 0.9) * 0.37 }),
+    );
+
+    const segments = [{ name: "x", offset: 0, length: n }];
+    const vector = { n, offset: 0, segments, lengths: [n, 0], rank: 0, ranks: 1 } as unknown as Vector;
+    const momentum = new CompensatedMomentum("per-layer", 0.9);
+    const state = momentum.init(m, vector);
+    noGrad(() => [state.elements.m.copy_(m), state.elements.workerError.copy_(error)]);
+    const [group] = loopback(1);
+    const last = noGrad(() => m.mul(0));
+    const context = { step: 0, lr: 1, gradientScale: 0.37, vector } as StepContext;
+    const ones = tensor(new Array(n).fill(1));
+    await momentum.average(g, state, ones, openExchange(group!) as OptimizerExchange, context, last);
+    await group!.close();
+
+    // What is kept is what was to be sent, less the one magnitude with its sign: 1-bit Adam, Algorithm 1, line 8.
+    const [all, kept, mean] = await Promise.all([sent, state.elements.workerError, state.elements.m].map(floatsOf));
+    const scale = Math.fround(Math.sqrt(all!.reduce((sum, x) => sum + x * x, 0) / n));
+    expect(Math.abs(mean![0]!)).toBeCloseTo(scale, 7);
+    expect([...kept!]).toEqual([...all!].map((x, i) => Math.fround(x - mean![i]!)));
+    expect(await floatsOf(last)).toEqual(before);
+  });
+});
+
+const floatsOf = async (x: Tensor) => (await x.toTypedArray()) as Float32Array;

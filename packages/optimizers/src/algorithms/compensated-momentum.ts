@@ -15,7 +15,7 @@
  */
 import { type Codec, scaledSign, sign } from "@terse/codecs";
 import { type Message, ownedRange } from "@terse/exchange";
-import { sumOfSquares } from "@terse/native-optimizers";
+import { carryMomentum, sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
@@ -58,7 +58,7 @@ export async function addCompensatedMean(
   variance: Tensor,
   exchange: OptimizerExchange,
 ): Promise<void> {
-  const shared = { into, codec, serverError: owned.serverError.values, hold: zerosOf(variance) };
+  const shared = { into, codec, serverError: owned.serverError.values, hold: holdOf(variance) };
   if (x) await exchange.meanErrorCompensated(x, { ...shared, workerError });
   else await exchange.meanErrorCompensated(workerError, shared);
 }
@@ -97,26 +97,30 @@ export class CompensatedMomentum {
     scalars.factors = sizes.map((size) => (size > 0 ? united / size : 1));
   }
 
-  /** m ← the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. */
+  /**
+   * m ← the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. `last` ← the m of
+   * before, where it is given.
+   */
   async average(
     g: Tensor,
     state: CompensationState,
     variance: Tensor,
     exchange: OptimizerExchange,
     { gradientScale, vector }: StepContext,
+    last?: Tensor,
   ): Promise<void> {
     const { m, workerError } = state.elements;
     const { factors } = state.scalars;
     const [keep, add] = [this.#beta1, (1 - this.#beta1) * gradientScale];
     if (m.device === "cpu" && factors.every((factor) => factor === 1))
-      noGrad(() => workerError.add_(m, { alpha: keep }).add_(g, { alpha: add }));
+      carryMomentum(workerError, m, g, { keep, add }, last);
     else {
+      if (last) noGrad(() => last.copy_(m));
       using own = noGrad(() => m.mul(keep).add_(g, { alpha: add }));
       this.#scaleLayers(own, vector, factors);
       using here = own.to({ device: "cpu" });
-      noGrad(() => workerError.add_(here));
+      noGrad(() => [workerError.add_(here), m.zero_()]);
     }
-    noGrad(() => m.zero_());
     await addCompensatedMean(m, undefined, state, variance, exchange);
     this.#scaleLayers(
       m,
@@ -132,6 +136,17 @@ export class CompensatedMomentum {
       noGrad(() => layer.mul_(factors[i]!));
     }
   }
+}
+
+const zerosKnown = new WeakMap<Tensor, { hold: Uint8Array | undefined }>(); // of variances that have not changed since
+
+/** After a variance whose elements have been sent has changed, or has been restored. */
+export const forgetZeros = (variance: Tensor): boolean => zerosKnown.delete(variance);
+
+function holdOf(variance: Tensor): Uint8Array | undefined {
+  const known = zerosKnown.get(variance) ?? { hold: zerosOf(variance) };
+  zerosKnown.set(variance, known);
+  return known.hold;
 }
 
 /** One bit an element, 1 where x is 0; x ≥ 0. Undefined where no element is. */

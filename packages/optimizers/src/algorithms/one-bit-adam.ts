@@ -16,7 +16,7 @@ import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
-import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
+import { CompensatedMomentum, type CompensationState, forgetZeros, scales } from "./compensated-momentum.ts";
 import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 export const oneBitAdamOptions = v.object({
@@ -69,5 +69,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
     messages: (vector, step, { scalars }) => [
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
+
+    restored: (_, { elements: { v } }) => forgetZeros(v),
   };
 }

@@ -34,9 +34,9 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { emptyLike, noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
-import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
+import { CompensatedMomentum, type CompensationState, forgetZeros, scales } from "./compensated-momentum.ts";
 import { boundsOf } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
 import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
@@ -118,6 +118,8 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     messages: (vector, step, { scalars }) => [
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
+
+    restored: (_, { elements: { frozen } }) => forgetZeros(frozen),
   };
 
   async function warmUp(
@@ -156,9 +158,8 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { m, v, frozen } = state.elements;
     const { ratios, changes } = state.scalars;
 
-    using last = noGrad(() => m.clone());
-
-    await momentum.average(g, state, frozen, exchange, context);
+    using last = emptyLike(m);
+    await momentum.average(g, state, frozen, exchange, context, last);
 
     for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, last }).entries()) {
       if (follows) changes[i] = changeOf(layer, changes[i]!);

@@ -15,7 +15,9 @@
  *
  * A step outside of T_u is a local step: the ranks' θ differ until the next one in T_u. θ is computed from θ₀, not by undoing the local
  * steps, so all ranks then have the same bits. The variance is refreshed before it is used: in the first step it is 0. Elements with v = 0 are
- * not sent and do not move, as in one-bit-adam.ts. The paper has no weight decay. The numbers of T_v and T_u are those of DeepSpeed's example.
+ * not sent and do not move, as in one-bit-adam.ts. The paper has no weight decay. The numbers of T_v and T_u are those of DeepSpeed's example
+ * (https://www.deepspeed.ai/tutorials/zero-one-adam); its code has 100,000 for `freeze` and 32,678 for `doubling` where none is given, and doubles
+ * both intervals as here, where the tutorial prints 2 · exp{…}.
  *
  * `early` is what the ranks average below `freeze`:
  *   exact      in T_v the mean of g, for v and for m, without a second message; in other steps u
@@ -44,6 +46,7 @@ import {
   type CompensationErrors,
   compensatedMessage,
   compensationErrors,
+  forgetZeros,
 } from "./compensated-momentum.ts";
 import { made } from "./kernels.ts";
 
@@ -120,6 +123,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     isLocal: (step) => !synchronises(step),
 
     restored(θ, { elements, scalars }) {
+      forgetZeros(elements.v);
       if (scalars.pending > 0) moveFrom(elements.shared, θ, elements.u, elements.v);
     },
   };
@@ -139,6 +143,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
       await exchange.mean(mean);
       using unused = zerosLike(m);
       accumulateMoments(unused, v, mean, { beta1, beta2, gradientScale: 1 });
+      forgetZeros(v);
     }
 
     using momentum = noGrad(() => m.mul(beta1).add_(g, { alpha: gradientScale * (1 - beta1) }));
@@ -179,6 +184,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     const gradientScale = await exchange.meanGradient(g);
 
     accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
+    forgetZeros(v);
     applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: lr });
   }
 
