@@ -1,16 +1,16 @@
 /** Ranks, launchers and machines that are killed: what ends, what starts again, and where it goes on. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../ranks/start-ranks.ts";
-import { children, main, type Outcome, outcomeOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
+import { children, main, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("recovery");
 /** How many kills a run has to survive: TERSE_KILLS=50 ./terse test recovery. */
 const kills = Number(process.env["TERSE_KILLS"] ?? 3);
-const steps = 12 + 8 * kills;
+const steps = 24 * (kills + 1); // fewer than 24 between two kills
 const train = (...more: string[]) => [
   ...tinyTraining(text),
   "--sample.bytes=0",
@@ -18,6 +18,7 @@ const train = (...more: string[]) => [
   "--evaluate.every=8",
   "--logEvery=2",
   "--measureEvery=10",
+  "--advise=false", // it measures the network, and so times
   `--steps=${steps}`,
   ...more,
 ];
@@ -34,8 +35,19 @@ function metrics(run: string): object[] {
     .map((entries) => Object.fromEntries(entries));
 }
 
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+  } catch {
+    return []; // it has ended
+  }
+}
 const rankOf = (pid: string) =>
-  Number(/^RANK=(\d+)$/m.exec(readFileSync(`/proc/${pid}/environ`, "utf8").replaceAll("\0", "\n"))?.[1] ?? -1);
+  Number(
+    environmentOf(pid)
+      .find((each) => each.startsWith("RANK="))
+      ?.slice(5) ?? -1,
+  );
 
 function isRunning(pid: string): boolean {
   try {
@@ -59,27 +71,26 @@ describe("a run whose ranks are killed at random moments", () => {
       return { rank, wait, lines };
     };
     let next = victim();
-    const { code, err, out } = await terseIn(
-      folder,
-      train("--out=killed", `--max-restarts=${kills}`, "--log-dir=logs"),
-      (line, pid) => {
-        // The first line of an attempt comes while its parts are being made; then a line for every second step.
-        if (left === 0 || !/^(model |step: \d+\/)/.test(line) || next.lines-- > 0) return;
-        const { rank, wait } = next;
-        next = { rank: -1, wait: 0, lines: Number.POSITIVE_INFINITY }; // one kill for each attempt
-        setTimeout(() => {
-          const process_ = children(pid).find((child) => rankOf(child) === rank);
-          if (process_ === undefined) {
-            next = victim();
-            return;
-          }
-          left--;
-          moments.push(`rank ${rank} ${wait.toFixed(0)} ms after "${line}"`);
-          process.kill(Number(process_), "SIGKILL");
-          next = victim();
-        }, wait);
-      },
-    );
+    let isWaiting = false; // for the next attempt
+    const kill = (pid: number, { rank, wait }: ReturnType<typeof victim>, line: string) => {
+      const child = children(pid).find((each) => rankOf(each) === rank);
+      if (child === undefined) return;
+      left--;
+      moments.push(`rank ${rank} ${wait.toFixed(0)} ms after "${line}"`);
+      process.kill(Number(child), "SIGKILL");
+    };
+    const during = (line: string, pid: number) => {
+      // The first line of an attempt comes while its parts are being made; then a line for every second step.
+      const isFirst = line.startsWith("model ");
+      if (isFirst) isWaiting = false;
+      if (isWaiting || left === 0 || !(isFirst || /^step: \d+\//.test(line)) || next.lines-- > 0) return;
+      const now = next;
+      next = victim();
+      isWaiting = true; // one kill for each attempt
+      setTimeout(() => kill(pid, now, line), now.wait);
+    };
+    const args = train("--out=killed", `--max-restarts=${kills}`, "--log-dir=logs");
+    const { code, err, out } = await terseIn(folder, args, during);
     expect(code, `${moments.join("\n")}\n${err}`).toBe(0);
     expect(moments).toHaveLength(kills);
     expect(err.match(/^restart \d+ of \d+/gm)).toHaveLength(kills);
@@ -99,13 +110,16 @@ describe("a launcher", () => {
     for (const child of started.splice(0)) child.kill("SIGKILL");
   });
 
-  it("that is killed leaves no rank behind, also none that was stopped", async () => {
+  it("shares its cores out, and leaves no rank behind when it is killed, also none that was stopped", async () => {
     const command = ["--conditions=@terse/source", main, ...train("--steps=1000000", "--out=orphans")];
-    const launcher = spawn(process.execPath, command, { cwd: folder, stdio: ["ignore", "ignore", "ignore"] });
+    const { OMP_NUM_THREADS: _, ...env } = process.env;
+    const launcher = spawn(process.execPath, command, { cwd: folder, env, stdio: "ignore" });
     started.push(launcher);
     await until(() => existsSync(at("orphans/step-3")));
     const ranks = children(launcher.pid!);
     expect(ranks).toHaveLength(2);
+    const threads = Math.max(1, Math.floor(availableParallelism() / 2));
+    for (const pid of ranks) expect(environmentOf(pid)).toContain(`OMP_NUM_THREADS=${threads}`);
     process.kill(Number(ranks[1]), "SIGSTOP");
     launcher.kill("SIGKILL");
     await until(() => !ranks.some(isRunning));
@@ -179,26 +193,26 @@ describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: $
 
   it("go on with the ranks that are left when a machine is gone, from the last save", async () => {
     const port = await freePort();
-    const agent = (isHost: number) => [
-      ...[python, "-m", "torch.distributed.run", "--no-python", "--nnodes=1:4", "--nproc-per-node=1"],
-      ...["--max-restarts=3", "--rdzv-backend=c10d", `--rdzv-endpoint=localhost:${port}`, "--rdzv-id=1"],
-      ...[`--rdzv-conf=last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=2,is_host=${isHost}`],
-      ...[process.execPath, "--conditions=@terse/source", main],
-      ...train("--out=elastic", "--resume=auto", "--steps=1000000"),
-    ];
-    let asked = false;
-    const first = outcomeOf(agent(1), folder, (line, pid) => {
-      if (asked || !line.startsWith("saved by 2 ranks, goes on with 1: ")) return;
-      asked = true;
-      setTimeout(() => process.kill(pid, "SIGTERM"), 1000); // some steps are enough
+    const agents = [1, 0].map((isHost) => {
+      const options = [
+        ...["-m", "torch.distributed.run", "--no-python", "--nnodes=1:4", "--nproc-per-node=1", "--max-restarts=3"],
+        ...["--rdzv-backend=c10d", `--rdzv-endpoint=localhost:${port}`, "--rdzv-id=1"],
+        `--rdzv-conf=last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=2,is_host=${isHost}`,
+      ];
+      const command = [process.execPath, "--conditions=@terse/source", main];
+      const args = [...options, ...command, ...train("--out=elastic", "--resume=auto", "--steps=1000000")];
+      return spawn(python, args, { cwd: folder, stdio: ["ignore", "pipe", "ignore"] });
     });
-    const [program, ...args] = agent(0);
-    const second = spawn(program!, args, { cwd: folder, stdio: "ignore" });
-    started.push(second);
+    started.push(...agents);
+    const [first, second] = agents as [(typeof agents)[0], (typeof agents)[0]];
+    let out = "";
+    first.stdout.on("data", (data: Buffer) => {
+      out += data;
+    });
+    second.stdout.resume();
     await until(() => ranksOf("elastic") === 2, 60);
     second.kill("SIGKILL"); // its rank ends with it
-    const { out, err } = await first;
-    expect(out, err).toMatch(/^saved by 2 ranks, goes on with 1: /m);
-    expect(ranksOf("elastic")).toBe(1);
+    await until(() => ranksOf("elastic") === 1, 60);
+    expect(out).toMatch(/^saved by 2 ranks, goes on with 1: /m);
   });
 });

@@ -6,6 +6,7 @@ export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
   "test-e2e/ranks/ranks.test.ts",
   "test-e2e/runs/train.test.ts",
+  "test-e2e/runs/recovery.test.ts",
   "native/codecs/src/arm.test.ts",
   "test-e2e/ranks/mpirun.test.ts",
   "native/codecs/src/fuzz.test.ts",
