@@ -55,7 +55,7 @@ const folderEntry: SampledEntry = {
   fields,
   facts: ({ classes, size }: FolderOptions) => ({ classes, channels: 3, height: size, width: size }),
   async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, { seed }) {
-    const set = await imageFolder({ path, classes, size, resize, validationFraction });
+    const set = await imageFolder({ path, classes, size, resize, validationFraction, maxCorrupt });
     return new ImageSamples(set, { seed, augment, corrupt: maxCorrupt });
   },
 };

@@ -43,7 +43,7 @@ const entry = datasets["image-folder"];
 const options = { ...noAugmentation, classes: 2, size, resize: false, validationFraction: 0.1, maxCorrupt: 0 };
 const open = (given: object, more = {}) =>
   entry.open({ ...options, path: folder, ...more }, { batchSize: 2, seed: 0, rank: 0, ranks: 1, ...given });
-const plain = { path: "", classes: 2, size, resize: false, validationFraction: 0.25 };
+const plain = { path: "", classes: 2, size, resize: false, validationFraction: 0.25, maxCorrupt: 0 };
 
 /** A copy of the pictures of training, to break. */
 const copied = () => {
@@ -122,7 +122,7 @@ describe("a folder of pictures", () => {
     const path = copied();
     writeFileSync(join(path, "dog/0.png"), "no picture at all");
     const given = { path, validationFraction: 0 };
-    await expect((await open({}, given)).next(8)).rejects.toThrow(
+    await expect(open({}, given)).rejects.toThrow(
       /1 of 16 images cannot be decoded, more than data\.maxCorrupt allows; the last is .*dog.0\.png \(.+\)\.$/,
     );
     const data = await open({}, { ...given, maxCorrupt: 0.1 });
@@ -132,6 +132,15 @@ describe("a folder of pictures", () => {
       images.push(values.subarray(0, 192).join(), values.subarray(192).join());
     }
     expect([images.length, new Set(images).size, data.skipped]).toEqual([16, 15, 1]);
+    rmSync(path, { recursive: true });
+  });
+
+  it("refuses a held-out picture of another size before the first step", async () => {
+    const path = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+    cpSync(folder, path, { recursive: true });
+    const other = sharp(raw(0, size, 2 * size), { raw: { width: size, height: 2 * size, channels: 3 } });
+    await other.png().toFile(join(path, "val/dog/2.png"));
+    await expect(open({}, { path })).rejects.toThrow(/val.dog.2\.png has 8 × 16 pixels, and data\.size is 8/);
     rmSync(path, { recursive: true });
   });
 

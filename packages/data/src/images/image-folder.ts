@@ -10,7 +10,7 @@ import { DataError, reasonOf } from "../data-error.ts";
 import { permuted } from "../permutation.ts";
 import { byCodeUnit } from "../text/text-bytes.ts";
 import { evenStarts } from "../windows.ts";
-import { CorruptImage, type ImageSet, type Images } from "./images.ts";
+import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
 
 export interface ImageFolderOptions {
   readonly path: string;
@@ -21,6 +21,8 @@ export interface ImageFolderOptions {
   readonly resize: boolean;
   /** Of a folder without train/ and val/. */
   readonly validationFraction: number;
+  /** The largest share of all pictures that may be impossible to decode. */
+  readonly maxCorrupt: number;
 }
 
 interface File {
@@ -28,7 +30,7 @@ interface File {
   readonly label: number;
 }
 
-const checkedFirst = 64; // pictures
+const checkedFirst = 64; // pictures of each part
 
 const picture = /\.(jpe?g|png)$/i;
 
@@ -63,7 +65,9 @@ export async function imageFolder(options: ImageFolderOptions): Promise<ImageSet
     label: (i) => files[i]!.label,
     read: (i) => decode(files[i]!.path, options),
   });
-  await checkSome(images(training));
+  const corrupt = [...(await corruptOfSome(images(training))), ...(await corruptOfSome(images(validation)))];
+  if (corrupt.length > options.maxCorrupt * files.length)
+    throw tooManyCorrupt(path, corrupt.length, files.length, corrupt.at(-1)!);
   return {
     source: path,
     classes,
@@ -77,17 +81,23 @@ export async function imageFolder(options: ImageFolderOptions): Promise<ImageSet
   };
 }
 
-/** Decodes pictures from all over the folder, so that another size is known before the first step. Throws `DataError`. */
-async function checkSome(images: Images): Promise<void> {
+/**
+ * Decodes pictures from all over a part, so that another size and too many corrupt ones are known before the first step. Gives the
+ * corrupt ones. Throws `DataError`.
+ */
+async function corruptOfSome(images: Images): Promise<string[]> {
+  const corrupt: string[] = [];
   await Promise.all(
     evenStarts(checkedFirst, 1, images.count).map(async (i) => {
       try {
         await images.read(i);
       } catch (error) {
-        if (!(error instanceof CorruptImage)) throw error; // a corrupt one is counted when its turn comes
+        if (!(error instanceof CorruptImage)) throw error;
+        corrupt.push(error.message); // counted again when its turn comes
       }
     }),
   );
+  return corrupt.sort();
 }
 
 /** The pixels of a file, (H, W, 3) u8. Transparent pixels are laid on black. */

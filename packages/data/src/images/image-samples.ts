@@ -5,7 +5,7 @@ import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { type AugmentationOptions, augmentPixels, noAugmentation } from "./augment/augmentation.ts";
 import { boxAbout, cutout } from "./augment/cutout.ts";
 import { cutmix, cutmixBox, mixup, symmetricBeta } from "./augment/mixing.ts";
-import { CorruptImage, type ImageSet, type Images } from "./images.ts";
+import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
 
 interface Options {
   readonly seed: number;
@@ -124,6 +124,7 @@ export class ImageSamples implements Samples {
 
   /** Image `sample`, or the next one that can be read. Throws `DataError` where too many cannot, or none can. */
   async #read(part: "training" | "validation", sample: number): Promise<{ pixels: Uint8Array; label: number }> {
+    const { source, training, validation } = this.#set;
     const images: Images = this.#set[part];
     let last = "";
     for (let tried = 0; tried < images.count; tried++) {
@@ -135,13 +136,11 @@ export class ImageSamples implements Samples {
         last = error.message;
         this.#corrupt.set(`${part} ${i}`, last);
         if (this.#corrupt.size > this.#mostCorrupt)
-          throw new DataError(
-            `${this.#set.source}: ${this.#corrupt.size} of ${this.#set.training.count + this.#set.validation.count} images cannot be decoded, more than data.maxCorrupt allows; the last is ${last}.`,
-          );
+          throw tooManyCorrupt(source, this.#corrupt.size, training.count + validation.count, last);
       }
     }
     throw new DataError(
-      `${this.#set.source}: none of the ${images.count} images of ${part} can be decoded; fetch them again, or give others. The last is ${last}.`,
+      `${source}: none of the ${images.count} images of ${part} can be decoded; fetch them again, or give others. The last is ${last}.`,
     );
   }
 

@@ -1,4 +1,5 @@
 /** Numbered images with labels, in memory or in files. */
+import { DataError } from "../data-error.ts";
 
 export interface Images {
   readonly count: number;
@@ -26,6 +27,12 @@ export interface ImageSet {
 export class CorruptImage extends Error {
   override readonly name = "CorruptImage";
 }
+
+/** More than the set share of images are corrupt; `last` is one of them, and why. */
+export const tooManyCorrupt = (source: string, corrupt: number, images: number, last: string) =>
+  new DataError(
+    `${source}: ${corrupt} of ${images} images cannot be decoded, more than data.maxCorrupt allows; the last is ${last}.`,
+  );
 
 /** Images one after the other in one array, as CIFAR's files have them. */
 export function imagesInMemory(pixels: Uint8Array, labels: ArrayLike<number>, bytesEach: number): Images {
