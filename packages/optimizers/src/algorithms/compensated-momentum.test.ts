@@ -61,7 +61,7 @@ describe("the momentum that is sent", () => {
     const last = noGrad(() => m.mul(0));
     const context = { step: 0, lr: 1, gradientScale: 0.37, vector } as StepContext;
     const ones = tensor(new Array(n).fill(1));
-    await momentum.average(g, state, ones, openExchange(group!) as OptimizerExchange, context, last);
+    await momentum.average(g, state, ones, openExchange(group!) as unknown as OptimizerExchange, context, last);
     await group!.close();
 
     // What is kept is what was to be sent, less the one magnitude with its sign: 1-bit Adam, Algorithm 1, line 8.

@@ -17,6 +17,7 @@ import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
 import { stored } from "../testing/stored.ts";
 import { type Gradients, noise, trainMatrices } from "../testing/train-matrices.ts";
+import { made } from "./kernels.ts";
 import { newtonSchulz } from "./newton-schulz.ts";
 
 const shapes = Object.values(matrixShapes) as unknown as [number, number][];
@@ -123,6 +124,23 @@ describe("newtonSchulz", () => {
     const options = { coefficients: standard, steps: 5, eps: 1e-7 };
     const [X, turned] = [await rows(newtonSchulz(G, options)), await rows(newtonSchulz(G.transpose(0, 1), options))];
     expect(transposed(turned)).toEqual(X);
+  });
+
+  it("computes large products from blocks on and below the diagonal: the same to rounding", async () => {
+    const [m, n] = [1041, 1031];
+    const G = fromTypedArray(
+      Float64Array.from({ length: m * n }, (_, i) => Math.sin(i * i)),
+      [m, n],
+    );
+    const [a, b, c] = standard;
+    using X = noGrad(() => newtonSchulz(G, { coefficients: standard, steps: 1, eps: 1e-7 }));
+    using difference = made(() => {
+      const Y = G.div(G.norm());
+      const A = Y.matmul(Y.transpose(0, 1));
+      const B = A.mul(b).add(A.matmul(A), { alpha: c });
+      return Y.mul(a).add(B.matmul(Y)).sub(X).abs().max();
+    });
+    expect(difference.item()).toBeLessThan(1e-13);
   });
 
   it("leaves a gradient of 0 at 0", async () => {

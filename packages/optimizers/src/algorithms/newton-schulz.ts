@@ -5,10 +5,13 @@
  *   X ← G / max(‖G‖_F, ε),  transposed if it has more rows than columns
  *   X ← a X + (b A + c A²) X,  A = X Xᵀ          steps times
  *
+ * A and b A + c A² are symmetric. Of large ones only blocks on and below the diagonal are computed, and those below it copied above it: with
+ * 2048 rows 5/8 of the products. They differ from `A = X Xᵀ` as it stands by rounding, so small ones, where it saves little, stay as they are.
+ *
  * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ steps times: the standard coefficients send singular values
  * above 0.05 of the norm to between 0.68 and 1.14, not to 1.
  */
-import { noGrad, scope, type Tensor } from "@terse/tensor";
+import { call, empty, noGrad, scope, type Tensor } from "@terse/tensor";
 
 export interface NewtonSchulzOptions {
   readonly coefficients: readonly [a: number, b: number, c: number];
@@ -27,11 +30,52 @@ export function newtonSchulz(G: Tensor, { coefficients: [a, b, c], steps, eps, d
       let X = m > n ? typed.transpose(0, 1) : typed;
       X = X.div(X.norm().clamp({ min: eps }));
       for (let step = 0; step < steps; step++) {
-        const A = X.matmul(X.transpose(0, 1));
-        const B = A.addmm(A, A, { beta: b, alpha: c });
+        const A = symmetric(X);
+        const B = symmetric(A, { b, c });
         X = X.addmm(B, X, { beta: a });
       }
       return m > n ? X.transpose(0, 1) : X;
     }),
   );
+}
+
+const largest = 1023; // rows of a block that is computed as a whole
+
+/** Y Yᵀ; with `sum` b Y + c Y², for a symmetric Y. Y (m, n) → (m, m) */
+function symmetric(Y: Tensor, sum?: { b: number; c: number }): Tensor {
+  const m = Y.shape[0]!;
+  if (m <= largest) return sum ? Y.addmm(Y, Y, { beta: sum.b, alpha: sum.c }) : Y.matmul(Y.transpose(0, 1));
+  const result = empty([m, m], { dtype: Y.dtype, device: Y.device });
+  fill(0, m);
+  return result;
+
+  function block(rows: readonly [number, number], columns: readonly [number, number]): void {
+    const [P, Q] = [Y.narrow(0, ...rows), Y.narrow(0, ...columns).transpose(0, 1)];
+    const of = (whole: Tensor) => whole.narrow(0, ...rows).narrow(1, ...columns);
+    if (sum) call("aten::addmm.out", of(Y), P, Q, sum.b, sum.c, of(result));
+    else call("aten::mm.out", P, Q, of(result));
+  }
+
+  /** The block on the diagonal that begins at row `begin`. */
+  function fill(begin: number, length: number): void {
+    if (length <= largest) {
+      block([begin, length], [begin, length]);
+      return;
+    }
+    const half = Math.floor(length / 2);
+    const [upper, lower] = [
+      [begin, half],
+      [begin + half, length - half],
+    ] as const;
+    fill(...upper);
+    fill(...lower);
+    block(lower, upper);
+    const above = result.narrow(0, ...upper).narrow(1, ...lower);
+    above.copy_(
+      result
+        .narrow(0, ...lower)
+        .narrow(1, ...upper)
+        .transpose(0, 1),
+    );
+  }
 }
