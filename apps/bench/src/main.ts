@@ -9,6 +9,7 @@ import { predictions } from "./cost-model/predictions.ts";
 import { report } from "./cost-model/report.ts";
 import { exchangePicture, exchangeReport } from "./exchange/report.ts";
 import { modelsReport } from "./models/report.ts";
+import { optimizersReport } from "./optimizers/report.ts";
 import { openOutput } from "./output.ts";
 import { recipePicture, recipeReport } from "./recipe/report.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
@@ -32,6 +33,7 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
   "cost-model": report,
   exchange: exchangeReport,
   models: modelsReport,
+  optimizers: optimizersReport,
   recipe: recipeReport,
   train: trainReport,
 };

@@ -1,0 +1,41 @@
+/** Writes docs/results/optimizers.md: the local work of a step, beside PyTorch's and beside the speed of memory. */
+import type { Provenance, RecordedLine } from "../recording.ts";
+import { valueText } from "../text.ts";
+
+const metrics = {
+  step_ms: "a step",
+  torch_ms: "PyTorch's",
+  over_torch: "÷ PyTorch's",
+  over_stream: "share of streaming",
+};
+
+export function optimizersReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
+  const rows = [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => {
+    const cells = Object.keys(metrics).map((metric) => {
+      const line = of.find((one) => one.metric === metric);
+      return line ? valueText(line.value, line.unit) : "–";
+    });
+    return `| ${[name.replace(/, 64 Mi parameters$/, ""), ...cells].join(" | ")} |`;
+  });
+  const head = ["", ...Object.values(metrics)];
+  return `# Optimizers: the local work of a step
+
+Written by \`./terse bench optimizers --record\`. ${machine}. 64 Mi parameters in 16 square matrices, one thread, medians of rounds in which the
+sides take turns.
+
+*÷ PyTorch's* is our time ÷ PyTorch's for the same update; less than 1 is faster. SGD, AdamW (fused) and Muon are torch.optim's, and Muon iterates in
+bf16 there; Lion and LAMB are multi-tensor operations with scratch tensors that are kept; Dion is Algorithm 1 in eager operators, PowerSGD what
+PyTorch's hook computes between its messages. *Share of streaming* is the bytes of the arrays that a step must go through, each counted once for
+every time that the method has to, ÷ the time, ÷ the speed of the better of two plain in-place loops; 1 is as fast as memory. Methods that
+compress run on two ranks in one thread, and count half, with the copies that carry their messages.
+
+| ${head.join(" | ")} |
+|${" --- |".repeat(head.length)}
+${rows.join("\n")}
+
+Of 1-bit Adam and 1-bit LAMB the bytes are those of the fewest passes that the methods allow. Ours goes through the worker's error twice more, for
+its magnitude and to take away what was sent, through the owner's error three times more, and through the mean once more.
+
+All lines: [optimizers.jsonl](optimizers.jsonl). Recorded: ${when}.
+`;
+}
