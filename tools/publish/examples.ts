@@ -14,8 +14,9 @@ export function examples(root: string): Example[] {
     .sort()
     .flatMap((file) => {
       const folder = dirname(file);
-      const [, code, printed] =
-        /```ts\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/.exec(readFileSync(join(root, file), "utf8")) ?? [];
+      const text = readFileSync(join(root, file), "utf8");
+      const code = /```ts\n([\s\S]*?)```/.exec(text)?.[1];
+      const printed = /```text\n([\s\S]*?)```/.exec(text)?.[1];
       if (code === undefined || printed === undefined) return [];
       const { name } = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as { name: string };
       return [{ package: name, folder, code, printed }];
