@@ -69,6 +69,12 @@ describe("documents", () => {
     expect(await textsOf(path)).toEqual(many);
     await refused(path, /a\.parquet has no column body, only text, number; name the text's with data\.column/, "body");
     await refused(path, /a\.parquet, row 0 has no text in number, but a number; /, "number");
+    const asBytes = {
+      path: put("body.parquet", new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "body", data: ["a"] }] }))),
+      blockSize: 8,
+    };
+    const opened = datasets.text.open(asBytes, { batchSize: 1, seed: 0, rank: 0, ranks: 1 });
+    await expect(opened).rejects.toThrow(/body\.parquet has no column text, only body/);
     const short = put("short.parquet", bytes);
     truncateSync(short, bytes.length - 100);
     await refused(short, /short\.parquet is no parquet file, or is cut short: .*; fetch it again/);

@@ -31,7 +31,8 @@ export const textEntry: DatasetEntry = {
     length: blockSize,
   }),
   async open(options: TextOptions, { length, thread: _, ...given }) {
-    const { path, tokenizer = "bytes", column, validationFraction } = options;
+    const { path, tokenizer = "bytes", validationFraction } = options;
+    const column = options.column ?? (path?.endsWith(".parquet") ? "text" : undefined); // its own bytes are no text
     const blockSize = options.blockSize ?? length!;
     const sizes = { blockSize, validationFraction };
     if (tokenizer === "bytes")
