@@ -67,7 +67,32 @@ TERSE_INLINE Vector exponential(Vector x) {
 
 TERSE_INLINE Vector sigmoid(Vector x) { return 1.0f / (1.0f + exponential(-x)); }
 
+template <typename Word>
+TERSE_INLINE bool all_finite(const Word* x, int64_t n, Word exponent) {
+    typedef Word Words __attribute__((vector_size(64)));
+    constexpr int64_t lanes = 64 / sizeof(Word), unrolled = 4 * lanes;
+    int64_t i = 0;
+    Words found[4] = {};  // all ones where an element is not finite
+    for (; i + unrolled <= n; i += unrolled) {
+        Words words[4];
+        std::memcpy(words, x + i, sizeof words);
+        for (int j = 0; j < 4; j++) found[j] |= (Words)((words[j] & exponent) == exponent);
+    }
+    const Words any = (found[0] | found[1]) | (found[2] | found[3]);
+    bool finite = true;
+    for (int64_t lane = 0; lane < lanes; lane++) finite &= any[lane] == 0;
+    for (; i < n; i++) finite &= (x[i] & exponent) != exponent;
+    return finite;
+}
+
 }  // namespace
+
+TERSE_FOR_EACH_PROCESSOR
+bool all_finite_16(const uint16_t* x, int64_t n, uint16_t exponent) { return all_finite(x, n, exponent); }
+TERSE_FOR_EACH_PROCESSOR
+bool all_finite_32(const uint32_t* x, int64_t n, uint32_t exponent) { return all_finite(x, n, exponent); }
+TERSE_FOR_EACH_PROCESSOR
+bool all_finite_64(const uint64_t* x, int64_t n, uint64_t exponent) { return all_finite(x, n, exponent); }
 
 TERSE_FOR_EACH_PROCESSOR
 void rms_norm_rows(const float* x, const float* γ, float* y, float* r, int64_t rows, int64_t d, float ε) {

@@ -56,10 +56,7 @@ export async function loadModel(
           return allFinite(dtype, data);
         }
         if (!floats.includes(tensor.place.dtype)) return true;
-        return scope(() => {
-          const ends: Tensor[] = call("aten::aminmax", mapped(tensor.place)); // NaN where there is one
-          return ends.every((end) => Number.isFinite(end.item()));
-        });
+        return scope((): boolean => call("terse::all_finite", mapped(tensor.place)));
       },
       async use(tensor) {
         const { name, parameter, shape } = tensor;

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import {
   call,
+  full,
   linear,
   manualSeed,
   numThreads,
@@ -178,5 +179,43 @@ describe("fused operators", () => {
       };
       const alone = await all(1);
       for (const n of [2, 3]) expect(await all(n)).toEqual(alone);
+    }));
+});
+
+describe("all_finite", () => {
+  const largest = { f64: Number.MAX_VALUE, f32: (2 - 2 ** -23) * 2 ** 127, f16: 65504, bf16: (2 - 2 ** -7) * 2 ** 127 };
+
+  it.each(Object.entries(largest))("says what isfinite says: %s, at each place of several lengths", (dtype, most) =>
+    scope(() => {
+      for (const length of [0, 1, 15, 67, 300, 200_003]) {
+        const x = full([length], -most, { dtype: dtype as keyof typeof largest });
+        expect(call("terse::all_finite", x)).toBe(true);
+        for (const at of new Set([0, 14, 66, 255, 299, length - 1].filter((place) => place >= 0 && place < length)))
+          for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0])
+            scope(() => {
+              const changed = x.clone();
+              call("aten::fill_.Scalar", changed.narrow(0, at, 1), value);
+              const expected = (call("aten::isfinite", changed).all() as Tensor).item();
+              expect([dtype, length, at, value, call("terse::all_finite", changed)]).toEqual([
+                dtype,
+                length,
+                at,
+                value,
+                Boolean(expected),
+              ]);
+            });
+      }
+    }),
+  );
+
+  it("takes strided tensors and integers", () =>
+    scope(() => {
+      const x = tensor([
+        [1, Number.NaN],
+        [2, 3],
+      ]);
+      expect(call("terse::all_finite", x.narrow(1, 0, 1))).toBe(true);
+      expect(call("terse::all_finite", x.narrow(1, 1, 1))).toBe(false);
+      expect(call("terse::all_finite", tensor([1, 2]).to("i64"))).toBe(true);
     }));
 });
