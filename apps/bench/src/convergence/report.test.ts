@@ -2,6 +2,8 @@ import { expect, it } from "vitest";
 import { recipePicture, recipeReport } from "../recipe/report.ts";
 import type { RecordedLine } from "../recording.ts";
 import { curvesOf } from "./curves.ts";
+import { expectations, expectationsTable } from "./expectations.ts";
+import { methods } from "./methods.ts";
 import { convergencePicture, convergenceReport } from "./report.ts";
 
 const line = (method: string, name: string, metric: string, value: number): RecordedLine => ({
@@ -38,6 +40,20 @@ it("give the mean over the seeds, the least and the most, and ratios within a se
   expect(lion!.points.map(({ step }) => step)).toEqual([0, 20, 40]);
   expect(lion!.bytesAfter(40)).toBe(40e6);
   expect(lion!.secondsAfter("100mbit", 40)).toBeUndefined();
+});
+
+it("say of each expectation whose methods are recorded whether it is seen, with the ratio of the losses with the same seed", () => {
+  const rows = expectationsTable(
+    linesOf({ lion: [2, 4], "lion-cub": [2.02, 4.04], "lion-cub-8-bits": [2.1, 4.2], "lion-cub-ties-minus": [2.1, 4] }),
+  ).split("\n");
+  expect(rows.slice(2)).toEqual([
+    "| Lion Cub | 8 bits are as good as dense Lion, β₂ 0.99 | lion-cub-8-bits ÷ lion | 1.050 (1.050 to 1.050) | **no** |",
+    "| Lion Cub | 1 bit is as good as dense Lion, β₂ 0.99 | lion-cub ÷ lion | 1.010 (1.010 to 1.010) | yes |",
+    "| Lion Cub | 1 bit is behind where ties are not handled | lion-cub-ties-minus ÷ lion-cub | 1.015 (0.990 to 1.040) | **no** |",
+  ]);
+  expect(expectationsTable(linesOf({ adamw: [2] }))).toBe("");
+  for (const { methods: pair } of expectations)
+    for (const method of pair) expect(Object.keys(methods)).toContain(method);
 });
 
 const ends = (method: string, ...seconds: readonly number[]) => [

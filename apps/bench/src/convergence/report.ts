@@ -5,6 +5,7 @@ import type { Provenance, RecordedLine } from "../recording.ts";
 import { rateText } from "../svg.ts";
 import { rates, recipe, workers } from "./convergence.ts";
 import { baseline, type Curve, curvesOf, reference, seedsText, spreadText, tolerance } from "./curves.ts";
+import { expectationsTable } from "./expectations.ts";
 import { byBytes, bySeconds, bySteps, lossCurves } from "./loss-curves.ts";
 import { methods, rateOwner } from "./methods.ts";
 
@@ -45,6 +46,7 @@ export function convergenceReport(lines: readonly RecordedLine[], { machine, whe
     const rate = typeof lr === "string" ? `; the learning rate of ${lr}` : "";
     return `- ${method}: ${hook ? `PyTorch's DDP, hook ${hook}, ` : ""}${words}${rate}`;
   });
+  const expected = expectationsTable(lines);
   const heads = rates.flatMap((rate) => [`s, ${rateText(rate)}`, `to the loss, ÷ ${baseline}`]);
   return `# Every method on the same tokens
 
@@ -64,7 +66,7 @@ ${baseline} ends (PyTorch's DDP in f32, a real run on Gloo) ÷ the time in which
 | method | η | validation loss, nats per byte | ÷ ${reference} | a worker sends per step | ${heads.join(" | ")} |
 | --- | --- | --- | --- | --- | ${heads.map(() => "---").join(" | ")} |
 ${rows.join("\n")}
-
+${expected && `\nWhat is expected of them, the ratios of the losses with the same seed, and whether they show it: "as good" is within 2 % in the mean, "behind" and\n"better" hold with every seed, "a little" is at most 15 %, "breaks" more than 10 % with every seed.\n\n${expected}\n`}
 What each method changes in the recipe:
 
 ${changes.join("\n")}
