@@ -246,7 +246,7 @@ describe("a world that cannot be joined", () => {
     await using run = await startRanks({ program: "join.ts", size: 2, absent: [1], rendezvous: { masterPort: port } });
     const [outcome] = await run.end();
     expect(errorOf(outcome!)!.message).toBe(
-      `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --master-port), or end the run that holds it`,
+      `the rendezvous cannot listen on 127.0.0.1:${port}: it is in use; choose another port (MASTER_PORT, or --rdzv-endpoint), or end the run that holds it`,
     );
     expect([outcome!.code, outcome!.signal]).toEqual([1, null]);
     other.close();
