@@ -90,10 +90,12 @@ describe("a run that is killed while it saves after every step", () => {
       [train("--steps=100000", ...given, "--out", out), 3],
       [["train", "--resume", out], 2],
     ] as const) {
-      let seen = 0;
+      let [seen, killed] = [0, false];
       const { code } = await terse(start, (line, pid) => {
         // A save is written while the next steps run, and the first one may take longer than they do.
-        if (/^step: \d+\//.test(line) && ++seen >= lines && Math.max(...savedSteps()) > 0) process.kill(pid, "SIGKILL");
+        if (killed || !/^step: \d+\//.test(line) || ++seen < lines || savedSteps().every((step) => step === 0)) return;
+        killed = true;
+        process.kill(pid, "SIGKILL");
       });
       expect(code).not.toBe(0);
       expect(Math.max(...savedSteps())).toBeGreaterThanOrEqual(before);
