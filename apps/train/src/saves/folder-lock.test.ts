@@ -50,6 +50,21 @@ describe("the lock of a folder", () => {
     expect(readdirSync(folder)).toEqual([lockFile]);
   });
 
+  it("is waited for where its process is just ending", async () => {
+    const program = `
+      const { lockFolder } = await import(${JSON.stringify(join(import.meta.dirname, "folder-lock.ts"))});
+      await lockFolder(${JSON.stringify(folder)}, { start: "old", rank: 0 });
+      console.log("held");
+      setTimeout(() => process.kill(process.pid, "SIGKILL"), 300);`;
+    const flags = ["--conditions=@terse/source", "--no-warnings", "--input-type=module", "-e", program];
+    const child = spawn(process.execPath, flags, { cwd: import.meta.dirname });
+    const ended = new Promise((done) => child.on("close", done));
+    await new Promise((held) => child.stdout.once("data", held));
+    using lock = await lockFolder(folder, { start: "new", rank: 0 });
+    expect(lock.keeper).toBe(0);
+    await ended;
+  });
+
   it("of another machine counts while it is touched", async () => {
     const other = { start: "there", rank: 0, pid: 1, since: "1", host: "elsewhere", boot: "x" };
     writeFileSync(path(), JSON.stringify(other));

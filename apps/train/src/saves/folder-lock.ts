@@ -46,7 +46,7 @@ export async function lockFolder(
 ): Promise<FolderLock> {
   const path = join(folder, lockFile);
   const mine: Holder = { start, rank, ...thisProcess() };
-  for (let unreadable = 0; ; ) {
+  for (let unreadable = 0, asked = 0; ; ) {
     try {
       writeFileSync(path, JSON.stringify(mine), { flag: "wx" });
       return held(path, mine);
@@ -62,10 +62,16 @@ export async function lockFolder(
       await sleep(50); // it is being written
       continue;
     }
-    if (holder && isAlive(holder, path))
+    if (holder && isAlive(holder, path)) {
+      // A run that was killed a moment ago is just ending.
+      if (holder.host === mine.host && holder.pid !== mine.pid && asked++ < 40) {
+        await sleep(50);
+        continue;
+      }
       throw new CheckpointError(
         `${folder} is in use: process ${holder.pid} on ${holder.host} writes to it (${lockFile}). Wait for that run to end, or end it.`,
       );
+    }
     removeStale(path, text, `${path}.${start}-${rank}.tmp`);
   }
 }
