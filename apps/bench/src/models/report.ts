@@ -13,7 +13,10 @@ const reference: keyof typeof methods = "lion";
 export function modelsReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {
   const measured = lines.filter(({ setting }) => !(setting in runs));
   const trained = byCase(lines.filter(({ setting }) => setting in runs));
-  const bySettings = [...Map.groupBy(measured, ({ setting }) => setting)];
+  // Settings that measure the same share a table.
+  const bySettings = [...Map.groupBy(measured, ({ setting }) => setting).values()];
+  const metricsOf = (of: readonly RecordedLine[]) => [...new Set(of.map(({ metric }) => metric))].join();
+  const tables = [...Map.groupBy(bySettings, metricsOf).values()].map((alike) => tableOf(alike.flat()));
   const sections = Object.entries(tasks).flatMap(([name, task]) => sectionOf(name, task, trained) ?? []);
   const changes = Object.entries(methods).map(
     ([method, words]) => `- ${method}: ${words.map((word) => `\`${word}\``).join(", ")}`,
@@ -31,7 +34,7 @@ a word was masked. What \`torch.compile\` is ahead by in the GPT and DeiT: it jo
 additions with the norms, GELU with the bias, the parts of the loss, and their backwards. To be ahead of it takes fused kernels with backwards of
 their own for these, as RMSNorm and SwiGLU have. *data fraction* is the share of a step that training waits for its batch.
 
-${bySettings.map(([, of]) => tableOf(of)).join("\n\n") || "Not recorded yet."}
+${tables.join("\n\n") || "Not recorded yet."}
 
 ## Real runs
 
