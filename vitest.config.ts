@@ -6,13 +6,31 @@ import { toolchain } from "./tools/toolchain.ts";
 
 const conditions = ["@terse/source", "node", "import", "module", "default"];
 
+const outputs = ["**/node_modules/**", "**/dist/**", "**/build/**"];
+
+/** Tests of plain modules: one process runs many of these files, so that it loads libtorch and the packages once. */
+const together = [
+  "packages/{checkpoint,codecs,exchange,models,optimizers,options,tensor}/**/*.test.ts",
+  "apps/{bench,train}/**/*.test.ts",
+];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
-    include: ["{packages,native,apps}/*/**/*.test.ts", "test-e2e/**/*.test.ts", "tools/**/*.test.ts"],
-    exclude: ["**/node_modules/**", "**/dist/**", "**/build/**"],
-    // A crash of a native addon must not take the other files with it.
+    projects: [
+      {
+        extends: true,
+        // These start processes, replace modules, or call engines: each file has a process of its own, and takes no other with it.
+        test: {
+          name: "alone",
+          include: ["{packages,native,apps}/*/**/*.test.ts", "test-e2e/**/*.test.ts", "tools/**/*.test.ts"],
+          exclude: [...outputs, ...together],
+        },
+      },
+      { extends: true, test: { name: "together", include: together, exclude: outputs, isolate: false } },
+    ],
+    // A crash of a native addon ends a process, and not the run.
     pool: "forks",
     // One more than there are cores: some files wait for processes and deadlines while others compute.
     maxWorkers: Math.min(8, availableParallelism() + 1),

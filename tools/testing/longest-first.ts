@@ -19,12 +19,16 @@ export const longest: readonly string[] = [
   "packages/collectives/src/engines/loopback.test.ts",
 ];
 
-/** The files that take longest begin, so that all workers are busy to the end. The others follow by size, or by their time in the last run. */
+/**
+ * The files that take longest begin, so that all workers are busy to the end. The others follow by size, or by their time in the last
+ * run; last those that share a process, so that no worker is replaced between two of them.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => {
+    const place = ({ moduleId, project }: TestSpecification) => {
       const at = longest.indexOf(relative(this.ctx.config.root, moduleId));
-      return at < 0 ? longest.length : at;
+      if (at >= 0) return at;
+      return longest.length + (project.config.isolate ? 0 : 1);
     };
     return (await super.sort(files)).sort((a, b) => place(a) - place(b));
   }
