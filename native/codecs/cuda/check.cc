@@ -614,12 +614,12 @@ int check_all(char **names, int count, bool everything) {
                 for (int kind = 0; kind < 3; kind++) {
                     if (transforms && random_word() % 6) continue;
                     // Long ones with one kind of numbers: each with another, and in the next configuration another again.
-                    if (!everything && many && n > 2100 && ((size_t)(&n - lengths) + turn) % 3 != (size_t)kind) continue;
+                    if (!everything && many && n > 300 && ((size_t)(&n - lengths) + turn) % 3 != (size_t)kind) continue;
                     check_length(codec, c, n, kind);
                 }
             if (many)
                 for (const size_t &n : long_lengths)
-                    if (everything || (size_t)(&n - long_lengths) == turn % 3) check_length(codec, c, n, 2);
+                    if (everything || (size_t)(&n - long_lengths) == turn % 6) check_length(codec, c, n, 2);
             check_refusals(codec, c);
         }
         if (!std::strcmp(name, "top-k")) check_selection(codec), check_look_back();
