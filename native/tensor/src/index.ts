@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { loadAddon } from "@terse/native-loader";
 import { checkBuild } from "./check-build.ts";
 import { TensorDisposedError, TensorError } from "./errors.ts";
-import type { Native } from "./native.ts";
+import type { Native, OperatorId } from "./native.ts";
 
 export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "@terse/native-loader";
 export { type BuildInfo, checkBuild, readBuildInfo } from "./check-build.ts";
@@ -13,14 +13,36 @@ export type { Handle, Native, OperatorId, OperatorResult } from "./native.ts";
 /** The root folder of this package. */
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 
-checkBuild(packageRoot);
+/**
+ * The addon: libtorch's dispatcher. It is opened at its first use, not at the import: a launcher or a `--help` knows the models without
+ * the quarter of a second and the 100 MB that libtorch costs. Throws NativeMissingError then.
+ */
+export const native: Native = openedAtFirstUse();
 
-/** The addon: libtorch's dispatcher. */
-export const native = withShortSpin(() => loadAddon("tensor", import.meta.url)) as unknown as Native;
-native.setErrors(TensorError, TensorDisposedError);
+function openedAtFirstUse(): Native {
+  const names: string[] = []; // find() numbers operators in order, and asks libtorch for one at its first call
+  const find = (name: string): OperatorId => names.push(name) - 1;
+  // A property that the object does not have is looked up here. Once it has the addon's functions, nothing is.
+  const opener = new Proxy({} as Native, {
+    get: (_, key) => {
+      Object.assign(native, open());
+      for (const [id, name] of names.entries())
+        if (native.find(name) !== id) throw new Error(`${name} has another number in the addon than ${id}`);
+      return native[key as keyof Native];
+    },
+  });
+  const native: Native = Object.assign(Object.create(opener), { find });
+  return native;
+}
 
-// process.exit() runs libtorch's destructors without Node's cleanup hooks. No backward may run at that time.
-process.once("exit", () => native.stop());
+function open(): Native {
+  checkBuild(packageRoot);
+  const native = withShortSpin(() => loadAddon("tensor", import.meta.url)) as unknown as Native;
+  native.setErrors(TensorError, TensorDisposedError);
+  // process.exit() runs libtorch's destructors without Node's cleanup hooks. No backward may run at that time.
+  process.once("exit", () => native.stop());
+  return native;
+}
 
 /**
  * Shortens the time that libgomp's workers spin between parallel regions from about 15 ms to half a millisecond. On a shared machine the

@@ -82,6 +82,17 @@ describe("a process", () => {
     expect(stderr).toMatch(/degrees of freedom/);
   });
 
+  it("opens libtorch at the first use, and not for numbers of operators", () => {
+    const mapped = 'readFileSync("/proc/self/maps", "latin1").includes("libtorch_cpu.so")';
+    const { stdout } = run(`
+      import { readFileSync } from "node:fs";
+      const ones = native.find("aten::ones");
+      console.log(${mapped});
+      console.log(native.item(native.call(ones, [1], "f32")), native.results(native.find("aten::add.Tensor")));
+      console.log(${mapped});`);
+    expect(stdout).toBe("false\n1 [ 'tensor' ]\ntrue\n");
+  });
+
   it("uses OMP_NUM_THREADS threads", () => {
     expect(run("console.log(native.numThreads())", { OMP_NUM_THREADS: "1" }).stdout).toBe("1\n");
   });
@@ -104,7 +115,7 @@ describe("libtorch in Node's process", () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-other-"));
     try {
       copyFileSync(join(readBuildInfo(packageRoot)!.libtorch, "lib", "libc10.so"), join(folder, "libc10.so"));
-      const { status, signal, stderr } = run("", { LD_LIBRARY_PATH: folder }); // goes before the addon's own path
+      const { status, signal, stderr } = run("native.memory()", { LD_LIBRARY_PATH: folder }); // goes before the addon's own path
       expect({ status, signal }).toEqual({ status: 1, signal: null });
       expect(stderr).toMatch(
         /addon was built against \S+\/lib\/libc10\.so, but this process has \S+terse-other-\w+\/libc10\.so; set LIBTORCH/,
@@ -118,7 +129,11 @@ describe("libtorch in Node's process", () => {
   function boundToNode(environment: Record<string, string>): string[] {
     const folder = mkdtempSync(join(tmpdir(), "terse-bindings-"));
     try {
-      const { status } = run("", { ...environment, LD_DEBUG: "bindings", LD_DEBUG_OUTPUT: join(folder, "log") });
+      const { status } = run("native.memory()", {
+        ...environment,
+        LD_DEBUG: "bindings",
+        LD_DEBUG_OUTPUT: join(folder, "log"),
+      });
       expect(status).toBe(0);
       const lines = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"));
       expect(lines.filter((line) => line.includes("libtorch_cpu.so")).length).toBeGreaterThan(1000);
