@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readArguments } from "../../apps/train/src/arguments.ts";
 import { defaultRecipe, readRecipe } from "../../apps/train/src/recipe.ts";
@@ -85,6 +85,13 @@ describe("every document", () => {
         .map(([text]) => `${file}: ${text}`),
     );
     expect(unknown).toEqual([]);
+  });
+
+  it("says of every suite that is recorded how to measure it again", () => {
+    const results = read("docs/results/README.md");
+    const recorded = globSync("docs/results/*.jsonl", { cwd: root }).map((file) => basename(file, ".jsonl"));
+    expect(recorded.filter((suite) => !results.includes(`./terse bench ${suite} --record`))).toEqual([]);
+    expect(recorded.length).toBeGreaterThan(5);
   });
 
   it("links to files and headings that exist", () => {

@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
   "test-e2e/ranks/ranks.test.ts",
+  "tools/testing/document-commands.test.ts",
   "test-e2e/runs/train.test.ts",
   "test-e2e/runs/recovery.test.ts",
   "native/codecs/src/arm.test.ts",

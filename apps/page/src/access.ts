@@ -16,8 +16,19 @@ export interface Access {
   cookie(request: IncomingMessage): string | undefined;
 }
 
-export function accessOn(host: string): Access {
-  return isLoopback(host) ? onLoopback : withToken(randomBytes(24).toString("base64url"));
+/** The variable with the token, so that a page that starts again has the same one. Without it each page makes its own. */
+export const tokenVariable = "TERSE_PAGE_TOKEN";
+
+export const newToken = (): string => randomBytes(24).toString("base64url");
+
+/** Throws an `Error` where the given token is easy to guess, or no cookie can hold it. */
+export function accessOn(host: string, token: string = newToken()): Access {
+  if (isLoopback(host)) return onLoopback;
+  if (!/^[\w-]{16,}$/.test(token))
+    throw new Error(
+      `${tokenVariable} is no token: it takes 16 or more letters, digits, _ and -; without it a new one is made`,
+    );
+  return withToken(token);
 }
 
 const onLoopback: Access = {

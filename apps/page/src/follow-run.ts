@@ -3,6 +3,7 @@
  * over the channel between them what to open, or why there is no page.
  */
 import { setPriority } from "node:os";
+import { tokenVariable } from "./access.ts";
 import type { PageNews } from "./open-page.ts";
 import { openRuns } from "./run-folder.ts";
 import { servePage } from "./server.ts";
@@ -18,6 +19,7 @@ try {
   await using server = await servePage(
     openRuns([folder], () => process.connected),
     { host, port: Number(port) },
+    process.env[tokenVariable] || undefined,
   );
   say({ url: server.url });
   await ended;

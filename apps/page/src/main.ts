@@ -2,6 +2,7 @@
 import { existsSync, globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { OptionsError } from "@terse/options";
+import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { openRuns } from "./run-folder.ts";
 import { servePage } from "./server.ts";
@@ -25,7 +26,7 @@ async function main(): Promise<number> {
   const ended = new Promise((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
   });
-  await using server = await servePage(runs, args.address);
+  await using server = await servePage(runs, args.address, process.env[tokenVariable] || undefined);
   process.stdout.write(`${runs.map(({ name }) => name).join(", ")}: ${server.url}\nCtrl-C ends it\n`);
   await ended;
   return 0;

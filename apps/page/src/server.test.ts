@@ -168,6 +168,25 @@ describe("a page on another address", () => {
     expect(JSON.parse((await stream.next("run")).data)).toMatchObject({ name: "a-run" });
   });
 
+  it("lets a browser in again that has a given token's cookie, after it has started again at the same port", async () => {
+    using run = temporaryRun();
+    const token = "0123456789abcdef";
+    const first = await servePage(openRuns([run.folder]), everywhere, token);
+    const { headers } = await ask(first, "/enter", { authorization: `Bearer ${token}` });
+    const cookie = headers["set-cookie"]![0]!.split(";")[0]!;
+    await first[Symbol.asyncDispose]();
+    const at = { ...everywhere, port: Number(new URL(first.url).port) };
+    await using again = await servePage(openRuns([run.folder]), at, token);
+    expect(again.url).toBe(first.url);
+    expect((await ask(again, "/", { cookie })).status).toBe(200);
+  });
+
+  it.each(["short", "with a space in it", "a;b=cdefghijklmnopq"])("refuses the token %j in a line", async (token) => {
+    await expect(servePage([], everywhere, token)).rejects.toThrow(
+      /^TERSE_PAGE_TOKEN is no token: .* a new one is made$/,
+    );
+  });
+
   it("gives a browser without it the page that hands it in, and nothing of the run", async () => {
     using run = temporaryRun("secret-name");
     run.add(trainingLine(0));

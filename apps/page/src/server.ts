@@ -28,10 +28,10 @@ const headers = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-/** Starts to listen. Throws an `Error` with one line where the address cannot be had. */
-export async function servePage(runs: readonly RunFolder[], at: Address): Promise<PageServer> {
+/** Starts to listen. `token` is for addresses that need one. Throws an `Error` with one line where the address cannot be had. */
+export async function servePage(runs: readonly RunFolder[], at: Address, token?: string): Promise<PageServer> {
+  const access = accessOn(at.host, token);
   const files = await bundle();
-  const access = accessOn(at.host);
   const viewers = new Set<Viewer>();
   let clock: NodeJS.Timeout | undefined;
 

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { hostOf, type RendezvousServer, serveRendezvous } from "@terse/collectives";
+import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
 import { recipeFor } from "../recipe-for.ts";
@@ -46,6 +47,7 @@ export async function launch(args: TrainArguments): Promise<number> {
   const numbers = await nodes.tell({ loggedBefore, maxRestarts: args.maxRestarts });
   const number = Math.max(...numbers.map((each) => each.loggedBefore));
   const maxRestarts = Math.min(...numbers.map((each) => each.maxRestarts));
+  if (args.dashboard) process.env[tokenVariable] ||= newToken(); // the same for rank 0 in every attempt
   let run: RunSoFar = {};
   for (let restarts = 0; ; restarts++) {
     const ended = await oneAttempt(args, { number: number + restarts, run, nodes, signals });

@@ -29,6 +29,15 @@ describe("metrics.jsonl", () => {
     expect(steps()).toEqual([0, 1, 2, 3]);
   });
 
+  it("keeps what a run has measured of its network when it goes on from its end, but not from an earlier save", async () => {
+    const metrics = new Metrics(folder);
+    for (const line of [{ step: 49 }, { step: 50, "validation/loss": 2 }, { step: 50, network: {} }]) metrics.log(line);
+    await metrics.cutAt(50);
+    expect(readFileSync(path(), "utf8")).toBe('{"step":49}\n{"step":50,"network":{}}\n');
+    await metrics.cutAt(40);
+    expect(readFileSync(path(), "utf8")).toBe("");
+  });
+
   it("keeps lines that the disk does not take now, and writes them later", () => {
     const run = join(folder, "run"); // a disk that is away
     const metrics = new Metrics(run);

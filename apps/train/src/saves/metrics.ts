@@ -19,12 +19,15 @@ export class Metrics {
     this.#path = join(folder, "metrics.jsonl");
   }
 
-  /** Removes the lines of steps from `step` on, which are taken again, and what is no line: a process may have died in the middle of one. */
+  /**
+   * Removes the lines of steps from `step` on, which are taken again, and what is no line: a process may have died in the middle of one.
+   * What a run that ended at `step` has measured of its network stays.
+   */
   async cutAt(step: number): Promise<void> {
     if (!existsSync(this.#path)) return;
     const kept = readFileSync(this.#path, "utf8")
       .split("\n")
-      .filter((line) => stepOf(line) < step);
+      .filter((line) => isBefore(line, step));
     this.sums =
       kept.map((line) => JSON.parse(line) as Sums).findLast(({ total_bytes }) => total_bytes !== undefined) ?? {};
     await atomicWriteText(this.#path, kept.map((line) => `${line}\n`).join(""));
@@ -42,11 +45,12 @@ export class Metrics {
   }
 }
 
-/** The step of a line; ∞ for what is no line of metrics. */
-function stepOf(line: string): number {
+/** The lines of a step are written when it is taken, the network's when the run ends; what is no line of metrics is before no step. */
+function isBefore(text: string, step: number): boolean {
   try {
-    return (JSON.parse(line) as { step: number }).step;
+    const line = JSON.parse(text) as { step: number; network?: object };
+    return line.step < step || (line.step === step && line.network !== undefined);
   } catch {
-    return Number.POSITIVE_INFINITY;
+    return false;
   }
 }

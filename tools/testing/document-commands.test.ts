@@ -1,0 +1,178 @@
+/** Every command of the READMEs and of docs/ runs as it stands there, in one folder, with sizes for a test added; or the table says why not. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../test-e2e/ranks/start-ranks.ts";
+import { root } from "../toolchain.ts";
+import { type ShellLine, shellLinesIn } from "./commands-in.ts";
+
+const small = "--steps=2 --data.batchSize=1 --evaluate.windows=1 --sample.bytes=1";
+const tiny = `${small} --model.preset=tiny --model.width=16 --model.layers=1 --model.heads=1 --nproc-per-node=1`;
+const nano = `${small} --model.preset=nano --model.width=32 --model.layers=1 --model.heads=1 --data=text.txt`;
+const oneRank = `${nano} --nproc-per-node=1`;
+const oneOfTwo = `${oneRank} --rdzv-endpoint=127.0.0.1:$port`;
+
+const asJob = 'jobs="$jobs $!"';
+
+/** How the lines run that an expression matches. */
+interface Way {
+  is: RegExp;
+  /** Further arguments of ./terse. */
+  added?: string;
+  /** What another machine, or somebody else, has done: shell before the line. */
+  first?: string;
+  /** beside: while the next lines run; untilTold: until it has printed an address. */
+  runs?: "beside" | "untilTold";
+  /** Why no test runs the line. */
+  never?: string;
+}
+
+/** Each line goes the first way that fits. */
+const ways: readonly Way[] = [
+  { is: /^\.\/terse test\b/, never: "takes minutes; this test is part of it" },
+  { is: /^\.\/terse setup$/, never: "is what ./terse test does before its tests" },
+  { is: /^\.\/terse netlab /, never: "needs root; tools/netlab/netlab.test.ts runs it where there is root" },
+  {
+    is: /^eval "\$\(\.\/terse env\)" && \.\/terse build|^pnpm .* pack/,
+    never: "builds for minutes; ./terse release does",
+  },
+  { is: /npm install/, never: "fetches from a registry; ./terse release does" },
+  { is: /^pip install/, never: "fetches from a registry" },
+  { is: /^torchrun .*ddp_vote\.py/, never: "packages/codecs/python/tests/test_ddp_vote.py runs it" },
+  {
+    is: /^(torchrun|srun) .*\.\/terse train/,
+    never: "several machines; test-e2e/ranks/launchers.test.ts does it on one",
+  },
+  { is: /^mpirun /, never: "several machines; test-e2e/ranks/mpirun.test.ts does it on one" },
+  { is: /^ssh /, never: "needs another machine" },
+  { is: /prepare tinyshakespeare/, never: "needs a network; fetch-source.test.ts fetches from a server of its own" },
+
+  { is: /^export TERSE_TOKEN=/ },
+  { is: /^\.\/terse (doctor|help|cost|data prepare) ?/ },
+  { is: /^\.\/terse train .*--dry-run/ },
+  { is: /^\.\/terse sample/, added: "--bytes=1" },
+  {
+    is: /^\.\/terse compare runs\/A/,
+    first: "cp -r runs/dense runs/A; cp -r runs/one-bit runs/B",
+  },
+  { is: /^\.\/terse advise$/, first: "cp -r runs/first runs/newest" }, // a run of two steps has measured no network
+  { is: /^\.\/terse (advise|compare|export)/ },
+  {
+    is: /^\.\/terse page runs\/a/,
+    first: "cp -r runs/gpt2 runs/a; cp -r runs/two-machines runs/b",
+    added: "--address=127.0.0.1:0",
+    runs: "untilTold",
+  },
+  { is: /^\.\/terse page/, added: "--address=127.0.0.1:0", runs: "untilTold" },
+
+  { is: /node-rank 0 .*--out runs\/two-machines/, added: `${oneOfTwo} --steps=50`, runs: "beside" },
+  { is: /node-rank 1 .*--out runs\/two-machines/, added: `${oneOfTwo} --steps=50` },
+  {
+    is: /node-rank 0 .*--resume runs\/two-machines/,
+    first: `./terse train --nnodes=2 --node-rank=1 --resume runs/two-machines ${oneOfTwo} --steps=51 & ${asJob}`,
+    added: `${oneOfTwo} --steps=51`,
+  },
+  { is: /--nnodes=2/, never: "docs/how-to/train-on-two-machines.md has the same lines" },
+  {
+    is: /^RANK=0 WORLD_SIZE=2 /,
+    first: `RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port ./terse train ${nano} & ${asJob}`,
+    added: nano,
+  },
+
+  { is: /--data\.name=tokens/, added: `${tiny} --out=runs/gpt2` },
+  { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
+  { is: /--init-from gpt2/, added: tiny },
+  { is: /--model\.name=(gpt2|bert-classifier)/, added: tiny },
+  { is: /--recipe resnet18-cifar/, added: `${small} --nproc-per-node=1 --model.width=4` },
+  { is: /--out runs\/first/, added: `${nano} --steps=50` }, // which measures the network
+  { is: /^\.\/terse train .*(--emulate-link|--exchange\.vote=auto)/, added: nano },
+  { is: /^\.\/terse train/, added: oneRank },
+];
+
+const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps}/*/README.md"], { cwd: root })
+  .sort((a, b) => a.localeCompare(b, "en")) // README.md last, after what its lines need
+  .map((file) => ({ file, lines: shellLinesIn(readFileSync(join(root, file), "utf8")) }))
+  .filter(({ lines }) => lines.length > 0);
+const wayOf = (text: string) => ways.find(({ is }) => is.test(text));
+
+/** A folder as the documents' readers have it: the repository, and data of their own. */
+const folder = mkdtempSync(join(tmpdir(), "terse-documents-"));
+const started: ChildProcess[] = [];
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  const put = (file: string, content: string | Uint8Array) => {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), content);
+  };
+  const text = "the quick brown fox jumps over the lazy dog. ".repeat(1000);
+  for (const file of ["text.txt", "TEXT", "my/text/a.txt", "my/texts/a.txt"]) put(file, text);
+  for (const part of ["train", "dev"])
+    put(`CoLA/${part}.tsv`, `gj04\t1\t\tThe fox jumps.\ngj04\t0\t*\tThe jumps fox.\n`.repeat(8));
+  const pairs = ["neutral", "entailment", "contradiction"].map((label) => `A fox.\tA dog.\t${label}\n`);
+  for (const part of ["train", "dev_matched"])
+    put(`MNLI/${part}.tsv`, `sentence1\tsentence2\tgold_label\n${pairs.join("").repeat(8)}`);
+  for (const part of [...[1, 2, 3, 4, 5].map((i) => `data_batch_${i}`), "test_batch"])
+    put(`data/cifar-10-batches-bin/${part}.bin`, new Uint8Array(8 * (1 + 3 * 32 * 32)));
+  // The arguments that a test adds are behind the line's own, and win.
+  put("terse", `#!/bin/sh\nexec ${root}/terse "$@" $added\n`);
+  chmodSync(join(folder, "terse"), 0o755);
+});
+
+afterAll(() => {
+  for (const { pid } of started)
+    try {
+      process.kill(-pid!, "SIGKILL"); // with what it has started
+    } catch {
+      // has ended
+    }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const done = new Set<string>();
+
+/** Bash that runs the lines, each once in all documents, and ends at the first that fails. */
+function scriptOf(lines: readonly ShellLine[]): string {
+  const script = ["trap 'echo \"line $line failed\" >&2; exit 1' ERR", "jobs="];
+  for (const { line, text } of lines) {
+    const { added = "", first = "", runs, never } = wayOf(text)!;
+    if (never !== undefined || done.has(text)) continue;
+    done.add(text);
+    const here = text.replaceAll("10.0.0.1", "127.0.0.1").replace("29500", "$port");
+    script.push(`line=${line}`, "export added=", first, `added="${added}"`);
+    if (runs === undefined) script.push(here);
+    else script.push(`${here} > told &`, asJob);
+    if (runs === "untilTold") script.push("until grep -q http: told; do kill -0 $!; sleep 0.1; done", "kill $!");
+  }
+  return [...script, "for job in $jobs; do wait $job; done"].join("\n");
+}
+
+describe("the commands of the documents", () => {
+  it("all run, or have a reason why not", () => {
+    const lines = documents.flatMap(({ file, lines }) => lines.map((line) => ({ file, ...line })));
+    expect(lines.filter(({ text }) => wayOf(text) === undefined)).toEqual([]);
+    const taken = new Set(lines.map(({ text }) => wayOf(text)));
+    expect(ways.filter((way) => !taken.has(way))).toEqual([]);
+    expect(lines.filter(({ text }) => wayOf(text)?.never === undefined).length).toBeGreaterThan(35);
+  });
+
+  const withCommands = documents.filter(({ lines }) => lines.some(({ text }) => wayOf(text)?.never === undefined));
+  it.each(withCommands)("of $file end without an error", async ({ lines }) => {
+    const bash = spawn("bash", ["-c", scriptOf(lines)], {
+      cwd: folder,
+      env: { ...process.env, port: String(port), OMP_NUM_THREADS: "1" },
+      detached: true,
+    });
+    started.push(bash);
+    let output = "";
+    for (const stream of [bash.stdout, bash.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+      });
+    const code = await new Promise((resolve) => bash.on("close", resolve));
+    expect(code, output).toBe(0);
+  });
+});
