@@ -2,55 +2,11 @@
 
 #include <utility>
 
+#include "gradient_hook.h"
 #include "libtorch.h"
 #include "openmp.h"
 
 namespace terse {
-namespace {
-
-// Guards `place` of every hook and the gradient of its leaf: the JavaScript thread gives them away, the backward thread gives them back.
-std::mutex places;
-
-struct GradientHook : torch::autograd::PostAccumulateGradHook {
-    void operator()(const torch::autograd::Variable& leaf) override {
-        {
-            std::lock_guard lock(places);
-            if (place.defined()) {
-                const at::NoGradGuard guard;
-                place.copy_(leaf.grad());
-                leaf.mutable_grad() = std::exchange(place, at::Tensor());
-            }
-        }
-        if (channel) channel->send({.kind = Channel::Message::Kind::ready, .token = token});
-    }
-    std::shared_ptr<Channel> channel;  // null where nobody waits for the gradient
-    double token = 0;
-    at::Tensor place;  // what the next gradient is copied to; undefined where gradients are added
-};
-
-GradientHook* hook_of(const at::Tensor& leaf) {
-    return dynamic_cast<GradientHook*>(torch::autograd::impl::post_acc_grad_hooks(leaf).get());
-}
-
-GradientHook& hook_on(const at::Tensor& leaf) {
-    if (!hook_of(leaf)) torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<GradientHook>());
-    return *hook_of(leaf);
-}
-
-// Leaves that this backward has not reached have a gradient of 0.
-void zero_unreached(const std::vector<at::Tensor>& leaves) {
-    const at::NoGradGuard guard;
-    for (const at::Tensor& leaf : leaves) {
-        std::lock_guard lock(places);
-        at::Tensor& place = hook_on(leaf).place;
-        if (!place.defined()) continue;
-        place.zero_();
-        leaf.mutable_grad() = std::exchange(place, at::Tensor());
-    }
-}
-
-}  // namespace
-
 void Channel::open(napi_threadsafe_function function) {
     std::lock_guard lock(mutex_);
     function_ = function;
@@ -241,10 +197,7 @@ void BackwardThread::remove_gradient_hook(const at::Tensor& leaf) {
 
 void BackwardThread::replace_gradients(const std::vector<at::Tensor>& leaves) {
     for (const at::Tensor& leaf : leaves) {
-        std::lock_guard lock(places);
-        GradientHook& hook = hook_on(leaf);
-        if (leaf.grad().defined()) hook.place = std::exchange(leaf.mutable_grad(), at::Tensor());
-        if (!hook.place.defined()) throw std::invalid_argument("replaceGradients: a leaf has no gradient, whose memory the next one is to take");
+        replace_gradient(leaf);
         replaced_.push_back(leaf);
     }
 }

@@ -6,6 +6,7 @@
 #include "backward_thread.h"
 #include "checkpoint.h"
 #include "fused_operators.h"
+#include "kept_memory.h"
 #include "libtorch.h"
 #include "openmp.h"
 #include "operators.h"
@@ -438,6 +439,7 @@ napi_value initialise(napi_env env, napi_value exports) {
     return guard(*data, [] { return std::string("@terse/native-tensor"); }, [&] {
         check_libraries();
         register_fused_operators();
+        keep_freed_memory();
         context->backward_thread = std::make_unique<BackwardThread>(*context);
         for (const Export& entry : exports_table) {
             napi_value function;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "gradient_hook.h"
 #include "torch.h"
 
 namespace terse {
@@ -56,10 +57,13 @@ bool is_faster() {
     return faster;
 }
 
+// Its backward writes the weight's gradient to where the optimizer reads it.
 struct Linear : torch::autograd::Function<Linear> {
-    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, bool by_onednn) {
         context->save_for_backward({x, weight});
         context->saved_data["bias"] = bias.has_value();
+        context->saved_data["by_onednn"] = by_onednn;
+        if (!by_onednn) return at::linear(x, weight, bias);
         std::vector<int64_t> shape = x.sizes().vec();
         shape.back() = weight.size(0);
         return product(x.reshape({-1, weight.size(1)}), weight, bias).view(shape);
@@ -67,12 +71,18 @@ struct Linear : torch::autograd::Function<Linear> {
 
     static variable_list backward(AutogradContext* context, const variable_list& gradients) {
         const variable_list saved = context->get_saved_variables();
-        const at::Tensor &x = saved[0], &weight = saved[1], dy = gradients[0].reshape({-1, weight.size(0)});
+        const at::Tensor &x = saved[0], &weight = saved[1], rows = x.reshape({-1, weight.size(1)}), dy = gradients[0].reshape({-1, weight.size(0)});
+        const bool by_onednn = context->saved_data["by_onednn"].toBool();
         at::Tensor dx, dw, db;
-        if (context->needs_input_grad(0)) dx = product(dy, weight.t()).view(x.sizes());
-        if (context->needs_input_grad(1)) dw = product(dy.t(), x.reshape({-1, weight.size(1)}).t());
+        if (context->needs_input_grad(0)) dx = (by_onednn ? product(dy, weight.t()) : dy.mm(weight)).view(x.sizes());
+        if (context->needs_input_grad(1) && by_onednn) dw = product(dy.t(), rows.t());
+        else if (context->needs_input_grad(1)) {
+            dw = take_place(weight);
+            if (dw.defined()) at::mm_out(dw, dy.t(), rows);
+            else dw = dy.t().mm(rows);
+        }
         if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) db = dy.sum(0);
-        return {dx, dw, db};
+        return {dx, dw, db, at::Tensor()};
     }
 };
 
@@ -82,10 +92,10 @@ bool is_f32_on_the_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn) {
     // Autocast casts the arguments of aten::linear.
-    const bool fits = !at::autocast::is_autocast_enabled(x.device().type()) && onednn() && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
+    const bool fits = !at::autocast::is_autocast_enabled(x.device().type()) && is_f32_on_the_cpu(x) && is_f32_on_the_cpu(weight) && (!bias || (is_f32_on_the_cpu(*bias) && bias->dim() == 1 && bias->size(0) == weight.size(0))) &&
                       weight.dim() == 2 && x.dim() > 0 && x.size(-1) == weight.size(1) && x.numel() > 0 && weight.numel() > 0;
-    const bool chosen = fits && (by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster());
-    return chosen ? Linear::apply(x, weight, bias) : at::linear(x, weight, bias);
+    if (!fits) return at::linear(x, weight, bias);
+    return Linear::apply(x, weight, bias, onednn() && (by_onednn ? *by_onednn : x.numel() * weight.size(0) >= large && is_faster()));
 }
 
 }  // namespace terse

@@ -1,4 +1,4 @@
-import { crossEntropy, Module, type Tensor } from "@terse/tensor";
+import { crossEntropy, Module, scope, type Tensor } from "@terse/tensor";
 import type { Model } from "./model.ts";
 import { toDevice } from "./to-device.ts";
 
@@ -18,7 +18,7 @@ export abstract class ImageClassifier extends Module implements Model {
 
   /** Mean cross entropy, in nats; in training with smoothed labels, if the config says so. */
   loss({ images, labels }: ImagesAndLabels): Tensor {
-    return this.#lossOf(this.#logits(images), labels);
+    return scope(() => this.#lossOf(this.#logits(images), labels));
   }
 
   metrics({ images, labels }: ImagesAndLabels): { loss: Tensor; accuracy: Tensor } {

@@ -1,4 +1,4 @@
-import { arange, crossEntropy, KeyValueCache, Module, type Tensor } from "@terse/tensor";
+import { arange, crossEntropy, KeyValueCache, Module, scope, type Tensor } from "@terse/tensor";
 import type { TextModel } from "./model.ts";
 import { toDevice } from "./to-device.ts";
 
@@ -19,7 +19,7 @@ export abstract class LanguageModel extends Module implements TextModel {
 
   /** Mean cross entropy of the next token, in nats. → () */
   loss({ tokens, next }: TokensAndNext): Tensor {
-    return crossEntropy(this.forward(tokens), toDevice(this.device, next));
+    return scope(() => crossEntropy(this.forward(tokens), toDevice(this.device, next)));
   }
 
   metrics(batch: TokensAndNext): { loss: Tensor } {

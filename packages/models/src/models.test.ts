@@ -1,5 +1,5 @@
 import { parseOptions, v } from "@terse/options";
-import { autocast, manualSeed, noGrad, ones, randint, randn, scope, type Tensor, zeros } from "@terse/tensor";
+import { autocast, manualSeed, memory, noGrad, ones, randint, randn, scope, type Tensor, zeros } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { Gpt } from "./gpt/gpt.ts";
 import { continuesText } from "./model.ts";
@@ -94,6 +94,14 @@ describe.each(Object.keys(models) as ModelName[])("%s, as every model,", (name) 
       expect(Object.keys(metrics)).toEqual(Object.keys(model.metricUnits("image")));
       expect(Object.keys(metrics)[0]).toBe("loss");
       for (const metric of Object.values(metrics)) expect(metric.shape).toEqual([]);
+    }));
+
+  it("frees what backward does not need when its loss is computed", () =>
+    scope(() => {
+      const model = create();
+      const before = memory().tensors;
+      model.loss(batch);
+      expect(memory().tensors).toBe(before + 1);
     }));
 
   it("is counted and made anew by its config, and has the same metrics with the same weights", () =>

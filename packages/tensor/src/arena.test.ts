@@ -4,6 +4,7 @@ import {
   Arena,
   Embedding,
   Linear,
+  linear,
   Module,
   manualSeed,
   memory,
@@ -11,6 +12,7 @@ import {
   ones,
   Parameter,
   RMSNorm,
+  randn,
   scope,
   type Tensor,
   tensor,
@@ -132,6 +134,34 @@ describe("Arena", () => {
       for (const leaf of apart.parameters()) leaf.grad = null;
       await whole(apart).backward();
       await check();
+    }));
+
+  it("replaces the gradient of a matrix that several products use, and of one that a sum uses too", () =>
+    scope(async () => {
+      manualSeed(2);
+      const layer = new Linear(3, 3);
+      const apart = new Linear(3, 3);
+      noGrad(() => {
+        for (const [i, p] of apart.parameters().entries()) p.copy_(layer.parameters()[i]!);
+      });
+      const arena = new Arena(layer);
+      const x = randn([2, 5, 3]);
+      const losses = [
+        ({ weight, bias }: Linear) =>
+          linear(linear(linear(x, weight, bias), weight), weight)
+            .square()
+            .sum(),
+        ({ weight }: Linear) => linear(x, weight).sum().add(weight.square().sum()),
+        ({ weight }: Linear) => weight.sum().add(linear(linear(x, weight), weight).sum()),
+      ];
+      for (const loss of losses) {
+        arena.replaceGradients();
+        await loss(layer).backward();
+        for (const leaf of apart.parameters()) leaf.grad = null;
+        await loss(apart).backward();
+        expect(await floats(layer.weight.grad!)).toEqual(await floats(apart.weight.grad!));
+        expect(layer.weight.grad!.pointer).toBe(arena.gradients.pointer);
+      }
     }));
 
   it("has gradients of 0 after a backward that failed before it reached them", () =>

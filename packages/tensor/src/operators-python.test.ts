@@ -179,6 +179,7 @@ const cases: [python: string, ours: (given: Given) => Tensor | Tensor[] | boolea
   ["x.clone().zero_()", ({ x }) => x.clone().zero_()],
   ["x.clone().neg_()", ({ x }) => x.clone().neg_()],
   ["p.clone().sqrt_()", ({ p }) => p.clone().sqrt_()],
+  ["x.clone().relu_()", ({ x }) => x.clone().relu_()],
   ["x.clone().clamp_(min=0)", ({ x }) => x.clone().clamp_({ min: 0 })],
   ["x.clone().masked_fill_(mask, 2)", ({ x, mask }) => x.clone().maskedFill_(mask, 2)],
 ];

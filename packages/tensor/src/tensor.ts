@@ -168,6 +168,7 @@ const id = {
   fill_: op("fill_.Scalar"),
   neg_: op("neg_"),
   sqrt_: op("sqrt_"),
+  relu_: op("relu_"),
   clamp_: op("clamp_"),
   maskedFill_: op("masked_fill_.Scalar"),
   normal_: op("normal_"),
@@ -738,6 +739,10 @@ export class Tensor extends Resource implements Disposable, NativeBuffer {
   }
   sqrt_(): this {
     native.call(id.sqrt_, handleOf(this));
+    return this;
+  }
+  relu_(): this {
+    native.call(id.relu_, handleOf(this));
     return this;
   }
   clamp_({ min, max }: { min?: number; max?: number }): this {

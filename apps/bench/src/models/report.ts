@@ -29,8 +29,8 @@ Written by \`./terse bench models --record\`. ${machine}.
 
 *over pytorch* and *over compile* are the time of a step in PyTorch, eager and by \`torch.compile\`, ÷ ours: forward, backward and AdamW (PyTorch's
 is the fused one) on the same shapes, batch and threads, medians of rounds in which the sides take turns; 1 and more is faster. PyTorch's models are
-torchvision's, timm's, transformers' and a twin of our GPT. transformers' BERT computes the scores of all words at every position, ours where
-a word was masked. What \`torch.compile\` is ahead by in the GPT and DeiT: it joins operators that ours runs one after the other, the residual
+torchvision's, timm's, transformers' and a twin of our GPT. Of BERT, both sides compute the scores of all words only where a word was masked;
+transformers' own loss computes them at every position. What \`torch.compile\` is ahead by in the GPT and DeiT: it joins operators that ours runs one after the other, the residual
 additions with the norms, GELU with the bias, the parts of the loss, and their backwards. To be ahead of it takes fused kernels with backwards of
 their own for these, as RMSNorm and SwiGLU have. *data fraction* is the share of a step that training waits for its batch.
 

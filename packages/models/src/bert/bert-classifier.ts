@@ -3,7 +3,7 @@
  * Names, layouts, logits and loss are those of transformers' MegatronBertForSequenceClassification.
  */
 import { parseOptions, positiveInteger, v } from "@terse/options";
-import { dropout, Linear, Module, type Tensor } from "@terse/tensor";
+import { dropout, Linear, Module, scope, type Tensor } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
@@ -56,7 +56,7 @@ export class BertClassifier extends Module implements Model {
 
   /** Mean cross entropy of the rows' classes, in nats. → () */
   loss(batch: BertClassifierBatch): Tensor {
-    return this.metrics(batch).loss;
+    return scope(() => this.metrics(batch).loss);
   }
 
   metrics(batch: BertClassifierBatch): { loss: Tensor; accuracy: Tensor } {

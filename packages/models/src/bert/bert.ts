@@ -4,7 +4,17 @@
  * normalises after each part, and has other weights.
  */
 import { parseOptions } from "@terse/options";
-import { call, createParameter, LayerNorm, Linear, linear, Module, type Parameter, type Tensor } from "@terse/tensor";
+import {
+  call,
+  createParameter,
+  LayerNorm,
+  Linear,
+  linear,
+  Module,
+  type Parameter,
+  scope,
+  type Tensor,
+} from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
@@ -95,8 +105,10 @@ export class Bert extends Module implements Model {
 
   /** The sum of two mean cross entropies: of the masked tokens, and of the next sentence, in nats. → () */
   loss(batch: BertBatch): Tensor {
-    const { masked, next } = this.losses(batch);
-    return masked.add(next);
+    return scope(() => {
+      const { masked, next } = this.losses(batch);
+      return masked.add(next);
+    });
   }
 
   metrics(batch: BertBatch): { loss: Tensor; masked: Tensor; next_accuracy: Tensor } {

@@ -17,6 +17,7 @@ import {
   ModuleList,
   noGrad,
   scaledDotProductAttention,
+  scope,
   type Tensor,
 } from "@terse/tensor";
 import { toDevice } from "../to-device.ts";
@@ -159,7 +160,7 @@ class Layers extends Module {
     for (const layer of this.layer)
       x = this.activationCheckpointing
         ? checkpoint((x, mask) => layer.forward(x!, mask!), x, mask)
-        : layer.forward(x, mask);
+        : scope(() => layer.forward(x, mask));
     return this.ln.forward(x);
   }
 }

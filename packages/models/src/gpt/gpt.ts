@@ -16,6 +16,7 @@ import {
   ModuleList,
   noGrad,
   RMSNorm,
+  scope,
   swiglu,
   type Tensor,
 } from "@terse/tensor";
@@ -102,7 +103,7 @@ export class Gpt extends LanguageModel {
       x =
         this.activationCheckpointing && !caches
           ? checkpoint((x) => block.forward(x), x)
-          : block.forward(x, caches?.[i]);
+          : scope(() => block.forward(x, caches?.[i]));
     return linear(this.norm.forward(x), this.head?.weight ?? this.embedding.weight);
   }
 

@@ -18,6 +18,7 @@ import {
   Module,
   ModuleList,
   noGrad,
+  scope,
   splitHeads,
   type Tensor,
 } from "@terse/tensor";
@@ -138,7 +139,7 @@ export class Gpt2 extends LanguageModel {
       x =
         this.activationCheckpointing && !caches
           ? checkpoint((x) => block.forward(x), x)
-          : block.forward(x, caches?.[i]);
+          : scope(() => block.forward(x, caches?.[i]));
     return linear(lnF.forward(x), this.lmHead?.weight ?? wte.weight);
   }
 

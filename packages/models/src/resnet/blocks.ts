@@ -30,11 +30,11 @@ export class BasicBlock extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    const y = this.bn1.forward(this.conv1.forward(x)).relu();
+    const y = this.bn1.forward(this.conv1.forward(x)).relu_();
     return this.bn2
       .forward(this.conv2.forward(y))
-      .add(this.downsample?.forward(x) ?? x)
-      .relu();
+      .add_(this.downsample?.forward(x) ?? x)
+      .relu_();
   }
 }
 
@@ -63,11 +63,11 @@ export class Bottleneck extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    let y = this.bn1.forward(this.conv1.forward(x)).relu();
-    y = this.bn2.forward(this.conv2.forward(y)).relu();
+    let y = this.bn1.forward(this.conv1.forward(x)).relu_();
+    y = this.bn2.forward(this.conv2.forward(y)).relu_();
     return this.bn3
       .forward(this.conv3.forward(y))
-      .add(this.downsample?.forward(x) ?? x)
-      .relu();
+      .add_(this.downsample?.forward(x) ?? x)
+      .relu_();
   }
 }

@@ -77,7 +77,7 @@ export class ResNet extends ImageClassifier {
   }
 
   forward(images: Tensor): Tensor {
-    let x = this.bn1.forward(this.conv1.forward(images)).relu();
+    let x = this.bn1.forward(this.conv1.forward(images)).relu_();
     x = this.maxpool?.forward(x) ?? x;
     for (const stage of [this.layer1, this.layer2, this.layer3, this.layer4]) x = stage.forward(x);
     return this.fc.forward(this.avgpool.forward(x).flatten(1));

@@ -152,7 +152,7 @@ export class Vit extends ImageClassifier {
     const first = [this.clsToken, this.distToken].filter((token) => token !== null).map((t) => t.expand(rows, -1, -1));
     let x = cat([...first, this.patchEmbed.forward(images)], 1).add(this.posEmbed);
     for (const block of this.blocks)
-      x = this.activationCheckpointing ? checkpoint((x) => block.forward(x), x) : block.forward(x);
+      x = this.activationCheckpointing ? checkpoint((x) => block.forward(x), x) : scope(() => block.forward(x));
     x = this.norm.forward(x);
     const logits = this.head.forward(x.select(1, 0));
     return this.headDist ? logits.add(this.headDist.forward(x.select(1, 1))).div(2) : logits;

@@ -1,3 +1,4 @@
+import { scope } from "../lifetime.ts";
 import type { Tensor } from "../tensor.ts";
 import type { Module } from "./module.ts";
 import { ModuleList } from "./module-list.ts";
@@ -12,7 +13,7 @@ export class Sequential extends ModuleList<Layer> {
   }
 
   forward(x: Tensor): Tensor {
-    for (const layer of this) x = layer.forward(x);
+    for (const layer of this) x = scope(() => layer.forward(x));
     return x;
   }
 }

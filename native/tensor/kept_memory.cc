@@ -1,0 +1,28 @@
+#include "kept_memory.h"
+
+#include <cstdlib>
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
+namespace terse {
+
+void keep_freed_memory() {
+#ifdef M_ARENA_MAX
+    constexpr int MiB = 1 << 20;
+    struct Setting {
+        const char* variable;
+        int parameter, value;
+    };
+    constexpr Setting settings[] = {
+        {"MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, 32 * MiB},
+        {"MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 1024 * MiB},
+        {"MALLOC_TOP_PAD_", M_TOP_PAD, 64 * MiB},  // an arena grows by as much; pages that are not touched take no memory
+        {"MALLOC_ARENA_MAX", M_ARENA_MAX, 1},      // for threads that start from now on
+    };
+    for (const auto& [variable, parameter, value] : settings)
+        if (!std::getenv(variable)) mallopt(parameter, value);
+#endif
+}
+
+}  // namespace terse
