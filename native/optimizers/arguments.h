@@ -102,6 +102,30 @@ inline terse_refresh_options refresh_options_of(const Napi::Object& given) {
     return {number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "eps"), given.Get("root").ToBoolean()};
 }
 
+// The mask of elements that send nothing; NULL where there is none.
+inline const uint8_t* hold_of(const Napi::Object& given, size_t n) {
+    const Napi::Value hold = given.Get("hold");
+    return hold.IsUndefined() ? nullptr : packed_signs_of(hold, "hold", n);
+}
+
+inline bool is_packed(const Napi::Value& value) { return value.IsObject() && value.As<Napi::Object>().Has("signs"); }
+
+// A momentum of one magnitude: +-scale by its signs, and 0 where it is held. Not given if the value is undefined.
+struct PackedMomentum {
+    const bool given;
+    const uint8_t *signs = nullptr, *hold = nullptr;
+    float scale = 0;
+    PackedMomentum(const Napi::Value& value, size_t n) : given(!value.IsUndefined()) {
+        if (!given) return;
+        if (!is_packed(value)) throw Napi::TypeError::New(value.Env(), "packed: expected signs and their scale");
+        const Napi::Object fields = value.As<Napi::Object>();
+        signs = packed_signs_of(fields.Get("signs"), "signs", n);
+        hold = hold_of(fields, n);
+        scale = static_cast<float>(number_of(fields, "scale"));
+    }
+    const uint8_t* hold_at(size_t i) const { return hold ? hold + i / 8 : nullptr; }
+};
+
 // The rows of a matrix with r columns.
 inline size_t rows_of(Napi::Env env, const char* what, size_t floats, size_t r) {
     if (floats % r != 0) throw Napi::RangeError::New(env, std::string(what) + ": " + std::to_string(floats) + " floats are no rows of " + std::to_string(r));

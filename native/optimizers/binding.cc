@@ -163,16 +163,25 @@ Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
 }
 
-void moments_carry(const Napi::CallbackInfo& info) {
+// The sums of chunks are added in order, so they do not depend on the number of threads.
+Napi::Value moments_carry(const Napi::CallbackInfo& info) {
     size_t n;
     float* error = first_floats_of(info[0], "error", n);
-    float* m = floats_of(info[1], "m", n);
-    const float* g = floats_of(info[2], "g", n);
-    const Napi::Object given = options_of(info, 3);
-    float* last = info[4].IsUndefined() ? nullptr : floats_of(info[4], "last", n);
-    const float keep = static_cast<float>(number_of(given, "keep")), add = static_cast<float>(number_of(given, "add"));
+    uint8_t* signs = packed_signs_of(info[1], "signs", n);
+    const float* m = floats_of(info[2], "m", n);
+    const float* g = floats_of(info[3], "g", n);
+    const Napi::Object given = options_of(info, 4);
+    const uint8_t* hold = hold_of(given, n);
+    const float keep = static_cast<float>(number_of(given, "keep")), add = static_cast<float>(number_of(given, "add")), sent = static_cast<float>(number_of(given, "sent"));
     const terse_moments& moments = table_of<terse_moments>(info);
-    in_parallel(n, [&](size_t i, size_t end) { moments.carry(error + i, m + i, last ? last + i : nullptr, g + i, end - i, keep, add); });
+    std::vector<double> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0);
+    in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
+        chunks[chunk] = moments.carry(error + i, signs + i / 8, m + i, g + i, hold ? hold + i / 8 : nullptr, count, keep, add, sent);
+    });
+    double both[2] = {0, static_cast<double>(n)};
+    for (const double chunk : chunks) both[0] += chunk;
+    if (!std::isfinite(both[0])) both[1] = static_cast<double>(std::find_if(error, error + n, [](float x) { return !std::isfinite(x); }) - error);
+    return two_numbers(info.Env(), both);
 }
 
 // The sums of chunks are added in order, so they do not depend on the number of threads.
@@ -218,28 +227,55 @@ Napi::Value moments_accumulate_and_squares(const Napi::CallbackInfo& info) {
     return result;
 }
 
+// Calls part(i, count) for pieces of [begin, end) that stay in the cache.
+template <typename Part>
+void in_pieces(size_t begin, size_t end, Part part) {
+    for (; begin < end; begin += GRAIN) part(begin, std::min<size_t>(GRAIN, end - begin));
+}
+
+// With packed signs, piece by piece: m = +-scale, and the update finds it in the cache.
 void moments_apply(const Napi::CallbackInfo& info) {
     size_t n;
     float* theta = first_floats_of(info[0], "θ", n);
-    const float* m = floats_of(info[1], "m", n);
+    float* m = floats_of(info[1], "m", n);
     const float* v = floats_of(info[2], "v", n);
     const Napi::Object given = options_of(info, 3);
     const terse_adam_update update = adam_update_of(given);
     const float rate = static_cast<float>(number_of(given, "rate"));
+    const PackedMomentum packed(info[4], n);
     const terse_moments& moments = table_of<terse_moments>(info);
-    in_parallel(n, [&](size_t i, size_t end) { moments.apply(theta + i, m + i, v + i, end - i, &update, rate); });
+    in_parallel(n, [&](size_t begin, size_t end) {
+        if (!packed.given) return moments.apply(theta + begin, m + begin, v + begin, end - begin, &update, rate);
+        in_pieces(begin, end, [&](size_t i, size_t count) {
+            moments.unpack(m + i, packed.signs + i / 8, packed.hold_at(i), count, packed.scale);
+            moments.apply(theta + i, m + i, v + i, count, &update, rate);
+        });
+    });
 }
 
+// With packed signs in place of `last`, m is the last one until its piece is unpacked.
 Napi::Value moments_refresh(const Napi::CallbackInfo& info) {
     size_t n;
     float* fresh = first_floats_of(info[0], "fresh", n);
     const float* frozen = floats_of(info[1], "frozen", n);
-    const float* m = floats_of(info[2], "m", n);
-    const float* last = floats_of(info[3], "last", n);
+    float* m = floats_of(info[2], "m", n);
+    const PackedMomentum packed(is_packed(info[3]) ? info[3] : info.Env().Undefined(), n);
+    const float* last = packed.given ? nullptr : floats_of(info[3], "last", n);
     const terse_refresh_options options = refresh_options_of(options_of(info, 4));
     const terse_moments& moments = table_of<terse_moments>(info);
     std::vector<float> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0f);
-    in_chunks(n, [&](size_t chunk, size_t begin, size_t count) { chunks[chunk] = moments.refresh(fresh + begin, frozen + begin, m + begin, last + begin, count, &options); });
+    in_chunks(n, [&](size_t chunk, size_t begin, size_t all) {
+        if (!packed.given) {
+            chunks[chunk] = moments.refresh(fresh + begin, frozen + begin, m + begin, last + begin, all, &options);
+            return;
+        }
+        in_pieces(begin, begin + all, [&](size_t i, size_t count) {
+            float mean[GRAIN];
+            moments.unpack(mean, packed.signs + i / 8, packed.hold_at(i), count, packed.scale);
+            chunks[chunk] = std::max(chunks[chunk], moments.refresh(fresh + i, frozen + i, mean, m + i, count, &options));
+            std::copy_n(mean, count, m + i);
+        });
+    });
     return Napi::Number::New(info.Env(), *std::max_element(chunks.begin(), chunks.end()));
 }
 

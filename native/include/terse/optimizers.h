@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 3
+#define TERSE_OPTIMIZERS_ABI 4
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
 uint32_t terse_optimizers_abi(void);
@@ -118,8 +118,15 @@ typedef struct terse_moments {
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     size_t (*accumulate)(float *m, float *v, const float *g, size_t n, const terse_moments_options *options);
 
-    // What a rank has to send, added to what it has not sent yet: error = fma(add, g, fma(keep, m, error));  last = m unless last is NULL;  m = 0
-    void (*carry)(float *error, float *m, float *last, const float *g, size_t n, float keep, float add);
+    // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been sent:
+    //   error = fma(add, g, fma(keep, m, error - sent sign(error)));  signs = error >= 0                   signs: (n + 7) / 8 bytes, pads 0
+    // Returns the sum of error^2 in fp64, which is not finite if an element is not: partial sum j adds the elements i with i mod 16 = j, and
+    // a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they do not count in the sum, and nothing was sent of
+    // them. hold: (n + 7) / 8 bytes, or NULL.
+    double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
+
+    // m = scale where the bit is 1, else -scale; 0 where that of hold is 1, and where scale is 0
+    void (*unpack)(float *m, const uint8_t *signs, const uint8_t *hold, size_t n, float scale);
 
     // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
     void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);

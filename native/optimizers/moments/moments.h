@@ -1,12 +1,15 @@
 // The kernels of terse/optimizers.h on Adam's moments, in loops that a compiler turns into vector instructions: moments.c and moments_avx2.c
-// compile them for different instructions, with the same bits.
+// compile them for different instructions, with the same bits. Both define, for blocks of 64 elements:
+//
+//   uint64_t plus_of_block(const float *x)                                          bit k: whether x[k] >= 0
+//   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)       m[k] = if_plus where bit k is 1, else if_minus
 #ifndef TERSE_MOMENTS_H
 #define TERSE_MOMENTS_H
 #include <string.h>
 
 #include "element.h"
 
-enum { BLOCK = 64, PARTIALS = 16, PIECE = 1024 };  // elements that are checked before any of them is stored; partial sums; elements that stay in the cache
+enum { BLOCK = 64, PARTIALS = 16 };  // elements that are checked before any of them is stored, a word of signs; partial sums
 
 static size_t accumulate(float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options) {
     const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
@@ -29,14 +32,53 @@ static size_t accumulate(float *restrict m, float *restrict v, const float *rest
     return n;
 }
 
-static void carry(float *restrict error, float *restrict m, float *restrict last, const float *restrict g, size_t n, float keep, float add) {
-    for (size_t i = 0; i < n; i += PIECE) {
-        const size_t count = n - i < PIECE ? n - i : PIECE;
-        if (last) memcpy(last + i, m + i, count * sizeof *m);
-        for (size_t k = i; k < i + count; k++) {
-            error[k] = carried(error[k], m[k], g[k], keep, add);
-            m[k] = 0.0f;
-        }
+static inline float rest_of(float x, float sent) { return x + (x >= 0.0f ? -sent : sent); }
+
+// Bits i .. i + 63 of a mask of n bits, 0 beyond them.
+static inline uint64_t bits_at(const uint8_t *mask, size_t i, size_t n) {
+    uint64_t word = 0;
+    memcpy(&word, mask + i / 8, n - i < BLOCK ? (n - i + 7) / 8 : BLOCK / 8);
+    return word;
+}
+
+static double fold(double partial[PARTIALS]) {
+    for (size_t width = PARTIALS / 2; width; width /= 2)
+        for (size_t k = 0; k < width; k++) partial[k] += partial[k + width];
+    return partial[0];
+}
+
+static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
+    double partial[PARTIALS] = {0};
+    for (size_t i = 0; i < n; i += BLOCK) {
+        float *restrict x = error + i;
+        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+        const uint64_t held = hold ? bits_at(hold, i, n) : 0;
+        uint64_t plus = 0;
+        if (count == BLOCK && !held) {
+            for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
+            for (size_t row = 0; row < BLOCK; row += PARTIALS)
+                for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
+            plus = plus_of_block(x);
+        } else
+            for (size_t k = 0; k < count; k++) {
+                const int is_held = (int)(held >> k & 1);
+                x[k] = carried(is_held ? x[k] : rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
+                partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);  // a held NaN or infinity gives NaN
+                plus |= (uint64_t)(!is_held && x[k] >= 0.0f) << k;
+            }
+        memcpy(signs + i / 8, &plus, (count + 7) / 8);
+    }
+    return fold(partial);
+}
+
+static void unpack(float *restrict m, const uint8_t *restrict signs, const uint8_t *hold, size_t n, float scale) {
+    const float if_plus = 0.0f + scale, if_minus = 0.0f - scale;  // +0 if the scale is 0
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+        const uint64_t plus = bits_at(signs, i, n), held = hold ? bits_at(hold, i, n) : 0;
+        if (count == BLOCK && !held) unpack_block(m + i, plus, if_plus, if_minus);
+        else
+            for (size_t k = 0; k < count; k++) m[i + k] = held >> k & 1 ? 0.0f : plus >> k & 1 ? if_plus : if_minus;
     }
 }
 
@@ -55,13 +97,8 @@ static void squares(const float *restrict theta, const float *restrict m, const 
         of_theta[k] += (double)theta[i + k] * theta[i + k];
         of_update[k] += (double)u * u;
     }
-    for (size_t width = PARTIALS / 2; width; width /= 2)
-        for (size_t k = 0; k < width; k++) {
-            of_theta[k] += of_theta[k + width];
-            of_update[k] += of_update[k + width];
-        }
-    sums[0] = of_theta[0];
-    sums[1] = of_update[0];
+    sums[0] = fold(of_theta);
+    sums[1] = fold(of_update);
 }
 
 static void apply(float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, float rate) {

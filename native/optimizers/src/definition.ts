@@ -14,6 +14,7 @@ import type {
   LowRankChange,
   MomentsOptions,
   NormalizeOptions,
+  PackedMomentum,
   RefreshOptions,
   SgdOptions,
 } from "./kernels.ts";
@@ -119,17 +120,35 @@ export function accumulateMoments(
 
 export function carryMomentum(
   error: Float32Array,
+  signs: Uint8Array,
   m: Float32Array,
   g: Float32Array,
-  { keep, add }: CarryOptions,
-  last?: Float32Array,
-): void {
-  for (let i = 0; i < m.length; i++) {
-    error[i] = fma(r(add), g[i]!, fma(r(keep), m[i]!, error[i]!));
-    if (last) last[i] = m[i]!;
-    m[i] = 0;
+  { keep, add, sent, hold }: CarryOptions,
+): number {
+  signs.fill(0);
+  let sum = 0;
+  for (let begin = 0; begin < m.length; begin += 1 << 16) {
+    const partial = new Float64Array(16);
+    for (let i = begin; i < Math.min(m.length, begin + (1 << 16)); i++) {
+      const held = bitOf(hold, i);
+      const rest = held ? error[i]! : r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
+      const x = fma(r(add), g[i]!, fma(r(keep), m[i]!, rest));
+      error[i] = x;
+      if (held) continue;
+      partial[i % 16]! += x * x;
+      if (x >= 0) signs[i >> 3]! |= 1 << (i & 7);
+    }
+    for (let width = 8; width >= 1; width /= 2) for (let k = 0; k < width; k++) partial[k]! += partial[k + width]!;
+    sum += partial[0]!;
   }
+  return sum;
 }
+
+export function unpacked({ signs, scale, hold }: PackedMomentum, n: number): Float32Array {
+  return Float32Array.from({ length: n }, (_, i) => (bitOf(hold, i) ? 0 : bitOf(signs, i) ? scale : 0 - scale));
+}
+
+const bitOf = (bits: Uint8Array | undefined, i: number): number => (bits ? (bits[i >> 3]! >> (i & 7)) & 1 : 0);
 
 export function applyAdamUpdate(
   θ: Float32Array,

@@ -25,7 +25,7 @@ describe("the optimizer kernels", () => {
   });
 
   it("are built for the ABI that the header declares", () => {
-    expect(addon.abi).toBe(3);
+    expect(addon.abi).toBe(4);
   });
 
   it("are chosen by TERSE_IMPLEMENTATION; for `typescript` the scalar ones run", () => {

@@ -31,6 +31,7 @@ import {
   onCuda,
   open,
   openCuda,
+  type PackedMomentum,
   type ReductionKernels,
   type RefreshOptions,
   type SgdKernels,
@@ -48,6 +49,7 @@ export type {
   LowRankChange,
   MomentsOptions,
   NormalizeOptions,
+  PackedMomentum,
   RefreshOptions,
   SgdOptions,
   Sign,
@@ -133,24 +135,28 @@ export function accumulateMoments(m: BufferLike, v: BufferLike, g: BufferLike, o
 }
 
 /**
- * What a rank has to send of its momentum, added to what it has not sent yet, in one pass over arrays on the CPU (n floats each):
+ * What a rank has to send of its momentum, and its signs, in one pass over arrays on the CPU (n floats each). Before, the error is x of the step
+ * before, of which ±sent has been sent; what is left of it is computed on the way:
  *
- *   error ← error + keep m + add g       each product added with one rounding, the first one first
- *   last ← m                             where `last` is given
- *   m ← 0                                where the mean over ranks is added then
+ *   x     ← error − sent sign(error) + keep m + add g      each product added with one rounding, the first one first; an exact 0 is plus
+ *   error ← x
+ *   signs ← sign(x), one bit per float, ceil(n/8) bytes, pad bits 0
  *
- * Elements that are not finite pass into the error, where an encoder refuses them.
+ * Returns Σ x² in fp64, without held elements, added in the order of the codec scaled-sign. Of a held element nothing is sent, its bit is 0,
+ * and x is error + keep m + add g. Throws NotFiniteError with the index of the first NaN or infinity in x; all of x is written then.
  */
 export function carryMomentum(
   error: BufferLike,
+  signs: Uint8Array,
   m: BufferLike,
   g: BufferLike,
   options: CarryOptions,
-  last?: BufferLike,
-): void {
+): number {
   const { carry } = moments(m);
   if (!carry) throw new TypeError("carryMomentum: m is on a GPU; give arrays on the CPU, where codecs work.");
-  carry(error, m, g, options, last);
+  const [squares, accepted] = carry(error, signs, m, g, options);
+  accept("carryMomentum", m, g, accepted);
+  return squares;
 }
 
 /** ‖θ‖₂ and ‖u‖₂ of an update u of Adam's form, in one pass. Added in fp64 in an order that depends only on the length. */
@@ -183,14 +189,16 @@ export function accumulateAndMeasure(
   return [Math.sqrt(weights), Math.sqrt(updates)];
 }
 
-/** θ ← θ − rate · u, with u of Adam's form, in one pass over θ, m and v. */
+/** θ ← θ − rate · u, with u of Adam's form, in one pass over θ, m and v. With a packed momentum m ← that first, in the same pass, on the CPU. */
 export function applyAdamUpdate(
   θ: BufferLike,
   m: BufferLike,
   v: BufferLike,
   update: AdamUpdate & { rate: number },
+  packed?: PackedMomentum,
 ): void {
-  moments(θ).apply(θ, m, v, update);
+  onlyOnCpu("applyAdamUpdate", θ, packed);
+  moments(θ).apply(θ, m, v, update, packed);
 }
 
 /**
@@ -199,16 +207,25 @@ export function applyAdamUpdate(
  *   g     ← (m − β₁ last) / (1 − β₁)
  *   fresh ← β₂ fresh + (1 − β₂) g²
  *
- * Returns max (frozen + ε)/(fresh + ε), with `root` max (√frozen + ε)/(√fresh + ε).
+ * Returns max (frozen + ε)/(fresh + ε), with `root` max (√frozen + ε)/(√fresh + ε). With a packed momentum in place of `last`, the last
+ * momentum is m, and m ← the packed one in the same pass, on the CPU.
  */
 export function refreshVariance(
   fresh: BufferLike,
   frozen: BufferLike,
   m: BufferLike,
-  last: BufferLike,
+  last: BufferLike | PackedMomentum,
   options: RefreshOptions,
 ): number {
+  onlyOnCpu("refreshVariance", fresh, "signs" in last ? last : undefined);
   return moments(fresh).refresh(fresh, frozen, m, last, options);
+}
+
+function onlyOnCpu(where: string, floats: BufferLike, packed: PackedMomentum | undefined): void {
+  if (packed && onCuda(floats))
+    throw new TypeError(
+      `${where}: a packed momentum needs arrays on the CPU, and these are on a GPU; unpack it first.`,
+    );
 }
 
 /**

@@ -64,6 +64,15 @@ export interface AdamUpdate {
 export interface CarryOptions {
   keep: number; // β₁
   add: number; // 1 − β₁, times the factor that clips g
+  sent: number; // the magnitude that was sent of every element of the error; 0: the error is what is left already
+  hold?: Uint8Array | undefined; // ceil(n/8) bytes, bit 1: the element sends nothing
+}
+
+/** A momentum of one magnitude: ±scale by its signs, 0 where it is held; ceil(n/8) bytes each. */
+export interface PackedMomentum {
+  signs: Uint8Array; // 1 = plus
+  scale: number;
+  hold?: Uint8Array | undefined;
 }
 
 export interface RefreshOptions {
@@ -97,7 +106,13 @@ export interface MomentsKernels {
   readonly implementation: string;
   accumulate(m: BufferLike, v: BufferLike, g: BufferLike, options: MomentsOptions): number;
   /** A GPU has none: errors are on the CPU, where codecs work. */
-  carry?(error: BufferLike, m: BufferLike, g: BufferLike, options: CarryOptions, last?: BufferLike): void;
+  carry?(
+    error: BufferLike,
+    signs: Uint8Array,
+    m: BufferLike,
+    g: BufferLike,
+    options: CarryOptions,
+  ): [squares: number, accepted: number];
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
   /** Both in one pass; a GPU has none. */
   accumulateAndSquares?(
@@ -108,8 +123,21 @@ export interface MomentsKernels {
     options: MomentsOptions,
     update: AdamUpdate,
   ): [θ: number, update: number, accepted: number];
-  apply(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate & { rate: number }): void;
-  refresh(fresh: BufferLike, frozen: BufferLike, m: BufferLike, last: BufferLike, options: RefreshOptions): number;
+  /** A GPU takes no packed momenta, here and below. */
+  apply(
+    θ: BufferLike,
+    m: BufferLike,
+    v: BufferLike,
+    update: AdamUpdate & { rate: number },
+    packed?: PackedMomentum,
+  ): void;
+  refresh(
+    fresh: BufferLike,
+    frozen: BufferLike,
+    m: BufferLike,
+    last: BufferLike | PackedMomentum,
+    options: RefreshOptions,
+  ): number;
 }
 
 /** X ← keep X + scale P Qᵀ, for factors of r = `rank` columns. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as definition from "./definition.ts";
 import { type MomentsKernels, open } from "./kernels.ts";
-import { anyFloats, bits, lengths } from "./testing.ts";
+import { anyBytes, anyFloats, bits, lengths } from "./testing.ts";
 
 const betas = { beta1: 0.9, beta2: 0.999 };
 const updates = [
@@ -28,17 +28,58 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     }
   });
 
-  it("adds what is to be sent to the error, and empties m, with the bits of the definition", () => {
-    for (const n of [...lengths, 5003])
-      for (const withLast of [true, false]) {
+  it("adds what is to be sent to what is left, and writes its signs, with the bits of the definition", () => {
+    for (const n of [...lengths, 70_001])
+      for (const hold of [undefined, anyBytes(Math.ceil(n / 8), 4), new Uint8Array(Math.ceil(n / 8))]) {
         const arrays = () =>
-          [placed(anyFloats(n, 1), 1), placed(anyFloats(n, 2), 3), placed(anyFloats(n, 3), 2)] as const;
+          [
+            placed(anyFloats(n, 1), 1),
+            new Uint8Array(Math.ceil(n / 8)).fill(255),
+            placed(anyFloats(n, 2), 3),
+            placed(anyFloats(n, 3), 2),
+          ] as const;
         const [mine, expected] = [arrays(), arrays()];
-        const [last, expectedLast] = [new Float32Array(n), new Float32Array(n)];
-        const options = { keep: 0.9, add: (1 - 0.9) * 0.37 };
-        moments.carry!(...mine, options, withLast ? last : undefined);
-        definition.carryMomentum(...expected, options, withLast ? expectedLast : undefined);
-        expect([...mine, last].map(bits), `n = ${n}`).toEqual([...expected, expectedLast].map(bits));
+        const options = { keep: 0.9, add: (1 - 0.9) * 0.37, sent: 0.21, hold };
+        expect(moments.carry!(...mine, options)).toEqual([definition.carryMomentum(...expected, options), n]);
+        expect(bits(mine[0]), `n = ${n}`).toEqual(bits(expected[0]));
+        expect(mine.slice(1)).toEqual(expected.slice(1));
+      }
+  });
+
+  it("names the first element to be sent that is not finite, held or not", () => {
+    for (const hold of [undefined, new Uint8Array(25).fill(255)])
+      for (const at of [0, 130, 199]) {
+        const g = anyFloats(200, 3);
+        g[at] = Number.NEGATIVE_INFINITY;
+        g[199] = Number.NaN;
+        const options = { keep: 0.9, add: 0.1, sent: 0, hold };
+        const [, accepted] = moments.carry!(anyFloats(200, 1), new Uint8Array(25), anyFloats(200, 2), g, options);
+        expect(accepted).toBe(at);
+      }
+  });
+
+  it("takes a packed momentum in place of m, in updates and in a refreshed variance, with the bits of a plain one", () => {
+    for (const n of [...lengths, 70_001])
+      for (const [scale, hold] of [
+        [0.25, undefined],
+        [0.25, anyBytes(Math.ceil(n / 8), 4)],
+        [0, undefined],
+      ] as const) {
+        const packed = { signs: anyBytes(Math.ceil(n / 8), 5), scale, hold };
+        const mean = definition.unpacked(packed, n);
+        const [θ, m, last] = [placed(anyFloats(n, 1), 1), placed(anyFloats(n, 2), 3), placed(anyFloats(n, 2), 3)];
+        const [v, fresh, frozen] = [positive(n, 3), placed(positive(n, 4), 2), positive(n, 6)];
+        const [expectedθ, expectedFresh] = [θ.slice(), fresh.slice()];
+        const update = { ...updates[0]!, rate: 0.003 };
+        const options = { ...betas, eps: 1e-8, root: false };
+
+        const ratio = moments.refresh(fresh, frozen, m, packed, options);
+        expect(ratio).toBe(moments.refresh(expectedFresh, frozen, mean, last, options));
+        expect([m, fresh].map(bits), `n = ${n}`).toEqual([mean, expectedFresh].map(bits));
+        m.fill(7);
+        moments.apply(θ, m, v, update, packed);
+        moments.apply(expectedθ, mean, v, update);
+        expect([θ, m].map(bits), `n = ${n}`).toEqual([expectedθ, mean].map(bits));
       }
   });
 
@@ -116,5 +157,9 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     expect(() => moments.accumulate(x(), x(7), x(), betas)).toThrow("v: expected 8 floats");
     expect(() => moments.apply(x(), x(), x(9), { ...updates[0]!, rate: 1 })).toThrow("v: expected 8 floats");
     expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1e39 })).toThrow("rate: expected a number");
+    const packed = { signs: new Uint8Array(2), scale: 1 };
+    expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1 }, packed)).toThrow("signs: expected 1 bytes");
+    const carried = { keep: 1, add: 1, sent: 0, hold: new Uint8Array(3) };
+    expect(() => moments.carry!(x(), new Uint8Array(1), x(), x(), carried)).toThrow("hold: expected 1 bytes");
   });
 });

@@ -35,7 +35,13 @@ import {
   signOfLevelsScheme,
   sumOfLevelsScheme,
 } from "./sums/levels.ts";
-import { checkRest, type ErrorCompensation, errorCompensatedScheme } from "./sums/mean-error-compensated.ts";
+import {
+  type ChunkWire,
+  type ErrorCompensation,
+  errorCompensatedScheme,
+  type MeanOfWires,
+  meanOfWiresScheme,
+} from "./sums/mean-error-compensated.ts";
 import { carrySparse, checkSparse, type SparseOptions, type SparseRequest } from "./sums/sparse.ts";
 import { type SumOptions, sumScheme } from "./sums/sum.ts";
 import type { Outcome, Result } from "./votes/outcome.ts";
@@ -88,6 +94,9 @@ export interface Exchange {
 
   /** into += the mean of x, compressed both ways; the errors keep the unsent rest for the next time. */
   meanErrorCompensated(x: Floats, options: ErrorCompensation): Promise<void>;
+
+  /** The same message of vectors that the ranks have encoded themselves. Resolves to the mean's wires, in the order of its elements. */
+  meanOfWires(options: MeanOfWires): Promise<readonly ChunkWire[]>;
 
   /** into += the mean of the few elements that each rank sends of its x. */
   sparse(x: Floats, options: SparseOptions): Promise<void>;
@@ -238,12 +247,15 @@ export class StepExchange {
           const part = computedMeanScheme(group, x, options);
           await request({ key: "computed mean", part, carry: byOwners }, nothing);
         }),
-      meanErrorCompensated: async (vector, given) => {
-        checkRest(vector, given);
-        await retainingOnHost(vector, given, async (x, options) =>
+      meanErrorCompensated: (vector, given) =>
+        retainingOnHost(vector, given, async (x, options) =>
           viaOwners(errorCompensatedScheme(group, x, options), nothing),
-        );
-      },
+        ),
+      meanOfWires: (given) =>
+        retaining(given.serverError, given, async (_, options) => {
+          const wires: ChunkWire[] = [];
+          return viaOwners(meanOfWiresScheme(group, options, wires), () => wires);
+        }),
       sum: (vector, given) =>
         retainingOnHost(vector, given, async (x, options) => viaOwners(sumScheme(group, x, options), nothing)),
       sumOfFields: (vector, given) =>

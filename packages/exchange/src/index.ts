@@ -60,7 +60,9 @@ export {
   sumOfLevelsDirectCost,
 } from "./sums/levels.ts";
 export {
+  type ChunkWire,
   type ErrorCompensation,
+  type MeanOfWires,
   meanErrorCompensated,
   meanErrorCompensatedCost,
   ownedElements,

@@ -361,6 +361,7 @@ export class Optimizer implements AsyncDisposable {
   async state(): Promise<SavedState> {
     await this.#clipping.settle();
     const { previousSquares } = this.#clipping;
+    for (const { algorithm, state } of this.#parts()) algorithm.settle?.(state);
     const { tensors, scalars } = savedStateOf(this.#parts());
     return { tensors, scalars: { ...scalars, ...(previousSquares && { previousSquares }) } };
   }

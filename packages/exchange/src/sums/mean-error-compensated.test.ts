@@ -1,6 +1,12 @@
 import { type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
-import { meanErrorCompensated, meanErrorCompensatedCost, ownedElements, StepRefusedError } from "../index.ts";
+import {
+  meanErrorCompensated,
+  meanErrorCompensatedCost,
+  openExchange,
+  ownedElements,
+  StepRefusedError,
+} from "../index.ts";
 import { onRanks } from "../testing.ts";
 
 /** Distinct values between −1 and 1, none near 0. */
@@ -102,21 +108,43 @@ describe("the error-compensated mean", () => {
     }
   });
 
-  it("lets x keep the rest where it holds the worker's error already, with the same bits", async () => {
+  it("takes wires that the ranks have written, and gives the mean's wires, with the same bits", async () => {
     const n = 1000;
-    const hold = Uint8Array.from({ length: n / 8 }, (_, i) => (i % 7 === 0 ? 0x21 : 0));
-    for (const masked of [undefined, hold])
-      await onRanks(3, async (group) => {
-        const errors = () => ({ serverError: vector(9, 0, ownedElements(n, 3, group.rank)), hold: masked });
-        const apart = { into: new Float32Array(n), workerError: vector(group.rank, 5, n), ...errors() };
-        const together = { into: new Float32Array(n), ...errors() };
-        const sum = vector(group.rank, 0, n).map((v, i) => v + apart.workerError[i]!);
-        await meanErrorCompensated(group, vector(group.rank, 0, n), apart);
-        await meanErrorCompensated(group, sum, together);
-        expect(together.into).toEqual(apart.into);
-        expect(together.serverError).toEqual(apart.serverError);
-        expect(sum).toEqual(apart.workerError);
-      });
+    const mask = Uint8Array.from({ length: n / 8 }, (_, i) => (i % 7 === 0 ? 0x21 : 0));
+    for (const codec of [scaledSign(), scaledSign({ segments: [300, 700] }), linf({ bits: 4 })] as Codec[])
+      for (const hold of codec.takes.hold ? [undefined, mask] : [undefined])
+        await onRanks(3, async (group) => {
+          const [x, workerError] = [vector(group.rank, 0, n), vector(group.rank, 5, n)];
+          const serverError = () => vector(9, 0, ownedElements(n, 3, group.rank, codec));
+          const plain = { into: new Float32Array(n), workerError: workerError.slice(), serverError: serverError() };
+          const draws = { seed: 3, step: 1 };
+          await meanErrorCompensated(group, x, { ...plain, codec, hold, ...draws });
+
+          const owned = serverError();
+          const call = { zero: "plus", ...(codec.takes.random && { ...draws, index: 2 * group.rank * 64 * 16 }) };
+          const encode = (wire: Uint8Array) =>
+            codec.encodeWithFeedback(wire, x, workerError, { ...call, hold } as never);
+          const exchange = openExchange(group);
+          const wires = await exchange.meanOfWires({ n, encode, codec, hold, serverError: owned, ...draws });
+          const mean = new Float32Array(n);
+          for (const { begin, end, wire } of wires)
+            codec
+              .forPart(begin, end, n)
+              .decodeAdd(mean.subarray(begin, end), wire, { hold: hold?.subarray(begin / 8, Math.ceil(end / 8)) });
+          expect([mean, workerError, owned]).toEqual([plain.into, plain.workerError, plain.serverError]);
+        });
+  });
+
+  it("refuses the step on all ranks where a rank cannot write its wire", async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const encode = (wire: Uint8Array) =>
+        scaledSign().encode(wire, new Float32Array(100).fill(group.rank === 1 ? Number.NaN : 1), { zero: "plus" });
+      const serverError = new Float32Array(ownedElements(100, 2, group.rank));
+      return openExchange(group)
+        .meanOfWires({ n: 100, encode, serverError })
+        .catch((error: Error) => error.message);
+    });
+    for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the gradient is not finite");
   });
 
   const codecs: Record<string, Codec> = {

@@ -25,8 +25,8 @@ import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
 export interface ErrorCompensation extends EncodeOptions {
   /** The mean is added to these n floats. */
   readonly into: Floats;
-  /** n floats, 0 at first: the rest that this rank has not sent yet. Without it x holds e + x already, and keeps the rest; it is on the CPU then. */
-  readonly workerError?: Floats | undefined;
+  /** n floats, 0 at first: the rest that this rank has not sent yet. */
+  readonly workerError: Floats;
   /** `ownedElements` floats, 0 at first: the rest that this rank, as the owner of a chunk, has not sent yet. */
   readonly serverError: Floats;
   /** Any codec, the same on every rank; its parameters define the scale groups. scaled-sign unless given. */
@@ -45,61 +45,89 @@ export async function meanErrorCompensated(
   given: ErrorCompensation,
   call: CallOptions = {},
 ): Promise<void> {
-  checkRest(vector, given);
   await retainingOnHost(vector, given, async (x, options) => {
     const scheme = errorCompensatedScheme(group, x, options);
     await carryOver(group, call, (context) => byOwners([scheme], context));
   });
 }
 
+/** The same mean of vectors whose error is the caller's: each rank writes the wire of its e + x by itself, and knows what the wire leaves of it. */
+export interface MeanOfWires extends EncodeOptions {
+  /** Elements of each vector. */
+  readonly n: number;
+  /** Writes the wire of this rank's whole vector. A NotFiniteError in here refuses the step on all ranks. */
+  readonly encode: (wire: Uint8Array) => void;
+  /** As in ErrorCompensation. */
+  readonly serverError: Floats;
+  /** A codec whose scales may reach beyond a chunk (`layout`), the same on every rank. scaled-sign unless given. */
+  readonly codec?: Codec | undefined;
+}
+
+/** The wire of the elements [begin, end) of a mean, as the codec of that part writes it. */
+export interface ChunkWire {
+  readonly begin: number;
+  readonly end: number;
+  readonly wire: Uint8Array;
+}
+
 export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCompensation): OwnerScheme {
-  const { rank, size } = group;
-  const { into, workerError, serverError, codec = oneBit } = options;
+  const { into, workerError, codec = oneBit } = options;
   const n = x.length;
-  const chunks = ownedChunks(codec, n, size);
-  const where = "meanErrorCompensated";
-  checkOptions(where, codec, n, options);
+  const chunks = ownedChunks(codec, n, group.size);
   checkLength(where, "into", into, n, "as x has");
-  if (workerError) checkLength(where, "workerError", workerError, n, "as x has");
-  const mine = size === 1 ? 0 : chunks.lengthOf(rank);
-  checkLength(
-    where,
-    "serverError",
-    serverError,
-    mine,
-    `the elements that rank ${rank} of ${size} owns (see ownedElements)`,
-  );
+  checkLength(where, "workerError", workerError, n, "as x has");
   return {
-    up: chunks.sizes,
-    down: chunks.sizes,
+    ...ownersPart(group, n, options),
     encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => {
-        const [part, call] = [sliceOf(x, begin, end), chunks.call(options, 2 * rank, begin, end)];
-        if (workerError) of.encodeWithFeedback(wire, part, sliceOf(workerError, begin, end), call);
-        else encodeAndKeepRest(of, wire, part, call);
+        const call = chunks.call(options, 2 * group.rank, begin, end);
+        of.encodeWithFeedback(wire, sliceOf(x, begin, end), sliceOf(workerError, begin, end), call);
       }),
-    reduce(incoming, result) {
-      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
-      chunks.add(rank, incoming, serverError, options, 1 / size);
-      const [begin, end] = [chunks.starts[rank]!, chunks.starts[rank + 1]!];
-      encodeAndKeepRest(chunks.codecs[rank]!, result, serverError, chunks.call(options, 2 * rank + 1, begin, end));
-    },
     handOut: (results) => chunks.addAll(results, into, options),
   };
 }
 
-/** wire ← C(x),  x ← x − what the wire says */
-function encodeAndKeepRest(codec: Codec, wire: Uint8Array, x: Floats, call: Pick<EncodeOptions, "hold">): void {
-  codec.encode(wire, x, call);
-  codec.decodeAdd(x, wire, { scale: -1, hold: call.hold });
+/** As `errorCompensatedScheme`, with `found` in place of `into`: the mean's wires, in memory of their own. */
+export function meanOfWiresScheme(group: Group, options: MeanOfWires, found: ChunkWire[]): OwnerScheme {
+  const { n, encode, codec = oneBit } = options;
+  const chunks = ownedChunks(codec, n, group.size);
+  if (!chunks.encodedWhole)
+    throw new TypeError(`meanOfWires: ${codec.name} writes each chunk by itself; take meanErrorCompensated.`);
+  return {
+    ...ownersPart(group, n, options),
+    encode: (outgoing) => chunks.write(outgoing, scratchOf(group), (_, wire) => encode(wire)),
+    handOut(results) {
+      for (const [r, wire] of results.entries())
+        if (wire.length > 0) found.push({ begin: chunks.starts[r]!, end: chunks.starts[r + 1]!, wire: wire.slice() });
+    },
+  };
 }
 
-/** TypeError where x keeps the rest and is on a GPU: codecs write a copy of it there. */
-export function checkRest(x: Floats, { workerError }: ErrorCompensation): void {
-  if (workerError || x instanceof Float32Array || x.device === undefined || x.device === "cpu") return;
-  throw new TypeError(
-    `meanErrorCompensated: x is on ${x.device}, and keeps what is not sent: give a workerError, or x on the CPU.`,
-  );
+const where = "meanErrorCompensated";
+
+/** What the owner of a chunk does, however the ranks write their wires. */
+function ownersPart(
+  { rank, size }: Group,
+  n: number,
+  options: Pick<ErrorCompensation, "serverError" | "codec"> & EncodeOptions,
+): Pick<OwnerScheme, "up" | "down" | "reduce"> {
+  const { serverError, codec = oneBit } = options;
+  const chunks = ownedChunks(codec, n, size);
+  checkOptions(where, codec, n, options);
+  const mine = size === 1 ? 0 : chunks.lengthOf(rank);
+  const why = `the elements that rank ${rank} of ${size} owns (see ownedElements)`;
+  checkLength(where, "serverError", serverError, mine, why);
+  return {
+    up: chunks.sizes,
+    down: chunks.sizes,
+    reduce(incoming, result) {
+      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
+      chunks.add(rank, incoming, serverError, options, 1 / size);
+      const call = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!) as EncodeOptions;
+      chunks.codecs[rank]!.encode(result, serverError, call);
+      chunks.codecs[rank]!.decodeAdd(serverError, result, { scale: -1, hold: call.hold });
+    },
+  };
 }
 
 /** The length of this rank's server error: that of the chunk that it owns, 0 for a single rank. */

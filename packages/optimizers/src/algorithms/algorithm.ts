@@ -78,6 +78,11 @@ export interface Algorithm<S extends State = State> {
   /** Whether every rank changes θ by itself in this step, so that their θ differ until a later step makes them the same. Never unless given. */
   isLocal?(step: number): boolean;
   /**
+   * Called before the state is read from outside: does what a step has left to the next one, so that every tensor is what it is said to be.
+   * The next step gives the same bits with it and without it.
+   */
+  settle?(state: S): void;
+  /**
    * Called when the state has been restored: makes anew what follows from it. That may be this rank's θ, for a save holds the θ of one rank.
    */
   restored?(θ: Tensor, state: S): void;

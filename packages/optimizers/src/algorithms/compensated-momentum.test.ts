@@ -3,7 +3,7 @@ import { openExchange } from "@terse/exchange";
 import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import type { OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
-import { CompensatedMomentum } from "./compensated-momentum.ts";
+import { CompensatedMomentum, partsOfLayer } from "./compensated-momentum.ts";
 
 const tensor = (values: readonly number[]) => fromTypedArray(Float32Array.from(values));
 
@@ -39,37 +39,91 @@ describe("momentum scaling", () => {
 });
 
 describe("the momentum that is sent", () => {
-  it("has the bits of libtorch's add_: one pass in place of three", async () => {
-    const n = 1003; // 64 elements of a vector, and a tail
-    const random = (seed: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + seed) / 7);
-    const tensors = [tensor([...random(1)]), tensor([...random(2)]), tensor([...random(3)])] as const;
-    const [g, m, error] = tensors;
-    const before = Float32Array.from(random(2));
-    const sent = noGrad(() =>
+  const n = 1003; // whole words of signs, and a tail
+  const random = (seed: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + seed) / 7);
+  const segments = [{ name: "x", offset: 0, length: n }];
+  const ones = Array.from({ length: n }, () => 1);
+  const someZeros = ones.map((one, i) => (i % 5 === 0 || (i > 200 && i < 300) ? 0 : one));
+  const context = (vector: Vector) => ({ step: 0, lr: 1, gradientScale: 0.37, vector }) as StepContext;
+
+  it.each([
+    ["of all elements", ones],
+    ["without those that have had no gradient", someZeros],
+  ])("is libtorch's, and what is not sent stays in the error, %s", async (_, variance) => {
+    const [g, m, error] = [tensor([...random(1)]), tensor([...random(2)]), tensor([...random(3)])] as const;
+    const own = noGrad(() =>
       error
         .clone()
         .add_(m, { alpha: 0.9 })
         .add_(g, { alpha: (1 - 0.9) * 0.37 }),
     );
-
-    const segments = [{ name: "x", offset: 0, length: n }];
     const vector = { n, offset: 0, segments, lengths: [n, 0], rank: 0, ranks: 1 } as unknown as Vector;
     const momentum = new CompensatedMomentum("per-layer", 0.9);
     const state = momentum.init(m, vector);
     noGrad(() => [state.elements.m.copy_(m), state.elements.workerError.copy_(error)]);
     const [group] = loopback(1);
-    const last = noGrad(() => m.mul(0));
-    const context = { step: 0, lr: 1, gradientScale: 0.37, vector } as StepContext;
-    const ones = tensor(new Array(n).fill(1));
-    await momentum.average(g, state, ones, openExchange(group!) as unknown as OptimizerExchange, context, last);
+    const exchange = openExchange(group!) as unknown as OptimizerExchange;
+    const [part] = await momentum.average(g, state, tensor(variance), exchange, context(vector));
     await group!.close();
+    momentum.settle(state, tensor(variance));
 
     // What is kept is what was to be sent, less the one magnitude with its sign: 1-bit Adam, Algorithm 1, line 8.
-    const [all, kept, mean] = await Promise.all([sent, state.elements.workerError, state.elements.m].map(floatsOf));
-    const scale = Math.fround(Math.sqrt(all!.reduce((sum, x) => sum + x * x, 0) / n));
-    expect(Math.abs(mean![0]!)).toBeCloseTo(scale, 7);
-    expect([...kept!]).toEqual([...all!].map((x, i) => Math.fround(x - mean![i]!)));
-    expect(await floatsOf(last)).toEqual(before);
+    const [all, kept] = await Promise.all([own, state.elements.workerError].map(floatsOf));
+    const sent = [...all!].filter((_, i) => variance[i]! > 0);
+    const scale = Math.fround(Math.sqrt(sent.reduce((sum, x) => sum + x * x, 0) / sent.length));
+    expect(part).toMatchObject({ begin: 0, end: n });
+    expect(part!.packed!.scale).toBeCloseTo(scale, 7);
+    const move = (x: number, i: number) =>
+      variance[i] === 0 ? 0 : x >= 0 ? part!.packed!.scale : -part!.packed!.scale;
+    expect([...kept!]).toEqual([...all!].map((x, i) => Math.fround(x - move(x, i))));
+    for (const [i, x] of all!.entries())
+      expect((part!.packed!.signs[i >> 3]! >> (i & 7)) & 1).toBe(variance[i]! > 0 && x >= 0 ? 1 : 0);
+  });
+
+  it("is the same whether or not the state has been read between steps", async () => {
+    const run = async (settles: boolean) => {
+      const groups = loopback(3);
+      const ends = await Promise.all(
+        groups.map(async (group) => {
+          const vector = { n, offset: 0, segments, lengths: [n, 0], rank: group.rank, ranks: 3 } as unknown as Vector;
+          const momentum = new CompensatedMomentum("per-layer", 0.9);
+          using variance = tensor(someZeros);
+          using like = tensor(ones);
+          const state = momentum.init(like, vector);
+          const sent = [];
+          for (let step = 0; step < 4; step++) {
+            using g = tensor([...random(7 * group.rank + step)]);
+            const exchange = openExchange(group) as unknown as OptimizerExchange;
+            const parts = await momentum.average(g, state, variance, exchange, context(vector));
+            sent.push(parts.map(({ packed }) => [packed!.scale, ...packed!.signs]));
+            if (settles) momentum.settle(state, variance);
+          }
+          momentum.settle(state, variance);
+          return [sent, await floatsOf(state.elements.workerError), await floatsOf(state.owned.serverError.values)];
+        }),
+      );
+      await Promise.all(groups.map((group) => group.close()));
+      return ends;
+    };
+    expect(await run(true)).toEqual(await run(false));
+  });
+
+  it("of a layer comes in the parts of its owners", () => {
+    const { vector } = layers([1, 2, 3], [4, 5]);
+    const signs = Uint8Array.from({ length: 8 }, (_, i) => i);
+    const part = (begin: number, scale: number) => ({
+      begin,
+      end: begin + 64,
+      packed: { signs, scale, hold: undefined },
+    });
+    expect(partsOfLayer([part(0, 1), part(64, 2)], vector, 1)).toEqual([
+      { begin: 0, end: 2, packed: { signs: signs.subarray(0, 1), scale: 2, hold: undefined } },
+    ]);
+    const all = { ...vector, segments: [{ name: "x", offset: 0, length: 100 }] } as unknown as Vector;
+    expect(partsOfLayer([part(0, 1), part(64, 2)], all, 0)).toMatchObject([
+      { begin: 0, end: 64, packed: { scale: 1 } },
+      { begin: 64, end: 100, packed: { scale: 2, signs: signs.subarray(0, 5) } },
+    ]);
   });
 });
 

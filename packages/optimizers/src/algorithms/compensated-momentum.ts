@@ -14,11 +14,13 @@
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and pads between layers.
  */
 import { type Codec, scaledSign, sign } from "@terse/codecs";
+import { retain } from "@terse/collectives";
 import { type Message, ownedRange } from "@terse/exchange";
-import { carryMomentum, sumOfSquares } from "@terse/native-optimizers";
+import { carryMomentum, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
+import { memoryOf } from "./kernels.ts";
 import { layersOf } from "./layers.ts";
 import type { OwnedShare, State } from "./state.ts";
 
@@ -47,20 +49,36 @@ export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): Comp
 
 export const compensatedMessage = ({ n }: Vector): Message => ({ kind: "meanErrorCompensated", n, codec });
 
-/**
- * into += the error-compensated mean over ranks of x, for elements whose variance is not 0. Without an x it is added to the worker's error
- * already.
- */
+/** into += the error-compensated mean over ranks of x, for elements whose variance is not 0. */
 export async function addCompensatedMean(
   into: Tensor,
-  x: Tensor | undefined,
+  x: Tensor,
   { elements: { workerError }, owned }: CompensationErrors,
   variance: Tensor,
   exchange: OptimizerExchange,
 ): Promise<void> {
-  const shared = { into, codec, serverError: owned.serverError.values, hold: holdOf(variance) };
-  if (x) await exchange.meanErrorCompensated(x, { ...shared, workerError });
-  else await exchange.meanErrorCompensated(workerError, shared);
+  const serverError = owned.serverError.values;
+  await exchange.meanErrorCompensated(x, { into, codec, workerError, serverError, hold: zerosOf(variance).hold });
+}
+
+/** A run of the averaged momentum. Packed, it is not in m yet: the pass that reads it first writes it there. */
+export interface MomentumPart {
+  readonly begin: number; // of its elements in the vector
+  readonly end: number;
+  readonly packed?: PackedMomentum;
+}
+
+/** The parts of a vector's layer k, counted from its first element. */
+export function partsOfLayer(parts: readonly MomentumPart[], { offset, segments }: Vector, k: number): MomentumPart[] {
+  const first = segments[k]!.offset - offset;
+  return parts.flatMap((part) => {
+    const [from, to] = [Math.max(first, part.begin), Math.min(first + segments[k]!.length, part.end)];
+    if (from >= to) return [];
+    const cut = (bits: Uint8Array) => bits.subarray((from - part.begin) / 8, Math.ceil((to - part.begin) / 8));
+    const { packed } = part;
+    const signs = packed && { ...packed, signs: cut(packed.signs), hold: packed.hold && cut(packed.hold) };
+    return { begin: from - first, end: to - first, ...(signs && { packed: signs }) };
+  });
 }
 
 export class CompensatedMomentum {
@@ -97,9 +115,14 @@ export class CompensatedMomentum {
     scalars.factors = sizes.map((size) => (size > 0 ? united / size : 1));
   }
 
+  /** Whether the mean comes packed: what one pass reads and writes is on the CPU, and no layer is scaled. */
+  packs({ elements: { m }, scalars: { factors } }: CompensationState): boolean {
+    return m.device === "cpu" && factors.every((factor) => factor === 1);
+  }
+
   /**
-   * m ← the error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. `last` ← the m of
-   * before, where it is given.
+   * The error-compensated mean over ranks of β₁ m + (1 − β₁) g, for elements whose variance is not 0; 0 for the others. Where it comes packed,
+   * m is still that of before. Otherwise m ← the mean, and `last` ← the m of before, where it is given.
    */
   async average(
     g: Tensor,
@@ -108,25 +131,40 @@ export class CompensatedMomentum {
     exchange: OptimizerExchange,
     { gradientScale, vector }: StepContext,
     last?: Tensor,
-  ): Promise<void> {
-    const { m, workerError } = state.elements;
+  ): Promise<readonly MomentumPart[]> {
+    const { m } = state.elements;
     const { factors } = state.scalars;
-    const [keep, add] = [this.#beta1, (1 - this.#beta1) * gradientScale];
-    if (m.device === "cpu" && factors.every((factor) => factor === 1))
-      carryMomentum(workerError, m, g, { keep, add }, last);
-    else {
-      if (last) noGrad(() => last.copy_(m));
-      using own = noGrad(() => m.mul(keep).add_(g, { alpha: add }));
-      this.#scaleLayers(own, vector, factors);
-      using here = own.to({ device: "cpu" });
-      noGrad(() => [workerError.add_(here), m.zero_()]);
-    }
-    await addCompensatedMean(m, undefined, state, variance, exchange);
+    const weights = { keep: this.#beta1, add: (1 - this.#beta1) * gradientScale };
+    if (this.packs(state)) return await packedMean(g, state, variance, exchange, weights);
+
+    if (last) noGrad(() => last.copy_(m));
+    using own = noGrad(() => m.mul(weights.keep).add_(g, { alpha: weights.add }));
+    this.#scaleLayers(own, vector, factors);
+    noGrad(() => m.zero_());
+    await addCompensatedMean(m, own, state, variance, exchange);
     this.#scaleLayers(
       m,
       vector,
       factors.map((factor) => 1 / factor),
     );
+    return [{ begin: 0, end: vector.n }];
+  }
+
+  /** Takes away from the worker's error what was sent of it. */
+  settle({ elements: { workerError } }: CompensationState, variance: Tensor): void {
+    const magnitude = sent.get(workerError) ?? 0;
+    sent.delete(workerError);
+    if (magnitude === 0) return;
+    const signs = new Uint8Array(Math.ceil(workerError.length / 8));
+    const { hold } = zerosOf(variance);
+    sign.encode(signs, workerError, { zero: "plus", hold });
+    sign.decodeAdd(workerError, signs, { scale: -magnitude, hold });
+  }
+
+  /** After the state has been restored. */
+  forget({ elements: { workerError } }: CompensationState, variance: Tensor): void {
+    sent.delete(workerError);
+    forgetZeros(variance);
   }
 
   #scaleLayers(x: Tensor, { offset, segments }: Vector, factors: readonly number[]): void {
@@ -138,19 +176,56 @@ export class CompensatedMomentum {
   }
 }
 
-const zerosKnown = new WeakMap<Tensor, { hold: Uint8Array | undefined }>(); // of variances that have not changed since
+/** The magnitude that was sent of every element of a worker's error, and that the next step takes away from it. */
+const sent = new WeakMap<Tensor, number>();
+
+/** One pass adds the momentum to the error, and writes the wire: | fp32 magnitude | signs |, as scaled-sign does. */
+async function packedMean(
+  g: Tensor,
+  { elements: { m, workerError }, owned }: CompensationState,
+  variance: Tensor,
+  exchange: OptimizerExchange,
+  weights: { keep: number; add: number },
+): Promise<MomentumPart[]> {
+  const { hold, count } = zerosOf(variance);
+  const n = m.length;
+  using held = retain(memoryOf(workerError), memoryOf(m), memoryOf(g));
+  const [error, momentum, gradient] = held.buffers;
+  const encode = (wire: Uint8Array) => {
+    const signs = wire.subarray(4);
+    const carried = { ...weights, sent: sent.get(workerError) ?? 0, hold };
+    const squares = carryMomentum(error, signs, momentum, gradient, carried);
+    const magnitude = n === count ? 0 : Math.fround(Math.sqrt(squares / (n - count)));
+    if (magnitude === 0) signs.fill(0);
+    new DataView(wire.buffer, wire.byteOffset).setFloat32(0, magnitude, true);
+    sent.set(workerError, magnitude);
+  };
+  const wires = await exchange.meanOfWires({ n, encode, codec, hold, serverError: owned.serverError.values });
+  return wires.map(({ begin, end, wire }) => {
+    const scale = new DataView(wire.buffer, wire.byteOffset).getFloat32(0, true);
+    const mask = hold?.subarray(begin / 8, Math.ceil(end / 8));
+    return { begin, end, packed: { signs: wire.subarray(4), scale, hold: mask } };
+  });
+}
+
+interface Zeros {
+  readonly hold: Uint8Array | undefined; // one bit an element, 1 where it is 0; undefined where none is
+  readonly count: number;
+}
+
+const zerosKnown = new WeakMap<Tensor, Zeros>(); // of variances that have not changed since
 
 /** After a variance whose elements have been sent has changed, or has been restored. */
 export const forgetZeros = (variance: Tensor): boolean => zerosKnown.delete(variance);
 
-function holdOf(variance: Tensor): Uint8Array | undefined {
-  const known = zerosKnown.get(variance) ?? { hold: zerosOf(variance) };
+function zerosOf(variance: Tensor): Zeros {
+  const known = zerosKnown.get(variance) ?? findZeros(variance);
   zerosKnown.set(variance, known);
-  return known.hold;
+  return known;
 }
 
-/** One bit an element, 1 where x is 0; x ≥ 0. Undefined where no element is. */
-function zerosOf(x: Tensor): Uint8Array | undefined {
+/** The zeros of x ≥ 0. */
+function findZeros(x: Tensor): Zeros {
   const words = new Uint32Array(Math.ceil(x.length / 32));
   const bits = new Uint8Array(words.buffer, 0, Math.ceil(x.length / 8));
   using here = x.to({ device: "cpu" }); // where codecs work
@@ -158,5 +233,13 @@ function zerosOf(x: Tensor): Uint8Array | undefined {
   for (let i = 0; i < words.length; i++) words[i] = ~words[i]!;
   const inLast = x.length % 32;
   if (inLast > 0) words[words.length - 1]! &= 2 ** inLast - 1;
-  return words.every((word) => word === 0) ? undefined : bits;
+  const count = words.reduce((sum, word) => sum + onesOf(word), 0);
+  return { hold: count > 0 ? bits : undefined, count };
+}
+
+/** The number of bits of a word that are 1. */
+function onesOf(word: number): number {
+  let ones = 0;
+  for (let left = word; left !== 0; left &= left - 1) ones++;
+  return ones;
 }

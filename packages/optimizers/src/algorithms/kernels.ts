@@ -42,6 +42,13 @@ export function slice({ pointer, dtype, device }: NativeBuffer, from: number, to
   return { pointer: pointer + BigInt(4 * from), length: to - from, dtype, device };
 }
 
+/** The same elements of several arrays. */
+export const slices = <Memories extends readonly NativeBuffer[]>(
+  memories: readonly [...Memories],
+  from: number,
+  to: number,
+) => memories.map((memory) => slice(memory, from, to)) as { [K in keyof Memories]: NativeBuffer };
+
 /** c = β₁ m + (1 − β₁) g, before its sign is taken, and m ← β₂ m + (1 − β₂) g; g is multiplied by gradientScale first. */
 export function lionMix(
   m: Tensor,

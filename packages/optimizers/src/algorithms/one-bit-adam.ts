@@ -16,7 +16,8 @@ import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
-import { CompensatedMomentum, type CompensationState, forgetZeros, scales } from "./compensated-momentum.ts";
+import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
+import { memoryOf, slices } from "./kernels.ts";
 import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 export const oneBitAdamOptions = v.object({
@@ -57,19 +58,27 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
     async step(θ, g, state, exchange, context) {
       const { m, v } = state.elements;
       const { scalars } = state;
+      const u = { first: 1, second: 1, eps, weightDecay, rate: context.lr };
       if (warmsUp(scalars, context.step)) {
         const gradientScale = await exchange.meanGradient(g);
         accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
         watchVariance(v, scalars, context.step, beta2);
         if (context.step + 1 === scalars.compressesFrom) momentum.chooseFactors(state, context.vector);
-      } else await momentum.average(g, state, v, exchange, context);
-      applyAdamUpdate(θ, m, v, { first: 1, second: 1, eps, weightDecay, rate: context.lr });
+        applyAdamUpdate(θ, m, v, u);
+        return;
+      }
+      const parts = await momentum.average(g, state, v, exchange, context);
+      for (const { begin, end, packed } of parts) {
+        const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
+        applyAdamUpdate(ofθ, ofM, ofV, u, packed);
+      }
     },
 
     messages: (vector, step, { scalars }) => [
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
 
-    restored: (_, { elements: { v } }) => forgetZeros(v),
+    settle: (state) => momentum.settle(state, state.elements.v),
+    restored: (_, state) => momentum.forget(state, state.elements.v),
   };
 }

@@ -1,3 +1,4 @@
+import { scaledSign } from "@terse/codecs";
 import { fromTypedArray, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { lamb, lambBasicOneBit, oneBitLamb } from "../index.ts";
@@ -97,9 +98,9 @@ describe("one-bit-lamb", () => {
       [0.025, -0.025, 0.025, -0.025],
       [0.02, -0.02, -0.02, -0.02],
     ]) {
-      const exchange = {
-        meanErrorCompensated: async (_: Tensor, { into }: { into: Tensor }) => set(into, m),
-      } as unknown as OptimizerExchange;
+      const wire = new Uint8Array(5);
+      scaledSign().encode(wire, Float32Array.from(m), { zero: "plus" });
+      const exchange = { meanOfWires: async () => [{ begin: 0, end: 4, wire }] } as unknown as OptimizerExchange;
       const context = { step: seen.length + 1, lr: 0.01, gradientScale: 1, vector };
       await algorithm.step(θ, tensor([0, 0, 0, 0]), state, exchange, context);
       seen.push({ θ: await values(θ), v: await values(state.elements.v), r: state.scalars.changes[0]! });

@@ -36,7 +36,14 @@ import {
 } from "@terse/options";
 import { emptyLike, noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
-import { CompensatedMomentum, type CompensationState, forgetZeros, scales } from "./compensated-momentum.ts";
+import {
+  CompensatedMomentum,
+  type CompensationState,
+  type MomentumPart,
+  partsOfLayer,
+  scales,
+} from "./compensated-momentum.ts";
+import { slices } from "./kernels.ts";
 import { boundsOf } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
 import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
@@ -82,6 +89,8 @@ export function lambBasicOneBit(options: v.InferInput<typeof lambBasicOneBitOpti
   return create("lamb-basic-one-bit", parseOptions(lambBasicOneBitOptions, options, "lamb-basic-one-bit"));
 }
 
+type LayerTensor = "θ" | "m" | "v" | "frozen" | "last";
+
 type Given = v.InferOutput<typeof lambBasicOneBitOptions> & Partial<v.InferOutput<typeof oneBitLambOptions>>;
 
 function create(name: string, given: Given): Algorithm<OneBitLambState> {
@@ -119,7 +128,8 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
 
-    restored: (_, { elements: { frozen } }) => forgetZeros(frozen),
+    settle: (state) => momentum.settle(state, state.elements.frozen),
+    restored: (_, state) => momentum.forget(state, state.elements.frozen),
   };
 
   async function warmUp(
@@ -158,22 +168,31 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { m, v, frozen } = state.elements;
     const { ratios, changes } = state.scalars;
 
-    using last = emptyLike(m);
-    await momentum.average(g, state, frozen, exchange, context, last);
+    using last = follows && !momentum.packs(state) ? emptyLike(m) : undefined;
+    const means = await momentum.average(g, state, frozen, exchange, context, last);
 
-    for (const [i, layer] of layersOf(context.vector, { θ, m, v, frozen, last }).entries()) {
-      if (follows) changes[i] = changeOf(layer, changes[i]!);
-      applyAdamUpdate(layer.θ, layer.m, layer.frozen, { ...u, rate: context.lr * changes[i]! * ratios[i]! });
+    const layers = layersOf(context.vector, { θ, m, v, frozen, last: last ?? m });
+    for (const [i, layer] of layers.entries()) {
+      const parts = partsOfLayer(means, context.vector, i);
+      if (follows) changes[i] = changeOf(layer, parts, changes[i]!);
+      const rate = context.lr * changes[i]! * ratios[i]!;
+      for (const { begin, end, packed } of follows ? [{ begin: 0, end: layer.m.length }] : parts) {
+        const [ofθ, ofM, ofW] = slices([layer.θ, layer.m, layer.frozen], begin, end);
+        applyAdamUpdate(ofθ, ofM, ofW, { ...u, rate }, packed);
+      }
     }
   }
 
-  /** r of a layer, from r of the step before. */
-  function changeOf(
-    { θ, m, v, frozen, last }: Record<"θ" | "m" | "v" | "frozen" | "last", NativeBuffer>,
-    before: number,
-  ): number {
-    let r = refreshVariance(v, frozen, m, last, { beta1, beta2, eps, root: squareRoot });
+  /** r of a layer, from r of the step before. A packed mean is written to m. */
+  function changeOf(layer: Record<LayerTensor, NativeBuffer>, parts: readonly MomentumPart[], before: number): number {
+    const options = { beta1, beta2, eps, root: squareRoot };
+    const ratios = parts.map(({ begin, end, packed }) => {
+      const [v, frozen, m, last] = slices([layer.v, layer.frozen, layer.m, layer.last], begin, end);
+      return refreshVariance(v, frozen, m, packed ?? last, options);
+    });
+    let r = Math.max(0, ...ratios);
     if (decayCorrection && weightDecay > 0) {
+      const { θ, m, frozen } = layer;
       const [, decayed] = adamNorms(θ, m, frozen, u);
       const [, plain] = adamNorms(θ, m, frozen, { ...u, weightDecay: 0 });
       const ρ = decayed > 0 ? Math.min(1, plain / decayed) : 1;
