@@ -1,8 +1,9 @@
 /** What a page reads of a run's folder. It writes nothing there. */
 import { readFileSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { isLocked } from "@terse/checkpoint";
+import { runNames } from "./run-names.ts";
 
 export interface RunState {
   readonly running: boolean;
@@ -97,17 +98,8 @@ function readRecipe(path: string): { recipe?: Record<string, unknown>; problem?:
   }
 }
 
-/** The runs of these folders, each with the shortest end of its path that no other one has. */
+/** The runs of these folders. */
 export function openRuns(paths: readonly string[], running?: () => boolean): RunFolder[] {
-  const all = paths.map((path) => resolve(path));
-  return all.map((path) => new RunFolder(path, nameAmong(path, all), running));
-}
-
-function nameAmong(path: string, all: readonly string[]): string {
-  let name = basename(path);
-  for (let above = dirname(path); above !== dirname(above); above = dirname(above)) {
-    if (all.every((other) => other === path || !other.endsWith(`/${name}`))) break;
-    name = `${basename(above)}/${name}`;
-  }
-  return name;
+  const names = runNames(paths);
+  return paths.map((path, i) => new RunFolder(resolve(path), names[i]!, running));
 }

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { listOptions } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
@@ -174,6 +174,11 @@ describe("compare", () => {
       /^run +method +ranks +steps +loss +validation +ms a step +waiting +time +sent\none +\S+ +2 +10 +2\.0000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
     );
     expect(printed).toContain("two, compared with one:\n  steps: 10 → 20\n");
+
+    const other = join(folder, "elsewhere", "one");
+    cpSync(join(folder, "one"), other, { recursive: true });
+    await compareCommand([join(folder, "one"), other]);
+    expect(printed).toContain(`elsewhere/one, compared with ${basename(folder)}/one: the same recipe\n`);
   });
 
   it("says in a line that a folder is no run", async () => {

@@ -1,6 +1,6 @@
 /** `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. */
-import { basename, resolve } from "node:path";
 import { OptionsError, parseArguments } from "@terse/options";
+import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
 import { optimizerNames } from "../parameter-groups.ts";
@@ -49,14 +49,13 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse compare", flags: { json: "switch" } as const };
   const { flags, words } = parseArguments(argv, syntax);
   if (words.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
-  const runs = words.map((run) => ({
-    run,
+  const names = runNames(words);
+  const runs = words.map((run, i) => ({
+    run: names[i]!,
     recipe: readRecipe(runFile(run, "recipe.json"), []),
     lines: readMetrics(run),
   }));
-  const results = runs.map(({ run, recipe, lines }) =>
-    resultOf(basename(resolve(run)), optimizerNames(recipe.optimizer), lines),
-  );
+  const results = runs.map(({ run, recipe, lines }) => resultOf(run, optimizerNames(recipe.optimizer), lines));
   if (flags.json) return void process.stdout.write(`${JSON.stringify(results)}\n`);
   process.stdout.write(`${[...tableOf(results), ...differences(runs)].join("\n")}\n`);
 }
@@ -64,10 +63,11 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
 /** Of each recipe, what is different from the first one. */
 function differences(runs: readonly { run: string; recipe: unknown }[]): string[] {
   const [first, ...others] = runs;
-  return others.flatMap(({ run, recipe }) => [
-    `${basename(resolve(run))}, compared with ${basename(resolve(first!.run))}:`,
-    ...changesOf(first!.recipe, recipe).map((change) => `  ${change}`),
-  ]);
+  return others.flatMap(({ run, recipe }) => {
+    const changes = changesOf(first!.recipe, recipe);
+    const same = changes.length === 0 ? " the same recipe" : "";
+    return [`${run}, compared with ${first!.run}:${same}`, ...changes.map((change) => `  ${change}`)];
+  });
 }
 
 /** A row for each run under a row of headings; numbers end in one column. */

@@ -38,7 +38,7 @@ export class Recipes implements Panel {
               element(
                 "tr",
                 {},
-                element("th", { scope: "row" }, key),
+                element("th", { scope: "row" }, ...breakable(key)),
                 ...recipes.map((recipe) => element("td", { class: "text" }, recipe.get(key) ?? "–")),
               ),
             ),
@@ -58,6 +58,11 @@ export class Recipes implements Panel {
   }
 
   redraw(): void {}
+}
+
+/** The key may break after a dot, and nowhere else. */
+function breakable(key: string): (string | Node)[] {
+  return key.split(".").flatMap((part, i) => (i === 0 ? [part] : [".", element("wbr"), part]));
 }
 
 function flat(value: unknown, path = ""): [string, string][] {

@@ -1,0 +1,16 @@
+import { basename, dirname, resolve } from "node:path";
+
+/** Of each run's folder the shortest end of its path that no other one has. */
+export function runNames(paths: readonly string[]): string[] {
+  const all = paths.map((path) => resolve(path));
+  return all.map((path) => nameAmong(path, all));
+}
+
+function nameAmong(path: string, all: readonly string[]): string {
+  let name = basename(path);
+  for (let above = dirname(path); above !== dirname(above); above = dirname(above)) {
+    if (all.every((other) => other === path || !other.endsWith(`/${name}`))) break;
+    name = `${basename(above)}/${name}`;
+  }
+  return name;
+}
