@@ -8,7 +8,7 @@ namespace terse {
 
 class Channel;
 
-// Has a hook of its own for each leaf: only one backward at a time reaches a leaf.
+// Each leaf has its own. The backward thread calls it.
 struct GradientHook : torch::autograd::PostAccumulateGradHook {
     void operator()(const torch::autograd::Variable& leaf) override;
 
