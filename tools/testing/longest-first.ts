@@ -5,18 +5,21 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
   "test-e2e/ranks/ranks.test.ts",
-  "tools/testing/document-commands.test.ts",
   "test-e2e/runs/train.test.ts",
+  "packages/codecs/python/python.test.ts",
   "test-e2e/runs/recovery.test.ts",
   "native/codecs/src/arm.test.ts",
   "test-e2e/ranks/mpirun.test.ts",
   "native/codecs/src/fuzz.test.ts",
+  "tools/testing/document-commands.test.ts",
   "test-e2e/ranks/launchers.test.ts",
   "test-e2e/ranks/faults.test.ts",
   "test-e2e/runs/saves.test.ts",
+  "tools/publish/copy-sources.test.ts",
   "native/optimizers/src/cuda.test.ts",
-  "packages/exchange/src/votes/vote-schemes.test.ts",
+  "packages/codecs/src/published.test.ts",
   "packages/collectives/src/engines/tcp.test.ts",
+  "packages/collectives/src/engines/nccl.test.ts",
   "packages/collectives/src/engines/loopback.test.ts",
 ];
 
