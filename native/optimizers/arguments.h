@@ -110,20 +110,18 @@ inline const uint8_t* hold_of(const Napi::Object& given, size_t n) {
 
 inline bool is_packed(const Napi::Value& value) { return value.IsObject() && value.As<Napi::Object>().Has("signs"); }
 
-// A momentum of one magnitude: +-scale by its signs, and 0 where it is held. Not given if the value is undefined.
+// A packed momentum, if the value is not undefined.
 struct PackedMomentum {
     const bool given;
-    const uint8_t *signs = nullptr, *hold = nullptr;
-    float scale = 0;
+    terse_packed_momentum whole = {nullptr, nullptr, 0};
     PackedMomentum(const Napi::Value& value, size_t n) : given(!value.IsUndefined()) {
         if (!given) return;
         if (!is_packed(value)) throw Napi::TypeError::New(value.Env(), "packed: expected signs and their scale");
         const Napi::Object fields = value.As<Napi::Object>();
-        signs = packed_signs_of(fields.Get("signs"), "signs", n);
-        hold = hold_of(fields, n);
-        scale = static_cast<float>(number_of(fields, "scale"));
+        whole = {packed_signs_of(fields.Get("signs"), "signs", n), hold_of(fields, n), static_cast<float>(number_of(fields, "scale"))};
     }
-    const uint8_t* hold_at(size_t i) const { return hold ? hold + i / 8 : nullptr; }
+    // The same from element i on, a multiple of 8.
+    terse_packed_momentum from(size_t i) const { return {whole.signs ? whole.signs + i / 8 : nullptr, whole.hold ? whole.hold + i / 8 : nullptr, whole.scale}; }
 };
 
 // The rows of a matrix with r columns.

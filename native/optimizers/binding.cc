@@ -199,7 +199,7 @@ Napi::Value moments_squares(const Napi::CallbackInfo& info) {
     return two_numbers(info.Env(), sums);
 }
 
-// accumulate and squares, chunk by chunk, so that the second one finds m and v in the cache. Returns the sums and the accepted elements.
+// Returns the sums and the accepted elements.
 Napi::Value moments_accumulate_and_squares(const Napi::CallbackInfo& info) {
     size_t n;
     const float* theta = first_floats_of(info[0], "θ", n);
@@ -212,8 +212,7 @@ Napi::Value moments_accumulate_and_squares(const Napi::CallbackInfo& info) {
     std::vector<std::array<double, 2>> chunks(n / TERSE_REDUCTION_CHUNK + 1);
     std::vector<size_t> good(chunks.size(), 0);
     in_chunks(n, [&](size_t chunk, size_t begin, size_t count) {
-        good[chunk] = moments.accumulate(m + begin, v + begin, g + begin, count, &options);
-        moments.squares(theta + begin, m + begin, v + begin, count, &update, chunks[chunk].data());
+        good[chunk] = moments.accumulate_and_squares(theta + begin, m + begin, v + begin, g + begin, count, &options, &update, chunks[chunk].data());
     });
     size_t accepted = n;
     for (size_t chunk = chunks.size(); chunk-- > 0;) {
@@ -227,13 +226,6 @@ Napi::Value moments_accumulate_and_squares(const Napi::CallbackInfo& info) {
     return result;
 }
 
-// Calls part(i, count) for pieces of [begin, end) that stay in the cache.
-template <typename Part>
-void in_pieces(size_t begin, size_t end, Part part) {
-    for (; begin < end; begin += GRAIN) part(begin, std::min<size_t>(GRAIN, end - begin));
-}
-
-// With packed signs, piece by piece: m = +-scale, and the update finds it in the cache.
 void moments_apply(const Napi::CallbackInfo& info) {
     size_t n;
     float* theta = first_floats_of(info[0], "θ", n);
@@ -244,37 +236,25 @@ void moments_apply(const Napi::CallbackInfo& info) {
     const float rate = static_cast<float>(number_of(given, "rate"));
     const PackedMomentum packed(info[4], n);
     const terse_moments& moments = table_of<terse_moments>(info);
-    in_parallel(n, [&](size_t begin, size_t end) {
-        if (!packed.given) return moments.apply(theta + begin, m + begin, v + begin, end - begin, &update, rate);
-        in_pieces(begin, end, [&](size_t i, size_t count) {
-            moments.unpack(m + i, packed.signs + i / 8, packed.hold_at(i), count, packed.scale);
-            moments.apply(theta + i, m + i, v + i, count, &update, rate);
-        });
+    in_parallel(n, [&](size_t i, size_t end) {
+        const terse_packed_momentum part = packed.from(i);
+        moments.apply(theta + i, m + i, v + i, end - i, &update, rate, packed.given ? &part : nullptr);
     });
 }
 
-// With packed signs in place of `last`, m is the last one until its piece is unpacked.
 Napi::Value moments_refresh(const Napi::CallbackInfo& info) {
     size_t n;
     float* fresh = first_floats_of(info[0], "fresh", n);
     const float* frozen = floats_of(info[1], "frozen", n);
     float* m = floats_of(info[2], "m", n);
     const PackedMomentum packed(is_packed(info[3]) ? info[3] : info.Env().Undefined(), n);
-    const float* last = packed.given ? nullptr : floats_of(info[3], "last", n);
+    const float* last = packed.given ? m : floats_of(info[3], "last", n);
     const terse_refresh_options options = refresh_options_of(options_of(info, 4));
     const terse_moments& moments = table_of<terse_moments>(info);
     std::vector<float> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0f);
-    in_chunks(n, [&](size_t chunk, size_t begin, size_t all) {
-        if (!packed.given) {
-            chunks[chunk] = moments.refresh(fresh + begin, frozen + begin, m + begin, last + begin, all, &options);
-            return;
-        }
-        in_pieces(begin, begin + all, [&](size_t i, size_t count) {
-            float mean[GRAIN];
-            moments.unpack(mean, packed.signs + i / 8, packed.hold_at(i), count, packed.scale);
-            chunks[chunk] = std::max(chunks[chunk], moments.refresh(fresh + i, frozen + i, mean, m + i, count, &options));
-            std::copy_n(mean, count, m + i);
-        });
+    in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
+        const terse_packed_momentum part = packed.from(i);
+        chunks[chunk] = moments.refresh(fresh + i, frozen + i, m + i, last + i, count, &options, packed.given ? &part : nullptr);
     });
     return Napi::Number::New(info.Env(), *std::max_element(chunks.begin(), chunks.end()));
 }

@@ -111,12 +111,24 @@ typedef struct terse_refresh_options {
     int root;  // whether the ratio is that of the square roots
 } terse_refresh_options;
 
+// A momentum of one magnitude: scale where the bit is 1, -scale where it is 0, 0 where that of hold is 1. (n + 7) / 8 bytes each; hold may be NULL.
+typedef struct terse_packed_momentum {
+    const uint8_t *signs, *hold;
+    float scale;
+} terse_packed_momentum;
+
 // The parts of LAMB, 1-bit Adam and 1-bit LAMB: between them a layer's norms are taken, or ranks average the momentum.
 typedef struct terse_moments {
     const char *implementation;
 
     // g = g gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + ((1 - beta2) g) g
     size_t (*accumulate)(float *m, float *v, const float *g, size_t n, const terse_moments_options *options);
+
+    // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
+    void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);
+
+    // accumulate, and squares of the new m and v
+    size_t (*accumulate_and_squares)(const float *theta, float *m, float *v, const float *g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]);
 
     // What a rank has to send, x, and its signs. Before, error is the x of the step before, of which +-sent has been sent:
     //   error = fma(add, g, fma(keep, m, error - sent sign(error)));  signs = error >= 0                   signs: (n + 7) / 8 bytes, pads 0
@@ -125,18 +137,13 @@ typedef struct terse_moments {
     // them. hold: (n + 7) / 8 bytes, or NULL.
     double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
 
-    // m = scale where the bit is 1, else -scale; 0 where that of hold is 1, and where scale is 0
-    void (*unpack)(float *m, const uint8_t *signs, const uint8_t *hold, size_t n, float scale);
-
-    // sums = the sums of theta^2 and of u^2 in fp64: partial sum j adds the elements i with i mod 16 = j, and a tree adds these
-    void (*squares)(const float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, double sums[2]);
-
-    // theta = theta - rate u
-    void (*apply)(float *theta, const float *m, const float *v, size_t n, const terse_adam_update *update, float rate);
+    // theta = theta - rate u. With a packed momentum m = that first.
+    void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);
 
     // g = (m - beta1 last) / (1 - beta1);  fresh = beta2 fresh + ((1 - beta2) g) g
+    // With a packed momentum m is the last one, and becomes the packed one.
     // Returns the largest (frozen + eps) / (fresh + eps), or with `root` (sqrt(frozen) + eps) / (sqrt(fresh) + eps); 0 for n = 0.
-    float (*refresh)(float *fresh, const float *frozen, const float *m, const float *last, size_t n, const terse_refresh_options *options);
+    float (*refresh)(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed);
 } terse_moments;
 
 // Products of factors of rank r, for Dion, and the columns of its factors. Matrices are row by row.

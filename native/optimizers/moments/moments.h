@@ -11,25 +11,81 @@
 
 enum { BLOCK = 64, PARTIALS = 16 };  // elements that are checked before any of them is stored, a word of signs; partial sums
 
+static double fold(double partial[PARTIALS]) {
+    for (size_t width = PARTIALS / 2; width; width /= 2)
+        for (size_t k = 0; k < width; k++) partial[k] += partial[k + width];
+    return partial[0];
+}
+
+// Returns the first element that is not finite, and stores nothing then; else count, at most BLOCK.
+static inline size_t accumulate_block(float *restrict m, float *restrict v, const float *restrict g, size_t count, moments_weights w) {
+    float new_m[BLOCK], new_v[BLOCK];
+    int bad = 0;
+    for (size_t k = 0; k < count; k++) {
+        const float scaled = g[k] * w.gradient;
+        new_m[k] = next_m(w, m[k], scaled);
+        new_v[k] = next_v(w, v[k], scaled);
+        bad |= !is_real(new_m[k]) | !is_real(new_v[k]);
+    }
+    if (bad)
+        for (size_t k = 0; k < count; k++)
+            if (!is_real(new_m[k]) || !is_real(new_v[k])) return k;
+    for (size_t k = 0; k < count; k++) m[k] = new_m[k];
+    for (size_t k = 0; k < count; k++) v[k] = new_v[k];
+    return count;
+}
+
 static size_t accumulate(float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options) {
     const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
-    for (size_t i = 0; i < n; i += BLOCK) {
-        const size_t count = n - i < BLOCK ? n - i : BLOCK;
-        float new_m[BLOCK], new_v[BLOCK];
-        int bad = 0;
-        for (size_t k = 0; k < count; k++) {
-            const float scaled = g[i + k] * w.gradient;
-            new_m[k] = next_m(w, m[i + k], scaled);
-            new_v[k] = next_v(w, v[i + k], scaled);
-            bad |= !is_real(new_m[k]) | !is_real(new_v[k]);
-        }
-        if (bad)
-            for (size_t k = 0; k < count; k++)
-                if (!is_real(new_m[k]) || !is_real(new_v[k])) return i + k;
-        for (size_t k = 0; k < count; k++) m[i + k] = new_m[k];
-        for (size_t k = 0; k < count; k++) v[i + k] = new_v[k];
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        const size_t good = accumulate_block(m + i, v + i, g + i, BLOCK, w);
+        if (good < BLOCK) return i + good;
     }
-    return n;
+    return i + accumulate_block(m + i, v + i, g + i, n - i, w);
+}
+
+// The sums of theta^2 and of u^2.
+typedef struct norms {
+    double of_theta[PARTIALS], of_update[PARTIALS];
+} norms;
+
+static inline void add_squares(norms *s, const float *restrict theta, const float *restrict m, const float *restrict v, size_t count, adam_form f) {
+    for (size_t row = 0; row < count; row += PARTIALS) {
+        const size_t width = count - row < PARTIALS ? count - row : PARTIALS;
+        for (size_t k = 0; k < width; k++) {
+            const float x = theta[row + k], u = update_of(f, x, m[row + k], v[row + k]);
+            s->of_theta[k] += (double)x * x;
+            s->of_update[k] += (double)u * u;
+        }
+    }
+}
+
+static void squares(const float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, double sums[2]) {
+    const adam_form f = adam_form_of(update);
+    norms s = {{0}, {0}};
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) add_squares(&s, theta + i, m + i, v + i, BLOCK, f);
+    add_squares(&s, theta + i, m + i, v + i, n - i, f);
+    sums[0] = fold(s.of_theta);
+    sums[1] = fold(s.of_update);
+}
+
+static size_t accumulate_and_squares(const float *restrict theta, float *restrict m, float *restrict v, const float *restrict g, size_t n, const terse_moments_options *options, const terse_adam_update *update, double sums[2]) {
+    const moments_weights w = moments_weights_of(options->beta1, options->beta2, options->gradient_scale);
+    const adam_form f = adam_form_of(update);
+    norms s = {{0}, {0}};
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        const size_t good = accumulate_block(m + i, v + i, g + i, BLOCK, w);
+        if (good < BLOCK) return i + good;
+        add_squares(&s, theta + i, m + i, v + i, BLOCK, f);
+    }
+    const size_t good = accumulate_block(m + i, v + i, g + i, n - i, w);
+    add_squares(&s, theta + i, m + i, v + i, n - i, f);
+    sums[0] = fold(s.of_theta);
+    sums[1] = fold(s.of_update);
+    return i + good;
 }
 
 static inline float rest_of(float x, float sent) { return x + (x >= 0.0f ? -sent : sent); }
@@ -39,12 +95,6 @@ static inline uint64_t bits_at(const uint8_t *mask, size_t i, size_t n) {
     uint64_t word = 0;
     memcpy(&word, mask + i / 8, n - i < BLOCK ? (n - i + 7) / 8 : BLOCK / 8);
     return word;
-}
-
-static double fold(double partial[PARTIALS]) {
-    for (size_t width = PARTIALS / 2; width; width /= 2)
-        for (size_t k = 0; k < width; k++) partial[k] += partial[k + width];
-    return partial[0];
 }
 
 static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
@@ -71,56 +121,61 @@ static double carry(float *restrict error, uint8_t *restrict signs, const float 
     return fold(partial);
 }
 
-static void unpack(float *restrict m, const uint8_t *restrict signs, const uint8_t *hold, size_t n, float scale) {
-    const float if_plus = 0.0f + scale, if_minus = 0.0f - scale;  // +0 if the scale is 0
+// m = the packed momentum of count elements from element i of n on, at most BLOCK.
+static inline void unpack(float *restrict m, const terse_packed_momentum *packed, size_t i, size_t count, size_t n) {
+    const float if_plus = 0.0f + packed->scale, if_minus = 0.0f - packed->scale;  // +0 if the scale is 0
+    const uint64_t plus = bits_at(packed->signs, i, n), held = packed->hold ? bits_at(packed->hold, i, n) : 0;
+    if (count == BLOCK && !held) unpack_block(m, plus, if_plus, if_minus);
+    else
+        for (size_t k = 0; k < count; k++) m[k] = held >> k & 1 ? 0.0f : plus >> k & 1 ? if_plus : if_minus;
+}
+
+static inline void apply_block(float *restrict theta, const float *restrict m, const float *restrict v, size_t count, adam_form f, float rate) {
+    for (size_t k = 0; k < count; k++) theta[k] = theta[k] - rate * update_of(f, theta[k], m[k], v[k]);
+}
+
+static void apply(float *restrict theta, float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed) {
+    const adam_form f = adam_form_of(update);
+    if (!packed) return apply_block(theta, m, v, n, f, rate);
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
-        const uint64_t plus = bits_at(signs, i, n), held = hold ? bits_at(hold, i, n) : 0;
-        if (count == BLOCK && !held) unpack_block(m + i, plus, if_plus, if_minus);
-        else
-            for (size_t k = 0; k < count; k++) m[i + k] = held >> k & 1 ? 0.0f : plus >> k & 1 ? if_plus : if_minus;
+        float mean[BLOCK];
+        unpack(mean, packed, i, count, n);
+        if (count == BLOCK) apply_block(theta + i, mean, v + i, BLOCK, f, rate);
+        else apply_block(theta + i, mean, v + i, count, f, rate);
+        memcpy(m + i, mean, count * sizeof *m);
     }
 }
 
-static void squares(const float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, double sums[2]) {
-    const adam_form f = adam_form_of(update);
-    double of_theta[PARTIALS] = {0}, of_update[PARTIALS] = {0};
-    size_t i = 0;
-    for (; i + PARTIALS <= n; i += PARTIALS)
-        for (size_t k = 0; k < PARTIALS; k++) {
-            const float u = update_of(f, theta[i + k], m[i + k], v[i + k]);
-            of_theta[k] += (double)theta[i + k] * theta[i + k];
-            of_update[k] += (double)u * u;
+static inline void refresh_block(float most[PARTIALS], float *restrict fresh, const float *restrict frozen, const float *restrict m, const float *restrict last, size_t count, refresh_weights w, int root) {
+    for (size_t row = 0; row < count; row += PARTIALS) {
+        const size_t width = count - row < PARTIALS ? count - row : PARTIALS;
+        for (size_t k = 0; k < width; k++) {
+            const float next = refreshed(w, fresh[row + k], m[row + k], last[row + k]), ratio = ratio_of(w, root, frozen[row + k], next);
+            fresh[row + k] = next;
+            most[k] = ratio > most[k] ? ratio : most[k];
         }
-    for (size_t k = 0; i + k < n; k++) {
-        const float u = update_of(f, theta[i + k], m[i + k], v[i + k]);
-        of_theta[k] += (double)theta[i + k] * theta[i + k];
-        of_update[k] += (double)u * u;
     }
-    sums[0] = fold(of_theta);
-    sums[1] = fold(of_update);
 }
 
-static void apply(float *restrict theta, const float *restrict m, const float *restrict v, size_t n, const terse_adam_update *update, float rate) {
-    const adam_form f = adam_form_of(update);
-    for (size_t i = 0; i < n; i++) theta[i] = theta[i] - rate * update_of(f, theta[i], m[i], v[i]);
-}
-
-static float refresh(float *restrict fresh, const float *restrict frozen, const float *restrict m, const float *restrict last, size_t n, const terse_refresh_options *options) {
-    const refresh_weights w = refresh_weights_of(options);
+static inline float refresh_as(float *restrict fresh, const float *restrict frozen, float *restrict m, const float *restrict last, size_t n, refresh_weights w, const terse_packed_momentum *packed, const int root) {
     float most[PARTIALS] = {0};
-    size_t i = 0;
-    for (; i < n; i += PARTIALS) {
-        const size_t count = n - i < PARTIALS ? n - i : PARTIALS;
-        float ratio[PARTIALS] = {0};
-        for (size_t k = 0; k < count; k++) {
-            fresh[i + k] = refreshed(w, fresh[i + k], m[i + k], last[i + k]);
-            ratio[k] = ratio_of(w, options->root, frozen[i + k], fresh[i + k]);
-        }
-        for (size_t k = 0; k < PARTIALS; k++) most[k] = ratio[k] > most[k] ? ratio[k] : most[k];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+        float mean[BLOCK];
+        if (packed) unpack(mean, packed, i, count, n);
+        const float *const now = packed ? mean : m + i, *const before = packed ? m + i : last + i;
+        if (count == BLOCK) refresh_block(most, fresh + i, frozen + i, now, before, BLOCK, w, root);
+        else refresh_block(most, fresh + i, frozen + i, now, before, count, w, root);
+        if (packed) memcpy(m + i, mean, count * sizeof *m);
     }
     for (size_t k = 1; k < PARTIALS; k++) most[0] = most[k] > most[0] ? most[k] : most[0];
     return most[0];
+}
+
+static float refresh(float *fresh, const float *frozen, float *m, const float *last, size_t n, const terse_refresh_options *options, const terse_packed_momentum *packed) {
+    const refresh_weights w = refresh_weights_of(options);
+    return options->root ? refresh_as(fresh, frozen, m, last, n, w, packed, 1) : refresh_as(fresh, frozen, m, last, n, w, packed, 0);
 }
 
 #endif

@@ -33,8 +33,8 @@ compress run on two ranks in one thread, and count half, with the copies that ca
 |${" --- |".repeat(head.length)}
 ${rows.join("\n")}
 
-Of 1-bit Adam and 1-bit LAMB the bytes are those of the fewest passes that the methods allow. Ours goes through the worker's error twice more, for
-its magnitude and to take away what was sent, through the owner's error three times more, and through the mean once more.
+Of 1-bit Adam and 1-bit LAMB the bytes are those of the fewest passes that the methods allow. Ours goes through the owner's error three times more:
+for each rank's wire, for its magnitude, and to take away what was sent.
 
 All lines: [optimizers.jsonl](optimizers.jsonl). Recorded: ${when}.
 `;
