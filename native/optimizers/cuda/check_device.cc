@@ -97,14 +97,14 @@ void check_elementwise(const terse_optimizers_cuda &cuda, size_t n, size_t shift
     }
     expect(cuda.squares(0, device_theta.at, device_m.at, device_v.at, n, &update, sums) == TERSE_OPTIMIZER_OK && sums[0] == expected[0] && sums[1] == expected[1], "squares", n);
 
-    terse_moments_scalar.apply(theta.data(), m.data(), v.data(), n, &update, 0.01f);
+    terse_moments_scalar.apply(theta.data(), m.data(), v.data(), n, &update, 0.01f, nullptr);
     expect(cuda.apply(0, device_theta.at, device_m.at, device_v.at, n, &update, 0.01f) == TERSE_OPTIMIZER_OK && same(), "apply", n);
 
     const std::vector<float> frozen(n, 0.25f);
     const device_floats device_frozen(frozen, shift);
     const terse_refresh_options refresh = {0.9, 0.999, 1e-6, 1};
     float most = 0;
-    const float expected_most = terse_moments_scalar.refresh(v.data(), frozen.data(), m.data(), theta.data(), n, &refresh);
+    const float expected_most = terse_moments_scalar.refresh(v.data(), frozen.data(), m.data(), theta.data(), n, &refresh, nullptr);
     expect(cuda.refresh(0, device_v.at, device_frozen.at, device_m.at, device_theta.at, n, &refresh, &most) == TERSE_OPTIMIZER_OK && most == expected_most && same(), "refresh", n);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "element.h"
+#include "terse/walk.h"
 
 enum { BLOCK = 64, PARTIALS = 16 };  // elements that are checked before any of them is stored, a word of signs; partial sums
 
@@ -140,6 +141,7 @@ static void apply(float *restrict theta, float *restrict m, const float *restric
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
         float mean[BLOCK];
+        terse_prefetch(m + i + TERSE_PAGE);  // m is written and not read: no processor fetches it by itself
         unpack(mean, packed, i, count, n);
         if (count == BLOCK) apply_block(theta + i, mean, v + i, BLOCK, f, rate);
         else apply_block(theta + i, mean, v + i, count, f, rate);
