@@ -96,7 +96,7 @@ async function copyCheckout(progress: Progress, copy: string): Promise<void> {
 }
 
 /** The packages that are published, with their versions. Every one must have a version of its own by now. */
-function published(copy: string): { name: string; version: string; folder: string }[] {
+export function published(copy: string): { name: string; version: string; folder: string }[] {
   const found = globSync("{packages,native}/*/package.json", { cwd: copy }).map((file) => ({
     ...(JSON.parse(readFileSync(join(copy, file), "utf8")) as { name: string; version: string; private?: boolean }),
     folder: dirname(file),
@@ -123,7 +123,7 @@ async function install(progress: Progress, user: string, tarballs: readonly stri
 const installed = (user: string, name: string): string => join(user, "node_modules/@terse", name);
 
 /** Whether a package depends on the addon that needs libtorch. */
-function needsTensor(copy: string, folder: string): boolean {
+export function needsTensor(copy: string, folder: string): boolean {
   const { dependencies = {} } = JSON.parse(readFileSync(join(copy, folder, "package.json"), "utf8")) as {
     dependencies?: Record<string, string>;
   };
