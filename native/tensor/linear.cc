@@ -4,8 +4,9 @@
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-#include <chrono>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "gradient_hook.h"
 #include "torch.h"
@@ -35,26 +36,20 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const std::optional
     return onednn()->call(a, b, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
-bool measure() {
-    if (!onednn()) return false;
-    const at::NoGradGuard no_grad;
-    const at::Tensor a = at::ones({256, 256}), b = at::ones({256, 256});
-    const auto seconds = [](const auto& work) {
-        const auto began = std::chrono::steady_clock::now();
-        work();
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    };
-    double blas = 1, dnn = 1;
-    for (int round = 0; round < 9; round++) {  // the first one prepares both
-        blas = std::min(blas, seconds([&] { at::linear(a, b); }));
-        dnn = std::min(dnn, seconds([&] { product(a, b); }));
-    }
-    return dnn < 0.75 * blas;
-}
-
+// By the processor's name, and not by a measurement: a run that goes on after a restart, or is repeated, must have the same bits, and a
+// busy machine measures something else once in some hundred times.
 bool is_faster() {
-    static const bool faster = measure();
-    return faster;
+#if defined(__x86_64__)
+    static const bool zen_5_or_later = [] {
+        unsigned a, b, c, d;
+        if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return false;
+        __get_cpuid(1, &a, &b, &c, &d);
+        return (a >> 8 & 15) + (a >> 20 & 255) >= 26;  // base and extended family
+    }();
+    return zen_5_or_later;
+#else
+    return false;
+#endif
 }
 
 // Its backward writes the weight's gradient to where the optimizer reads it.

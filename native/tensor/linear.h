@@ -8,10 +8,10 @@ namespace terse {
 
 // x (…, in)   weight (out, in)   bias (out)   → (…, out)
 //
-// libtorch multiplies f32 matrices with its BLAS library, but convolves with oneDNN. Where the BLAS is MKL and the processor is not Intel's,
-// oneDNN can be more than twice as fast (Zen 5: 220 GFLOP/s on one thread, MKL 96). The first large product of the process measures both,
-// and oneDNN is taken if it needs less than three quarters of the time, so that processors on which both are as fast always take the same one.
-// `by_onednn` takes one of them without measuring. Everything that is not f32 on the CPU, small products, and all under autocast take aten::linear.
+// libtorch multiplies f32 matrices with its BLAS library, but convolves with oneDNN. MKL does not use all of a processor that is not Intel's: on
+// AMD's Zen 5 oneDNN is more than twice as fast (220 GFLOP/s on one thread, MKL 96), on Zen 4 by a twentieth (107 and 101). So oneDNN is taken
+// from Zen 5 on. Both round differently; the choice depends on the processor alone, so that a run has the same bits each time.
+// `by_onednn` takes one of them. Everything that is not f32 on the CPU, small products, and all under autocast take aten::linear.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, std::optional<bool> by_onednn);
 
 }  // namespace terse

@@ -6,16 +6,15 @@ import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { measuredOf } from "../dry-run/plan.ts";
 import { optimizerNames } from "../parameter-groups.ts";
-import { readRecipe } from "../recipe.ts";
 import { newestRun } from "../saves/model-of-run.ts";
-import { runFile } from "./run-file.ts";
+import { recipeOfRun } from "./run-file.ts";
 
 export async function adviseCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse advise", flags: { link: parseLink, json: "switch" } as const };
   const { flags, words } = parseArguments(argv, syntax);
   if (words.length > 1) throw new OptionsError([`advise takes one run, got "${words[1]}" too`]);
   const run = words[0] ?? newestRun();
-  const recipe = readRecipe(runFile(run, "recipe.json"), []);
+  const recipe = recipeOfRun(run);
   const lines = readMetrics(run);
   const measured = measuredSteps(lines);
   if (measured === undefined)

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { listOptions } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
+import { adviseCommand } from "./advise.ts";
 import { compareCommand, resultOf, tableOf } from "./compare.ts";
 import { completionScript, completions } from "./completion.ts";
 import { configCommand, explain, sentences } from "./config.ts";
@@ -183,6 +184,13 @@ describe("compare", () => {
 
   it("says in a line that a folder is no run", async () => {
     await expect(compareCommand([folder])).rejects.toThrow(/has no recipe.json: name the folder of a run/);
+    const other = join(folder, "of-another-version");
+    mkdirSync(other);
+    writeFileSync(join(other, "recipe.json"), JSON.stringify({ ...readRecipe(defaultRecipe, []), newKey: 1 }));
+    const said =
+      /of-another-version\/recipe.json was written by another version of terse, or changed: newKey: unknown option/;
+    await expect(compareCommand([other])).rejects.toThrow(said);
+    await expect(adviseCommand([other])).rejects.toThrow(said);
     await expect(compareCommand([])).rejects.toThrow("compare needs the folders of runs");
   });
 });

@@ -4,9 +4,9 @@ import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
 import { optimizerNames } from "../parameter-groups.ts";
-import { changesOf, readRecipe } from "../recipe.ts";
+import { changesOf } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
-import { runFile } from "./run-file.ts";
+import { recipeOfRun } from "./run-file.ts";
 
 /** What one run has reached. */
 export interface RunResult {
@@ -52,7 +52,7 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
   const names = runNames(words);
   const runs = words.map((run, i) => ({
     run: names[i]!,
-    recipe: readRecipe(runFile(run, "recipe.json"), []),
+    recipe: recipeOfRun(run),
     lines: readMetrics(run),
   }));
   const results = runs.map(({ run, recipe, lines }) => resultOf(run, optimizerNames(recipe.optimizer), lines));
