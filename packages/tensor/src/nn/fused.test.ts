@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   call,
@@ -108,6 +109,17 @@ describe("linear", () => {
       await compare([randn([128, 200]), randn([90, 200]), randn([90])], byOnednn, aten);
       await compare([randn([0, 7]), randn([4, 7])], byOnednn, aten);
     }));
+
+  it("takes oneDNN on AMD from Zen 5 on, and on no other processor, so that every run has the same bits", () => {
+    const cpu = process.arch === "x64" ? readFileSync("/proc/cpuinfo", "utf8") : "";
+    const zen5OrLater = cpu.includes("AuthenticAMD") && Number(/^cpu family\s*: (\d+)/m.exec(cpu)?.[1]) >= 26;
+    scope(() => {
+      manualSeed(1);
+      const [x, weight] = [randn([256, 256]), randn([192, 256])];
+      const [chosen, expected] = [linear(x, weight), (zen5OrLater ? byOnednn : aten)(x, weight)];
+      expect(chosen.sub(expected).abs().max().item()).toBe(0);
+    });
+  });
 
   it("gives ATen's result and gradients for matrices so large that the faster multiplication is chosen", () =>
     scope(async () => {
