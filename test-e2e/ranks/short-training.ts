@@ -37,6 +37,6 @@ export class ShortTraining implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 }
