@@ -5,42 +5,24 @@ import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
 import { findForTests, type Part, setUp } from "./commands/set-up.ts";
 import { asShell, type Environment, variables } from "./environment.ts";
+import { argumentsOf, programs, toCompare, toRun } from "./programs.ts";
 import { release, releaseFolder } from "./publish/release.ts";
 import { SetUpFailed, Steps, seconds } from "./steps.ts";
 import { vitestArguments } from "./testing/vitest-arguments.ts";
 import { root, toolchain } from "./toolchain.ts";
 
-const runs: readonly Part[] = ["packages", "libraries", "native"];
-const compared: readonly Part[] = [...runs, "python"];
-const everything: readonly Part[] = [...compared, "browser", "arm", "nvcc", "mpi", "slurm"];
+const everything: readonly Part[] = [...toCompare, "browser", "arm", "nvcc", "mpi", "slurm"];
 const [name = "", ...args] = process.argv.slice(2);
 const steps = new Steps({ folder: toolchain });
 
-/** Commands that look at runs and recipes. */
-const aboutRuns = async () =>
-  becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/commands/main.ts"], [name, ...args]);
-
 const commands: Record<string, () => Promise<void>> = {
-  train: async () =>
-    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["train", ...args]),
-  sample: async () =>
-    becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/main.ts"], ["sample", ...args]),
-  advise: aboutRuns,
-  compare: aboutRuns,
-  completion: aboutRuns,
-  config: aboutRuns,
-  export: aboutRuns,
-  data: async () => becomeNode(await setUp(steps, runs), [...fromSource, "apps/train/src/data/main.ts"], args),
-  page: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/page/src/main.ts"], args),
-  bench: async () => becomeNode(await setUp(steps, compared), [...fromSource, "apps/bench/src/main.ts"], args),
-  cost: async () => becomeNode(await setUp(steps, ["packages"]), [...fromSource, "apps/bench/src/cost/main.ts"], args),
   test: async () => {
     const environment = await setUp(steps, everything);
     process.chdir(root);
-    becomeNode(environment, ["node_modules/vitest/vitest.mjs"], [...vitestArguments, ...args]);
+    becomeNode(environment, ["node_modules/vitest/vitest.mjs", ...vitestArguments, ...args]);
   },
   netlab: async () => {
-    await setUp(steps, runs);
+    await setUp(steps, toRun);
     // With the environment unchanged: a ./terse on a host finds the same dependencies, and rebuilds nothing.
     const argv = [process.execPath, join(root, "tools/netlab/main.ts"), ...args];
     process.execve!(process.execPath, argv, process.env as Record<string, string>);
@@ -49,7 +31,7 @@ const commands: Record<string, () => Promise<void>> = {
     if (!(await check(variables(await setUp(steps, ["packages"]))))) process.exitCode = 1;
   },
   build: async () => {
-    const environment = await setUp(steps, runs);
+    const environment = await setUp(steps, toRun);
     if (!(await build(variables(environment)))) process.exitCode = 1;
   },
   release: async () => {
@@ -85,27 +67,18 @@ const commands: Record<string, () => Promise<void>> = {
   },
 };
 
-/** Node loads the workspace's packages from their TypeScript sources, without a build. */
-const fromSource = ["--conditions=@terse/source"];
-
-/** Replaces this process by the program, which then owns signals, terminal and exit code. */
-function becomeNode(
-  environment: Environment,
-  [...nodeArguments]: readonly string[],
-  programArguments: readonly string[],
-): never {
-  const script = join(root, nodeArguments.pop()!);
-  const argv = [process.execPath, ...nodeArguments, script, ...programArguments];
-  return process.execve!(process.execPath, argv, { ...process.env, ...variables(environment) } as Record<
-    string,
-    string
-  >);
+/** Replaces this process by Node with these arguments, which then owns signals, terminal and exit code. */
+function becomeNode(environment: Environment, nodeArguments: readonly string[]): never {
+  const env = { ...process.env, ...variables(environment) } as Record<string, string>;
+  return process.execve!(process.execPath, [process.execPath, ...nodeArguments], env);
 }
 
 try {
+  const program = programs[name];
+  if (program) becomeNode(await setUp(steps, program.needs), argumentsOf(program, [name, ...args]));
   const command = commands[name];
   if (command === undefined) {
-    const meant = nearest(name, [...Object.keys(commands), "help"]);
+    const meant = nearest(name, [...Object.keys(programs), ...Object.keys(commands), "help"]);
     process.stderr.write(
       `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : ""} See ./terse help.\n`,
     );

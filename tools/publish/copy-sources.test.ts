@@ -19,7 +19,7 @@ const packages = ["native/loader", "native/optimizers", "native/collectives", "n
 const missing = ["pnpm", "npm", "cmake", "c++"].filter((tool) => spawnSync(tool, ["--version"]).status !== 0);
 const why = missing.length > 0 ? ` (skipped: ${missing.join(" and ")} not on the PATH)` : "";
 
-// @terse/native-codecs, which is the same, has packages/codecs/src/published.test.ts.
+// packages/codecs/src/published.test.ts has @terse/native-codecs, and builds it.
 describe.skipIf(missing.length > 0)(`native packages as published${why}, installed alone`, () => {
   const scratch = realpathSync(mkdtempSync(join(tmpdir(), "terse-copied-")));
   const user = join(scratch, "user");
@@ -63,17 +63,14 @@ describe.skipIf(missing.length > 0)(`native packages as published${why}, install
   const cmake = (name: string, ...words: string[]) =>
     run(join(root, "node_modules/.bin/cmake-js"), words, installed(name));
 
-  it("build the optimizers' addon, which runs the example of their README", () => {
-    rmSync(join(installed("optimizers"), "dist/prebuilt"), { recursive: true, force: true });
-    cmake("optimizers", "build");
-    expect(existsSync(join(installed("optimizers"), "build/Release/optimizers.node"))).toBe(true);
+  it("bring the optimizers' addon that is built here, which runs the example of their README", () => {
     const readme = readFileSync(join(root, "native/optimizers/README.md"), "utf8");
     const [, example, printed] = readme.match(/```ts\n([\s\S]*?)```\s*```text\n([\s\S]*?)```/)!;
     writeFileSync(join(user, "example.ts"), example!);
     expect(run(process.execPath, ["--no-warnings", "example.ts"], user)).toBe(printed);
-  }, 600_000);
+  });
 
-  it.for(["collectives", "tensor"])(
+  it.for(["optimizers", "collectives", "tensor"])(
     "carry every file that %s is made of, and take none from here",
     { timeout: 600_000 },
     (name, context) => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../test-e2e/ranks/start-ranks.ts";
+import { argumentsOf, programs } from "../programs.ts";
 import { root } from "../toolchain.ts";
 import { type ShellLine, shellLinesIn } from "./commands-in.ts";
 
@@ -97,6 +98,17 @@ const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps}/*/READ
   .filter(({ lines }) => lines.length > 0);
 const wayOf = (text: string) => ways.find(({ is }) => is.test(text));
 
+/** ./terse for readers, which runs a program at once: there is nothing to set up, and looking for it would take half the test's time. */
+const terse = [
+  "#!/bin/sh",
+  "case $1 in",
+  ...Object.entries(programs).map(
+    ([name, program]) => `${name}) shift; exec "$node" ${argumentsOf(program, [name]).join(" ")} "$@" $added ;;`,
+  ),
+  `*) exec ${root}/terse "$@" $added ;;`,
+  "esac",
+];
+
 /** A folder as the documents' readers have it: the repository, and data of their own. */
 const folder = mkdtempSync(join(tmpdir(), "terse-documents-"));
 const started: ChildProcess[] = [];
@@ -118,7 +130,7 @@ beforeAll(async () => {
   for (const part of [...[1, 2, 3, 4, 5].map((i) => `data_batch_${i}`), "test_batch"])
     put(`data/cifar-10-batches-bin/${part}.bin`, new Uint8Array(8 * (1 + 3 * 32 * 32)));
   // The arguments that a test adds are behind the line's own, and win.
-  put("terse", `#!/bin/sh\nexec ${root}/terse "$@" $added\n`);
+  put("terse", `${terse.join("\n")}\n`);
   chmodSync(join(folder, "terse"), 0o755);
 });
 
@@ -163,7 +175,7 @@ describe("the commands of the documents", () => {
   it.each(withCommands)("of $file end without an error", async ({ lines }) => {
     const bash = spawn("bash", ["-c", scriptOf(lines)], {
       cwd: folder,
-      env: { ...process.env, port: String(port), OMP_NUM_THREADS: "1" },
+      env: { ...process.env, node: process.execPath, port: String(port), OMP_NUM_THREADS: "1" },
       detached: true,
     });
     started.push(bash);

@@ -31,7 +31,7 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
       const scheme = schemeFor(ranks);
 
       it.each(scheme.outcomes)(
-        "gives the outcome of the counted votes, the same on every rank, outcome %s",
+        "gives the outcome of the counted votes, the same on every rank, and sends and holds as many bytes as its closed form, outcome %s",
         async (outcome) => {
           // The outcome of each pattern of votes, one bit for each rank: there are fewer patterns than elements.
           const outcomes = Array.from({ length: 2 ** ranks }, (_, pattern) =>
@@ -42,9 +42,19 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
           );
           const planesOf = await onRanks(ranks, scheme, async (group) => {
             const all: Buffer[][] = []; // of each length
+            let before = { bytes: 0, messages: 0 };
             for (const n of lengths) {
               const guarded = new Guarded();
+              scratchOf(group).peak = 0;
               const result = await vote(scheme, group, packed(group.rank, n, guarded), { outcome });
+              const after = sentBy([group, ...(await scheme.opened(group))]);
+              const cost = {
+                bytes: after.bytes - before.bytes,
+                messages: after.messages - before.messages,
+                peakBytes: scratchOf(group).peak,
+              };
+              expect(cost, `n = ${n}, rank ${group.rank}`).toEqual(scheme.cost(n, ranks, group.rank, outcome));
+              before = after;
               expect(guarded.intact()).toBe(true);
               if (group.rank === 0) {
                 const got = unpacked(result, n);
@@ -53,6 +63,8 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
               }
               for (const plane of planesIn(result)) expect(padOf(plane)).toBe(0);
               all.push(planesIn(result).map(({ wire }) => Buffer.from(wire)));
+              result[Symbol.dispose]();
+              expect(scratchOf(group).live).toBe(0);
             }
             return all;
           });
@@ -61,30 +73,6 @@ export function voteContract(name: string, { scheme: schemeFor, oracle = outcome
               for (const of of planesOf) expect(of[k]![j]!.equals(plane), `n = ${n}`).toBe(true);
         },
       );
-
-      it.each(scheme.outcomes)("sends and holds as many bytes as its closed form, outcome %s", async (outcome) => {
-        await onRanks(ranks, scheme, async (group) => {
-          let before = { bytes: 0, messages: 0 };
-          for (const n of lengths) {
-            scratchOf(group).peak = 0;
-            const result = await vote(scheme, group, new PackedBits(n), { outcome });
-            const all = [group, ...(await scheme.opened(group))].map((of) => of.sent());
-            const after = {
-              bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
-              messages: all.reduce((sum, { messages }) => sum + messages, 0),
-            };
-            const counted = {
-              bytes: after.bytes - before.bytes,
-              messages: after.messages - before.messages,
-              peakBytes: scratchOf(group).peak,
-            };
-            expect(counted, `n = ${n}, rank ${group.rank}`).toEqual(scheme.cost(n, ranks, group.rank, outcome));
-            before = after;
-            result[Symbol.dispose]();
-            expect(scratchOf(group).live).toBe(0);
-          }
-        });
-      });
 
       it("sends every rank's refusal to every rank, and keeps no memory", async () => {
         const hows = ["before the vote", "while encoding"] as const;
@@ -237,6 +225,14 @@ class Guarded extends Scratch {
     const untouched = (edge: Uint8Array) => edge.every((byte) => byte === 0xa5);
     return this.#given.every((memory) => untouched(memory.subarray(0, 64)) && untouched(memory.subarray(-64)));
   }
+}
+
+function sentBy(groups: readonly Group[]): { bytes: number; messages: number } {
+  const all = groups.map((group) => group.sent());
+  return {
+    bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+    messages: all.reduce((sum, { messages }) => sum + messages, 0),
+  };
 }
 
 async function onRanks<T>(size: number, scheme: VoteScheme, task: (group: Group) => Promise<T>): Promise<T[]> {
