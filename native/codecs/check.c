@@ -73,6 +73,7 @@ static void expect(int good, const char *what, const char *implementation, size_
 
 // Lengths 0..70, around multiples of 64, primes, and around the groups of pages and blocks that kernels walk.
 static size_t lengths[128], length_count;
+static size_t stride = 1;  // of the kinds of long vectors, and of the numbers of bits of their groups: each is tried, or each third
 static void list_lengths(void) {
     for (size_t n = 0; n <= 70; n++) lengths[length_count++] = n;
     static const size_t more[] = {127, 128, 129, 191, 192, 193, 255, 256, 257, 1021, 4095, 4096, 4097, 4160, 4199, 5003, 8191, 8192, 8265};
@@ -81,6 +82,7 @@ static void list_lengths(void) {
 
 // A third of the work, for machines that are emulated and programs that are watched: lengths around bytes, and one of each kind of the rest.
 static void list_few_lengths(void) {
+    stride = 3;
     for (size_t n = 0; n <= 70; n++)
         if (n % 8 < 2 || n % 8 == 7) lengths[length_count++] = n;
     static const size_t more[] = {128, 193, 257, 1021, 4096, 4199, 8265};
@@ -647,7 +649,7 @@ static void check_group(const terse_l1_kernel *kernel, const char *by) {
     static float (*const numbers[])(void) = {gradient, near_one, any_float, random_float, tiny, one, spike};
     static terse_l1_undecided undecided[TERSE_L1_UNDECIDED];
     static uint8_t is_undecided[TERSE_L1_GROUP];
-    for (unsigned bits = 2; bits <= 8; bits++)
+    for (unsigned bits = 2; bits <= 8; bits += (unsigned)stride)
         for (int kind = 0; kind < 8; kind++)
             for (int wide = 0; wide < 2; wide++) {
                 const unsigned width = !wide ? bits : bits <= 4 && random_word() % 2 ? 4 : random_word() % 2 ? 8 : 16, s = (1u << (bits - 1)) - 1;
@@ -700,7 +702,7 @@ static void check_one_pass(const terse_codec *codec, const terse_codec *scalar) 
         {"long: spikes", spike}, {"long: tiny", tiny}, {"long: nothing", nothing},
     };
     float *x = long_room + 1;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k += stride) {
         for (size_t i = 0; i < LONG; i++) x[i] = kinds[k].number();
         terse_codecs_use_threads(k % 2 ? 3 : 1);
         check_long(codec, scalar, kinds[k].how, k % 3 ? 4 : 2, 0);
@@ -760,7 +762,7 @@ static void check_top_k(const terse_codec *codec) {
     };
     static float sorted[N];
     float *x = long_room + 3;
-    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind += stride) {
         for (size_t i = 0; i < N; i++) x[i] = kind == 6 ? (float)i : kinds[kind].number();
         for (size_t i = 0; kind == 7 && i < 3000; i++) x[N / 2 + i] = near_one();
         const size_t places = top_k_sampled_places(N);
