@@ -42,7 +42,8 @@ export default defineConfig({
     execArgv: ["--conditions=@terse/source"],
     // Python's packages are installed without bytecode. The first test that imports one writes it, outside of the repository: torch
     // and transformers are then imported in a third of the time.
-    env: { PYTHONDONTWRITEBYTECODE: "", PYTHONPYCACHEPREFIX: join(toolchain, "bytecode") },
+    // Operators take one thread: there are more processes than cores, and threads that wait for each other there take several times as long.
+    env: { PYTHONDONTWRITEBYTECODE: "", PYTHONPYCACHEPREFIX: join(toolchain, "bytecode"), OMP_NUM_THREADS: "1" },
     setupFiles: ["tools/testing/worker-setup.ts"],
   },
 });

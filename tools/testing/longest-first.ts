@@ -1,25 +1,31 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take long although they are short: they compile, start processes, or wait. Those that compile stand beside those that wait. */
+/** Files that take long although they are short: they compile, start processes, or wait. Of each three, one waits while the others compute. */
 export const longest: readonly string[] = [
   "native/codecs/src/cuda.test.ts",
   "test-e2e/ranks/ranks.test.ts",
   "test-e2e/runs/train.test.ts",
   "packages/codecs/python/python.test.ts",
-  "test-e2e/runs/recovery.test.ts",
+  "packages/collectives/src/engines/tcp.test.ts",
   "native/codecs/src/arm.test.ts",
-  "test-e2e/ranks/mpirun.test.ts",
   "native/codecs/src/fuzz.test.ts",
+  "test-e2e/ranks/mpirun.test.ts",
+  "packages/collectives/src/rendezvous/server.test.ts",
   "tools/testing/document-commands.test.ts",
-  "test-e2e/ranks/launchers.test.ts",
+  "test-e2e/runs/recovery.test.ts",
   "test-e2e/ranks/faults.test.ts",
   "test-e2e/runs/saves.test.ts",
+  "test-e2e/ranks/network.test.ts",
   "tools/publish/copy-sources.test.ts",
   "native/optimizers/src/cuda.test.ts",
+  "packages/collectives/src/engines/gloo.test.ts",
   "packages/codecs/src/published.test.ts",
-  "packages/collectives/src/engines/tcp.test.ts",
+  "test-e2e/ranks/launchers.test.ts",
+  "tools/testing/hang-guard.test.ts",
   "packages/collectives/src/engines/nccl.test.ts",
+  "packages/collectives/src/engines/nccl-check.test.ts",
+  "packages/collectives/src/join-world.test.ts",
   "packages/collectives/src/engines/loopback.test.ts",
 ];
 
