@@ -12,10 +12,11 @@ function file(text: string): string {
 }
 
 describe("a recipe", () => {
-  it("by default trains a small GPT with 1-bit LAMB", () => {
+  it("by default trains a small GPT with AdamW and the gradients of TernGrad", () => {
     const recipe = readRecipe(defaultRecipe, []);
     expect(recipe.model).toMatchObject({ name: "gpt", preset: "small" });
-    expect(recipe.optimizer).toMatchObject({ name: "one-bit-lamb", beta1: 0.9, beta2: 0.999, warmup: 100 });
+    expect(recipe.optimizer).toMatchObject({ name: "adamw", beta1: 0.9, beta2: 0.999, eps: 1e-8 });
+    expect(recipe.exchange.gradient).toMatchObject({ name: "terngrad", clip: 2.5, scaler: "shared" });
   });
 
   it("takes typed overrides", () => {
@@ -163,6 +164,20 @@ describe("a recipe", () => {
     );
   });
 
+  it("drops the file's compression of gradients under another optimizer, and where it is null", () => {
+    const of = (...overrides: string[]) => readRecipe(defaultRecipe, overrides).exchange.gradient?.name;
+    const other = ["optimizer.name=sgd", "exchange.dense=bf16"];
+    expect(of(...other)).toBeUndefined();
+    expect(droppedOptions(defaultRecipe, other)).toContain(
+      "optimizer.name is sgd: the recipe's exchange.gradient, terngrad, is for adamw and does not count",
+    );
+    expect(of(...other, "exchange.gradient.name=terngrad")).toBe("terngrad");
+    expect(of(...other, "--exchange.gradient={ name: qsgd }")).toBe("qsgd");
+    expect(of("optimizer.lr=1e-3")).toBe("terngrad");
+    expect(of("exchange.gradient=null")).toBeUndefined();
+    expect(droppedOptions(defaultRecipe, ["exchange.gradient=null"])).toEqual([]);
+  });
+
   describe("of a run that goes on", () => {
     const saved = readRecipe(defaultRecipe, ["steps=30"]);
     const resume = (overrides: string[], text?: string) =>
@@ -176,7 +191,7 @@ describe("a recipe", () => {
 
     it("has what was overridden before, and says what changes now", () => {
       const once = resume(["steps=60", "optimizer.lr=1e-3"]);
-      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.01 → 0.001"]);
+      expect(changesOf(once.before, once.recipe)).toEqual(["steps: 30 → 60", "optimizer.lr: 0.004 → 0.001"]);
       const again = resume(["seed=0"], JSON.stringify(once.recipe));
       expect(again.recipe).toEqual(once.recipe);
       expect(changesOf(again.before, again.recipe)).toEqual([]);

@@ -73,7 +73,7 @@ const device = v.optional(
 
 /** The type of means on the wire, how gradients are compressed in place of their mean, and the vote scheme. */
 const exchange = v.object({
-  gradient: v.optional(section(gradientCompressions, {})), // under an optimizer that takes a mean; not compressed if absent
+  gradient: v.optional(section(gradientCompressions, {})), // under an optimizer that takes a mean; not compressed if absent or null
   dense: v.optional(oneOf(denseTypes), "f32"),
   vote: v.optional(oneOf(Object.keys(voteSchemes) as VoteSchemeName[]), "all-to-all"),
   ranksPerHost: v.optional(positiveInteger), // of vote: hierarchical
@@ -238,7 +238,10 @@ const choices = {
   schedule: [schedules, scheduleOptions],
 } as const;
 
-/** A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one does not take are dropped. */
+/**
+ * A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one does not take
+ * are dropped; where one chooses another optimizer, also how the file compresses the gradients for its own.
+ */
 function overridden(file: string | URL, overrides: readonly string[]): { tree: Tree; dropped: string[] } {
   const before = readTree(file);
   const tree = applyOverrides(before, overrides);
@@ -258,6 +261,15 @@ function overridden(file: string | URL, overrides: readonly string[]): { tree: T
       `${section}.name is ${now["name"]}, which does not take ${without.join(", ")}: the recipe's value for ${old["name"]} does not count`,
     );
   }
+  const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
+  const { gradient, ...others } = (tree["exchange"] ?? {}) as Tree & { gradient?: Tree | null };
+  const isGiven = overrides.some((override) => /^(--)?exchange(\.gradient[.=]|=)/.test(override));
+  const isOfAnother = gradient && from !== to && !isGiven;
+  if (isOfAnother)
+    dropped.push(
+      `optimizer.name is ${to}: the recipe's exchange.gradient, ${gradient["name"]}, is for ${from} and does not count`,
+    );
+  if (isOfAnother || gradient === null) tree["exchange"] = others;
   return { tree, dropped };
 }
 

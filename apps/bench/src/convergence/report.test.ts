@@ -117,7 +117,7 @@ it("compare the default recipe with its variants", () => {
   const lines = linesOf({ adamw: [2, 2.2, 2.1], "one-bit-lamb": [2.1, 2.2, 2.2] });
   const report = recipeReport(lines, machine);
   expect(report).toContain("| one-bit-lamb | 2.167 (2.100 to 2.200) | 1.033 (1.000 to 1.050) | 1.00 MB | 1/32 |");
-  expect(report).toContain("- one-bit-lamb: the recipe as it is");
+  expect(report).toContain("- adamw-terngrad: the recipe as it is");
   expect(report).toMatch(/steps, η \d/);
   expect(recipePicture(lines)).toContain("adamw: 2.100 (2.000 to 2.200)");
 });

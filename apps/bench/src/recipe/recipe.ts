@@ -12,18 +12,19 @@ export const workers = 4;
 const seeds = [1, 2, 3];
 const every = 20; // steps between evaluations
 
-/** In 32 bits. */
-const dense = ["exchange.dense=f32"];
 /** Lion's authors advise a third to a tenth of AdamW's learning rate, and as much more decay. */
-const lion = (name: string) => [`optimizer.name=${name}`, "optimizer.lr=3e-4", "optimizer.weightDecay=0.1", ...dense];
+const lion = (name: string) => [`optimizer.name=${name}`, "optimizer.lr=3e-4", "optimizer.weightDecay=0.1"];
+const ofLamb = ["optimizer.lr=1e-2", "optimizer.weightDecay=0.01"];
+const oneBitLamb = ["optimizer.name=one-bit-lamb", ...ofLamb, "optimizer.warmup=0.2"];
 
-/** What each method changes in the recipe. */
+/** What each method changes in the recipe. Another optimizer than the recipe's is without its compression of gradients. */
 export const methods: Readonly<Record<string, readonly string[]>> = {
-  lamb: ["optimizer.name=lamb", ...dense],
-  "one-bit-lamb": [],
-  "one-bit-lamb-f32-warmup": dense,
-  "one-bit-lamb-clip-global": ["optimizer.clipBy=global"],
-  adamw: ["optimizer.name=adamw", "optimizer.lr=9e-4", "optimizer.weightDecay=0.033", ...dense],
+  "adamw-terngrad": [],
+  adamw: ["exchange.gradient=null", "optimizer.lr=9e-4", "optimizer.weightDecay=0.033"],
+  lamb: ["optimizer.name=lamb", ...ofLamb],
+  "one-bit-lamb": [...oneBitLamb, "exchange.dense=bf16"],
+  "one-bit-lamb-f32-warmup": oneBitLamb,
+  "one-bit-lamb-clip-global": [...oneBitLamb, "exchange.dense=bf16", "optimizer.clipBy=global"],
   lion: lion("lion"),
   "lion-cub": lion("lion-cub"),
   "lion-cub-clip-global": [...lion("lion-cub"), "optimizer.clipBy=global"],

@@ -18,6 +18,7 @@ export const candidates: readonly Candidate[] = [
     optimizer: { name: "adamw" },
     exchange: { gradient: { name: "powersgd", rank: 4 } },
   },
+  { name: "adamw, terngrad", optimizer: { name: "adamw" }, exchange: { gradient: { name: "terngrad" } } },
   { name: "lion-cub, 1 bit", optimizer: { name: "lion-cub" } },
   { name: "lion-cub, 8-bit sums", optimizer: { name: "lion-cub", sumBits: 8 } },
   { name: "distributed-lion", optimizer: { name: "distributed-lion" } },
