@@ -126,7 +126,7 @@ describe("./terse train", () => {
   it("plans a run without training: --dry-run prints its cost on any number of ranks, and leaves no folder", async () => {
     const before = readdirSync(folder);
     const given = ["--dry-run", "--world-size=64", "--link=1gbit,50us", "--model.preset=124M", "--steps=100"];
-    const { code, err, out: said } = await terse(["train", ...given]);
+    const { code, err, out: said } = await terse(["train", "gpt-small-one-bit-lamb", ...given]);
     expect(code, err).toBe(0);
     expect(said).toMatch(
       /^dry run: one-bit-lamb on 64 ranks, a link of 1gbit,50us each\nmodel gpt, 124\.\d+ M parameters/,

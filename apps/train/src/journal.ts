@@ -10,7 +10,7 @@ import { amountText, bytesText, durationText, printable } from "./format.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
-import { optimizerNames } from "./parameter-groups.ts";
+import { methodName } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
@@ -77,11 +77,9 @@ export class Journal implements AsyncDisposable {
         `data ${data.source}, ${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate; ` +
         `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
-    const { gradient } = recipe.exchange;
-    const compressed = gradient ? `, gradients by ${gradient.name}` : "";
     const [now, last] = [bytesText(optimizer.bytesSent()), bytesText(optimizer.bytesSent(recipe.steps - 1))];
     this.#terminal.line(
-      `optimizer ${optimizerNames(recipe.optimizer)}${compressed}: each rank sends ${now} a step` +
+      `optimizer ${methodName(recipe)}: each rank sends ${now} a step` +
         `${now === last ? "" : `, and ${last} in the last one`}` +
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );

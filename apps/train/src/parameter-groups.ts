@@ -47,9 +47,11 @@ export function optimizersOf({ clip, clipBy, noDecay, groups, ...main }: Optimiz
   ];
 }
 
-/** "dion and lion": the optimizers of all parameters. */
-export const optimizerNames = (optimizer: OptimizerSection): string =>
-  [...new Set(optimizersOf(optimizer).map(([, { name }]) => name))].join(" and ");
+/** "dion and lion", or "adamw, terngrad": the optimizers of all parameters, and what compresses their gradients. */
+export function methodName({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): string {
+  const names = [...new Set(optimizersOf(optimizer).map(([, { name }]) => name))].join(" and ");
+  return gradient ? `${names}, ${gradient.name}` : names;
+}
 
 /**
  * What `Optimizer` takes, for the parameters of a model. Throws `OptionsError` where a group has no parameter, or an optimizer cannot

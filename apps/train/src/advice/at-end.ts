@@ -1,7 +1,7 @@
 /** The last lines of a run: what its network costs, and what would cost less. */
 import type { Group } from "@terse/collectives";
 import { measureLink } from "@terse/exchange";
-import { optimizerNames } from "../parameter-groups.ts";
+import { methodName } from "../parameter-groups.ts";
 import type { Run } from "../saves/run.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, measuredSteps } from "./advise.ts";
@@ -18,5 +18,5 @@ export async function adviseAtEnd(run: Run, group: Group, note: (text: string) =
   run.log({ step: recipe.steps, network });
   const measured = measuredSteps(readMetrics(run.folder));
   if (measured === undefined) return;
-  for (const line of adviceText(await advise(recipe, measured, network), optimizerNames(recipe.optimizer))) note(line);
+  for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);
 }

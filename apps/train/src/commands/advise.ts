@@ -5,7 +5,7 @@ import { adviceText } from "../advice/advice-text.ts";
 import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { measuredOf } from "../dry-run/plan.ts";
-import { optimizerNames } from "../parameter-groups.ts";
+import { methodName } from "../parameter-groups.ts";
 import { newestRun } from "../saves/model-of-run.ts";
 import { recipeOfRun } from "./run-file.ts";
 
@@ -25,6 +25,6 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
       `${run} has not measured its network, because it had one rank, fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us`,
     ]);
   const advice = await advise(recipe, measured, network);
-  const text = flags.json ? JSON.stringify(advice) : adviceText(advice, optimizerNames(recipe.optimizer)).join("\n");
+  const text = flags.json ? JSON.stringify(advice) : adviceText(advice, methodName(recipe)).join("\n");
   process.stdout.write(`${text}\n`);
 }

@@ -172,7 +172,7 @@ describe("compare", () => {
     }
     await compareCommand([join(folder, "one"), join(folder, "two")]);
     expect(printed).toMatch(
-      /^run +method +ranks +steps +loss +validation +ms a step +waiting +time +sent\none +\S+ +2 +10 +2\.0000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
+      /^run +method +ranks +steps +loss +validation +ms a step +waiting +time +sent\none +adamw, terngrad +2 +10 +2\.0000 +2\.5000 +2000 +38% +0:20 +10\.0 kB\ntwo /,
     );
     expect(printed).toContain("two, compared with one:\n  steps: 10 → 20\n");
 

@@ -3,7 +3,7 @@ import { OptionsError, parseArguments } from "@terse/options";
 import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
-import { optimizerNames } from "../parameter-groups.ts";
+import { methodName } from "../parameter-groups.ts";
 import { changesOf } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { recipeOfRun } from "./run-file.ts";
@@ -55,7 +55,7 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
     recipe: recipeOfRun(run),
     lines: readMetrics(run),
   }));
-  const results = runs.map(({ run, recipe, lines }) => resultOf(run, optimizerNames(recipe.optimizer), lines));
+  const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
   if (flags.json) return void process.stdout.write(`${JSON.stringify(results)}\n`);
   process.stdout.write(`${[...tableOf(results), ...differences(runs)].join("\n")}\n`);
 }

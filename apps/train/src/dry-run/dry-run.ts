@@ -2,7 +2,7 @@
 import { linkText, parseLink } from "@terse/collectives";
 import type { TrainArguments } from "../arguments.ts";
 import { bytesText } from "../format.ts";
-import { optimizerNames } from "../parameter-groups.ts";
+import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { type Plan, planOf, type Speed } from "./plan.ts";
@@ -26,10 +26,8 @@ export function planText(plan: Plan, ranks: number, on = ""): string[] {
   const roles = [...plan.byRole].map(([role, count]) => `${role} ${millions(count)}`).join(", ");
   const width = Math.max("optimizer state".length, ...phases.map((phase) => stepsText(phase).length));
   const each = (label: string, text: string) => `  ${label.padEnd(width)}  ${text}`;
-  const { gradient } = recipe.exchange;
-  const compressed = gradient ? `, gradients by ${gradient.name},` : "";
   return [
-    `dry run: ${optimizerNames(recipe.optimizer)}${compressed} on ${ranks} ${ranks === 1 ? "rank" : "ranks"}${on}`,
+    `dry run: ${methodName(recipe)} on ${ranks} ${ranks === 1 ? "rank" : "ranks"}${on}`,
     `model ${recipe.model.name}, ${millions(plan.parameters)} parameters (${roles}); ${recipe.steps} steps of ${count(rows)} rows${tokens === undefined ? "" : `, ${count(tokens)} tokens`}`,
     "memory of each rank (rank 0's), without activations",
     each("parameters", bytesText(memory.parameters)),
