@@ -60,10 +60,6 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
-    // One page ahead: the lines of three arrays a group ahead would fill the L1 cache. A vote is not faster with it.
-    terse_prefetch(s->theta + i + TERSE_PAGE);
-    terse_prefetch(s->m + i + TERSE_PAGE);
-    terse_prefetch(s->g + i + TERSE_PAGE);
     const __m512 zero = _mm512_setzero_ps();
     __m512 c[4], next[4];
     if (!look(s, i, c, next)) return;
