@@ -3,7 +3,7 @@
 #include "../element.h"
 #include "terse/optimizers.h"
 
-extern const terse_adamw terse_adamw_scalar, terse_adamw_avx2;
+extern const terse_adamw terse_adamw_scalar, terse_adamw_avx2, terse_adamw_avx512;
 
 typedef struct adamw_weights {
     float m_in_m, g_in_m;  // beta1, 1 - beta1
