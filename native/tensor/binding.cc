@@ -440,6 +440,7 @@ napi_value initialise(napi_env env, napi_value exports) {
         check_libraries();
         register_fused_operators();
         keep_freed_memory();
+        use_huge_pages();
         context->backward_thread = std::make_unique<BackwardThread>(*context);
         for (const Export& entry : exports_table) {
             napi_value function;

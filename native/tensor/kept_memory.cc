@@ -1,5 +1,7 @@
 #include "kept_memory.h"
 
+#include <c10/core/impl/alloc_cpu.h>
+
 #include <cstdlib>
 #if __has_include(<malloc.h>)
 #include <malloc.h>
@@ -22,6 +24,20 @@ void keep_freed_memory() {
     };
     for (const auto& [variable, parameter, value] : settings)
         if (!std::getenv(variable)) mallopt(parameter, value);
+#endif
+}
+
+void use_huge_pages() {
+#ifdef __linux__
+    static const bool once = [] {
+        constexpr const char* variable = "THP_MEM_ALLOC_ENABLE";
+        if (std::getenv(variable)) return true;
+        setenv(variable, "1", 0);
+        c10::free_cpu(c10::alloc_cpu(1));  // reads the variable, for all time
+        unsetenv(variable);                // a child process decides by itself
+        return true;
+    }();
+    (void)once;
 #endif
 }
 

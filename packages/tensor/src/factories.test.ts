@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   Arena,
@@ -32,6 +34,30 @@ import { pythonTorchVersion, runPython } from "./testing/python.ts";
 
 const values = async (x: Tensor) => [...(await x.toTypedArray())].map(Number);
 const kind = (x: Tensor) => `${x.dtype}[${x.shape}]`;
+
+const hugePages = existsSync("/sys/kernel/mm/transparent_hugepage/enabled");
+
+/** What the kernel says of the mapping that holds an address. */
+function mappingFlags(address: bigint): string[] {
+  const mappings = readFileSync("/proc/self/smaps", "utf8").split(/^(?=[\da-f]+-[\da-f]+ )/m);
+  const holds = (mapping: string) => {
+    const [, from, to] = /^([\da-f]+)-([\da-f]+) /.exec(mapping)!;
+    return address >= BigInt(`0x${from}`) && address < BigInt(`0x${to}`);
+  };
+  const [, flags] = /^VmFlags: (.*)$/m.exec(mappings.find(holds) ?? "") ?? [];
+  return flags?.trim().split(" ") ?? [];
+}
+
+describe("memory", () => {
+  it.skipIf(!hugePages || "THP_MEM_ALLOC_ENABLE" in process.env)(
+    "of 2 MiB and more asks for huge pages where the system has them, and child processes decide by themselves",
+    () =>
+      scope(() => {
+        expect(mappingFlags(zeros([1 << 20]).pointer)).toContain("hg");
+        expect(spawnSync("printenv", ["THP_MEM_ALLOC_ENABLE"]).status).toBe(1);
+      }),
+  );
+});
 
 describe("factories", () => {
   it("have the values of their names, and are f32 on the CPU by default", () =>
