@@ -1,7 +1,7 @@
 """PyTorch's DistributedDataParallel on Gloo, for comparison: the same model, weights, batches, threads and optimizer.
 
 Argument: JSON with shape, batchSize, lion, folder (model.safetensors and tokens, one byte each), and peers, each with a name, a
-hook (none, fp16, powersgd), bucketMegabytes (0: one bucket; absent: DDP's default) and alone (no exchange).
+hook (none, fp16, powersgd), rank of PowerSGD, bucketMegabytes (0: one bucket; absent: DDP's default) and alone (no exchange).
 Reads lines "NAME<tab>N", takes N training steps, and answers with their times as JSON. gloo_group.py says what the environment has.
 """
 
@@ -42,7 +42,7 @@ class Side:
         if peer["hook"] == "fp16":
             self.ddp.register_comm_hook(group, default_hooks.fp16_compress_hook)
         if peer["hook"] == "powersgd":
-            gpt_ddp.compress_by_powersgd(self.ddp, 2, group)
+            gpt_ddp.compress_by_powersgd(self.ddp, peer["rank"], group)
 
     def arrived(self, _):
         self.ready = time.perf_counter()

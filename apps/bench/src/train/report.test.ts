@@ -31,13 +31,18 @@ it("compares one bit with 32 bits, without and with overlap, and with PowerSGD",
 });
 
 it("compares other methods with PyTorch's PowerSGD in a section of their own", () => {
-  const methods = of("lion powersgd rank 2 with-overlap", { step_ms: 180, speedup_over_powersgd: 1.2 }).concat(
-    of("pytorch ddp powersgd rank 2", { step_ms: 216 }),
-  );
+  const methods = [
+    ...of("lion powersgd rank 2 with-overlap", { step_ms: 180, speedup_over_powersgd: 1.2 }),
+    ...of("dion rank d/8 with-overlap", { step_ms: 400, speedup_over_powersgd: 1.5 }),
+    ...of("pytorch ddp powersgd rank 2", { step_ms: 216 }),
+    ...of("pytorch ddp powersgd rank 32", { step_ms: 600 }),
+  ];
   const own = methods.map((line) => ({ ...line, case: `${line.case}, methods` }));
   const text = trainReport([...lines, ...own], { machine: "2 cores", when: "today" });
   expect(text).toContain("### 2 ranks, 100 Mbit/s, methods");
-  expect(text).toContain("PowerSGD hook of rank 2: lion powersgd rank 2 with-overlap **1.20 ×**.");
+  expect(text).toContain(
+    ": lion powersgd rank 2 with-overlap **1.20 ×** (rank 2), dion rank d/8 with-overlap **1.50 ×** (rank 32).",
+  );
   expect(trainPicture([...lines, ...own])).toContain("Lion, our PowerSGD rank 2, overlapped");
 });
 

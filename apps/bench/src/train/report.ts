@@ -3,9 +3,9 @@ import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../svg.ts";
-import { ours, oursOfMethods, peers } from "./sides.ts";
+import { ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
-const sides = [...new Set([...ours, ...oursOfMethods, ...peers].map(({ name }) => name))];
+const sides = [...new Set([...ours, ...oursOfMethods, ...peersOfMethods, ...peers].map(({ name }) => name))];
 
 export function trainPicture(measurements: readonly Measurement[]): string {
   const values = byCase(measurements);
@@ -90,7 +90,7 @@ export function trainReport(measurements: readonly Measurement[], { machine, whe
 |---|---|---|---|---|---|---|
 ${rows.join("\n")}
 
-${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : `As fast as PyTorch's DDP with its PowerSGD hook of rank 2: ${overPowersgd()}.`}
+${values.has(`lion fp32 with-overlap ${setting}`) ? oneBit() : `As fast as PyTorch's DDP with its PowerSGD hook, of the same rank where ours has one: ${overPowersgd()}.`}
 `;
     function oneBit() {
       return `Without overlap Lion Cub is **${ratio("without-overlap", "speedup_over_lion_f32")} ×** as fast as 32-bit Lion. With overlap it is **${ratio("with-overlap", "speedup_over_lion_f32")} ×** as fast as that,
@@ -99,7 +99,8 @@ ${number(step("lion fp32") / step("lion-cub 1-bit"), 2)} × as fast as 32-bit Li
     function overPowersgd() {
       const ratios = sides.flatMap((side) => {
         const value = values.get(`${side} ${setting}`)?.get("speedup_over_powersgd");
-        return value === undefined ? [] : [`${side} **${value.toFixed(2)} ×**`];
+        const rank = powersgdOf(side).replace(/.* rank/, "rank");
+        return value === undefined ? [] : [`${side} **${value.toFixed(2)} ×** (${rank})`];
       });
       return ratios.join(", ");
     }

@@ -16,12 +16,16 @@ export interface OurSide {
   readonly dense?: "f32" | "bf16";
   /** No exchange: the cost of the step alone. */
   readonly alone?: boolean;
+  /** The peer that `speedup_over_powersgd` compares it with; that of rank 2 unless given. */
+  readonly powersgd?: string;
 }
 
 /** PyTorch's DistributedDataParallel on Gloo, in a host's Python process: peers/ddp_gpt.py. */
 export interface PeerSide {
   readonly name: string;
   readonly hook: "none" | "fp16" | "powersgd";
+  /** Of PowerSGD. */
+  readonly rank?: number;
   /** Size of a bucket in megabytes; 0: one bucket; absent: DDP's default. */
   readonly bucketMegabytes?: number;
   readonly alone?: boolean;
@@ -37,6 +41,13 @@ export const ours: readonly OurSide[] = [
   { name: "lion no exchange", optimizer: "lion", overlap: "off", alone: true },
 ];
 
+const rank2 = "pytorch ddp powersgd rank 2";
+const rank32 = "pytorch ddp powersgd rank 32";
+
+/** The peer of one of our sides whose PowerSGD has the same rank; rank 2 where ours has none. */
+export const powersgdOf = (name: string): string =>
+  [...ours, ...oursOfMethods].find((side) => side.name === name)?.powersgd ?? rank2;
+
 /** Methods that send fewer bits in other ways, compared with PyTorch's PowerSGD of the same rank. */
 export const oursOfMethods: readonly OurSide[] = [
   {
@@ -51,7 +62,14 @@ export const oursOfMethods: readonly OurSide[] = [
     gradient: { name: "powersgd", options: { rank: 2, startIteration: 2 } },
     overlap: "on",
   },
-  { name: "dion rank d/8 with-overlap", optimizer: "dion", options: { rank: 0.125 }, others: true, overlap: "on" },
+  {
+    name: "dion rank d/8 with-overlap",
+    optimizer: "dion",
+    options: { rank: 0.125 }, // 32
+    others: true,
+    overlap: "on",
+    powersgd: rank32,
+  },
   { name: "one-bit-lamb with-overlap", optimizer: "one-bit-lamb", options: { warmup: 2 }, overlap: "on" },
   { name: "one-bit-adam with-overlap", optimizer: "one-bit-adam", options: { warmup: 2 }, overlap: "on" },
   { name: "lion-cub 1-bit with-overlap", optimizer: "lion-cub", overlap: "on" },
@@ -61,8 +79,11 @@ export const oursOfMethods: readonly OurSide[] = [
 export const peers: readonly PeerSide[] = [
   { name: "pytorch ddp fp32", hook: "none" },
   { name: "pytorch ddp fp16 2 MB buckets", hook: "fp16", bucketMegabytes: 2 },
-  { name: "pytorch ddp powersgd rank 2", hook: "powersgd", bucketMegabytes: 0 },
+  { name: rank2, hook: "powersgd", rank: 2, bucketMegabytes: 0 },
   { name: "pytorch no exchange", hook: "none", alone: true },
 ];
 
-export const peersOfMethods: readonly PeerSide[] = peers.filter(({ hook, alone }) => hook === "powersgd" || alone);
+export const peersOfMethods: readonly PeerSide[] = [
+  { name: rank32, hook: "powersgd", rank: 32, bucketMegabytes: 0 },
+  ...peers.filter(({ hook, alone }) => hook === "powersgd" || alone),
+];

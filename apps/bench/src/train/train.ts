@@ -6,7 +6,7 @@ import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 import type { Steps } from "./host.ts";
-import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods } from "./sides.ts";
+import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
 interface Setting {
   readonly ranks: number;
@@ -78,12 +78,12 @@ async function* measure({ ranks, rate, rounds, stepsPerRound, sides: chosen }: S
 
 function* comparisons(sides: readonly Side[], inCase: (name: string) => string): Generator<Measurement> {
   const step = (name: string) => sides.find((side) => side.name === name)?.step;
-  const others = {
-    speedup_over_lion_f32: "lion fp32 without-overlap",
-    speedup_over_powersgd: "pytorch ddp powersgd rank 2",
-  };
   for (const { name, step: own } of sides) {
     if (!/^(lion-cub|lion powersgd|dion|one-bit)/.test(name)) continue;
+    const others = {
+      speedup_over_lion_f32: "lion fp32 without-overlap",
+      speedup_over_powersgd: powersgdOf(name),
+    };
     for (const [metric, other] of Object.entries(others)) {
       const theirs = step(other);
       if (theirs !== undefined) yield { case: inCase(name), metric, value: theirs / own, unit: "ratio" };
