@@ -21,7 +21,7 @@ export interface HostsOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-const answerTimeout = 600_000; // ms
+const answerTimeout = 3_600_000; // ms: of a hang; a host that dies closes its socket
 
 export class Hosts implements AsyncDisposable {
   /** How the links are limited. */
