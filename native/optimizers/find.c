@@ -29,6 +29,7 @@
     X(sgd, scalar, 1)
 
 #define MOMENTS(X)                        \
+    ON_X86(X, moments, avx512, HAS_AVX512) \
     ON_X86(X, moments, avx2, HAS_FMA)     \
     X(moments, scalar, 1)
 

@@ -1,0 +1,18 @@
+#include <immintrin.h>
+#include <stdint.h>
+
+static inline uint64_t plus_of_block(const float *x) {
+    uint64_t plus = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) plus |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + 16 * k), _mm512_setzero_ps(), _CMP_GE_OQ) << (16 * k);
+    return plus;
+}
+
+static inline void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) _mm512_storeu_ps(m + 16 * k, _mm512_mask_blend_ps((__mmask16)(plus >> 16 * k), _mm512_set1_ps(if_minus), _mm512_set1_ps(if_plus)));
+}
+
+#include "moments.h"
+
+const terse_moments terse_moments_avx512 = {"avx512", accumulate, squares, accumulate_and_squares, carry, apply, refresh};
