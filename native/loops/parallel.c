@@ -13,6 +13,7 @@ typedef struct loop {
 } loop;
 
 static atomic_uint thread_count = 1;
+static _Atomic(terse_parallel_team *) lent;
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER;  // held by the loop that has the threads
 
 // All of these are guarded by `lock`.
@@ -21,7 +22,8 @@ static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INIT
 static loop current;
 static unsigned started, taken, left;  // threads; parts taken, parts not yet finished
 
-static void run(const loop *l, unsigned p) {
+static void run(void *context, unsigned p) {
+    const loop *l = context;
     const size_t begin = p * l->share, end = p + 1 == l->parts ? l->n : begin + l->share;
     l->part(l->context, begin, end);
 }
@@ -31,7 +33,7 @@ static void *work(void *unused) {
     pthread_mutex_lock(&lock);
     for (;;) {
         while (taken >= current.parts) pthread_cond_wait(&wake, &lock);
-        const loop mine = current;
+        loop mine = current;
         const unsigned p = taken++;
         pthread_mutex_unlock(&lock);
         run(&mine, p);
@@ -54,16 +56,24 @@ static void reset_in_children(void) { pthread_atfork(NULL, NULL, reset_after_for
 
 void terse_parallel_use(unsigned threads) { atomic_store(&thread_count, threads < 1 ? 1 : threads > TERSE_PARALLEL_MAX_PARTS ? TERSE_PARALLEL_MAX_PARTS : threads); }
 
+void terse_parallel_lend(terse_parallel_team *team) { atomic_store(&lent, team); }
+
 void terse_parallel(size_t n, size_t grain, void (*part)(void *context, size_t begin, size_t end), void *context) {
     size_t threads = atomic_load(&thread_count);
     if (threads > n / MIN_SHARE) threads = n / MIN_SHARE;
-    if (threads < 2 || pthread_mutex_trylock(&one_loop) != 0) {
+    if (threads < 2) {
+        part(context, 0, n);
+        return;
+    }
+    const size_t share = (n / threads + grain - 1) / grain * grain;
+    loop mine = {part, context, n, share, (unsigned)((n + share - 1) / share)};
+    terse_parallel_team *const team = atomic_load(&lent);
+    if (team && team(mine.parts, run, &mine)) return;
+    if (pthread_mutex_trylock(&one_loop) != 0) {
         part(context, 0, n);
         return;
     }
     pthread_once(&once, reset_in_children);
-    const size_t share = (n / threads + grain - 1) / grain * grain;
-    const loop mine = {part, context, n, share, (unsigned)((n + share - 1) / share)};
 
     pthread_mutex_lock(&lock);
     pthread_t thread;

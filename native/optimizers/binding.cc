@@ -373,6 +373,13 @@ void use_threads(const Napi::CallbackInfo& info) {
     terse_parallel_use(static_cast<unsigned>(threads));
 }
 
+void use_team(const Napi::CallbackInfo& info) {
+    bool whole = false;
+    const uint64_t address = info[0].IsBigInt() ? info[0].As<Napi::BigInt>().Uint64Value(&whole) : 0;
+    if (!whole || address == 0) throw Napi::TypeError::New(info.Env(), "team: expected the address of a function, as a bigint");
+    terse_parallel_lend(reinterpret_cast<terse_parallel_team*>(address));
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["abi"] = Napi::Number::New(env, terse_optimizers_abi());
     exports["lions"] = Napi::Function::New<lions>(env, "lions");
@@ -383,6 +390,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports["reductions"] = Napi::Function::New<reductions>(env, "reductions");
     exports["fingerprint"] = Napi::Function::New<fingerprint>(env, "fingerprint");
     exports["useThreads"] = Napi::Function::New<use_threads>(env, "useThreads");
+    exports["useTeam"] = Napi::Function::New<use_team>(env, "useTeam");
     exports["openCuda"] = Napi::Function::New<open_cuda>(env, "openCuda");
     exports["addressOf"] = Napi::Function::New<address_of>(env, "addressOf");
     return exports;

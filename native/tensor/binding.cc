@@ -1,6 +1,8 @@
 // The functions that src/native.ts declares. JavaScript gives and gets tensors as handles.
 #include <ATen/autocast_mode.h>
 
+#include <dlfcn.h>
+
 #include <cstring>
 
 #include "backward_thread.h"
@@ -293,6 +295,18 @@ napi_value set_num_threads(const Call& call) {
     return undefined(call.env);
 }
 
+napi_value team(const Call& call) {
+    // Whoever has the address may call it as long as the process runs, also after a worker thread that has opened this addon has ended.
+    static const bool stays = [] {
+        Dl_info info;
+        return dladdr(reinterpret_cast<void*>(run_on_team), &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NODELETE);
+    }();
+    if (!stays) throw std::runtime_error("the addon does not find its own file");
+    napi_value address;
+    check(call.env, napi_create_bigint_uint64(call.env, reinterpret_cast<uint64_t>(run_on_team), &address));
+    return address;
+}
+
 napi_value backward(const Call& call) {
     at::Tensor gradient = call.tensor_or_none(1, "the gradient");
     return call.context.backward_thread->backward(call.tensor(), std::move(gradient), call.flag(2));
@@ -418,6 +432,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("setRandomState", set_random_state),
     TERSE_EXPORT("numThreads", num_threads),
     TERSE_EXPORT("setNumThreads", set_num_threads),
+    TERSE_EXPORT("team", team),
     TERSE_EXPORT("backward", backward),
     TERSE_EXPORT("stop", stop),
     TERSE_EXPORT("addGradientHook", add_gradient_hook),

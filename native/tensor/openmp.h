@@ -19,4 +19,8 @@ void end_team();
 // than `grain`. The body must not throw.
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
+// Calls work(context, part) for each part of [0, parts), each on a thread of the calling thread's team, and returns true. Returns false, and
+// calls nothing, if there is no such team of so many. Kernels of other addons get its address (terse/parallel.h).
+bool run_on_team(unsigned parts, void (*work)(void* context, unsigned part), void* context);
+
 }  // namespace terse

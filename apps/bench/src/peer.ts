@@ -2,7 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+
+const rest = 50; // ms
 
 export class Peer implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -36,6 +39,17 @@ export class Peer implements AsyncDisposable {
     const peer = new Peer(spawn(program!, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] }));
     await peer.#answer();
     return peer;
+  }
+
+  /**
+   * Asks when our threads have come to rest, and gives the answer when the peer's have: GNU's OpenMP lets its threads spin for some 15 ms
+   * after their last work, which would slow down the side that comes next.
+   */
+  async askAtRest<Answer>(request: string): Promise<Answer> {
+    await setTimeout(rest);
+    const answer = await this.ask<Answer>(request);
+    await setTimeout(rest);
+    return answer;
   }
 
   async ask<Answer>(request: string): Promise<Answer> {

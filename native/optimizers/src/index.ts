@@ -261,6 +261,12 @@ export const fingerprint = (x: BufferLike): bigint => (onCuda(x) ? openCuda() : 
  */
 export const useThreads = (threads: number): void => open().useThreads(threads);
 
+/**
+ * Kernels run on the calling thread's team of threads where it has one, and not on threads of their own. `team`: the address of a
+ * `terse_parallel_team` (include/terse/parallel.h), which stays there as long as the process.
+ */
+export const useTeam = (team: bigint): void => open().useTeam(team);
+
 /** The implementation in use: "avx512", "avx2" or "scalar". The environment variable TERSE_IMPLEMENTATION forces one. */
 export const implementation = (): string => lion().implementation;
 

@@ -183,6 +183,7 @@ export interface OptimizersAddon {
   reductions(): ReductionKernels[];
   fingerprint(x: BufferLike): bigint;
   useThreads(threads: number): void;
+  useTeam(team: bigint): void;
   openCuda(library: string): CudaKernels;
   addressOf(buffer: BufferLike): bigint;
 }

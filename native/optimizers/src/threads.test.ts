@@ -8,6 +8,7 @@ import {
   lionVote,
   NotFiniteError,
   sumOfSquares,
+  useTeam,
   useThreads,
 } from "./index.ts";
 import { anyBytes, anyFloats } from "./testing.ts";
@@ -63,6 +64,10 @@ describe("several threads", () => {
       expect(vote).toThrow(NotFiniteError);
       expect(vote).toThrow(`[${first}]`);
     }
+  });
+
+  it("are lent by the address of a function alone", () => {
+    for (const wrong of [0n, -1n, 2n ** 64n]) expect(() => useTeam(wrong)).toThrow("team: expected the address");
   });
 
   it("are refused unless their number is an integer of 1 or more", () => {

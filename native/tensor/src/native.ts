@@ -61,6 +61,8 @@ export interface Native {
   setRandomState(state: Handle): void;
   numThreads(): number;
   setNumThreads(threads: number): void;
+  /** The address of `run_on_team` (openmp.h), as long as the process runs. */
+  team(): bigint;
 
   backward(root: Handle, gradient: Handle | undefined, retainGraph: boolean): Promise<void>;
   /** Waits for the running backward, and starts no other. */

@@ -3,8 +3,10 @@
  * the folder is flushed. Even after a power failure the file has its old content or its new content.
  */
 import { randomBytes } from "node:crypto";
+import { fsyncSync, writeSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isMainThread } from "node:worker_threads";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 
 /**
@@ -25,7 +27,8 @@ export async function atomicWrite(path: string, write: (file: FileHandle) => Pro
     created = true;
     try {
       await write(file);
-      await file.sync();
+      if (isMainThread) await file.sync();
+      else fsyncSync(file.fd);
     } finally {
       await file.close();
     }
@@ -40,11 +43,16 @@ export async function atomicWrite(path: string, write: (file: FileHandle) => Pro
   }
 }
 
-/** Writes all of `bytes` at the file's position. One system call may write only a part of them. */
+/**
+ * Writes all of `bytes` at the file's position. One system call may write only a part of them. A worker thread writes by itself, because
+ * Node's pool of threads would do it at the main thread's priority and not at the worker's.
+ */
 export async function writeAll(file: FileHandle, bytes: ArrayBufferView, largest = 1 << 30): Promise<void> {
   const all = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let at = 0; at < all.length; )
-    at += (await file.write(all, at, Math.min(all.length - at, largest))).bytesWritten;
+  for (let at = 0; at < all.length; ) {
+    const length = Math.min(all.length - at, largest);
+    at += isMainThread ? (await file.write(all, at, length)).bytesWritten : writeSync(file.fd, all, at, length);
+  }
 }
 
 export async function atomicWriteText(path: string, text: string): Promise<void> {

@@ -11,8 +11,8 @@ import {
   StepRefusedError,
   standardSchemes,
 } from "@terse/exchange";
-import { useThreads } from "@terse/native-optimizers";
-import { type Arena, noGrad, numThreads, type Segment, type Tensor } from "@terse/tensor";
+import { useTeam, useThreads } from "@terse/native-optimizers";
+import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import { bytesOfBucket, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
@@ -48,7 +48,7 @@ export interface OptimizerOptions {
    */
   overlap?: "auto" | "on" | "off";
   /**
-   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki. "auto": that at first, and after a few steps
+   * Least elements of a bucket; by default a sixteenth of the model, and at least 256 Ki; the whole model for a single rank. "auto": that at first, and after a few steps
    * the size that leaves the least to wait for, by the time that backward took and the cost of the network (`bucketing` says it). Votes do
    * not depend on it; means of three ranks and more are added in another order, which shows in their last bits.
    */
@@ -132,7 +132,10 @@ export class Optimizer implements AsyncDisposable {
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 
     const { bucket = "standard", measured } = options;
-    this.#buckets = bucketsOf(this.#spans, typeof bucket === "number" ? bucket : standardBucket(arena));
+    // A single rank sends nothing, and kernels are faster over the whole model than over parts of it.
+    const inOne = group.size === 1 && !(clip > 0 && clipBy === "bucket");
+    const least = typeof bucket === "number" ? bucket : inOne ? arena.parameters.length : standardBucket(arena);
+    this.#buckets = bucketsOf(this.#spans, least);
     if (bucket === "auto" && clip > 0 && (clipBy === "bucket" || (clipBy === "previous" && this.#worksOnOwn(0))))
       throw new OverlapError(
         `bucket is "auto", and with clipBy: ${clipBy} the size of buckets would decide how they are clipped: give a number, or set clip to 0`,
@@ -220,6 +223,7 @@ export class Optimizer implements AsyncDisposable {
       );
     atWork.set(this.#group, this);
     useThreads(numThreads());
+    useTeam(threadTeam());
     await this.#clipping.settle();
     // A second group of the same ranks, so that one bucket's results come down while the next one's vectors go up.
     this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();

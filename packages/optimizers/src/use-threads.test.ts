@@ -1,14 +1,18 @@
 import { loopback } from "@terse/collectives";
-import { Arena, Embedding, manualSeed, randn, scope } from "@terse/tensor";
+import { Arena, Embedding, manualSeed, numThreads, randn, scope, setNumThreads } from "@terse/tensor";
 import { afterAll, expect, it } from "vitest";
 import { adamw, Optimizer, useThreads } from "./index.ts";
 
-afterAll(() => useThreads(1));
+const before = numThreads();
+afterAll(() => {
+  setNumThreads(before);
+  useThreads(1);
+});
 
-it("gives the same parameters on several threads", async () => {
+it("gives the same parameters on several threads, which are those of the operators", async () => {
   const after = (threads: number) =>
     scope(async () => {
-      useThreads(threads);
+      setNumThreads(threads); // the optimizer's kernels take as many, and run on the operators' threads
       manualSeed(1);
       const arena = new Arena(new Embedding(1500, 700)); // more than a million elements, so that threads share them
       const [group] = loopback(1);

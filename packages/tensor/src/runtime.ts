@@ -4,6 +4,9 @@ import { native } from "@terse/native-tensor";
 export const numThreads = (): number => native.numThreads();
 export const setNumThreads = (threads: number): void => native.setNumThreads(threads);
 
+/** The address of a function that runs loops on the operators' threads, for kernels of other addons (`terse_parallel_team`). */
+export const threadTeam = (): bigint => native.team();
+
 /** The version, folder and build configuration of the loaded libtorch, and whether its CUDA library is open. */
 export const libtorch = (): { version: string; folder: string; configuration: string; cuda: boolean } =>
   native.library();

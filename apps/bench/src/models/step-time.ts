@@ -110,7 +110,7 @@ async function* withThreads({ name, create, batch, peer: given, stepsPerRound }:
     });
 
   const [ours, eager, compiled]: number[][] = [[], [], []];
-  const ask = (side: string) => peer.ask<{ seconds: number; parameters: number }>(`${side} ${stepsPerRound}`);
+  const ask = (side: string) => peer.askAtRest<{ seconds: number; parameters: number }>(`${side} ${stepsPerRound}`);
   for (let round = -1; round < rounds; round++) {
     const began = performance.now();
     for (let i = 0; i < stepsPerRound; i++) await train();

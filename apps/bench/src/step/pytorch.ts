@@ -44,8 +44,8 @@ export async function* throughput(): AsyncGenerator<Measurement> {
       const began = performance.now();
       for (let i = 0; i < steps; i++) await train();
       const seconds = (performance.now() - began) / 1000;
-      const asEager = await peer.ask<{ seconds: number }>(`eager ${steps}`);
-      const asCompiled = await peer.ask<{ seconds: number }>(`compiled ${steps}`);
+      const asEager = await peer.askAtRest<{ seconds: number }>(`eager ${steps}`);
+      const asCompiled = await peer.askAtRest<{ seconds: number }>(`compiled ${steps}`);
       if (round < 0) continue; // warm-up
       ours.push(seconds / steps);
       eager.push(asEager.seconds / steps);

@@ -7,7 +7,7 @@ import { NotFiniteError, writeFiles } from "./save-files.ts";
 import { type Answer, memoryOf, type Request } from "./thread-writer.ts";
 
 // Steps have their processors first. Elsewhere than on Linux this would be the priority of the whole process.
-if (process.platform === "linux") setPriority(10);
+if (process.platform === "linux") setPriority(19);
 
 async function answerTo({ folder, files }: Request): Promise<Answer> {
   try {

@@ -416,8 +416,8 @@ describe("a save that is written beside the steps", () => {
       });
     await using writer = new ThreadWriter();
     await writer.write(disk("files"), { rank: 1, state: [], metadata: {} });
-    expect(niceness()).toContain(10);
-    expect(getPriority()).toBeLessThan(10);
+    expect(niceness()).toContain(19);
+    expect(getPriority()).toBeLessThan(19);
   });
 
   it("has the values of its step, whatever the steps after it change; the next one waits for it", async () => {
