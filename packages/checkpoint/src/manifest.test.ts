@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkFile } from "./check-file.ts";
 import type { FileRecord } from "./file-record.ts";
-import { manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
+import { manifestFile, parseManifest, readManifestText, sealOf, writeManifest } from "./manifest.ts";
 import { saveModel } from "./model-folder.ts";
 import { type StoredTensor, writeSafetensors } from "./safetensors.ts";
 
@@ -88,6 +88,21 @@ describe("a manifest", () => {
     expect(readManifestText(folder)).toBeUndefined();
     await writeManifest(folder, manifest);
     expect(parseManifest(readManifestText(folder)!, "here")).toEqual(manifest);
+  });
+
+  it("has the version of its layout: one without is of the first, and another one is refused, whatever its checksum is of", async () => {
+    await writeManifest(folder, manifest);
+    const written = JSON.parse(readFileSync(path(manifestFile), "utf8"));
+    expect(written.version).toBe(1);
+    const first = { ...manifest, crc32: sealOf(manifest) };
+    expect(parseManifest(JSON.stringify(first), "here")).toEqual(manifest);
+    for (const other of [
+      { ...written, version: 2 },
+      { version: 2, parts: [] },
+    ])
+      expect(() => parseManifest(JSON.stringify(other), "R/step-30/manifest.json")).toThrow(
+        "R/step-30/manifest.json is of version 2 of saves, and this terse reads version 1; use the terse that wrote it, or an export of its model.",
+      );
   });
 
   it("is refused when a character of it has changed, or when it is cut short", async () => {

@@ -2,7 +2,9 @@
  * manifest.json of a save: a record of each of its files, and what else belongs to the save. It is written last, so a folder that has
  * one is complete. It holds its own checksum too:
  *
- *   { "files": [{ "name": "model.safetensors", "bytes": 4096, "crc32": "89abcdef", "tensors": { … } }, …], …, "crc32": "01234567" }
+ *   { "version": 1, "files": [{ "name": "model.safetensors", "bytes": 4096, "crc32": "89abcdef", "tensors": { … } }, …], …, "crc32": "01234567" }
+ *
+ * Saves of before manifests had a version are of version 1.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,13 +16,17 @@ import { brief } from "./safetensors-header.ts";
 
 export const manifestFile = "manifest.json";
 
+/** Of the layout of saves. One that an older terse cannot read, or would read wrongly, has another. */
+const version = 1;
+
 export interface Manifest {
   readonly files: readonly FileRecord[];
 }
 
 /** Writes the manifest of a folder, completely or not at all. `manifest` is JSON. Throws `CheckpointError`. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
-  const sealed = { ...manifest, crc32: sealOf(manifest) };
+  const versioned = { version, ...manifest };
+  const sealed = { ...versioned, crc32: sealOf(versioned) };
   await atomicWriteText(join(folder, manifestFile), `${JSON.stringify(sealed)}\n`);
 }
 
@@ -36,16 +42,22 @@ export function readManifestText(folder: string): string | undefined {
   }
 }
 
-/** The manifest in a text that `path` names in errors. Throws `CheckpointError` where a byte has changed since it was written. */
+/** The manifest in a text that `path` names in errors. Throws `CheckpointError` where a byte has changed since it was written, and for another version. */
 export function parseManifest<M extends Manifest>(text: string, path: string): M {
-  let sealed: (M & { crc32?: unknown }) | undefined;
+  let sealed: (M & { version?: unknown; crc32?: unknown }) | undefined;
   try {
     sealed = JSON.parse(text) as M;
   } catch {
     // reported below
   }
-  const { crc32: seal, ...manifest } = { ...sealed };
-  if (sealed === undefined || seal !== sealOf(manifest))
+  const { crc32: seal, ...versioned } = { ...sealed };
+  const { version: other = version, ...manifest } = versioned as { version?: unknown };
+  if (Number.isSafeInteger(other) && other !== version)
+    // whose checksum may be another one, too
+    throw new CheckpointError(
+      `${path} is of version ${other} of saves, and this terse reads version ${version}; use the terse that wrote it, or an export of its model.`,
+    );
+  if (sealed === undefined || seal !== sealOf(versioned))
     throw new CheckpointError(`${path} was changed or damaged after it was saved; use an earlier save.`);
   const { files } = manifest as { files?: unknown };
   if (!Array.isArray(files) || !files.every(isRecord))
