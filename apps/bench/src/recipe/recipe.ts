@@ -1,5 +1,5 @@
 /**
- * `bench recipe`: the default recipe with one bit and with 32 bits. Four workers in one process train it as `./terse train` would with each
+ * `bench recipe`: the default recipe with few bits and with 32. Four workers in one process train it as `./terse train` would with each
  * method: the same weights and tokens for every method, other ones for every seed.
  */
 import { defaultRecipe } from "@terse/train/recipe";

@@ -1,4 +1,4 @@
-/** Writes docs/results/recipe.md and its picture: losses of the default recipe with one bit and with 32. */
+/** Writes docs/results/recipe.md and its picture: losses of the default recipe with few bits and with 32. */
 import { bytesText } from "@terse/train/format";
 import { defaultRecipe, readRecipe } from "@terse/train/recipe";
 import { curvesOf, seedsText, spreadText } from "../convergence/curves.ts";
@@ -32,7 +32,7 @@ export function recipeReport(lines: readonly RecordedLine[], { machine, when }: 
     const words = of.map((word) => `\`${word}\``);
     return `- ${method}: ${words.join(", ") || "the recipe as it is"}`;
   });
-  return `# The default recipe with one bit and with 32: losses
+  return `# The default recipe with few bits and with 32: losses
 
 Written by \`./terse bench recipe --record\`. ${machine}. The default recipe of \`./terse train\`, with ${workers} workers in one process:
 the small GPT on the TypeScript declarations of the installed packages, byte tokens, batch ${data.batchSize} × 128 on each worker, ${steps} steps, η ${optimizer.lr}
