@@ -163,7 +163,15 @@ Napi::Value moments_accumulate(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return moments.accumulate(m + i, v + i, g + i, count, &options); }));
 }
 
-// The sums of chunks are added in order, so they do not depend on the number of threads.
+// The sum of the chunks' squares, added in order, so that it does not depend on the number of threads; and the index of the first element that is not
+// finite, or n.
+Napi::Value squares_of(const Napi::CallbackInfo& info, const std::vector<double>& chunks, const float* error, size_t n) {
+    double both[2] = {0, static_cast<double>(n)};
+    for (const double chunk : chunks) both[0] += chunk;
+    if (!std::isfinite(both[0])) both[1] = static_cast<double>(std::find_if(error, error + n, [](float x) { return !std::isfinite(x); }) - error);
+    return two_numbers(info.Env(), both);
+}
+
 Napi::Value moments_carry(const Napi::CallbackInfo& info) {
     size_t n;
     float* error = first_floats_of(info[0], "error", n);
@@ -178,10 +186,25 @@ Napi::Value moments_carry(const Napi::CallbackInfo& info) {
     in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
         chunks[chunk] = moments.carry(error + i, signs + i / 8, m + i, g + i, hold ? hold + i / 8 : nullptr, count, keep, add, sent);
     });
-    double both[2] = {0, static_cast<double>(n)};
-    for (const double chunk : chunks) both[0] += chunk;
-    if (!std::isfinite(both[0])) both[1] = static_cast<double>(std::find_if(error, error + n, [](float x) { return !std::isfinite(x); }) - error);
-    return two_numbers(info.Env(), both);
+    return squares_of(info, chunks, error, n);
+}
+
+Napi::Value moments_carry_mean(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* error = first_floats_of(info[0], "error", n);
+    uint8_t* signs = packed_signs_of(info[1], "signs", n);
+    const PackedMomenta wires(info[2], n);
+    const Napi::Object given = options_of(info, 3);
+    const uint8_t* hold = hold_of(given, n);
+    const float sent = static_cast<float>(number_of(given, "sent"));
+    const terse_moments& moments = table_of<terse_moments>(info);
+    std::vector<double> chunks(n / TERSE_REDUCTION_CHUNK + 1, 0.0);
+    in_chunks(n, [&](size_t chunk, size_t i, size_t count) {
+        std::vector<const uint8_t*> part(wires.signs);
+        for (auto& from : part) from += i / 8;
+        chunks[chunk] = moments.carry_mean(error + i, signs + i / 8, part.data(), wires.scales.data(), part.size(), hold ? hold + i / 8 : nullptr, count, sent);
+    });
+    return squares_of(info, chunks, error, n);
 }
 
 // The sums of chunks are added in order, so they do not depend on the number of threads.
@@ -325,6 +348,7 @@ Napi::Value moments(const Napi::CallbackInfo& info) {
         object["implementation"] = moments->implementation;
         object["accumulate"] = Napi::Function::New<moments_accumulate>(env, "accumulate", data_of(moments));
         object["carry"] = Napi::Function::New<moments_carry>(env, "carry", data_of(moments));
+        object["carryMean"] = Napi::Function::New<moments_carry_mean>(env, "carryMean", data_of(moments));
         object["squares"] = Napi::Function::New<moments_squares>(env, "squares", data_of(moments));
         object["accumulateAndSquares"] = Napi::Function::New<moments_accumulate_and_squares>(env, "accumulateAndSquares", data_of(moments));
         object["apply"] = Napi::Function::New<moments_apply>(env, "apply", data_of(moments));

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 4
+#define TERSE_OPTIMIZERS_ABI 5
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
 uint32_t terse_optimizers_abi(void);
@@ -136,6 +136,10 @@ typedef struct terse_moments {
     // a tree adds these. Elements whose bit of hold is 1 send nothing: their sign bit is 0, they do not count in the sum, and nothing was sent of
     // them. hold: (n + 7) / 8 bytes, or NULL.
     double (*carry)(float *error, uint8_t *signs, const float *m, const float *g, const uint8_t *hold, size_t n, float keep, float add, float sent);
+
+    // The same for the owner of a chunk, who adds what all ranks sent: error = error - sent sign(error), then + scales[r] where the bit of
+    // wires[r] is 1, - scales[r] where it is 0, for r = 0, 1, ... Elements whose bit of hold is 1 stay as they are.
+    double (*carry_mean)(float *error, uint8_t *signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent);
 
     // theta = theta - rate u. With a packed momentum m = that first.
     void (*apply)(float *theta, float *m, const float *v, size_t n, const terse_adam_update *update, float rate, const terse_packed_momentum *packed);

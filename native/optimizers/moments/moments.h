@@ -126,6 +126,36 @@ static double carry(float *restrict error, uint8_t *restrict signs, const float 
     return fold(partial);
 }
 
+static double carry_mean(float *restrict error, uint8_t *restrict signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent) {
+    double partial[PARTIALS] = {0};
+    for (size_t i = 0; i < n; i += BLOCK) {
+        float *restrict x = error + i;
+        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+        const uint64_t held = hold ? bits_at(hold, i, n) : 0;
+        uint64_t plus = 0;
+        if (count == BLOCK && !held) {
+            for (size_t k = 0; k < BLOCK; k++) x[k] = rest_of(x[k], sent);
+            for (size_t r = 0; r < ranks; r++) {
+                float part[BLOCK];
+                unpack_block(part, bits_at(wires[r], i, n), scales[r], -scales[r]);
+                for (size_t k = 0; k < BLOCK; k++) x[k] += part[k];
+            }
+            for (size_t row = 0; row < BLOCK; row += PARTIALS)
+                for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
+            plus = plus_of_block(x);
+        } else
+            for (size_t k = 0; k < count; k++) {
+                const int is_held = (int)(held >> k & 1);
+                if (!is_held) x[k] = rest_of(x[k], sent);
+                for (size_t r = 0; r < ranks && !is_held; r++) x[k] += wires[r][(i + k) / 8] >> (i + k) % 8 & 1 ? scales[r] : -scales[r];
+                partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);  // a held NaN or infinity gives NaN
+                plus |= (uint64_t)(!is_held && x[k] >= 0.0f) << k;
+            }
+        memcpy(signs + i / 8, &plus, (count + 7) / 8);
+    }
+    return fold(partial);
+}
+
 // m = the packed momentum of count elements from element i of n on, at most BLOCK.
 static inline void unpack(float *restrict m, const terse_packed_momentum *packed, size_t i, size_t count, size_t n) {
     const float if_plus = 0.0f + packed->scale, if_minus = 0.0f - packed->scale;  // +0 if the scale is 0

@@ -15,4 +15,4 @@ static inline void unpack_block(float *m, uint64_t plus, float if_plus, float if
 
 #include "moments.h"
 
-const terse_moments terse_moments_avx512 = {"avx512", accumulate, squares, accumulate_and_squares, carry, apply, refresh};
+const terse_moments terse_moments_avx512 = {"avx512", accumulate, squares, accumulate_and_squares, carry, carry_mean, apply, refresh};

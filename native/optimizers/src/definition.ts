@@ -144,6 +144,30 @@ export function carryMomentum(
   return sum;
 }
 
+export function carryMean(
+  error: Float32Array,
+  signs: Uint8Array,
+  wires: readonly PackedMomentum[],
+  { sent, hold }: Pick<CarryOptions, "sent" | "hold">,
+): number {
+  signs.fill(0);
+  let sum = 0;
+  for (let begin = 0; begin < error.length; begin += 1 << 16) {
+    const partial = new Float64Array(16);
+    for (let i = begin; i < Math.min(error.length, begin + (1 << 16)); i++) {
+      if (bitOf(hold, i)) continue;
+      let x = r(error[i]! + (error[i]! >= 0 ? -r(sent) : r(sent)));
+      for (const wire of wires) x = r(x + (bitOf(wire.signs, i) ? r(wire.scale) : -r(wire.scale)));
+      error[i] = x;
+      partial[i % 16]! += x * x;
+      if (x >= 0) signs[i >> 3]! |= 1 << (i & 7);
+    }
+    for (let width = 8; width >= 1; width /= 2) for (let k = 0; k < width; k++) partial[k]! += partial[k + width]!;
+    sum += partial[0]!;
+  }
+  return sum;
+}
+
 export function unpacked({ signs, scale, hold }: PackedMomentum, n: number): Float32Array {
   return Float32Array.from({ length: n }, (_, i) => (bitOf(hold, i) ? 0 : bitOf(signs, i) ? scale : 0 - scale));
 }

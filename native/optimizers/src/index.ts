@@ -159,6 +159,26 @@ export function carryMomentum(
   return squares;
 }
 
+/**
+ * What the owner of n floats has to send of the ranks' mean, and its signs, in one pass; as `carryMomentum`, with
+ *
+ *   x ← error − sent sign(error) + Σ ±scale          over the wires, in their order; + where the bit of signs is 1
+ *
+ * The caller divides the scales by the number of ranks. Held elements stay as they are.
+ */
+export function carryMean(
+  error: BufferLike,
+  signs: Uint8Array,
+  wires: readonly PackedMomentum[],
+  options: Pick<CarryOptions, "sent" | "hold">,
+): number {
+  const { carryMean: carry } = moments(error);
+  if (!carry) throw new TypeError("carryMean: error is on a GPU; give arrays on the CPU, where codecs work.");
+  const [squares, accepted] = carry(error, signs, wires, options);
+  accept("carryMean", error, error, accepted);
+  return squares;
+}
+
 /** ‖θ‖₂ and ‖u‖₂ of an update u of Adam's form, in one pass. Added in fp64 in an order that depends only on the length. */
 export function adamNorms(
   θ: BufferLike,

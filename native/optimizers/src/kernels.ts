@@ -113,6 +113,12 @@ export interface MomentsKernels {
     g: BufferLike,
     options: CarryOptions,
   ): [squares: number, accepted: number];
+  carryMean?(
+    error: BufferLike,
+    signs: Uint8Array,
+    wires: readonly PackedMomentum[],
+    options: Pick<CarryOptions, "sent" | "hold">,
+  ): [squares: number, accepted: number];
   squares(θ: BufferLike, m: BufferLike, v: BufferLike, update: AdamUpdate): [θ: number, update: number];
   /** Both in one pass; a GPU has none. */
   accumulateAndSquares?(

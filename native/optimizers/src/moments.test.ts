@@ -46,6 +46,35 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
       }
   });
 
+  it.each([1, 2, 5])(
+    "adds the wires of %i ranks to an owner's error, and writes its signs, with the bits of the definition",
+    (ranks) => {
+      for (const n of [...lengths, 70_001])
+        for (const hold of [undefined, anyBytes(Math.ceil(n / 8), 4)]) {
+          const wires = Array.from({ length: ranks }, (_, r) => ({
+            signs: anyBytes(Math.ceil(n / 8), r),
+            scale: 0.3 / (r + 1),
+          }));
+          const arrays = () => [placed(anyFloats(n, 1), 1), new Uint8Array(Math.ceil(n / 8)).fill(255)] as const;
+          const [mine, expected] = [arrays(), arrays()];
+          const options = { sent: 0.21, hold };
+          expect(moments.carryMean!(...mine, wires, options)).toEqual([
+            definition.carryMean(...expected, wires, options),
+            n,
+          ]);
+          expect(bits(mine[0]), `n = ${n}`).toEqual(bits(expected[0]));
+          expect(mine[1]).toEqual(expected[1]);
+        }
+    },
+  );
+
+  it("names the first element of an owner's error that is not finite", () => {
+    const error = anyFloats(200, 1);
+    error[130] = Number.NaN;
+    const wire = { signs: new Uint8Array(25), scale: 1 };
+    expect(moments.carryMean!(error, new Uint8Array(25), [wire], { sent: 0 })[1]).toBe(130);
+  });
+
   it("names the first element to be sent that is not finite, held or not", () => {
     for (const hold of [undefined, new Uint8Array(25).fill(255)])
       for (const at of [0, 130, 199]) {
@@ -161,5 +190,9 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
     expect(() => moments.apply(x(), x(), x(), { ...updates[0]!, rate: 1 }, packed)).toThrow("signs: expected 1 bytes");
     const carried = { keep: 1, add: 1, sent: 0, hold: new Uint8Array(3) };
     expect(() => moments.carry!(x(), new Uint8Array(1), x(), x(), carried)).toThrow("hold: expected 1 bytes");
+    expect(() => moments.carryMean!(x(), new Uint8Array(1), [packed], { sent: 0 })).toThrow("signs: expected 1 bytes");
+    expect(() => moments.carryMean!(x(), new Uint8Array(1), {} as never, { sent: 0 })).toThrow(
+      "wires: expected a list",
+    );
   });
 });

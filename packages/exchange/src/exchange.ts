@@ -251,11 +251,10 @@ export class StepExchange {
         retainingOnHost(vector, given, async (x, options) =>
           viaOwners(errorCompensatedScheme(group, x, options), nothing),
         ),
-      meanOfWires: (given) =>
-        retaining(given.serverError, given, async (_, options) => {
-          const wires: ChunkWire[] = [];
-          return viaOwners(meanOfWiresScheme(group, options, wires), () => wires);
-        }),
+      meanOfWires: async (options) => {
+        const wires: ChunkWire[] = [];
+        return await viaOwners(meanOfWiresScheme(group, options, wires), () => wires);
+      },
       sum: (vector, given) =>
         retainingOnHost(vector, given, async (x, options) => viaOwners(sumScheme(group, x, options), nothing)),
       sumOfFields: (vector, given) =>

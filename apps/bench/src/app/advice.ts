@@ -1,6 +1,7 @@
 /**
- * `advice`: how far the advice's predictions are from measured times. On each link a run of 1-bit Lion Cub predicts the step times of
- * other methods from its own measurements; then each of these methods trains on the same emulated link.
+ * `advice`: how far the advice's predictions are from measured times. On each link a run of 1-bit Lion Cub predicts the step time of
+ * another method from its own measurements; right after it that method trains on the same emulated link. So each prediction has a run of its own,
+ * and a machine that becomes faster or slower meanwhile does not count as an error of the predictions.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,14 +26,14 @@ export async function* advice({ overrides }: SuiteOptions): AsyncGenerator<Measu
   const own = overrides.map((each) => `--${each}`);
   const errors: number[] = [];
   try {
-    for (const rate of rates) {
-      const link = ["--emulate-link", rate];
-      const first = join(above, rate);
-      await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
-      const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
-      const lines = readMetrics(first);
-      const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
+    for (const rate of rates)
       for (const candidate of candidates.filter(({ name }) => compared.includes(name))) {
+        const link = ["--emulate-link", rate];
+        const first = join(above, `${rate} before ${candidate.name}`);
+        await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
+        const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
+        const lines = readMetrics(first);
+        const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
         const predicted = rows.find(({ name }) => name === candidate.name)?.step;
         if (predicted === undefined) continue;
         const folder = join(above, `${rate} ${candidate.name}`);
@@ -49,7 +50,6 @@ export async function* advice({ overrides }: SuiteOptions): AsyncGenerator<Measu
         yield { ...inCase, metric: "step_measured", value: 1000 * measured, unit: "ms" };
         yield { ...inCase, metric: "error", value: error, unit: "ratio" };
       }
-    }
     yield { case: "advice ×2", metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
   } finally {
     rmSync(above, { recursive: true, force: true });

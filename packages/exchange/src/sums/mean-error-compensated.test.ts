@@ -5,6 +5,7 @@ import {
   meanErrorCompensatedCost,
   openExchange,
   ownedElements,
+  ownedRange,
   StepRefusedError,
 } from "../index.ts";
 import { onRanks } from "../testing.ts";
@@ -121,11 +122,20 @@ describe("the error-compensated mean", () => {
           await meanErrorCompensated(group, x, { ...plain, codec, hold, ...draws });
 
           const owned = serverError();
+          const [begin, end] = ownedRange(n, 3, group.rank, codec);
+          const mine = codec.forPart(begin, end, n);
+          const held = hold?.subarray(begin / 8, Math.ceil(end / 8));
+          const reduce = (all: readonly Uint8Array[], result: Uint8Array) => {
+            const call = codec.takes.random && { ...draws, index: (2 * group.rank + 1) * 64 * 16 + begin };
+            for (const wire of all) mine.decodeAdd(owned, wire, { scale: 1 / 3, hold: held });
+            mine.encode(result, owned, { zero: "plus", ...call, hold: held } as never);
+            mine.decodeAdd(owned, result, { scale: -1, hold: held });
+          };
           const call = { zero: "plus", ...(codec.takes.random && { ...draws, index: 2 * group.rank * 64 * 16 }) };
           const encode = (wire: Uint8Array) =>
             codec.encodeWithFeedback(wire, x, workerError, { ...call, hold } as never);
           const exchange = openExchange(group);
-          const wires = await exchange.meanOfWires({ n, encode, codec, hold, serverError: owned, ...draws });
+          const wires = await exchange.meanOfWires({ n, encode, reduce, codec });
           const mean = new Float32Array(n);
           for (const { begin, end, wire } of wires)
             codec
@@ -139,9 +149,9 @@ describe("the error-compensated mean", () => {
     const outcomes = await onRanks(2, async (group) => {
       const encode = (wire: Uint8Array) =>
         scaledSign().encode(wire, new Float32Array(100).fill(group.rank === 1 ? Number.NaN : 1), { zero: "plus" });
-      const serverError = new Float32Array(ownedElements(100, 2, group.rank));
+      const reduce = () => expect.unreachable();
       return openExchange(group)
-        .meanOfWires({ n: 100, encode, serverError })
+        .meanOfWires({ n: 100, encode, reduce })
         .catch((error: Error) => error.message);
     });
     for (const outcome of outcomes) expect(outcome).toContain("rank 1 refuses the step: the gradient is not finite");

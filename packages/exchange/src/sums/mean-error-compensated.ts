@@ -34,6 +34,7 @@ export interface ErrorCompensation extends EncodeOptions {
 }
 
 const oneBit = scaledSign() as Codec;
+const where = "meanErrorCompensated";
 
 /**
  * into += the error-compensated mean over ranks of x, the same bits on every rank. RangeError for wrong lengths. After a NaN in x all ranks
@@ -51,14 +52,17 @@ export async function meanErrorCompensated(
   });
 }
 
-/** The same mean of vectors whose error is the caller's: each rank writes the wire of its e + x by itself, and knows what the wire leaves of it. */
-export interface MeanOfWires extends EncodeOptions {
+/** The same mean of vectors whose errors are the caller's: it writes each wire by itself, and knows what the wire leaves of the error. */
+export interface MeanOfWires {
   /** Elements of each vector. */
   readonly n: number;
-  /** Writes the wire of this rank's whole vector. A NotFiniteError in here refuses the step on all ranks. */
+  /** Writes the wire of this rank's whole vector. A NotFiniteError in here or in `reduce` refuses the step on all ranks. */
   readonly encode: (wire: Uint8Array) => void;
-  /** As in ErrorCompensation. */
-  readonly serverError: Floats;
+  /**
+   * Writes the wire of the mean of the chunk that this rank owns, from all ranks' wires of it. Not called where the chunk is empty, and not for
+   * a single rank. A BadWireError in here ends the group.
+   */
+  readonly reduce: (wires: readonly Uint8Array[], result: Uint8Array) => void;
   /** A codec whose scales may reach beyond a chunk (`layout`), the same on every rank. scaled-sign unless given. */
   readonly codec?: Codec | undefined;
 }
@@ -77,7 +81,9 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
   checkLength(where, "into", into, n, "as x has");
   checkLength(where, "workerError", workerError, n, "as x has");
   return {
-    ...ownersPart(group, n, options),
+    up: chunks.sizes,
+    down: chunks.sizes,
+    reduce: ownersPart(group, n, options),
     encode: (outgoing) =>
       chunks.write(outgoing, scratchOf(group), (of, wire, begin, end) => {
         const call = chunks.call(options, 2 * group.rank, begin, end);
@@ -89,13 +95,19 @@ export function errorCompensatedScheme(group: Group, x: Floats, options: ErrorCo
 
 /** As `errorCompensatedScheme`, with `found` in place of `into`: the mean's wires, in memory of their own. */
 export function meanOfWiresScheme(group: Group, options: MeanOfWires, found: ChunkWire[]): OwnerScheme {
-  const { n, encode, codec = oneBit } = options;
-  const chunks = ownedChunks(codec, n, group.size);
+  const { n, encode, reduce, codec = oneBit } = options;
+  const { rank, size } = group;
+  const chunks = ownedChunks(codec, n, size);
   if (!chunks.encodedWhole)
     throw new TypeError(`meanOfWires: ${codec.name} writes each chunk by itself; take meanErrorCompensated.`);
   return {
-    ...ownersPart(group, n, options),
+    up: chunks.sizes,
+    down: chunks.sizes,
     encode: (outgoing) => chunks.write(outgoing, scratchOf(group), (_, wire) => encode(wire)),
+    reduce(incoming, result) {
+      if (size === 1) result.set(incoming[0]!);
+      else if (chunks.lengthOf(rank) > 0) reduce(incoming, result);
+    },
     handOut(results) {
       for (const [r, wire] of results.entries())
         if (wire.length > 0) found.push({ begin: chunks.starts[r]!, end: chunks.starts[r + 1]!, wire: wire.slice() });
@@ -103,30 +115,20 @@ export function meanOfWiresScheme(group: Group, options: MeanOfWires, found: Chu
   };
 }
 
-const where = "meanErrorCompensated";
-
-/** What the owner of a chunk does, however the ranks write their wires. */
-function ownersPart(
-  { rank, size }: Group,
-  n: number,
-  options: Pick<ErrorCompensation, "serverError" | "codec"> & EncodeOptions,
-): Pick<OwnerScheme, "up" | "down" | "reduce"> {
+/** What the owner of a chunk does. */
+function ownersPart({ rank, size }: Group, n: number, options: ErrorCompensation): OwnerScheme["reduce"] {
   const { serverError, codec = oneBit } = options;
   const chunks = ownedChunks(codec, n, size);
   checkOptions(where, codec, n, options);
   const mine = size === 1 ? 0 : chunks.lengthOf(rank);
   const why = `the elements that rank ${rank} of ${size} owns (see ownedElements)`;
   checkLength(where, "serverError", serverError, mine, why);
-  return {
-    up: chunks.sizes,
-    down: chunks.sizes,
-    reduce(incoming, result) {
-      if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
-      chunks.add(rank, incoming, serverError, options, 1 / size);
-      const call = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!) as EncodeOptions;
-      chunks.codecs[rank]!.encode(result, serverError, call);
-      chunks.codecs[rank]!.decodeAdd(serverError, result, { scale: -1, hold: call.hold });
-    },
+  return (incoming, result) => {
+    if (mine === 0) return result.set(incoming[0]!); // one rank, or no element
+    chunks.add(rank, incoming, serverError, options, 1 / size);
+    const call = chunks.call(options, 2 * rank + 1, chunks.starts[rank]!, chunks.starts[rank + 1]!) as EncodeOptions;
+    chunks.codecs[rank]!.encode(result, serverError, call);
+    chunks.codecs[rank]!.decodeAdd(serverError, result, { scale: -1, hold: call.hold });
   };
 }
 

@@ -13,10 +13,10 @@
  *
  * Elements whose variance is 0 are neither sent nor counted, and their mean is 0: those that have had no gradient, and pads between layers.
  */
-import { type Codec, scaledSign, sign } from "@terse/codecs";
+import { BadWireError, type Codec, scaledSign, sign } from "@terse/codecs";
 import { retain } from "@terse/collectives";
 import { type Message, ownedRange } from "@terse/exchange";
-import { carryMomentum, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
+import { carryMean, carryMomentum, type PackedMomentum, sumOfSquares } from "@terse/native-optimizers";
 import { oneOf } from "@terse/options";
 import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Algorithm, OptimizerExchange, StepContext, Vector } from "./algorithm.ts";
@@ -150,20 +150,17 @@ export class CompensatedMomentum {
     return [{ begin: 0, end: vector.n }];
   }
 
-  /** Takes away from the worker's error what was sent of it. */
-  settle({ elements: { workerError } }: CompensationState, variance: Tensor): void {
-    const magnitude = sent.get(workerError) ?? 0;
-    sent.delete(workerError);
-    if (magnitude === 0) return;
-    const signs = new Uint8Array(Math.ceil(workerError.length / 8));
-    const { hold } = zerosOf(variance);
-    sign.encode(signs, workerError, { zero: "plus", hold });
-    sign.decodeAdd(workerError, signs, { scale: -magnitude, hold });
+  /** Takes away from the errors what was sent of them. */
+  settle({ elements: { workerError }, owned: { serverError } }: CompensationState, variance: Tensor): void {
+    settleError(workerError, () => zerosOf(variance).hold);
+    const { begin, values } = serverError;
+    settleError(values, () => maskOf(zerosOf(variance).hold, begin, begin + values.length));
   }
 
   /** After the state has been restored. */
-  forget({ elements: { workerError } }: CompensationState, variance: Tensor): void {
+  forget({ elements: { workerError }, owned: { serverError } }: CompensationState, variance: Tensor): void {
     sent.delete(workerError);
+    sent.delete(serverError.values);
     forgetZeros(variance);
   }
 
@@ -176,41 +173,100 @@ export class CompensatedMomentum {
   }
 }
 
-/** The magnitude that was sent of every element of a worker's error, and that the next step takes away from it. */
+/** The magnitude that was sent of every element of an error, and that the next step takes away from it. */
 const sent = new WeakMap<Tensor, number>();
 
-/** One pass adds the momentum to the error, and writes the wire: | fp32 magnitude | signs |, as scaled-sign does. */
+function settleError(error: Tensor, holdOf: () => Uint8Array | undefined): void {
+  const magnitude = sent.get(error) ?? 0;
+  sent.delete(error);
+  if (magnitude === 0) return;
+  const signs = new Uint8Array(Math.ceil(error.length / 8));
+  const hold = holdOf();
+  sign.encode(signs, error, { zero: "plus", hold });
+  sign.decodeAdd(error, signs, { scale: -magnitude, hold });
+}
+
+/**
+ * One pass adds the momentum to the worker's error and writes its wire, | fp32 magnitude | signs |, as scaled-sign does; another one adds the
+ * ranks' wires to the owner's error, and writes the wire of the mean.
+ */
 async function packedMean(
   g: Tensor,
-  { elements: { m, workerError }, owned }: CompensationState,
+  {
+    elements: { m, workerError },
+    owned: {
+      serverError: { begin: first, values },
+    },
+  }: CompensationState,
   variance: Tensor,
   exchange: OptimizerExchange,
   weights: { keep: number; add: number },
 ): Promise<MomentumPart[]> {
-  const { hold, count } = zerosOf(variance);
+  const zeros = zerosOf(variance);
+  const { hold } = zeros;
   const n = m.length;
-  using held = retain(memoryOf(workerError), memoryOf(m), memoryOf(g));
-  const [error, momentum, gradient] = held.buffers;
+  using held = retain(memoryOf(workerError), memoryOf(m), memoryOf(g), memoryOf(values));
+  const [error, momentum, gradient, ownersError] = held.buffers;
+
   const encode = (wire: Uint8Array) => {
-    const signs = wire.subarray(4);
     const carried = { ...weights, sent: sent.get(workerError) ?? 0, hold };
-    const squares = carryMomentum(error, signs, momentum, gradient, carried);
-    const magnitude = n === count ? 0 : Math.fround(Math.sqrt(squares / (n - count)));
-    if (magnitude === 0) signs.fill(0);
-    new DataView(wire.buffer, wire.byteOffset).setFloat32(0, magnitude, true);
-    sent.set(workerError, magnitude);
+    const squares = carryMomentum(error, wire.subarray(4), momentum, gradient, carried);
+    sent.set(workerError, writeMagnitude(wire, squares, n - zeros.count));
   };
-  const wires = await exchange.meanOfWires({ n, encode, codec, hold, serverError: owned.serverError.values });
+
+  const reduce = (wires: readonly Uint8Array[], result: Uint8Array) => {
+    const share = Math.fround(1 / wires.length);
+    const packed = wires.map((wire) => ({ signs: wire.subarray(4), scale: share * magnitudeOf(wire) }));
+    const { mask, spoken } = zeros.within(first, first + values.length);
+    const carried = { sent: sent.get(values) ?? 0, hold: mask };
+    const squares = carryMean(ownersError, result.subarray(4), packed, carried);
+    sent.set(values, writeMagnitude(result, squares, spoken));
+  };
+
+  const wires = await exchange.meanOfWires({ n, encode, reduce, codec });
   return wires.map(({ begin, end, wire }) => {
-    const scale = new DataView(wire.buffer, wire.byteOffset).getFloat32(0, true);
-    const mask = hold?.subarray(begin / 8, Math.ceil(end / 8));
-    return { begin, end, packed: { signs: wire.subarray(4), scale, hold: mask } };
+    const packed = { signs: wire.subarray(4), scale: magnitudeOf(wire), hold: maskOf(hold, begin, end) };
+    return { begin, end, packed };
   });
 }
 
-interface Zeros {
+/** The root of the mean of the squares, which it returns. If it is 0, all bits are. */
+function writeMagnitude(wire: Uint8Array, squares: number, count: number): number {
+  const magnitude = count === 0 ? 0 : Math.fround(Math.sqrt(squares / count));
+  if (magnitude === 0) wire.fill(0);
+  else new DataView(wire.buffer, wire.byteOffset).setFloat32(0, magnitude, true);
+  return magnitude;
+}
+
+function magnitudeOf(wire: Uint8Array): number {
+  const magnitude = new DataView(wire.buffer, wire.byteOffset).getFloat32(0, true);
+  if (!(magnitude >= 0 && magnitude < Number.POSITIVE_INFINITY))
+    throw new BadWireError(`1-bit momentum: its magnitude is ${magnitude}, and no rank writes that.`);
+  return magnitude;
+}
+
+/** The part of a mask for the elements [begin, end); begin is a multiple of 8. */
+const maskOf = (hold: Uint8Array | undefined, begin: number, end: number): Uint8Array | undefined =>
+  hold?.subarray(begin / 8, Math.ceil(end / 8));
+
+/** The zeros of a variance. */
+class Zeros {
   readonly hold: Uint8Array | undefined; // one bit an element, 1 where it is 0; undefined where none is
   readonly count: number;
+  readonly #counts = new Map<number, number>(); // of parts, by where they begin
+
+  constructor(bits: Uint8Array) {
+    this.count = onesOf(bits);
+    this.hold = this.count > 0 ? bits : undefined;
+  }
+
+  /** The mask of the elements [begin, end), and how many are not 0. begin is a multiple of 8, and each has one end. */
+  within(begin: number, end: number): { mask: Uint8Array | undefined; spoken: number } {
+    const mask = maskOf(this.hold, begin, end);
+    const count = this.#counts.get(begin) ?? (mask ? onesOf(mask) : 0);
+    this.#counts.set(begin, count);
+    return { mask, spoken: end - begin - count };
+  }
 }
 
 const zerosKnown = new WeakMap<Tensor, Zeros>(); // of variances that have not changed since
@@ -233,13 +289,12 @@ function findZeros(x: Tensor): Zeros {
   for (let i = 0; i < words.length; i++) words[i] = ~words[i]!;
   const inLast = x.length % 32;
   if (inLast > 0) words[words.length - 1]! &= 2 ** inLast - 1;
-  const count = words.reduce((sum, word) => sum + onesOf(word), 0);
-  return { hold: count > 0 ? bits : undefined, count };
+  return new Zeros(bits);
 }
 
-/** The number of bits of a word that are 1. */
-function onesOf(word: number): number {
+/** The number of bits that are 1. */
+function onesOf(bytes: Uint8Array): number {
   let ones = 0;
-  for (let left = word; left !== 0; left &= left - 1) ones++;
+  for (const byte of bytes) for (let left = byte; left !== 0; left &= left - 1) ones++;
   return ones;
 }
