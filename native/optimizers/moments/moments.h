@@ -3,6 +3,8 @@
 //
 //   uint64_t plus_of_block(const float *x)                                          bit k: whether x[k] >= 0
 //   void unpack_block(float *m, uint64_t plus, float if_plus, float if_minus)       m[k] = if_plus where bit k is 1, else if_minus
+//   void add_to_block(float *x, const uint8_t *const *wires, const float *scales, size_t ranks, size_t byte)
+//                                                                                   x[k] += +-scales[r] for r = 0, 1, ..., by bit k from wires[r][byte] on
 #ifndef TERSE_MOMENTS_H
 #define TERSE_MOMENTS_H
 #include <string.h>
@@ -14,6 +16,7 @@ enum {
     BLOCK = 64,     // elements that are checked before any of them is stored; a word of signs
     PARTIALS = 16,  // partial sums
     AHEAD = 256,    // floats; a page ahead it evicts what an array that lies a page apart needs next: on Zen 5 57 ms for 64 Mi elements, not 26
+    ALONE_AHEAD = 2048,  // floats, of the only array
 };
 
 static double fold(double partial[PARTIALS]) {
@@ -134,12 +137,9 @@ static double carry_mean(float *restrict error, uint8_t *restrict signs, const u
         const uint64_t held = hold ? bits_at(hold, i, n) : 0;
         uint64_t plus = 0;
         if (count == BLOCK && !held) {
+            terse_prefetch(x + ALONE_AHEAD);
             for (size_t k = 0; k < BLOCK; k++) x[k] = rest_of(x[k], sent);
-            for (size_t r = 0; r < ranks; r++) {
-                float part[BLOCK];
-                unpack_block(part, bits_at(wires[r], i, n), scales[r], -scales[r]);
-                for (size_t k = 0; k < BLOCK; k++) x[k] += part[k];
-            }
+            add_to_block(x, wires, scales, ranks, i / 8);
             for (size_t row = 0; row < BLOCK; row += PARTIALS)
                 for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
             plus = plus_of_block(x);
