@@ -1,5 +1,6 @@
 // The functions that src/native.ts declares. JavaScript gives and gets tensors as handles.
 #include <ATen/autocast_mode.h>
+#include <ATen/cpu/Utils.h>
 
 #include <dlfcn.h>
 
@@ -286,6 +287,12 @@ napi_value set_random_state(const Call& call) {
     return undefined(call.env);
 }
 
+napi_value has_amx(const Call& call) {
+    const auto capabilities = at::cpu::get_cpu_capabilities();
+    const auto found = capabilities.find("amx_bf16");
+    return boolean(call.env, found != capabilities.end() && found->second.isBool() && found->second.toBool());
+}
+
 napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_threads()); }
 
 napi_value set_num_threads(const Call& call) {
@@ -430,6 +437,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("manualSeed", manual_seed),
     TERSE_EXPORT("randomState", random_state),
     TERSE_EXPORT("setRandomState", set_random_state),
+    TERSE_EXPORT("hasAmx", has_amx),
     TERSE_EXPORT("numThreads", num_threads),
     TERSE_EXPORT("setNumThreads", set_num_threads),
     TERSE_EXPORT("team", team),

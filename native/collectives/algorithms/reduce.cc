@@ -156,4 +156,25 @@ void complete(Reduction reduction, DType dtype, void* x, size_t count, int ranks
     if (dtype == DType::f64) divide<double>(x, count, ranks);
 }
 
+size_t average(float* into, const float* const* parts, size_t ranks, size_t count) {
+    constexpr size_t block = 512;
+    const auto divisor = static_cast<double>(ranks);
+    size_t finite = count;
+    for (size_t at = 0; at < count; at += block) {
+        const size_t n = count - at < block ? count - at : block;
+        double sum[block] = {0};
+        for (size_t r = 0; r < ranks; r++)
+            for (size_t i = 0; i < n; i++) sum[i] += parts[r][at + i];
+        float bad = 0;
+        for (size_t i = 0; i < n; i++) {
+            const auto mean = static_cast<float>(sum[i] / divisor);
+            bad += mean - mean;  // 0, or NaN
+            into[at + i] = mean;
+        }
+        for (size_t i = 0; bad != 0 && i < n && finite == count; i++)
+            if (into[at + i] - into[at + i] != 0) finite = at + i;
+    }
+    return finite;
+}
+
 }  // namespace terse::collectives

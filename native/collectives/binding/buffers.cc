@@ -2,6 +2,7 @@
 #include <napi.h>
 
 #include <cstring>
+#include <vector>
 
 #include "algorithms/reduce.h"
 #include "binding/device_copy.h"
@@ -31,6 +32,22 @@ Napi::Value copy(const Napi::CallbackInfo& info) {
     return info.Env().Undefined();
 }
 
+// average(into, parts): f32 on the CPU, all as long as `into` → the first element that is not finite, or the length
+Napi::Value average(const Napi::CallbackInfo& info) {
+    const BufferView into = buffer_of(info[0], "into");
+    const Napi::Array list = info[1].As<Napi::Array>();
+    std::vector<const float*> parts;
+    for (uint32_t r = 0; r < list.Length(); r++) {
+        const BufferView part = buffer_of(list[r], "a part");
+        if (part.dtype != DType::f32 || into.dtype != DType::f32 || !part.on_cpu || !into.on_cpu) throw Napi::TypeError::New(info.Env(), "average: all arrays must be f32 on the CPU");
+        if (part.length != into.length)
+            throw Napi::RangeError::New(info.Env(), "average: into has " + std::to_string(into.length) + " elements and a part has " + std::to_string(part.length));
+        parts.push_back(static_cast<const float*>(part.data));
+    }
+    if (parts.empty()) throw Napi::RangeError::New(info.Env(), "average: there are no parts");
+    return Napi::Number::New(info.Env(), static_cast<double>(collectives::average(static_cast<float*>(into.data), parts.data(), parts.size(), into.length)));
+}
+
 // addressOf(typed array) → the address of its first element
 Napi::Value address_of(const Napi::CallbackInfo& info) {
     return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(buffer_of(info[0], "the array").data)));
@@ -41,6 +58,7 @@ Napi::Value address_of(const Napi::CallbackInfo& info) {
 void add_buffers(Napi::Env env, Napi::Object exports) {
     exports.Set("reduce", Napi::Function::New(env, reduce, "reduce"));
     exports.Set("copy", Napi::Function::New(env, copy, "copy"));
+    exports.Set("average", Napi::Function::New(env, average, "average"));
     exports.Set("addressOf", Napi::Function::New(env, address_of, "addressOf"));
 }
 

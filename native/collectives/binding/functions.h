@@ -4,7 +4,7 @@
 
 namespace terse::collectives::binding {
 
-void add_buffers(Napi::Env env, Napi::Object exports);          // buffers.cc: reduce, copy, addressOf
+void add_buffers(Napi::Env env, Napi::Object exports);          // buffers.cc: reduce, copy, average, addressOf
 void add_end_with_parent(Napi::Env env, Napi::Object exports);  // end_with_parent.cc: endWithParent
 void add_engines(Napi::Env env, Napi::Object exports);          // engines.cc: loopback, tcp, gloo, link
 void add_heartbeat(Napi::Env env, Napi::Object exports);        // heartbeat.cc: heartbeat, heartbeatReplies

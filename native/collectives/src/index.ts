@@ -186,6 +186,8 @@ interface Collectives {
   reduce(reduction: number, dtype: number, into: Uint8Array, from: Uint8Array): void;
   /** into ← from; they may overlap. RangeError if they differ in bytes. */
   copy(into: BufferLike, from: BufferLike): void;
+  /** into ← (1/P) Σ parts, f32 on the CPU. Returns the first element that is not finite, or the length. */
+  average(into: BufferLike, parts: readonly BufferLike[]): number;
   /** The address of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
   /**

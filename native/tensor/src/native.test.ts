@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { native, TensorDisposedError, TensorError } from "./index.ts";
 
@@ -90,5 +91,15 @@ describe("threads", () => {
     expect(native.numThreads()).toBe(1);
     native.setNumThreads(before);
     for (const wrong of [0, -1, 1.5, Number.NaN, 1e9]) expect(() => native.setNumThreads(wrong)).toThrow(RangeError);
+  });
+});
+
+describe("the processor", () => {
+  it("has AMX where the kernel says so", () => {
+    const flags =
+      readFileSync("/proc/cpuinfo", "utf8")
+        .match(/^flags\s*:.*$/m)?.[0]
+        .split(" ") ?? [];
+    expect(native.hasAmx()).toBe(flags.includes("amx_bf16"));
   });
 });

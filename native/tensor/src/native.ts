@@ -59,6 +59,8 @@ export interface Native {
   manualSeed(seed: number | bigint): void;
   randomState(): Handle;
   setRandomState(state: Handle): void;
+  /** Whether the processor has AMX for bf16. */
+  hasAmx(): boolean;
   numThreads(): number;
   setNumThreads(threads: number): void;
   /** The address of `run_on_team` (openmp.h), as long as the process runs. */

@@ -6,6 +6,7 @@ export {
   retain,
   type TypedArray,
 } from "@terse/native-collectives";
+export { average } from "./average.ts";
 export * from "./bytes.ts";
 export { copy } from "./copy.ts";
 export { endWithParent } from "./end-with-parent.ts";

@@ -73,8 +73,8 @@ const cases: Readonly<Record<string, Case>> = {
   "one-bit-adam": { create: of("one-bit-adam", { warmup: 1 }), floats: compensated + 3, ranks: 2 },
   "one-bit-lamb": { create: of("one-bit-lamb", { warmup: 1 }), floats: compensated + 3 + 3, ranks: 2 },
   demo: { create: of("demo"), ranks: 2, rounds: 2 },
-  muon: { create: of("muon"), peer: "muon", rounds: 2 },
-  "muon, bf16": { create: of("muon", { nsType: "bf16" }), peer: "muon", rounds: 2 },
+  muon: { create: of("muon"), peer: "muon", rounds: 3 },
+  "muon, f32": { create: of("muon", { nsType: "f32" }), peer: "muon", rounds: 1 },
   [`dion, rank ${rank}`]: { create: of("dion", { rank }), peer: "dion", rounds: 3 },
   [`dion, rank ${rank}, cholesky-qr`]: {
     create: of("dion", { rank, orthonormalize: "cholesky-qr" }),

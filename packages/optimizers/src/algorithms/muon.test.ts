@@ -1,4 +1,13 @@
-import { Arena, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
+import {
+  Arena,
+  fromTypedArray,
+  Linear,
+  ModuleList,
+  multipliesBf16Fast,
+  noGrad,
+  type Tensor,
+  tensor,
+} from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { muon, Optimizer, type StoredState } from "../index.ts";
@@ -56,15 +65,16 @@ function oracle({ nesterov, scale }: { nesterov: boolean; scale: (m: number, n: 
   };
 }
 
+const exact = { nsType: "f32" } as const;
 const original = (m: number, n: number) => Math.sqrt(Math.max(1, m / n));
 
 optimizerContract("muon", {
-  create: () => muon({ momentum: 0.5, weightDecay: 0.25 }),
+  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25 }),
   oracle: () => oracle({ nesterov: true, scale: original }),
 });
 
 optimizerContract("muon without Nesterov, with AdamW's learning rate", {
-  create: () => muon({ momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLr: "match_rms_adamw" }),
+  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLr: "match_rms_adamw" }),
   oracle: () => oracle({ nesterov: false, scale: (m, n) => 0.2 * Math.sqrt(Math.max(m, n)) }),
 });
 
@@ -201,10 +211,16 @@ outputs["X"] = X.detach().double()`,
       { nsCoefficients: [2, -1.5, 0.5] as [number, number, number], eps: 1e-3 },
     ],
   ] as const)(`stays with torch.optim.Muon(%s), in float64, over 100 steps${needsPython}`, async (torch, options) => {
-    const all = await trainMatrices(2, () => muon(options as Parameters<typeof muon>[0]), shapes, own, {
-      steps: 100,
-      lr: 0.02,
-    });
+    const all = await trainMatrices(
+      2,
+      () => muon({ ...exact, ...options } as Parameters<typeof muon>[0]),
+      shapes,
+      own,
+      {
+        steps: 100,
+        lr: 0.02,
+      },
+    );
     for (const layer of shapes.keys()) {
       const expected = await reference(layer, 100, torch, "double");
       // Rounding of 100 updates of size 0.02 in f32, each of five iterations.
@@ -220,6 +236,13 @@ outputs["X"] = X.detach().double()`,
       expect(largestDifference(got, expected)).toBeLessThan(5 * 0.02 * 2 ** -6); // a few of bf16's units, 2⁻⁸, in each update
       expect(got).not.toEqual(visited![0]!.X[layer]);
     }
+  });
+
+  it("iterates by itself in bf16 where the processor multiplies it fast, and in f32 elsewhere", async () => {
+    const run = async (options: Parameters<typeof muon>[0]) =>
+      (await trainMatrices(2, () => muon(options), shapes, own, { steps: 2, lr: 0.02 }))[0]!.at(-1)!.X;
+    expect(await run({})).toEqual(await run({ nsType: multipliesBf16Fast("cpu") ? "bf16" : "f32" }));
+    expect(await run({ nsType: "bf16" })).not.toEqual(await run({ nsType: "f32" }));
   });
 
   it("keeps each momentum on one rank, and shares the matrices by their sizes", async () => {
