@@ -133,12 +133,19 @@ void low_rank_add(const Napi::CallbackInfo& info) {
     if (x.length != m * n) throw_length(info.Env(), "x", x.length, m * n, "floats, one for each row of p and each row of q");
     if (x.length == 0) return;
     const terse_low_rank& low_rank = table_of<terse_low_rank>(info);
-    std::vector<float> packed(low_rank.packed_floats(n, r));
-    low_rank.pack(packed.data(), q, n, r);
+    // New memory costs as much as a tenth of the product, so that of usual sizes is kept.
+    constexpr size_t most_kept = size_t{1} << 22;
+    thread_local std::vector<float> kept;
+    std::vector<float> large;
+    const size_t floats = low_rank.packed_floats(n, r);
+    std::vector<float>& memory = floats > most_kept ? large : kept;
+    if (memory.size() < floats) memory.resize(floats);
+    float* const packed = memory.data();
+    low_rank.pack(packed, q, n, r);
     // A row takes about as long as n r / 8 elements of a kernel that runs at memory speed.
     const size_t row = std::max<size_t>(1, n * r / 8), rows = 12;
     auto part = [&](size_t begin, size_t end) {
-        low_rank.add(static_cast<float*>(x.data) + begin / row * n, p + begin / row * r, packed.data(), (end - begin) / row, n, r, change.keep, change.scale);
+        low_rank.add(static_cast<float*>(x.data) + begin / row * n, p + begin / row * r, packed, (end - begin) / row, n, r, change.keep, change.scale);
     };
     terse_parallel(m * row, rows * row, [](void* context, size_t begin, size_t end) { (*static_cast<decltype(part)*>(context))(begin, end); }, &part);
 }
