@@ -197,6 +197,15 @@ describe("a recipe", () => {
       expect(changesOf(again.before, again.recipe)).toEqual([]);
     });
 
+    it("names the file of a recipe that another version has written", () => {
+      expect(() => resume([], JSON.stringify({ ...saved, newKey: 1 }))).toThrow(
+        /^R\/recipe.json was written by another version of terse, or changed: newKey: unknown option/,
+      );
+      expect(() => resumedRecipe({ step: 30, recipe: { newKey: 1 } }, undefined, [], "R")).toThrow(
+        /^the save of R was written by another version of terse/,
+      );
+    });
+
     it("does not have fewer steps than were taken", () => {
       expect(() => resume(["steps=20"])).toThrow(
         "steps: R is saved after step 30, and a run does not go back: give --steps=30",

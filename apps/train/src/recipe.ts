@@ -168,7 +168,8 @@ export function resumedRecipe(
   run: string,
 ): { before: Recipe; recipe: Recipe } {
   const tree = text === undefined ? (save.recipe as Tree) : (parseYaml(text, `${run}/recipe.json`) as Tree);
-  const [saved, before] = [parseOptions(recipeSchema, save.recipe, ""), parseOptions(recipeSchema, tree, "")];
+  const saved = parseWritten(save.recipe, `the save of ${run}`);
+  const before = parseWritten(tree, `${run}/recipe.json`);
   const after = applyOverrides(tree, overrides);
   const problems = kept
     .filter((key) => keptOf(tree, key) !== keptOf(after, key) || keptOf(saved, key) !== keptOf(before, key))
@@ -180,6 +181,16 @@ export function resumedRecipe(
       `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
     ]);
   return { before, recipe };
+}
+
+/** A recipe that a run has written. Throws `OptionsError` that names `where`, and what may have happened to it. */
+function parseWritten(tree: unknown, where: string): Recipe {
+  try {
+    return parseOptions(recipeSchema, tree, "");
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new OptionsError([`${where} was written by another version of terse, or changed: ${error.message}`]);
+  }
 }
 
 /** What is different in a recipe, a line for each key: "steps: 30 → 60". */

@@ -17,7 +17,7 @@ import { stepsOf, trained } from "./trained.ts";
 const rates = ["20mbit", "100mbit", "1gbit"] as const;
 const compared = ["adamw, dense f32", "adamw, dense bf16", "lion-cub, 8-bit sums", "one-bit-lamb"];
 const ownSteps = 50; // the fewest after which a run measures its network
-const [warmUp, steps] = [4, 10]; // of the others
+const [leastSteps, leastSeconds] = [14, 10]; // of the others
 const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.lr=3e-4"];
 
 /** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of all. */
@@ -39,10 +39,10 @@ export async function* advice({ overrides }: SuiteOptions): AsyncGenerator<Measu
         const folder = join(above, `${rate} ${candidate.name}`);
         const file = `${folder}.json`;
         writeFileSync(file, JSON.stringify(recipeOfCandidate(recipe, candidate)));
-        await trained(folder, ["--recipe", file, `--steps=${warmUp + steps}`, "--advise=false", ...link]);
-        const measured = median(
-          stepsOf(folder).flatMap(({ step, step_seconds }) => (step < warmUp ? [] : step_seconds)),
-        );
+        const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / predicted)));
+        await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
+        const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
+        const measured = median(late.map(({ step_seconds }) => step_seconds));
         const error = Math.abs(predicted / measured - 1);
         errors.push(error);
         const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };

@@ -33,9 +33,6 @@ compress run on two ranks in one thread, and count half, with the copies that ca
 |${" --- |".repeat(head.length)}
 ${rows.join("\n")}
 
-Of 1-bit Adam and 1-bit LAMB the bytes are those of the fewest passes that the methods allow. Ours goes through the owner's error three times more:
-for each rank's wire, for its magnitude, and to take away what was sent.
-
 All lines: [optimizers.jsonl](optimizers.jsonl). Recorded: ${when}.
 `;
 }

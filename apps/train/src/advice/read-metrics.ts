@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { CheckpointError } from "@terse/checkpoint";
 import type { Line } from "../shows/numbers-of.ts";
 
-/** The lines of a run's metrics.jsonl. A last line that was cut short is left out. CheckpointError where there is no such file. */
+/** The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last one that was cut short. CheckpointError where there is no such file. */
 export function readMetrics(run: string): Line[] {
   const file = join(run, "metrics.jsonl");
   if (!existsSync(file))
@@ -13,7 +13,8 @@ export function readMetrics(run: string): Line[] {
     .split("\n")
     .flatMap((text) => {
       try {
-        return [JSON.parse(text) as Line];
+        const line = JSON.parse(text) as Line | null;
+        return typeof line?.step === "number" ? [line] : [];
       } catch {
         return [];
       }

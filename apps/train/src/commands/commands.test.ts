@@ -168,7 +168,7 @@ describe("compare", () => {
       mkdirSync(join(folder, name));
       writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`steps=${steps}`])));
       const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-      writeFileSync(join(folder, name, "metrics.jsonl"), `${text}{"step":11,"train/lo`);
+      writeFileSync(join(folder, name, "metrics.jsonl"), `${text}null\n5\n[]\n{"step":11,"train/lo`);
     }
     await compareCommand([join(folder, "one"), join(folder, "two")]);
     expect(printed).toMatch(
