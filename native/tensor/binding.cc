@@ -288,9 +288,12 @@ napi_value set_random_state(const Call& call) {
 }
 
 napi_value has_amx(const Call& call) {
-    const auto capabilities = at::cpu::get_cpu_capabilities();
-    const auto found = capabilities.find("amx_bf16");
-    return boolean(call.env, found != capabilities.end() && found->second.isBool() && found->second.toBool());
+    static const bool has = [] {
+        const auto capabilities = at::cpu::get_cpu_capabilities();
+        const auto found = capabilities.find("amx_bf16");
+        return found != capabilities.end() && found->second.isBool() && found->second.toBool();
+    }();
+    return boolean(call.env, has);
 }
 
 napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_threads()); }

@@ -105,6 +105,19 @@ static inline uint64_t bits_at(const uint8_t *mask, size_t i, size_t n) {
     return word;
 }
 
+// Adds the squares of what is to be sent, and returns its signs.
+static inline uint64_t measure_block(double partial[PARTIALS], const float *x) {
+    for (size_t row = 0; row < BLOCK; row += PARTIALS)
+        for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
+    return plus_of_block(x);
+}
+
+// The same for one element of a block, which may be held. A held NaN or infinity gives NaN.
+static inline uint64_t measure_one(double partial[PARTIALS], const float *x, size_t k, int is_held) {
+    partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);
+    return (uint64_t)(!is_held && x[k] >= 0.0f) << k;
+}
+
 static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
     double partial[PARTIALS] = {0};
     for (size_t i = 0; i < n; i += BLOCK) {
@@ -114,15 +127,12 @@ static double carry(float *restrict error, uint8_t *restrict signs, const float 
         uint64_t plus = 0;
         if (count == BLOCK && !held) {
             for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-            for (size_t row = 0; row < BLOCK; row += PARTIALS)
-                for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
-            plus = plus_of_block(x);
+            plus = measure_block(partial, x);
         } else
             for (size_t k = 0; k < count; k++) {
                 const int is_held = (int)(held >> k & 1);
                 x[k] = carried(is_held ? x[k] : rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-                partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);  // a held NaN or infinity gives NaN
-                plus |= (uint64_t)(!is_held && x[k] >= 0.0f) << k;
+                plus |= measure_one(partial, x, k, is_held);
             }
         memcpy(signs + i / 8, &plus, (count + 7) / 8);
     }
@@ -140,16 +150,13 @@ static double carry_mean(float *restrict error, uint8_t *restrict signs, const u
             terse_prefetch(x + ALONE_AHEAD);
             for (size_t k = 0; k < BLOCK; k++) x[k] = rest_of(x[k], sent);
             add_to_block(x, wires, scales, ranks, i / 8);
-            for (size_t row = 0; row < BLOCK; row += PARTIALS)
-                for (size_t k = 0; k < PARTIALS; k++) partial[k] += (double)x[row + k] * x[row + k];
-            plus = plus_of_block(x);
+            plus = measure_block(partial, x);
         } else
             for (size_t k = 0; k < count; k++) {
                 const int is_held = (int)(held >> k & 1);
                 if (!is_held) x[k] = rest_of(x[k], sent);
                 for (size_t r = 0; r < ranks && !is_held; r++) x[k] += wires[r][(i + k) / 8] >> (i + k) % 8 & 1 ? scales[r] : -scales[r];
-                partial[k % PARTIALS] += (double)x[k] * (is_held ? 0.0 : (double)x[k]);  // a held NaN or infinity gives NaN
-                plus |= (uint64_t)(!is_held && x[k] >= 0.0f) << k;
+                plus |= measure_one(partial, x, k, is_held);
             }
         memcpy(signs + i / 8, &plus, (count + 7) / 8);
     }

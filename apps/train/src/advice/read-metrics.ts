@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { CheckpointError } from "@terse/checkpoint";
 import type { Line } from "../shows/numbers-of.ts";
 
-/** The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last one that was cut short. CheckpointError where there is no such file. */
+/**
+ * The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last one that was cut short. CheckpointError where there
+ * is no such file.
+ */
 export function readMetrics(run: string): Line[] {
   const file = join(run, "metrics.jsonl");
   if (!existsSync(file))
