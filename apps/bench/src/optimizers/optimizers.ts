@@ -91,7 +91,7 @@ const cases: Readonly<Record<string, Case>> = {
 
 export const optimizers: Suite = {
   ...Object.fromEntries(Object.entries(cases).map(([name, each]) => [settingOf(name), () => steps(name, each)])),
-  momentum: momentumOfDgc,
+  momentum: momenta,
 };
 
 function settingOf(name: string): string {
@@ -141,29 +141,26 @@ async function* steps(
   }
 }
 
-/** The momentum of DGC, without what chooses and sends the largest elements. */
-async function* momentumOfDgc(): AsyncGenerator<Measurement> {
+/** The momenta of DGC and DeMo, without what chooses and sends the largest elements. DeMo's codec adds the gradient while it reads it. */
+async function* momenta(): AsyncGenerator<Measurement> {
   setNumThreads(1);
   useThreads(1);
   const [g, u, total] = [zeros([n]), zeros([n]), zeros([n])];
-  const streaming = streamingSpeed(n / 4);
-  const options = {
-    lr: -1,
-    momentum: 0.9,
-    nesterov: false,
-    dampening: 0,
-    weightDecay: 0,
-    first: false,
-    gradientScale: 1,
-  };
-  const floats = 3; // of each parameter
-  const ratios: number[] = [];
-  for (let round = -2; round < 7; round++) {
-    const stream = streaming();
-    const seconds = clocked(() => sgdStep(total, u, g, options));
-    if (round >= 0) ratios.push((4 * floats * n) / seconds / stream);
+  const sgd = { lr: -1, momentum: 0.9, nesterov: false, dampening: 0, weightDecay: 0, first: false, gradientScale: 1 };
+  const parts = [
+    { name: "dgc, its momentum", floats: 3, work: () => sgdStep(total, u, g, sgd) },
+    { name: "demo, its momentum", floats: 1, work: () => noGrad(() => u.mul_(0.999)) },
+  ];
+  for (const { name, floats, work } of parts) {
+    const streaming = streamingSpeed(n / 4);
+    const ratios: number[] = [];
+    for (let round = -2; round < 7; round++) {
+      const stream = streaming();
+      const seconds = clocked(work);
+      if (round >= 0) ratios.push((4 * floats * n) / seconds / stream);
+    }
+    yield { case: `${name}, 64 Mi parameters`, metric: "over_stream", value: median(ratios), unit: "ratio" };
   }
-  yield { case: "dgc, its momentum, 64 Mi parameters", metric: "over_stream", value: median(ratios), unit: "ratio" };
   for (const tensor of [g, u, total]) tensor.dispose();
 }
 

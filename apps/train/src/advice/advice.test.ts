@@ -16,6 +16,7 @@ function network(rate: number): Measured {
 
 const measured: MeasuredSteps = {
   ranks: 2,
+  threads: 1,
   step: 0.5,
   computing: 0.1,
   backward: 0.06,

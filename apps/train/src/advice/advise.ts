@@ -7,9 +7,9 @@
  *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts)
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/plan.ts)
  */
-import type { Measured } from "@terse/exchange";
+import type { CodecCost, Measured } from "@terse/exchange";
 import { OptionsError } from "@terse/options";
-import { Arena, withDevice } from "@terse/tensor";
+import { Arena, numThreads, withDevice } from "@terse/tensor";
 import { buildModel, makeOptimizer } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
 import { timeOfMessages } from "../dry-run/plan.ts";
@@ -17,11 +17,10 @@ import { parts } from "../measures/step-meter.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { type Candidate, candidates, recipeOfCandidate } from "./candidates.ts";
-import { localWork } from "./local-work.ts";
+import { localWork, type RanksOfRun } from "./local-work.ts";
 
 /** Seconds of a run's steps, as measured. */
-export interface MeasuredSteps {
-  readonly ranks: number;
+export interface MeasuredSteps extends RanksOfRun {
   readonly step: number;
   readonly computing: number;
   readonly backward: number;
@@ -55,6 +54,7 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   const own = data! + forward! + backward!;
   return {
     ranks: (last["ranks/compute_seconds"] as number[]).length,
+    threads: networkOf(lines)?.threads ?? numThreads(),
     step,
     exposed,
     backward: backward!,
@@ -63,9 +63,12 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   };
 }
 
+/** What a run measures at its end; `threads`: of one operator on a rank. */
+type MeasuredNetwork = Measured & { readonly threads?: number };
+
 /** The network's measurements in a run's lines, the last ones. */
-export function networkOf(lines: readonly Line[]): Measured | undefined {
-  return lines.findLast((line) => line["network"] !== undefined)?.["network"] as Measured | undefined;
+export function networkOf(lines: readonly Line[]): MeasuredNetwork | undefined {
+  return lines.findLast((line) => line["network"] !== undefined)?.["network"] as MeasuredNetwork | undefined;
 }
 
 /** Resolves to the predictions for all candidates that can train this model, and why the others cannot. */
@@ -82,10 +85,23 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
 }
 
+const noTime: CodecCost = {
+  encode: 0,
+  decode: 0,
+  vote: 0,
+  setField: 0,
+  compareField: 0,
+  encodeHalf: 0,
+  decodeHalf: 0,
+  encodeInt8: 0,
+  sumInt8: 0,
+  decodeInt8: 0,
+};
+
 async function predictCandidate(
   candidate: Candidate,
   recipe: Recipe,
-  { ranks, computing, backward }: MeasuredSteps,
+  { ranks, threads, computing, backward }: MeasuredSteps,
   network: Measured,
 ): Promise<Row> {
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
@@ -98,9 +114,9 @@ async function predictCandidate(
   });
   const step = recipe.steps - 1;
   const hidden = chosen.overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / recipe.accumulate;
-  const measured = { ...network, codec: { ...network.codec, encode: 0, decode: 0 } }; // they are local work
+  const measured = { ...network, codec: noTime }; // codecs are local work
   const bytes = optimizer.bytesSent(step);
   const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
-  const local = (await localWork(chosen)) * parameters;
+  const local = (await localWork(chosen, { ranks, threads })) * parameters;
   return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
 }

@@ -1,6 +1,7 @@
 /** The last lines of a run: what its network costs, and what would cost less. */
 import type { Group } from "@terse/collectives";
 import { measureLink } from "@terse/exchange";
+import { numThreads } from "@terse/tensor";
 import { methodName } from "../parameter-groups.ts";
 import type { Run } from "../saves/run.ts";
 import { adviceText } from "./advice-text.ts";
@@ -15,7 +16,7 @@ export async function adviseAtEnd(run: Run, group: Group, note: (text: string) =
   if (!recipe.advise || group.size === 1 || recipe.steps - run.step < leastSteps) return;
   const network = await measureLink(group);
   if (group.rank !== 0) return;
-  run.log({ step: recipe.steps, network });
+  run.log({ step: recipe.steps, network: { ...network, threads: numThreads() } });
   const measured = measuredSteps(readMetrics(run.folder));
   if (measured === undefined) return;
   for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);

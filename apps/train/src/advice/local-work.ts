@@ -1,47 +1,68 @@
-/** What a method computes by itself in a step, measured on this machine with one rank: its arithmetic, and its codecs. */
+/** What a method computes by itself in a step, measured on this machine: its arithmetic, and its codecs. */
 import { loopback } from "@terse/collectives";
-import { Arena, Linear, noGrad, Sequential, scope } from "@terse/tensor";
+import { Arena, Linear, noGrad, numThreads, Sequential, scope, setNumThreads } from "@terse/tensor";
 import { makeOptimizer } from "../build.ts";
-import { StepMeter } from "../measures/step-meter.ts";
+import { type PartTimes, StepMeter } from "../measures/step-meter.ts";
 import type { Recipe } from "../recipe.ts";
 
 const [layers, width, warmUp, steps] = [2, 512, 2, 3];
+const mostRanks = 4; // that measure a codec; an owner reads n elements of wires in all, with any number of ranks
 
 const known = new Map<string, Promise<number>>();
 
+export interface RanksOfRun {
+  readonly ranks: number;
+  /** Of one operator, on each rank. */
+  readonly threads: number;
+}
+
 /** Seconds an element of the parameters, the median of a few steps; measured once for each method. */
-export function localWork(recipe: Recipe): Promise<number> {
+export function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
-  const key = JSON.stringify([method, recipe.exchange]);
-  const work = known.get(key) ?? measure(recipe);
+  const key = JSON.stringify([method, recipe.exchange, run]);
+  const work = known.get(key) ?? measure(recipe, run);
   known.set(key, work);
   return work;
 }
 
-async function measure(recipe: Recipe): Promise<number> {
-  const [group] = loopback(1);
-  await using alone = group!;
+async function measure(recipe: Recipe, { ranks, threads }: RanksOfRun): Promise<number> {
+  const before = numThreads();
+  setNumThreads(threads);
+  try {
+    // With other ranks a codec has other work: wires that are added, and wider fields. What is neither, one rank measures by itself.
+    const [alone, together] = [await partsOf(recipe, 1), await partsOf(recipe, Math.min(ranks, mostRanks))];
+    return alone.update + together.codecs;
+  } finally {
+    setNumThreads(before);
+  }
+}
+
+/** Seconds an element, on the first of some ranks in this process. */
+async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number; codecs: number }> {
+  await using closing = new AsyncDisposableStack();
+  const groups = loopback(ranks).map((group) => closing.use(group));
   return await scope(async () => {
-    const arena = new Arena(
-      new Sequential(...Array.from({ length: layers }, () => new Linear(width, width, { bias: false }))),
-    );
-    await using optimizer = makeOptimizer(
-      { ...recipe, device: "cpu", compareEvery: 0, overlap: "off" },
-      arena,
-      alone,
-      {},
-    );
+    const members = groups.map((group) => {
+      const arena = new Arena(
+        new Sequential(...Array.from({ length: layers }, () => new Linear(width, width, { bias: false }))),
+      );
+      const here: Recipe = { ...recipe, device: "cpu", compareEvery: 0, overlap: "off" };
+      return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
+    });
+    const [first] = members as [(typeof members)[number]];
     const meter = new StepMeter();
-    optimizer.watch = meter;
-    const seconds: number[] = [];
+    first.optimizer.watch = meter;
+    const seen: PartTimes[] = [];
     for (let step = 0; step < warmUp + steps; step++) {
-      noGrad(() => arena.gradients.normal_());
+      for (const { arena } of members) noGrad(() => arena.gradients.normal_());
       meter.begin(step);
-      await optimizer.step({ lr: 1e-4 });
+      await Promise.all(members.map(({ optimizer }) => optimizer.step({ lr: 1e-4 })));
       meter.end();
-      const { encode, decode, update } = meter.take(1).parts;
-      if (step >= warmUp) seconds.push(encode + decode + update);
+      const { parts } = meter.take(1);
+      if (step >= warmUp) seen.push(parts);
     }
-    return seconds.sort((a, b) => a - b)[steps >> 1]! / arena.parameters.length;
+    const median = (seconds: (times: PartTimes) => number) =>
+      seen.map(seconds).sort((a, b) => a - b)[steps >> 1]! / first.arena.parameters.length;
+    return { update: median(({ update }) => update), codecs: median(({ encode, decode }) => encode + decode) };
   });
 }

@@ -51,6 +51,7 @@ export const settings: Partial<Record<Name, readonly object[]>> = {
     { zero: "hold", vote: "average" },
     { momentumSync: { segments: "all", every: 2 } },
   ],
+  muon: [{ nsType: "f32" }], // its own choice depends on the processor
   // With another scale a rank adds up its momentum and error in another order on the CPU: cuda.test.ts has a test of its own for that.
   "one-bit-adam": [{ warmup: 2, scale: "momentum-scaled" }],
   "lamb-basic-one-bit": [{ warmup: 2, scale: "momentum-scaled" }],
