@@ -75,6 +75,10 @@ inline terse_lion_options lion_vote_options_of(const Napi::Object& given) {
     return {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, zero_of(given, false), gradient_scale_of(given)};
 }
 
+inline terse_lion_options lion_mix_options_of(const Napi::Object& given) {
+    return {0, number_of(given, "beta1"), number_of(given, "beta2"), 0, TERSE_LION_PLUS, gradient_scale_of(given)};
+}
+
 inline terse_lion_options lion_step_options_of(const Napi::Object& given) {
     return {number_of(given, "lr"), number_of(given, "beta1"), number_of(given, "beta2"), number_of(given, "weightDecay"), zero_of(given, true), gradient_scale_of(given)};
 }

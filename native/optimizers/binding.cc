@@ -58,6 +58,16 @@ Napi::Value lion_vote(const Napi::CallbackInfo& info) {
     return accepted(info, accepted_in_parallel(n, [&](size_t i, size_t count) { return lion.vote(wire + i / 8, m + i, g + i, count, &options); }));
 }
 
+void lion_mix(const Napi::CallbackInfo& info) {
+    size_t n;
+    float* c = first_floats_of(info[0], "c", n);
+    float* m = floats_of(info[1], "m", n);
+    const float* g = floats_of(info[2], "g", n);
+    const terse_lion_options options = lion_mix_options_of(options_of(info, 3));
+    const terse_lion& lion = table_of<terse_lion>(info);
+    in_parallel(n, [&](size_t i, size_t end) { lion.mix(c + i, m + i, g + i, end - i, &options); });
+}
+
 Napi::Value lion_step(const Napi::CallbackInfo& info) {
     size_t n;
     float* theta = first_floats_of(info[0], "θ", n);
@@ -311,6 +321,7 @@ Napi::Value lions(const Napi::CallbackInfo& info) {
         Napi::Object object = Napi::Object::New(env);
         object["implementation"] = lion->implementation;
         object["vote"] = Napi::Function::New<lion_vote>(env, "vote", data_of(lion));
+        object["mix"] = Napi::Function::New<lion_mix>(env, "mix", data_of(lion));
         object["step"] = Napi::Function::New<lion_step>(env, "step", data_of(lion));
         object["applySigns"] = Napi::Function::New<apply_signs>(env, "applySigns", data_of(lion));
         object["applyTernary"] = Napi::Function::New<apply_ternary>(env, "applyTernary", data_of(lion));

@@ -97,11 +97,12 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
         case 1: return lion->step(theta, m, g, n, o);
         case 2: lion->apply_signs(theta, planes[0], n, keep, scale); return n;
         case 3: lion->apply_ternary(theta, planes[0], planes[1], n, keep, scale); return n;
+        case 5: lion->mix(theta, m, g, n, o); return n;
     }
     return lion->apply_tally(theta, planes, ranks, n, keep, scale) == TERSE_OPTIMIZER_OK ? n : (size_t)-1;
 }
 
-static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally"};
+static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
 // A walk so long that it measures both orders: it gives the same bits as the scalar kernel, and afterwards the order is known.
@@ -126,7 +127,7 @@ static void check_lion(const terse_lion *lion, const terse_lion *scalar) {
     const char *by = lion->implementation;
     for (size_t l = 0; l < length_count; l++) {
         const size_t n = lengths[l];
-        for (int kernel = 0; kernel < 5; kernel++)
+        for (int kernel = 0; kernel < 6; kernel++)
             for (int zero = 0; zero < (kernel == 0 ? 2 : kernel == 1 ? 3 : 1); zero++) {
                 const terse_lion_options o = {0.01, 0.9, 0.99, zero == 1 ? 0 : 0.1, (terse_lion_zero)zero, zero == 0 ? 1.0f : 0.37f};
                 static const size_t ranks_list[] = {1, 2, 3, 5, 8, 15, 100, 1023, 1024};

@@ -51,6 +51,16 @@ Napi::Value vote(const Napi::CallbackInfo& info) {
     return number(info, static_cast<double>(accepted));
 }
 
+void mix(const Napi::CallbackInfo& info) {
+    size_t n;
+    int device;
+    float* c = first_device_floats(info[0], "c", n, device);
+    float* m = device_floats(info[1], "m", n, device);
+    const float* g = device_floats(info[2], "g", n, device);
+    const terse_lion_options options = lion_mix_options_of(options_of(info, 3));
+    throw_unless_ok(info, table_of(info).mix(device, c, m, g, n, &options));
+}
+
 Napi::Value step(const Napi::CallbackInfo& info) {
     size_t n, accepted = 0;
     int device;
@@ -224,6 +234,7 @@ Napi::Value open_cuda(const Napi::CallbackInfo& info) {
     Napi::Object object = Napi::Object::New(env);
     object["lion"] = kernels({
         {"vote", Napi::Function::New<vote>(env, "vote", data)},
+        {"mix", Napi::Function::New<mix>(env, "mix", data)},
         {"step", Napi::Function::New<step>(env, "step", data)},
         {"applySigns", Napi::Function::New<apply_signs>(env, "applySigns", data)},
         {"applyTernary", Napi::Function::New<apply_ternary>(env, "applyTernary", data)},

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TERSE_OPTIMIZERS_ABI 5
+#define TERSE_OPTIMIZERS_ABI 6
 
 // The TERSE_OPTIMIZERS_ABI that the library was built with.
 uint32_t terse_optimizers_abi(void);
@@ -47,6 +47,9 @@ typedef struct terse_lion {
     // g = g gradient_scale;  c = beta1 m + (1 - beta1) g;  wire = sign(c);  m = beta2 m + (1 - beta2) g      wire: (n + 7) / 8 bytes, pads 0
     // Uses beta1, beta2, zero and gradient_scale of the options.
     size_t (*vote)(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options);
+
+    // c and m as above, for messages of more than one bit. Elements that are not finite are written as they are.
+    void (*mix)(float *c, float *m, const float *g, size_t n, const terse_lion_options *options);
 
     // c and m as above;  theta = theta keep + (+-scale), where keep = 1 - lr weight_decay and scale = -lr
     size_t (*step)(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options);

@@ -19,7 +19,7 @@ extern "C" {
 #define TERSE_OPTIMIZERS_CUDA_API
 #endif
 
-#define TERSE_OPTIMIZERS_CUDA_ABI 2
+#define TERSE_OPTIMIZERS_CUDA_ABI 3
 
 // The sizes of all options together.
 #define TERSE_OPTIMIZERS_CUDA_OPTIONS \
@@ -32,6 +32,7 @@ typedef struct terse_optimizers_cuda {
 
     // As in terse_lion; *accepted is what terse_lion's functions return.
     terse_optimizer_status (*vote)(int device, uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted);
+    terse_optimizer_status (*mix)(int device, float *c, float *m, const float *g, size_t n, const terse_lion_options *options);
     terse_optimizer_status (*step)(int device, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted);
     terse_optimizer_status (*apply_signs)(int device, float *theta, const uint8_t *wire, size_t n, float keep, float scale);
     terse_optimizer_status (*apply_ternary)(int device, float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale);

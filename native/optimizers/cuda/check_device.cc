@@ -226,6 +226,7 @@ int bench() {
     lion_planes tally = {};
     for (size_t k = 0; k < 4; k++) tally.of[k] = planes + k * (N / 8);
     report("lion vote, cuda", 12.125, [&] { return lion_vote(planes, m, g, N, &o, bad, stream); });
+    report("lion mix, cuda", 16, [&] { return lion_mix(theta, m, g, N, &o, stream); });
     report("lion step, cuda", 20, [&] { return lion_step(theta, m, g, N, &o, bad, stream); });
     report("apply signs, cuda", 8.125, [&] { return lion_apply_signs(theta, planes, N, 0.999f, -0.001f, stream); });
     report("apply signs with ties, cuda", 8.25, [&] { return lion_apply_ternary(theta, planes, planes + N / 8, N, 0.999f, -0.001f, stream); });

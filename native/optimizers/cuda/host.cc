@@ -76,6 +76,11 @@ terse_optimizer_status refusing(int device, size_t n, size_t *accepted, Launch l
     return status_of(error == cudaSuccess ? accepted_of((const uint64_t *)at, n, accepted) : error);
 }
 
+terse_optimizer_status mix(int device, float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const cudaError_t error = cudaSetDevice(device);
+    return status_of(error == cudaSuccess ? lion_mix(c, m, g, n, options, STREAM) : error);
+}
+
 terse_optimizer_status step(int device, float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, size_t *accepted) {
     return refusing(device, n, accepted, [&](uint64_t *bad) { return lion_step(theta, m, g, n, options, bad, STREAM); });
 }
@@ -192,7 +197,7 @@ const char *error(void) { return cudaGetErrorString(last_error); }
 
 const terse_optimizers_cuda table = {
     TERSE_OPTIMIZERS_CUDA_ABI, TERSE_OPTIMIZERS_CUDA_OPTIONS, error,
-    vote, step, apply_signs, apply_ternary, apply_tally,
+    vote, mix, step, apply_signs, apply_ternary, apply_tally,
     adamw, sgd, accumulate, squares, apply, refresh,
     add, normalize,
     sum_of_squares, fingerprint,

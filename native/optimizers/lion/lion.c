@@ -20,6 +20,15 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
     return n;
 }
 
+static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    const lion_weights w = lion_weights_of(options);
+    for (size_t i = 0; i < n; i++) {
+        const float scaled = g[i] * w.gradient;
+        c[i] = w.m_in_c * m[i] + w.g_in_c * scaled;
+        m[i] = w.m_in_m * m[i] + w.g_in_m * scaled;
+    }
+}
+
 static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
     const lion_weights w = lion_weights_of(options);
     for (size_t i = 0; i < n; i++) {
@@ -55,4 +64,4 @@ static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *pl
     return TERSE_OPTIMIZER_OK;
 }
 
-const terse_lion terse_lion_scalar = {"scalar", vote, step, apply_signs, apply_ternary, apply_tally};
+const terse_lion terse_lion_scalar = {"scalar", vote, mix, step, apply_signs, apply_ternary, apply_tally};

@@ -3,6 +3,8 @@
 //   A warp takes 512 floats of each array = 4 tiles of 128. In each tile, lane l has floats 4 l .. 4 l + 3: one nibble of a word.
 #include "lion.cuh"
 
+#include "../elementwise.cuh"
+
 constexpr unsigned TILES = 4, UNIT = TILES * TILE, THREADS = 256;
 
 // c = beta1 m + (1 - beta1) g, and the next m.
@@ -55,6 +57,19 @@ __global__ void __launch_bounds__(THREADS) vote_kernel(uint8_t *wire, float *m, 
         if (first_bad != SIZE_MAX) refuse(bad, first_bad);
     }
 }
+
+struct mix_work {
+    struct element { float m, g; };
+    float *c, *m;
+    const float *g;
+    lion_weights w;
+    __device__ element load(size_t i) const { return {m[i], g[i]}; }
+    __device__ bool store(size_t i, const element &e) const {
+        const mixed here = mix(e.m, e.g, w);
+        c[i] = here.c, m[i] = here.m;
+        return true;
+    }
+};
 
 template <bool ALIGNED>
 __global__ void __launch_bounds__(THREADS) step_kernel(float *theta, float *m, const float *g, size_t n, lion_weights w, terse_lion_zero zero, uint64_t *bad) {
@@ -161,6 +176,10 @@ cudaError_t lion_vote(uint8_t *wire, float *m, const float *g, size_t n, const t
     const float least = options->zero == TERSE_LION_PLUS ? 0.0f : 0x1p-149f;
     const auto kernel = multiples_of(16, m, g) && multiples_of(4, wire) ? vote_kernel<true> : vote_kernel<false>;
     return launch_kernel(kernel, blocks_of(n), THREADS, stream, wire, m, g, n, lion_weights_of(options), least, bad);
+}
+
+cudaError_t lion_mix(float *c, float *m, const float *g, size_t n, const terse_lion_options *options, void *stream) {
+    return launch_elementwise(n, mix_work{c, m, g, lion_weights_of(options)}, nullptr, stream);
 }
 
 cudaError_t lion_step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options, uint64_t *bad, void *stream) {

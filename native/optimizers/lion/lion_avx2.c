@@ -6,7 +6,7 @@
 // Eight elements per register, eight registers per round. The scalar kernel finds the bad element of a round and does the tail.
 typedef struct momentum {
     uint8_t *wire;
-    float *theta, *m;
+    float *theta, *m;  // theta: where c goes, in a mix
     const float *g;
     size_t first_bad;  // the first round with a NaN or an infinity; n if there is none
     __m256 m_in_c, g_in_c, m_in_m, g_in_m, keep, minus_scale, sign_bit, gradient;
@@ -19,7 +19,7 @@ static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const 
 }
 
 // a x + b y
-static inline __m256 mix(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
+static inline __m256 sum_of(__m256 a, __m256 x, __m256 b, __m256 y) { return _mm256_add_ps(_mm256_mul_ps(a, x), _mm256_mul_ps(b, y)); }
 
 // Computes c and the next m of 32 elements. Returns 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
 static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m256 *c, __m256 *next) {
@@ -27,8 +27,8 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m256 m = _mm256_loadu_ps(s->m + i + 8 * k), g = _mm256_mul_ps(_mm256_loadu_ps(s->g + i + 8 * k), s->gradient);
-        c[k] = mix(s->m_in_c, m, s->g_in_c, g);
-        next[k] = mix(s->m_in_m, m, s->g_in_m, g);
+        c[k] = sum_of(s->m_in_c, m, s->g_in_c, g);
+        next[k] = sum_of(s->m_in_m, m, s->g_in_m, g);
         bad = _mm256_or_ps(bad, _mm256_sub_ps(c[k], c[k]));
     }
     if (_mm256_testz_si256(_mm256_castps_si256(bad), _mm256_castps_si256(bad))) return 1;
@@ -59,6 +59,26 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
     size_t done = options->zero == TERSE_LION_PLUS ? terse_walk(n, vote_zero_plus, &s) : terse_walk(n, vote_zero_minus, &s);
     if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
+}
+
+TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
+    momentum *s = context;
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; half++) {
+        __m256 c[4], next[4];
+        look(s, i + 32 * half, c, next);
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; k++) {
+            _mm256_storeu_ps(s->theta + i + 32 * half + 8 * k, c[k]);
+            _mm256_storeu_ps(s->m + i + 32 * half + 8 * k, next[k]);
+        }
+    }
+}
+
+static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    momentum s = momentum_of(NULL, c, m, g, n, options);
+    const size_t done = terse_walk(n, mix_round, &s);
+    terse_lion_scalar.mix(c + done, m + done, g + done, n - done, options);
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
@@ -187,4 +207,4 @@ static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *pl
     return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);
 }
 
-const terse_lion terse_lion_avx2 = {"avx2", vote, step, apply_signs, apply_ternary, apply_tally};
+const terse_lion terse_lion_avx2 = {"avx2", vote, mix, step, apply_signs, apply_ternary, apply_tally};

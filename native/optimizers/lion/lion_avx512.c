@@ -7,7 +7,7 @@
 // AVX2 on Sapphire Rapids, because there are fewer instructions between two cache misses.
 typedef struct momentum {
     uint8_t *wire;
-    float *theta, *m;
+    float *theta, *m;  // theta: where c goes, in a mix
     const float *g;
     size_t first_bad;  // the first round with a NaN or an infinity; n if there is none
     __m512 m_in_c, g_in_c, m_in_m, g_in_m, keep, plus, minus, gradient;
@@ -20,7 +20,7 @@ static inline momentum momentum_of(uint8_t *wire, float *theta, float *m, const 
 }
 
 // a x + b y
-static inline __m512 mix(__m512 a, __m512 x, __m512 b, __m512 y) { return _mm512_add_ps(_mm512_mul_ps(a, x), _mm512_mul_ps(b, y)); }
+static inline __m512 sum_of(__m512 a, __m512 x, __m512 b, __m512 y) { return _mm512_add_ps(_mm512_mul_ps(a, x), _mm512_mul_ps(b, y)); }
 
 // Computes c and the next m of 64 elements. Returns 0 if a c is not finite: x - x is +0 for every finite x, NaN otherwise.
 static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m512 *c, __m512 *next) {
@@ -28,8 +28,8 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512 m = _mm512_loadu_ps(s->m + i + 16 * k), g = _mm512_mul_ps(_mm512_loadu_ps(s->g + i + 16 * k), s->gradient);
-        c[k] = mix(s->m_in_c, m, s->g_in_c, g);
-        next[k] = mix(s->m_in_m, m, s->g_in_m, g);
+        c[k] = sum_of(s->m_in_c, m, s->g_in_c, g);
+        next[k] = sum_of(s->m_in_m, m, s->g_in_m, g);
         bad = _mm512_or_si512(bad, _mm512_castps_si512(_mm512_sub_ps(c[k], c[k])));
     }
     if (!_mm512_test_epi32_mask(bad, bad)) return 1;
@@ -57,6 +57,23 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
     size_t done = options->zero == TERSE_LION_PLUS ? terse_walk(n, vote_zero_plus, &s) : terse_walk(n, vote_zero_minus, &s);
     if (s.first_bad < n) done = s.first_bad;  // the scalar kernel finds the element
     return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
+}
+
+TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
+    momentum *s = context;
+    __m512 c[4], next[4];
+    look(s, i, c, next);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        _mm512_storeu_ps(s->theta + i + 16 * k, c[k]);
+        _mm512_storeu_ps(s->m + i + 16 * k, next[k]);
+    }
+}
+
+static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
+    momentum s = momentum_of(NULL, c, m, g, n, options);
+    const size_t done = terse_walk(n, mix_round, &s);
+    terse_lion_scalar.mix(c + done, m + done, g + done, n - done, options);
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
@@ -170,4 +187,4 @@ static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *pl
     return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);
 }
 
-const terse_lion terse_lion_avx512 = {"avx512", vote, step, apply_signs, apply_ternary, apply_tally};
+const terse_lion terse_lion_avx512 = {"avx512", vote, mix, step, apply_signs, apply_ternary, apply_tally};

@@ -13,6 +13,7 @@ import {
   applyTally,
   applyTernary,
   fingerprint,
+  lionMix,
   lionStep,
   lionVote,
   type NativeBuffer,
@@ -102,6 +103,15 @@ describe("the CUDA kernels of optimizers", () => {
       lionVote(expected, cpu.m.x, cpu.g.x, { ...betas, zero });
       lionVote(wire, asCuda(gpu.m.x), asCuda(gpu.g.x), { ...betas, zero });
       expect(wire, `n = ${n}`).toEqual(expected);
+      expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
+    });
+  });
+
+  it("mix with the bits of the CPU", () => {
+    eachPair((n, side) => {
+      const [cpu, gpu] = [side(), side()];
+      lionMix(cpu.θ.x, cpu.m.x, cpu.g.x, betas);
+      lionMix(asCuda(gpu.θ.x), asCuda(gpu.m.x), asCuda(gpu.g.x), betas);
       expect(everything(gpu), `n = ${n}`).toEqual(everything(cpu));
     });
   });

@@ -9,6 +9,7 @@ import type {
   AdamWOptions,
   CarryOptions,
   Change,
+  LionMixOptions,
   LionStepOptions,
   LionVoteOptions,
   LowRankChange,
@@ -46,6 +47,19 @@ export function lionVote(
     const scaled = r(g[i]! * r(gradientScale));
     const c = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     if (signOf(c, zero) > 0) wire[i >> 3]! |= 1 << (i & 7);
+    m[i] = mix(r(beta2), m[i]!, r(1 - beta2), scaled);
+  }
+}
+
+export function lionMix(
+  c: Float32Array,
+  m: Float32Array,
+  g: Float32Array,
+  { beta1, beta2, gradientScale = 1 }: LionMixOptions,
+): void {
+  for (let i = 0; i < m.length; i++) {
+    const scaled = r(g[i]! * r(gradientScale));
+    c[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
     m[i] = mix(r(beta2), m[i]!, r(1 - beta2), scaled);
   }
 }

@@ -21,6 +21,7 @@ import {
   type Change,
   choose,
   type LionKernels,
+  type LionMixOptions,
   type LionStepOptions,
   type LionVoteOptions,
   type LowRankChange,
@@ -44,6 +45,7 @@ export type {
   AdamWOptions,
   CarryOptions,
   Change,
+  LionMixOptions,
   LionStepOptions,
   LionVoteOptions,
   LowRankChange,
@@ -65,6 +67,18 @@ export type {
  */
 export function lionVote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): void {
   accept("lionVote", m, g, lion(m).vote(wire, m, g, options));
+}
+
+/**
+ * The first half of a step whose messages have more than one bit, in one pass over m and g (n floats each):
+ *
+ *   c ← β₁ m + (1 − β₁) g
+ *   m ← β₂ m + (1 − β₂) g
+ *
+ * Elements that are not finite are written as they are.
+ */
+export function lionMix(c: BufferLike, m: BufferLike, g: BufferLike, options: LionMixOptions): void {
+  lion(m).mix(c, m, g, options);
 }
 
 /**

@@ -11,11 +11,14 @@ export interface Change {
   scale: number;
 }
 
-export interface LionVoteOptions {
+export interface LionMixOptions {
   beta1: number; // β₁
   beta2: number; // β₂
-  zero: Sign;
   gradientScale?: number; // multiplies g first; 1 if absent
+}
+
+export interface LionVoteOptions extends LionMixOptions {
+  zero: Sign;
 }
 
 export interface LionStepOptions {
@@ -86,6 +89,7 @@ export interface RefreshOptions {
 export interface LionKernels {
   readonly implementation: string; // "avx2", "scalar"
   vote(wire: Uint8Array, m: BufferLike, g: BufferLike, options: LionVoteOptions): number;
+  mix(c: BufferLike, m: BufferLike, g: BufferLike, options: LionMixOptions): void;
   step(θ: BufferLike, m: BufferLike, g: BufferLike, options: LionStepOptions): number;
   applySigns(θ: BufferLike, wire: Uint8Array, change: Change): void;
   applyTernary(θ: BufferLike, plus: Uint8Array, nonzero: Uint8Array, change: Change): void;

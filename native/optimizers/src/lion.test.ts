@@ -120,6 +120,25 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     },
   );
 
+  it("mixes with the bits of the definition, for every length, at odd offsets", () => {
+    eachLength((n) => {
+      const [mine, expected] = twoSides(n);
+      lion.mix(mine.θ.x, mine.m.x, mine.g.x, betas);
+      definition.lionMix(expected.θ.x, expected.m.x, expected.g.x, betas);
+      expect(everything(mine), `n = ${n}`).toEqual(everything(expected));
+    });
+  });
+
+  it("mixes elements that are not finite as they are", () => {
+    for (const n of [1, 64, 70]) {
+      const [c, m, g] = [new Float32Array(n), anyFloats(n, 1), anyFloats(n, 2)];
+      g[n - 1] = Number.POSITIVE_INFINITY;
+      lion.mix(c, m, g, betas);
+      expect([c[n - 1], m[n - 1]]).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
+      expect(c.slice(0, n - 1).every(Number.isFinite)).toBe(true);
+    }
+  });
+
   it.each(["plus", "minus"] as const)("steps with the bits of a vote and applySigns, zero %s", (zero) => {
     eachLength((n) => {
       const [whole, halves] = twoSides(n);

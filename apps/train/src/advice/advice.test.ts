@@ -20,6 +20,7 @@ const measured: MeasuredSteps = {
   step: 0.5,
   computing: 0.1,
   backward: 0.06,
+  local: 0,
   exposed: 0.4,
   sentBytes: 18_000,
 };

@@ -4,7 +4,8 @@
  *   step = computing + local work + exposed
  *
  *   computing    data, forward, backward and the loop's own work, as the run has measured them; the same for every method
- *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts)
+ *   local work   arithmetic and codecs of the method, measured on this machine (local-work.ts), times what the run's own method took in the
+ *                run ÷ what it takes here: beside backward and other ranks, memory and processors are slower
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/plan.ts)
  */
 import type { CodecCost, Measured } from "@terse/exchange";
@@ -24,6 +25,7 @@ export interface MeasuredSteps extends RanksOfRun {
   readonly step: number;
   readonly computing: number;
   readonly backward: number;
+  readonly local: number; // the method's own arithmetic and codecs
   readonly exposed: number;
   readonly sentBytes: number;
 }
@@ -51,14 +53,16 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   const mean = (key: string) => late.reduce((sum, line) => sum + (line[key] as number), 0) / late.length;
   const [step, exposed] = [mean("step_seconds"), mean("time/exposed")];
   const [data, forward, backward, encode, , decode, update] = parts.map((part) => mean(`time/${part}`));
-  const own = data! + forward! + backward!;
+  const local = encode! + decode! + update!;
   return {
     ranks: (last["ranks/compute_seconds"] as number[]).length,
     threads: networkOf(lines)?.threads ?? numThreads(),
     step,
     exposed,
     backward: backward!,
-    computing: own + Math.max(0, step - own - exposed - encode! - decode! - update!),
+    // Beside backward a message's codecs take its processors, so backward's own time has some of theirs.
+    computing: Math.max(data! + forward!, step - exposed - local),
+    local,
     sentBytes: last["sent_bytes"] as number,
   };
 }
@@ -73,16 +77,29 @@ export function networkOf(lines: readonly Line[]): MeasuredNetwork | undefined {
 
 /** Resolves to the predictions for all candidates that can train this model, and why the others cannot. */
 export async function advise(recipe: Recipe, measured: MeasuredSteps, network: Measured): Promise<Advice> {
+  const slower = await slowerInRun(recipe, measured);
   const rows: Row[] = [];
   const leftOut: string[] = [];
   for (const candidate of candidates)
     try {
-      rows.push(await predictCandidate(candidate, recipe, measured, network));
+      rows.push(await predictCandidate(candidate, recipe, measured, network, slower));
     } catch (error) {
       if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
       leftOut.push(`${candidate.name} is left out: ${error.message}`);
     }
   return { measured, network, rows: rows.sort((a, b) => a.step - b.step), leftOut };
+}
+
+/** How many times as long the run's own method took in the run as it takes here; 1 where that cannot be measured. */
+async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSteps): Promise<number> {
+  if (recipe.device !== "cpu" || local === 0) return 1;
+  try {
+    const parameters = withDevice("meta", () => buildModel(recipe).parameterCount());
+    return local / (parameters * (await localWork(recipe, { ranks, threads })));
+  } catch (error) {
+    if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
+    return 1; // such as for parameter groups that the layers of local-work.ts do not have
+  }
 }
 
 const noTime: CodecCost = {
@@ -103,6 +120,7 @@ async function predictCandidate(
   recipe: Recipe,
   { ranks, threads, computing, backward }: MeasuredSteps,
   network: Measured,
+  slower: number,
 ): Promise<Row> {
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
   const { optimizer, parameters } = withDevice("meta", () => {
@@ -117,6 +135,6 @@ async function predictCandidate(
   const measured = { ...network, codec: noTime }; // codecs are local work
   const bytes = optimizer.bytesSent(step);
   const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
-  const local = (await localWork(chosen, { ranks, threads })) * parameters;
+  const local = slower * (await localWork(chosen, { ranks, threads })) * parameters;
   return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
 }

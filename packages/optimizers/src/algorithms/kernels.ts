@@ -3,7 +3,7 @@ import { copy } from "@terse/collectives";
 import { type Encode, PackedBits, type Tally, Ternary } from "@terse/exchange";
 import * as native from "@terse/native-optimizers";
 import { type NativeBuffer, NotFiniteError } from "@terse/native-optimizers";
-import { call, keep, noGrad, scope, type Tensor } from "@terse/tensor";
+import { call, emptyLike, keep, noGrad, scope, type Tensor } from "@terse/tensor";
 
 /**
  * u = sign(β₁ m + (1 − β₁) g) and m ← β₂ m + (1 − β₂) g, in one pass over m and g; g is multiplied by gradientScale first. The kernel
@@ -55,14 +55,9 @@ export function lionMix(
   g: Tensor,
   { beta1, beta2, gradientScale }: { beta1: number; beta2: number; gradientScale: number },
 ): Tensor {
-  return noGrad(() =>
-    scope(() => {
-      const scaled = gradientScale === 1 ? g : g.mul(gradientScale);
-      const c = m.mul(beta1).add_(scaled, { alpha: 1 - beta1 });
-      m.mul_(beta2).add_(scaled, { alpha: 1 - beta2 });
-      return keep(c);
-    }),
-  );
+  const c = emptyLike(m);
+  native.lionMix(c, m, g, { beta1, beta2, gradientScale });
+  return c;
 }
 
 /** θ ← keep θ + scale v, in one pass over θ; v is −1, 0, +1, or the mean of P signs. */
