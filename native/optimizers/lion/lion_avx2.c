@@ -36,7 +36,15 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
     return 0;
 }
 
+// Also what is written and not read, which no processor fetches by itself.
+static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta) {
+    terse_prefetch(s->m + i + TERSE_NEAR);
+    terse_prefetch(s->g + i + TERSE_NEAR);
+    if (theta) terse_prefetch(s->theta + i + TERSE_NEAR);
+}
+
 static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
+    fetch(s, i, 0);
     uint64_t word = 0;
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
@@ -63,6 +71,7 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 
 TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
     momentum *s = context;
+    fetch(s, i, 1);
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
         __m256 c[4], next[4];
@@ -82,6 +91,7 @@ static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_o
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
+    fetch(s, i, 1);
     const __m256 zero = _mm256_setzero_ps();
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {

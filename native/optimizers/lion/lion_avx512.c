@@ -37,7 +37,15 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
     return 0;
 }
 
+// Also what is written and not read, which no processor fetches by itself.
+static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta) {
+    terse_prefetch(s->m + i + TERSE_NEAR);
+    terse_prefetch(s->g + i + TERSE_NEAR);
+    if (theta) terse_prefetch(s->theta + i + TERSE_NEAR);
+}
+
 static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
+    fetch(s, i, 0);
     __m512 c[4], next[4];
     if (!look(s, i, c, next)) return;
     uint64_t word = 0;
@@ -61,6 +69,7 @@ static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const ters
 
 TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
     momentum *s = context;
+    fetch(s, i, 1);
     __m512 c[4], next[4];
     look(s, i, c, next);
 #pragma GCC unroll 4
@@ -77,6 +86,7 @@ static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_o
 }
 
 static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
+    fetch(s, i, 1);
     const __m512 zero = _mm512_setzero_ps();
     __m512 c[4], next[4];
     if (!look(s, i, c, next)) return;

@@ -15,7 +15,6 @@
 enum {
     BLOCK = 64,     // elements that are checked before any of them is stored; a word of signs
     PARTIALS = 16,  // partial sums
-    AHEAD = 256,    // floats; a page ahead it evicts what an array that lies a page apart needs next: on Zen 5 57 ms for 64 Mi elements, not 26
     ALONE_AHEAD = 2048,  // floats, of the only array
 };
 
@@ -182,7 +181,7 @@ static void apply(float *restrict theta, float *restrict m, const float *restric
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
         float mean[BLOCK];
-        terse_prefetch(m + i + AHEAD);  // m is written and not read: no processor fetches it by itself
+        terse_prefetch(m + i + TERSE_NEAR);  // it is written and not read: no processor fetches it by itself
         unpack(mean, packed, i, count, n);
         if (count == BLOCK) apply_block(theta + i, mean, v + i, BLOCK, f, rate);
         else apply_block(theta + i, mean, v + i, count, f, rate);
