@@ -2,6 +2,7 @@
 #define TERSE_ADAMW_H
 #include "../element.h"
 #include "terse/optimizers.h"
+#include "terse/walk.h"
 
 extern const terse_adamw terse_adamw_scalar, terse_adamw_avx2, terse_adamw_avx512;
 

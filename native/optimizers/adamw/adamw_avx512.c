@@ -9,6 +9,10 @@ static size_t step(float *theta, float *m, float *v, const float *g, size_t n, c
     const __m512 keep = _mm512_set1_ps(w.keep), rate = _mm512_set1_ps(w.rate), epsilon = _mm512_set1_ps(w.epsilon), gradient = _mm512_set1_ps(w.gradient);
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
+        terse_prefetch(theta + i + TERSE_NEAR);
+        terse_prefetch(m + i + TERSE_NEAR);
+        terse_prefetch(v + i + TERSE_NEAR);
+        terse_prefetch(g + i + TERSE_NEAR);
         __m512i bad = _mm512_setzero_si512();
         __m512 next_m[4], next_v[4];
 #pragma GCC unroll 4

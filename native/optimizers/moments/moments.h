@@ -125,6 +125,9 @@ static double carry(float *restrict error, uint8_t *restrict signs, const float 
         const uint64_t held = hold ? bits_at(hold, i, n) : 0;
         uint64_t plus = 0;
         if (count == BLOCK && !held) {
+            terse_prefetch(x + TERSE_NEAR);
+            terse_prefetch(m + i + TERSE_NEAR);
+            terse_prefetch(g + i + TERSE_NEAR);
             for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
             plus = measure_block(partial, x);
         } else

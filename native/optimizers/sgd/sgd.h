@@ -3,6 +3,7 @@
 #ifndef TERSE_SGD_H
 #define TERSE_SGD_H
 #include "element.h"
+#include "terse/walk.h"
 
 enum { BLOCK = 64 };  // elements that are checked before any of them is stored
 
@@ -11,6 +12,9 @@ static inline __attribute__((always_inline)) size_t sgd_step(float *restrict the
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
         float next_m[BLOCK], u[BLOCK];
+        terse_prefetch(theta + i + TERSE_NEAR);
+        terse_prefetch(g + i + TERSE_NEAR);
+        if (has_momentum) terse_prefetch(m + i + TERSE_NEAR);
         int bad = 0;
         for (size_t k = 0; k < count; k++) {
             const float d = decayed_gradient(w, g[i + k], theta[i + k]);
