@@ -158,21 +158,28 @@ void complete(Reduction reduction, DType dtype, void* x, size_t count, int ranks
 
 size_t average(float* into, const float* const* parts, size_t ranks, size_t count) {
     constexpr size_t block = 512;
+    constexpr uint32_t exponent = 0x7f800000;  // of NaN and infinities
     const auto divisor = static_cast<double>(ranks);
+    const bool divides_exactly = (ranks & (ranks - 1)) == 0;  // then a product with 1 / ranks has the same bits, and is faster
     size_t finite = count;
     for (size_t at = 0; at < count; at += block) {
         const size_t n = count - at < block ? count - at : block;
-        double sum[block] = {0};
-        for (size_t r = 0; r < ranks; r++)
-            for (size_t i = 0; i < n; i++) sum[i] += parts[r][at + i];
-        float bad = 0;
-        for (size_t i = 0; i < n; i++) {
-            const auto mean = static_cast<float>(sum[i] / divisor);
-            bad += mean - mean;  // 0, or NaN
-            into[at + i] = mean;
+        float* const here = into + at;
+        if (ranks == 1) {
+            for (size_t i = 0; i < n; i++) here[i] = parts[0][at + i] + 0.0f;  // -0 becomes 0, as in a sum that begins with 0
+        } else {
+            double sum[block] = {0};
+            for (size_t r = 0; r < ranks; r++)
+                for (size_t i = 0; i < n; i++) sum[i] += parts[r][at + i];
+            if (divides_exactly)
+                for (size_t i = 0; i < n; i++) here[i] = static_cast<float>(sum[i] * (1 / divisor));
+            else
+                for (size_t i = 0; i < n; i++) here[i] = static_cast<float>(sum[i] / divisor);
         }
-        for (size_t i = 0; bad != 0 && i < n && finite == count; i++)
-            if (into[at + i] - into[at + i] != 0) finite = at + i;
+        uint32_t bad = 0;
+        for (size_t i = 0; i < n; i++) bad |= (std::bit_cast<uint32_t>(here[i]) & exponent) == exponent;
+        for (size_t i = 0; bad && i < n && finite == count; i++)
+            if ((std::bit_cast<uint32_t>(here[i]) & exponent) == exponent) finite = at + i;
     }
     return finite;
 }

@@ -75,7 +75,7 @@ const cases: Readonly<Record<string, Case>> = {
   demo: { create: of("demo"), ranks: 2, rounds: 2 },
   muon: { create: of("muon"), peer: "muon", rounds: 3 },
   "muon, f32": { create: of("muon", { nsType: "f32" }), peer: "muon", rounds: 1 },
-  [`dion, rank ${rank}`]: { create: of("dion", { rank }), peer: "dion", rounds: 3 },
+  [`dion, rank ${rank}`]: { create: of("dion", { rank }), peer: "dion" },
   [`dion, rank ${rank}, cholesky-qr`]: {
     create: of("dion", { rank, orthonormalize: "cholesky-qr" }),
     peer: "dion",

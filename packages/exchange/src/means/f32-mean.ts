@@ -24,9 +24,13 @@ export function carryMeans(vectors: readonly BufferLike[], context: ExchangeCont
 }
 
 async function carryHere(vectors: readonly BufferLike[], context: ExchangeContext): Promise<void> {
-  const { up, scratch, watch } = context;
+  const { up, size, scratch, watch } = context;
   // An all-reduce has no headers for notes: NaN in the first element stands for this rank's refusal.
   if (context.refusal !== undefined) for (const x of vectors) if (x.length > 0) copy(firstElement(x), notANumber(x));
+  if (size === 1) {
+    context.allCalled();
+    return;
+  }
   if (vectors.length > 1 && vectors.every(isF32OnCpu)) {
     using loan = scratch.loan(4 * vectors.reduce((sum, { length }) => sum + length, 0));
     const joint = loan.floats;
@@ -60,7 +64,7 @@ export function meanCost(n: number, ranks: number, rank: number): Cost {
 export function meansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
   if (lengths.length === 0) return costOf([]);
   const n = lengths.reduce((a, b) => a + b, 0);
-  return { ...meanCost(n, ranks, rank), peakBytes: lengths.length > 1 ? 4 * n : 0 };
+  return { ...meanCost(n, ranks, rank), peakBytes: lengths.length > 1 && ranks > 1 ? 4 * n : 0 };
 }
 
 const isF32OnCpu = (x: BufferLike) =>

@@ -7,7 +7,7 @@
  *
  * Sent by a rank, for n elements up and k down: the owner 4 k bytes to each other rank, the others 4 n bytes to the owner. With owners
  * of equal shares this is (P − 1)/P · 4 (n + k) bytes a rank, as an all-reduce sends. Messages: 2 (P − 1) for all vectors of a round.
- * Held: 4 n bytes, at the owner 4 (P + 1) n bytes; and 4 k bytes.
+ * Held: 4 n bytes, at the owner of more ranks than one 4 (P + 1) n bytes; and 4 k bytes.
  */
 import type { Floats } from "@terse/codecs";
 import { copy, type Group } from "@terse/collectives";
@@ -64,9 +64,9 @@ export function computedMeanScheme(
     },
     reduce(incoming, result) {
       if (group.rank !== owner) return;
-      using loan = scratchOf(group).loan(4 * x.length);
-      const mean = loan.floats;
-      averageFloats(mean, incoming);
+      using loan = size > 1 ? scratchOf(group).loan(4 * x.length) : undefined;
+      const mean = loan?.floats ?? floatsAt(incoming[owner]!); // of one rank, its own wire
+      if (loan) averageFloats(mean, incoming);
       const computed = floatsAt(result);
       try {
         compute(mean, computed);
@@ -82,7 +82,7 @@ export function computedMeanScheme(
 
 /** The cost of n elements up and k down. */
 export function computedMeanCost(n: number, ranks: number, rank: number, owner: number, k: number = n): Cost {
-  const reducing = rank === owner ? 4 * n : 0;
+  const reducing = rank === owner && ranks > 1 ? 4 * n : 0;
   return byOwnersCost(ownedBy(owner, 4 * n, ranks), ownedBy(owner, 4 * k, ranks), rank, { encoding: 0, reducing });
 }
 
