@@ -60,3 +60,20 @@ it("hatches bars whose waiting time was not recorded, which is not the same as n
   expect(picture).toMatch(/<rect class="hatched" x="[\d.]+" y="[\d.]+" width="520\.0"/);
   expect(picture).not.toMatch(/<rect class="peer" x="/);
 });
+
+it("has a table of projections, apart from what was measured", () => {
+  const projected = [
+    { case: "GPT, Lion Cub, projection", metric: "row_ms", value: 2000, unit: "ms" },
+    { case: "GPT, Lion Cub, projection", metric: "update_ms", value: 80, unit: "ms" },
+    ...["100mbit", "1gbit", "10gbit"].flatMap((rate) =>
+      Object.entries({ step_ms: 1000, dense_step_ms: 9000, speedup_over_dense: 9, messages_over_dense: 31 }).map(
+        ([metric, value]) => ({ case: `GPT, Lion Cub ×8 ${rate}, projection`, metric, value, unit: "" }),
+      ),
+    ),
+  ];
+  const text = trainReport([...lines, ...projected], { machine: "2 cores", when: "today" });
+  const cell = "9 s → 1 s, **9.0 ×**, 31 ×";
+  expect(text).toContain(`| GPT, Lion Cub | 8 | 2 s | 0.08 s | ${cell} | ${cell} | ${cell} |`);
+  expect(text).toContain("### 2 ranks, 100 Mbit/s: ");
+  expect(trainPicture([...lines, ...projected])).toBe(trainPicture(lines));
+});

@@ -3,12 +3,16 @@ import { byCase, type Measurement, settingsOf } from "../measurement.ts";
 import { type Panel, panels, timeText } from "../panels.ts";
 import type { Provenance } from "../recording.ts";
 import { settingText } from "../svg.ts";
+import { links, projectedSuffix } from "./projection.ts";
 import { ours, oursOfMethods, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
 const sides = [...new Set([...ours, ...oursOfMethods, ...peersOfMethods, ...peers].map(({ name }) => name))];
 
+const isProjected = ({ case: name }: Measurement) => name.endsWith(projectedSuffix);
+const measuredOf = (all: readonly Measurement[]) => all.filter((each) => !isProjected(each));
+
 export function trainPicture(measurements: readonly Measurement[]): string {
-  const values = byCase(measurements);
+  const values = byCase(measuredOf(measurements));
   const shown = settingsOf(values, sides);
   return panels({
     title: "A training step of the small GPT (4.18 M parameters): shorter is better",
@@ -61,7 +65,7 @@ function labelOf(side: string): string {
 }
 
 export function trainReport(measurements: readonly Measurement[], { machine, when }: Provenance): string {
-  const values = byCase(measurements);
+  const values = byCase(measuredOf(measurements));
   const number = (value: number | undefined, digits: number) => (value === undefined ? "–" : value.toFixed(digits));
   const table = (setting: string) => {
     const rows = sides.flatMap((side) => {
@@ -121,6 +125,45 @@ same batches, and run alternately. A step takes as long as on its slowest rank; 
 ![Time of a step for each side.](train.svg)
 
 ${settingsOf(values, sides).map(table).join("\n")}
-All lines: [train.jsonl](train.jsonl). Recorded: ${when}.
+${projectionText(measurements.filter(isProjected))}All lines: [train.jsonl](train.jsonl). Recorded: ${when}.
+`;
+}
+
+/** The models of the papers, a table for each. */
+function projectionText(measurements: readonly Measurement[]): string {
+  if (measurements.length === 0) return "";
+  const values = byCase(measurements);
+  const named = [...values].map(([name, metrics]) => [name.slice(0, -projectedSuffix.length), metrics] as const);
+  const onLinks = named.flatMap(([name, metrics]) => {
+    const [, side, ranks, rate] = /^(.*) ×(\d+) (\w+)$/.exec(name) ?? [];
+    return side === undefined ? [] : [{ side, ranks: Number(ranks), rate: rate!, metrics }];
+  });
+  const text = (seconds: number) => `${Number((seconds / 1000).toPrecision(3))} s`;
+  const rows = named.flatMap(([side, alone]) => {
+    const row = alone.get("row_ms");
+    if (row === undefined) return [];
+    const own = onLinks.filter((each) => each.side === side);
+    return [...new Set(own.map(({ ranks }) => ranks))].map((ranks) => {
+      const cells = Object.keys(links).map((rate) => {
+        const metrics = own.find((each) => each.ranks === ranks && each.rate === rate)!.metrics;
+        const [dense, step, over, messages] = ["dense_step_ms", "step_ms", "speedup_over_dense", "messages_over_dense"];
+        return `${text(metrics.get(dense!)!)} → ${text(metrics.get(step!)!)}, **${metrics.get(over!)!.toFixed(1)} ×**, ${metrics.get(messages!)!.toFixed(0)} ×`;
+      });
+      return `| ${[side, ranks, text(row), text(alone.get("update_ms")!), ...cells].join(" | ")} |`;
+    });
+  });
+  const heads = Object.keys(links).map((rate) => rate.replace(/(m|g)bit/, (_, of) => ` ${of.toUpperCase()}bit/s`));
+  return `### At the papers' sizes, projected
+
+\`--settings projection\`: recipes of apps/train/recipes at the papers' sizes and batches, which this machine does not train. **Measured on it**, with
+one thread: forward and backward of one row, the optimizer's step without other ranks (Dion's has all matrices, which the ranks would share), the
+codecs. **Said**: the link, and 50 µs of latency. **Predicted**: a step's messages, and how much of them backward hides, by the formulas of
+[cost-model.md](cost-model.md). Each cell: a step of AdamW with gradients in 32 bits → a step of the method, how many times as fast, and how many times as fast its
+messages alone are, which is the limit on processors that compute in no time. 1-bit LAMB is after its warm-up.
+
+| model, method | ranks | a row | update | ${heads.join(" | ")} |
+|---|---|---|---|${heads.map(() => "---|").join("")}
+${rows.join("\n")}
+
 `;
 }

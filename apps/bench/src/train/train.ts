@@ -6,6 +6,7 @@ import { Hosts } from "../hosts/hosts.ts";
 import { type Measurement, median } from "../measurement.ts";
 import type { Suite } from "../suite.ts";
 import type { Steps } from "./host.ts";
+import { projection } from "./projection.ts";
 import { type OurSide, ours, oursOfMethods, type PeerSide, peers, peersOfMethods, powersgdOf } from "./sides.ts";
 
 interface Setting {
@@ -36,13 +37,16 @@ const warmUp = 4; // steps; PowerSGD sends everything in its first two
 
 const program = new URL("./host.ts", import.meta.url);
 
-/** A setting for each number of ranks and link. */
-export const train: Suite = Object.fromEntries(
-  settings.map((setting) => [
-    `${setting.ranks}x${setting.rate}${setting.sides ? `-${setting.sides.name}` : ""}`,
-    () => measure(setting),
-  ]),
-);
+/** A setting for each number of ranks and link, and one for the sizes of the papers' models. */
+export const train: Suite = {
+  ...Object.fromEntries(
+    settings.map((setting) => [
+      `${setting.ranks}x${setting.rate}${setting.sides ? `-${setting.sides.name}` : ""}`,
+      () => measure(setting),
+    ]),
+  ),
+  projection,
+};
 
 async function* measure({ ranks, rate, rounds, stepsPerRound, sides: chosen }: Setting): AsyncGenerator<Measurement> {
   await using hosts = await Hosts.open({ hosts: ranks, rate, program });
