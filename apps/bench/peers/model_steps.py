@@ -2,7 +2,7 @@
 
 The models are those of packages/models/src/gpt/gpt.py, torchvision, timm and transformers. Reads lines and answers with JSON: "eager N" and
 "compiled N" with the seconds of N training steps and the last loss. The first "compiled" compiles the model, which takes a minute.
-Arguments: MODEL OPTIONS(json: what MODEL's constructor here takes, and rows) THREADS.
+Arguments: MODEL OPTIONS(json: what MODEL's constructor here takes, and rows) THREADS [DEVICE [PRECISION: f32, or bf16 by autocast]].
 """
 
 import json
@@ -71,7 +71,9 @@ def bert(rows, vocabulary, context, width, heads, layers, hidden):
 
 torch.set_num_threads(int(sys.argv[3]))
 torch.manual_seed(0)
-model, loss_of, batch = {"gpt": gpt, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
+device, precision = torch.device((sys.argv[4:] or ["cpu"])[0]), (sys.argv[5:] or ["f32"])[0]
+with device:
+    model, loss_of, batch = {"gpt": gpt, "resnet18": resnet18, "vit": vit, "bert": bert}[sys.argv[1]](**json.loads(sys.argv[2]))
 model.train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 sides = {"eager": loss_of, "compiled": torch.compile(loss_of)}
@@ -79,12 +81,16 @@ sides = {"eager": loss_of, "compiled": torch.compile(loss_of)}
 
 def step(loss_of):
     optimizer.zero_grad(set_to_none=True)
-    loss = loss_of(*batch())
+    with device:
+        inputs = batch()
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        loss = loss_of(*inputs)
     loss.backward()
     optimizer.step()
     return loss.item()
 
 
+name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 parameters = sum(p.numel() for p in model.parameters())
 print(json.dumps({"torch": torch.__version__, "parameters": parameters}), flush=True)
 for line in sys.stdin:
@@ -92,4 +98,4 @@ for line in sys.stdin:
     begin = time.perf_counter()
     for _ in range(int(count)):
         loss = step(sides[word])
-    print(json.dumps({"seconds": time.perf_counter() - begin, "loss": loss, "parameters": parameters}), flush=True)
+    print(json.dumps({"seconds": time.perf_counter() - begin, "loss": loss, "parameters": parameters, "device": name}), flush=True)
