@@ -1,4 +1,5 @@
-import { join, resolve } from "node:path";
+import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { installTypedoc } from "../dependencies/typedoc.ts";
 import { StepFailed } from "../remedy.ts";
 import type { Steps } from "../steps.ts";
@@ -10,8 +11,22 @@ export async function docs(steps: Steps, env: Record<string, string>, out: strin
   await steps.run("documents", "about a minute", async (progress) => {
     const options = ["--options", join(root, "docs", "typedoc.json"), "--out", out];
     await progress.run(process.execPath, [typedoc, ...options], { cwd: root, env });
+    for (const page of globSync("**/*.html", { cwd: out })) mendLinks(join(out, page));
   });
   return join(out, "index.html");
+}
+
+/** Links to folders of sources, which the site does not have, become plain text; those to the folder of the first page name that page. */
+export function mendLinks(page: string): void {
+  const isFile = (link: string) =>
+    statSync(resolve(dirname(page), decodeURIComponent(link)), { throwIfNoEntry: false })?.isFile() ?? false;
+  const text = readFileSync(page, "utf8");
+  const mended = text
+    .replaceAll('href="../#', 'href="../index.html#')
+    .replace(/<a href="([^":#]*media\/[^"#]*)[^"]*"[^>]*>(.*?)<\/a>/gs, (whole, link, inner) =>
+      isFile(link) ? whole : inner,
+    );
+  if (mended !== text) writeFileSync(page, mended);
 }
 
 /** The folder of the pages, from the arguments of `./terse docs`. */

@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import { type AnySchema, describe, isObjectSchema } from "./describe.ts";
 
 export interface ListedOption {
-  /** Its dotted name: "optimizer.lr". */
+  /** Its dotted name: `optimizer.lr`. */
   readonly name: string;
   /** What it takes, in words: "a number > 0", or the schema's own `v.description`. */
   readonly takes: string;

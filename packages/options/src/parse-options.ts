@@ -19,7 +19,7 @@ import { OptionsError } from "./options-error.ts";
  * Throws one `OptionsError` with a line per problem:
  *
  *   optimizer.beta11: unknown option; did you mean beta1? (known: lr, beta1, beta2)
- *   optimizer.lr: expected a number > 0, got "fast"
+ *   `optimizer.lr: expected a number > 0, got "fast"`
  */
 export function parseOptions<const S extends v.GenericSchema>(
   schema: S,
