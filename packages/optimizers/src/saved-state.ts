@@ -34,8 +34,17 @@ export class SavedStateError extends Error {
 interface Entry {
   readonly kind: "elements" | "replicated" | "owned" | "shards";
   readonly tensor: Tensor; // a view
-  readonly owned?: { readonly of: string; readonly begin: number; readonly end: number; readonly length: number };
+  readonly owned?: Part & { readonly alone: boolean };
+  readonly adds?: Part; // of a single rank's elements: what several ranks own, and it does not
   readonly shard?: Slice & { readonly of: string };
+}
+
+/** The elements [begin, end) of what the ranks own of a parameter. */
+interface Part {
+  readonly of: string;
+  readonly begin: number;
+  readonly end: number;
+  readonly length: number; // of the parameter
 }
 
 /** Which slice of a matrix. */
@@ -78,24 +87,34 @@ function entriesOf(spans: readonly Span[]): Map<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const { vector, state, algorithm } of spans) {
     const [first] = vector.segments;
-    for (const [key, tensor] of Object.entries(state.elements ?? {}))
+    const shares = Object.entries(state.owned ?? {});
+    for (const [key, tensor] of Object.entries(state.elements ?? {})) {
+      const added = vector.ranks === 1 ? shares.find(([, { alone }]) => alone === key) : undefined;
       for (const { name, offset, length } of vector.segments) {
         const view = algorithm.splits === "at segments" ? tensor : tensor.narrow(0, offset - vector.offset, length);
-        entries.set(`${key}.${name}`, { kind: "elements", tensor: view });
+        const adds = added && { of: `${added[0]}.${name}`, begin: 0, end: length, length };
+        entries.set(`${key}.${name}`, { kind: "elements", tensor: view, ...(adds && { adds }) });
       }
+    }
     for (const [key, tensor] of Object.entries(state.replicated ?? {}))
       entries.set(`${key}.${first!.name}`, { kind: "replicated", tensor });
     for (const [key, { values, of: along, index, count }] of Object.entries(state.shards ?? {})) {
       const shard = { of: `${key}.${first!.name}`, along, index, count };
       entries.set(`${shard.of}[${along} ${index} of ${count}]`, { kind: "shards", tensor: values, shard });
     }
-    for (const [key, { begin, values }] of Object.entries(state.owned ?? {}))
+    for (const [key, { begin, values, alone }] of shares)
       for (const { name, offset, length } of vector.segments) {
         // The part of the parameter's elements [0, length) that lies in this rank's share.
         const start = offset - vector.offset;
         const [from, to] = [Math.max(begin, start), Math.min(begin + values.length, start + length)];
         if (from >= to) continue;
-        const owned = { of: `${key}.${name}`, begin: from - start, end: to - start, length };
+        const owned = {
+          of: `${key}.${name}`,
+          begin: from - start,
+          end: to - start,
+          length,
+          alone: alone !== undefined,
+        };
         const tensor = values.narrow(0, from - begin, to - from);
         entries.set(`${owned.of}[${owned.begin}:${owned.end}]`, { kind: "owned", tensor, owned });
       }
@@ -127,7 +146,7 @@ function carried(
 ): Map<string, TypedArray> {
   const sameRanks = saves.length === ranks;
   const values = new Map<string, TypedArray>();
-  for (const [name, { kind, tensor, owned, shard }] of entries) {
+  for (const [name, { kind, tensor, owned, adds, shard }] of entries) {
     const read = (save: StoredState) => {
       const stored = save.tensors.get(name);
       if (!stored || stored.length !== tensor.length)
@@ -140,8 +159,15 @@ function carried(
       const whole = sameRanks && saves[rank]!.tensors.has(name) ? read(saves[rank]!) : undefined;
       values.set(name, whole ?? sliceOf(shard!, tensor.shape as [number, number], saves));
     } else if (kind === "replicated") values.set(name, read(saves[sameRanks ? rank : 0]!));
-    else if (kind === "elements") values.set(name, sameRanks ? read(saves[rank]!) : meanOf(saves.map(read)));
-    else values.set(name, cut(owned!, sameRanks ? [saves[rank]!] : saves));
+    else if (kind === "owned" && owned!.alone && saves.length === 1 && !sameRanks)
+      values.set(name, new Float32Array(tensor.length));
+    else if (kind === "owned") values.set(name, cut(owned!, sameRanks ? [saves[rank]!] : saves));
+    else if (sameRanks) values.set(name, read(saves[rank]!));
+    else {
+      const mean = meanOf(saves.map(read));
+      if (adds) for (const [i, value] of cut(adds, saves).entries()) mean[i]! += value;
+      values.set(name, mean);
+    }
   }
   return values;
 }
@@ -199,8 +225,8 @@ function sliceOf(
   return values;
 }
 
-/** The elements [begin, end) of a parameter, out of the shares of all ranks that hold some of them. */
-function cut({ of, begin, end, length }: NonNullable<Entry["owned"]>, saves: readonly StoredState[]): Float32Array {
+/** A part of what the ranks own of a parameter, out of the shares of all that hold some of it. */
+function cut({ of, begin, end, length }: Part, saves: readonly StoredState[]): Float32Array {
   const values = new Float32Array(end - begin);
   let found = 0;
   for (const { tensors } of saves)

@@ -202,9 +202,17 @@ function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }
   const rows =
     before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
   return [
-    `saved by ${ranks} ranks, goes on with ${size}: ${rows}`,
-    `each rank takes the mean of the ${ranks} ranks' own momenta and errors, and the errors that belong to parts of the model are shared out anew`,
+    `saved by ${ranks} ${ranks === 1 ? "rank" : "ranks"}, goes on with ${size}: ${rows}`,
+    carriedText(ranks, size),
   ];
+}
+
+function carriedText(from: number, to: number): string {
+  if (from === 1) return "each rank takes the momenta and errors of the one rank";
+  const mean = `the mean of the ${from} ranks' own momenta and errors`;
+  return to === 1
+    ? `the rank takes ${mean}, and adds the errors that belonged to parts of the model`
+    : `each rank takes ${mean}, and the errors that belong to parts of the model are shared out anew`;
 }
 
 /** The folder on every rank's disk, with a lock, for a run that goes on from `step`. Rank 0 keeps its own. */

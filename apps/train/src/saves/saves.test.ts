@@ -268,6 +268,31 @@ describe("a save", () => {
     expect(await resume([run, run])).toEqual(Array.from({ length: 2 }, () => [4, 5, 4]));
   });
 
+  it("says what other ranks take of it", async () => {
+    const out = join(folder, "run");
+    const notesOn = async (...disks: string[]) => {
+      const [notes] = await onRanks(disks.map(disk), async (rank) => {
+        const resumed = savesIn(out).length > 0;
+        const given = { recipe: undefined, initFrom: undefined, overrides: [] };
+        const where = resumed ? { ...given, out: undefined, resume: out } : { ...given, out, resume: undefined };
+        await rank.group.barrier();
+        await using run = await openRun(resumed ? undefined : recipe(), rank.group, where);
+        await run.begin(rank.parts);
+        await run.save(run.step + 1);
+        return run.notes;
+      });
+      return notes!.at(-1);
+    };
+    await notesOn("a");
+    expect(await notesOn("a", "b")).toBe("each rank takes the momenta and errors of the one rank");
+    expect(await notesOn("a", "b", "c")).toBe(
+      "each rank takes the mean of the 2 ranks' own momenta and errors, and the errors that belong to parts of the model are shared out anew",
+    );
+    expect(await notesOn("a")).toBe(
+      "the rank takes the mean of the 3 ranks' own momenta and errors, and adds the errors that belonged to parts of the model",
+    );
+  });
+
   it.each([
     "config.json",
     "model.safetensors",

@@ -43,7 +43,7 @@ export function compensationErrors(θ: Tensor, { n, ranks, rank }: Vector): Comp
   const [begin, end] = ownedRange(n, ranks, rank, codec);
   return {
     elements: { workerError: zeros(θ.shape) }, // errors are on the CPU, where the codec works
-    owned: { serverError: { begin, values: zeros([end - begin]) } },
+    owned: { serverError: { begin, values: zeros([end - begin]), alone: "workerError" } },
   };
 }
 

@@ -102,7 +102,8 @@ export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): Gradien
       const elements = { gradientError: zerosLike(θ) };
       if (!both) return { elements };
       const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codecOf(vector));
-      return { elements, owned: { gradientOwnerError: { begin, values: zeros([end - begin]) } } };
+      const values = zeros([end - begin]);
+      return { elements, owned: { gradientOwnerError: { begin, values, alone: "gradientError" } } };
     },
 
     async mean(g, { elements, owned }, exchange, context) {

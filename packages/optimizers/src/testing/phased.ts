@@ -36,7 +36,7 @@ export function phased(): Algorithm<PhasedState> {
       const [begin, end] = ownedRange(vector.n, vector.ranks, vector.rank, codecOf(vector));
       return {
         elements: { m: zerosLike(θ), workerError: zerosLike(θ) },
-        owned: { serverError: { begin, values: zeros([end - begin]) } },
+        owned: { serverError: { begin, values: zeros([end - begin]), alone: "workerError" } },
         scalars: { c: 0, seen: [] },
       };
     },
