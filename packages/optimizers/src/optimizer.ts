@@ -373,11 +373,12 @@ export class Optimizer implements AsyncDisposable {
   /**
    * Goes on after `steps` steps from what the ranks of a run have saved, by rank. `saves` of as many ranks as there are now: each rank
    * takes its own, and needs no other's (they may be empty). Of another number of ranks: all are needed, and each kind of state is
-   * carried as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model; nothing has changed then.
+   * carried as algorithms/state.ts says. SavedStateError where they belong to another optimizer or model, or where an option, such as a warm-up's
+   * length, comes too late; nothing has changed then.
    */
   async restore(steps: number, saves: readonly StoredState[]): Promise<void> {
     const { rank, size: ranks } = this.#group;
-    const numbers = restoreSpans(this.#parts(), saves, { rank, ranks });
+    const numbers = restoreSpans(this.#parts(), saves, { step: steps, rank, ranks });
     this.#clipping.previousSquares = numbers["previousSquares"] as readonly number[] | undefined;
     for (const { algorithm, θ, state } of this.#parts()) algorithm.restored?.(θ, state);
     this.steps = steps;

@@ -54,33 +54,50 @@ type Slice = Pick<Shard, "index" | "count"> & { readonly along: Shard["of"] };
 export function savedStateOf(spans: readonly Span[]): SavedState {
   return {
     tensors: new Map([...entriesOf(spans)].map(([name, { tensor }]) => [name, tensor])),
-    scalars: Object.fromEntries([...scalarsOf(spans)].map(([name, { value }]) => [name, value])),
+    scalars: Object.fromEntries(
+      spans.flatMap(({ vector, state }) =>
+        Object.entries(state.scalars ?? {}).map(([key, value]) => [scalarName(key, vector), value]),
+      ),
+    ),
   };
 }
 
 /**
- * Sets the state of all spans from what the ranks of a run have saved, and returns the numbers. SavedStateError where a name is missing;
- * nothing has changed then.
+ * Sets the state of all spans from what the ranks of a run have saved after `step` steps, and returns the numbers. SavedStateError where a name
+ * is missing, or an option comes too late; nothing has changed then.
  */
 export function restoreSpans(
   spans: readonly Span[],
   saves: readonly StoredState[],
-  { rank, ranks }: { rank: number; ranks: number },
+  { step, rank, ranks }: { step: number; rank: number; ranks: number },
 ): StoredState["scalars"] {
   const entries = entriesOf(spans);
   const values = carried(entries, saves, { rank, ranks });
   const numbers = saves.length === ranks ? saves[rank]!.scalars : saves[0]!.scalars;
-  const scalars = scalarsOf(spans);
-  for (const name of scalars.keys())
-    if (numbers[name] === undefined)
-      throw new SavedStateError(`there is no number ${name}: the save belongs to another optimizer or model`);
+  const scalars = spans.map((span) => adopted(span, numbers, step));
   for (const [name, { tensor }] of entries) {
     using stored = fromTypedArray(values.get(name)!, tensor.shape);
     noGrad(() => tensor.copy_(stored));
   }
-  for (const [name, { set }] of scalars) set(numbers[name]!);
+  for (const [i, { state }] of spans.entries()) Object.assign(state.scalars ?? {}, scalars[i]);
   return numbers;
 }
+
+/** The numbers of a span, of those that were saved, as its algorithm takes them. */
+function adopted({ algorithm, vector, state }: Span, numbers: StoredState["scalars"], step: number) {
+  const own = Object.keys(state.scalars ?? {}).map((key) => {
+    const value = numbers[scalarName(key, vector)];
+    if (value === undefined)
+      throw new SavedStateError(
+        `there is no number ${scalarName(key, vector)}: the save belongs to another optimizer or model`,
+      );
+    return [key, typeof value === "number" ? value : [...value]] as const;
+  });
+  const scalars = Object.fromEntries(own);
+  return algorithm.adopt?.(scalars, step) ?? scalars;
+}
+
+const scalarName = (key: string, { segments }: Span["vector"]): string => `${key}.${segments[0]!.name}`;
 
 /** Every tensor of the state by name. */
 function entriesOf(spans: readonly Span[]): Map<string, Entry> {
@@ -120,19 +137,6 @@ function entriesOf(spans: readonly Span[]): Map<string, Entry> {
       }
   }
   return entries;
-}
-
-/** Every scalar of the state by name, and how it is set. */
-function scalarsOf(spans: readonly Span[]): Map<string, { value: Scalar; set: (value: Scalar) => void }> {
-  const scalars = new Map<string, { value: Scalar; set: (value: Scalar) => void }>();
-  for (const { vector, state } of spans)
-    for (const [key, value] of Object.entries(state.scalars ?? {})) {
-      const set = (to: Scalar) => {
-        state.scalars![key] = typeof to === "number" ? to : [...to];
-      };
-      scalars.set(`${key}.${vector.segments[0]!.name}`, { value, set });
-    }
-  return scalars;
 }
 
 /**

@@ -83,6 +83,11 @@ export interface Algorithm<S extends State = State> {
    */
   settle?(state: S): void;
   /**
+   * Called before the state of a save is restored: the numbers that were saved after `step` steps, as these options have them. SavedStateError for
+   * options that come too late.
+   */
+  adopt?(scalars: NonNullable<S["scalars"]>, step: number): NonNullable<S["scalars"]>;
+  /**
    * Called when the state has been restored: makes anew what follows from it. That may be this rank's θ, for a save holds the θ of one rank.
    */
   restored?(θ: Tensor, state: S): void;

@@ -18,7 +18,7 @@ import { type Tensor, zerosLike } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
 import { memoryOf, slices } from "./kernels.ts";
-import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import { resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 export const oneBitAdamOptions = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -78,6 +78,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
 
+    adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup("one-bit-adam", scalars, given.warmup, step) }),
     settle: (state) => momentum.settle(state, state.elements.v),
     restored: (_, state) => momentum.forget(state, state.elements.v),
   };

@@ -46,7 +46,7 @@ import {
 import { slices } from "./kernels.ts";
 import { boundsOf } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
-import { startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import { resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 const shared = {
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -128,6 +128,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       warmsUp(scalars, step) ? { kind: "meanGradient" } : momentum.message(vector),
     ],
 
+    adopt: (scalars, step) => ({ ...scalars, ...resumedWarmup(name, scalars, given.warmup, step) }),
     settle: (state) => momentum.settle(state, state.elements.frozen),
     restored: (_, state) => momentum.forget(state, state.elements.frozen),
   };

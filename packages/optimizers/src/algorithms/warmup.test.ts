@@ -1,5 +1,10 @@
+import type { Group } from "@terse/collectives";
 import { parseOptions, v } from "@terse/options";
+import { Arena, fromTypedArray, Linear, noGrad } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
+import { lambBasicOneBit, Optimizer, oneBitAdam, oneBitLamb, SavedStateError } from "../index.ts";
+import { onRanks } from "../testing/on-ranks.ts";
+import { savesOf, stored } from "../testing/stored.ts";
 import { startWarmup, warmsUp, warmup, warmupSteps } from "./warmup.ts";
 
 describe("the length of a warm-up", () => {
@@ -17,5 +22,54 @@ describe("the length of a warm-up", () => {
       "warmup: 0.2 is a fraction of the run, whose length an optimizer does not know; give steps, as warmupSteps(0.2, steps) does",
     );
     expect(() => read(1.5)).toThrow(/warmup: .*got 1\.5/);
+  });
+});
+
+describe.each(Object.entries({ oneBitAdam, oneBitLamb, lambBasicOneBit }))("a save of %s", (_, create) => {
+  function open(group: Group, warmup: number | "auto") {
+    const arena = new Arena(new Linear(8, 8, { bias: false }));
+    noGrad(() => arena.parameters.zero_().add_(1));
+    return { arena, optimizer: new Optimizer(arena, group, { algorithm: create({ warmup }), compareEvery: 1 }) };
+  }
+
+  async function advance({ arena, optimizer }: ReturnType<typeof open>, rank: number, until: number) {
+    while (optimizer.steps < until) {
+      const t = optimizer.steps;
+      const g = new Float32Array(64).map((_, i) => Math.sin(i * 12.9 + t * 78.2 + rank));
+      noGrad(() => arena.gradients.copy_(fromTypedArray(g)));
+      await optimizer.step({ lr: 0.01 });
+    }
+  }
+
+  /** θ after 9 steps, on two ranks: `first` is the warm-up until a save, `second` the one after it. */
+  const train = (first: number | "auto", at = 9, second = first) =>
+    onRanks(2, async (group) => {
+      let training = open(group, first);
+      await advance(training, group.rank, at);
+      if (at < 9) {
+        const before = training;
+        training = open(group, second);
+        noGrad(() => training.arena.parameters.copy_(before.arena.parameters));
+        await training.optimizer.restore(at, savesOf(group.rank, 2, await stored(before.optimizer)));
+        await advance(training, group.rank, 9);
+      }
+      return [...((await training.arena.parameters.toTypedArray()) as Float32Array)];
+    });
+
+  it.each([
+    [4, 6],
+    [4, 3],
+    [4, "auto"],
+    ["auto", 3],
+  ] as const)("in its warm-up of %s steps goes on with one of %s", async (before, after) => {
+    expect(await train(before, 2, after)).toEqual(await train(after));
+  });
+
+  it.each([
+    [4, 5, 6, "6, and the warm-up of this save has ended after 4 steps; take the warmup of the save"],
+    [6, 4, 4, "4, and this save has taken 4 steps of warm-up; take 5 or more"],
+  ])("of %i steps of warm-up refuses after %i one of %i", async (before, at, after, message) => {
+    await expect(train(before, at, after)).rejects.toThrow(`.warmup: ${message}`);
+    await expect(train(before, at, after)).rejects.toThrow(SavedStateError);
   });
 });

@@ -11,6 +11,7 @@
 import { sumOfSquares } from "@terse/native-optimizers";
 import { fraction, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
 import type { Tensor } from "@terse/tensor";
+import { SavedStateError } from "../saved-state.ts";
 
 /** The option: a number of steps, a fraction of the run, which `warmupSteps` turns into steps, or auto. */
 export const warmup = v.optional(v.union([positiveInteger, fraction, oneOf(["auto"])]), "auto");
@@ -35,6 +36,24 @@ export function startWarmup(length: number | "auto"): Warmup {
       `warmup: ${length} is a fraction of the run, whose length an optimizer does not know; give steps, as warmupSteps(${length}, steps) does`,
     ]);
   return { compressesFrom: length === "auto" ? -1 : length, varianceNorm: 0 };
+}
+
+/**
+ * The warm-up of a save after `step` steps, with the length that the optimizer is given now. SavedStateError where the warm-up has ended at another
+ * step, or the length is over.
+ */
+export function resumedWarmup(optimizer: string, saved: Warmup, length: number | "auto", step: number): Warmup {
+  if (length === "auto") return warmsUp(saved, step) ? { ...saved, compressesFrom: -1 } : saved;
+  const { compressesFrom } = saved;
+  if (!warmsUp(saved, step) && length !== compressesFrom)
+    throw new SavedStateError(
+      `${optimizer}.warmup: ${length}, and the warm-up of this save has ended after ${compressesFrom} steps; take the warmup of the save`,
+    );
+  if (warmsUp(saved, step) && length <= step)
+    throw new SavedStateError(
+      `${optimizer}.warmup: ${length}, and this save has taken ${step} steps of warm-up; take ${step + 1} or more`,
+    );
+  return { ...saved, compressesFrom: length };
 }
 
 export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>
