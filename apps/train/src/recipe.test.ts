@@ -179,14 +179,117 @@ describe("a recipe", () => {
   });
 
   describe("of a run that goes on", () => {
+    const matrices = "groups=[{ roles: [embedding, head, norm, vector], name: adamw }]";
     const saved = readRecipe(defaultRecipe, ["steps=30"]);
     const resume = (overrides: string[], text?: string) =>
       resumedRecipe({ step: 30, recipe: saved }, text, overrides, "R");
 
     it("keeps how its gradients are compressed", () => {
       expect(() => resume(["optimizer.name=lion-cub", "exchange.gradient.name=qsgd"])).toThrow(
-        /exchange\.gradient\.name: a resumed run keeps its own/,
+        'exchange.gradient.name: "qsgd", and the save has "terngrad": a resumed run keeps it; take "terngrad" again, or start a new run',
       );
+      const plain = readRecipe("gpt-small", ["steps=30", "optimizer.name=adamw", "exchange.gradient=null"]);
+      const given = ["exchange.gradient.name=qsgd"];
+      expect(() => resumedRecipe({ step: 30, recipe: plain }, undefined, given, "R")).toThrow(
+        /^exchange\.gradient\.name: "qsgd", and the save has none: a resumed run keeps it; leave it out, or start a new run$/,
+      );
+    });
+
+    it.each([
+      [
+        "sgd",
+        [],
+        1,
+        "momentum=0.9",
+        "optimizer.momentum: 0.9, and the save has 0: the optimizer's state depends on it",
+      ],
+      ["sgd", ["momentum=0.9"], 1, "momentum=0.5", undefined],
+      ["lion-cub", [], 1, "maskEvery=5", "optimizer.maskEvery: 5, and the save has 0: the optimizer's state"],
+      ["lion-cub", ["maskEvery=5"], 1, "maskEvery=10", undefined],
+      ["dion", [matrices], 1, "rank=8", "optimizer.rank: 8, and the save has 0.25: the optimizer's state"],
+      ["dion", [matrices], 1, "momentum=0.9", undefined],
+      ["one-bit-adam", ["warmup=4"], 1, "scale=fused", 'optimizer.scale: "fused", and the save has "per-layer"'],
+      ["one-bit-adam", ["warmup=4"], 2, "warmup=10", undefined],
+      ["one-bit-adam", ["warmup=4"], 2, "warmup=0.1", undefined],
+      ["one-bit-adam", ["warmup=4"], 2, "warmup=auto", undefined],
+      ["one-bit-adam", ["warmup=4"], 2, "beta2=0.9", undefined],
+      ["one-bit-adam", ["warmup=10"], 4, "warmup=3", "4 steps of it have been taken, so 5 is the least; take 10 again"],
+      [
+        "one-bit-adam",
+        ["warmup=4"],
+        4,
+        "warmup=10",
+        "optimizer.warmup: 10, and the save has 4: the warm-up is over; take 4",
+      ],
+      [
+        "one-bit-adam",
+        ["warmup=4"],
+        4,
+        "warmup=auto",
+        'optimizer.warmup: "auto", and the save has 4: the warm-up is over',
+      ],
+      ["one-bit-adam", ["warmup=4"], 4, "beta2=0.9", "it counts in the warm-up, which is over"],
+      ["one-bit-adam", [], 4, "beta2=0.9", "it counts in the warm-up, which may be over"],
+      ["one-bit-adam", [], 4, "warmup=9", undefined],
+      ["one-bit-lamb", ["warmup=4"], 4, "beta2=0.9", undefined],
+      ["one-bit-lamb", ["warmup=4"], 4, "maxRatio=1", "optimizer.maxRatio: 1, and the save has none: it counts in"],
+      ["zero-one-adam", ["freeze=10"], 4, "freeze=5", undefined],
+      [
+        "zero-one-adam",
+        ["freeze=10"],
+        4,
+        "freeze=4",
+        "the variance was refreshed until step 4, so 5 is the least; take 10",
+      ],
+      [
+        "zero-one-adam",
+        ["freeze=4"],
+        4,
+        "freeze=10",
+        "optimizer.freeze: 10, and the save has 4: the variance stays by now",
+      ],
+      [
+        "zero-one-adam",
+        ["freeze=4"],
+        4,
+        "kappa=1",
+        "optimizer.kappa: 1, and the save has 16: the variance stays by now",
+      ],
+      ["zero-one-adam", ["freeze=4"], 4, "doubling=3", undefined],
+      ["zero-one-adam", [], 4, "early=buffer", 'optimizer.early: "buffer", and the save has "exact"'],
+    ] as const)("of %s with %j refuses after %i steps what comes too late, and nothing else: %s", (...given) => {
+      const [name, before, step, change, message] = given;
+      const of = (options: readonly string[]) => options.map((option) => `optimizer.${option}`);
+      const saved = readRecipe(defaultRecipe, ["steps=50", `optimizer.name=${name}`, ...of(before)]);
+      const resume = () => resumedRecipe({ step, recipe: saved }, undefined, of([change]), "R");
+      if (message === undefined) expect(changesOf(saved, resume().recipe)).toHaveLength(1);
+      else expect(resume).toThrow(message);
+    });
+
+    it.each([
+      ["name=dgc", "warmup=4", 4, "exchange.gradient.warmup: 4, and the save has 0: the warm-up is over"],
+      [
+        "name=powersgd",
+        "rank=4",
+        4,
+        "exchange.gradient.rank: 4, and the save has 1: the optimizer's state depends on it",
+      ],
+      [
+        "{ name: powersgd, startIteration: 4 }",
+        "startIteration=9",
+        4,
+        "startIteration: 9, and the save has 4: that step is over",
+      ],
+      ["{ name: codec, codec: int8 }", "codec=f16", 4, 'exchange.gradient.codec: "f16", and the save has "int8"'],
+      ["{ name: codec, codec: l1, bits: 4 }", "bits=3", 4, undefined],
+      ["name=terngrad", "scaler=own", 4, 'exchange.gradient.scaler: "own", and the save has "shared"'],
+    ] as const)("with exchange.gradient: %s refuses %s after %i steps where it comes too late", (...given) => {
+      const [before, change, step, message] = given;
+      const gradient = `exchange.gradient${before.startsWith("{") ? `=${before}` : `.${before}`}`;
+      const saved = readRecipe(defaultRecipe, ["steps=50", "optimizer.name=sgd", gradient]);
+      const resume = () => resumedRecipe({ step, recipe: saved }, undefined, [`exchange.gradient.${change}`], "R");
+      if (message === undefined) expect(changesOf(saved, resume().recipe)).toHaveLength(1);
+      else expect(resume).toThrow(message);
     });
 
     it("has what was overridden before, and says what changes now", () => {
@@ -214,9 +317,11 @@ describe("a recipe", () => {
     });
 
     it("keeps the model of the save, also where recipe.json was edited", () => {
-      expect(() => resume(["model.layers=1"])).toThrow(/^model: a resumed run keeps its own/);
+      expect(() => resume(["model.layers=1"])).toThrow(
+        /^model\.layers: 1, and the save has none: a resumed run keeps it/,
+      );
       const edited = JSON.stringify({ ...saved, model: { ...saved.model, layers: 1e9 } });
-      expect(() => resume([], edited)).toThrow(/^model: a resumed run keeps its own/);
+      expect(() => resume([], edited)).toThrow(/^model\.layers: 1000000000, and the save has none: a resumed run/);
     });
   });
 

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
 import { models } from "@terse/models";
-import { algorithms, clipBys, gradientCompressions, warmupSteps } from "@terse/optimizers";
+import { algorithms, clipBys, gradientCompressions, refusedOptions, warmupSteps } from "@terse/optimizers";
 import {
   applyOverrides,
   flag,
@@ -20,7 +20,14 @@ import {
   text,
   v,
 } from "@terse/options";
-import { checkGradients, groupOptions, noDecay, problemsOfOptimizers, withWarmups } from "./parameter-groups.ts";
+import {
+  checkGradients,
+  groupOptions,
+  noDecay,
+  optimizersOf,
+  problemsOfOptimizers,
+  withWarmups,
+} from "./parameter-groups.ts";
 import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
 
 /** A section whose `name` chooses an entry of a registry; it takes the entry's options, and `shared` ones. `fallback`: without a name. */
@@ -148,39 +155,41 @@ export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.me
 /** Keys that a resumed run must keep, because its saved state depends on them. Of a group only which parameters have which optimizer. */
 const kept = ["seed", "model", "data", "optimizer.name", "exchange.gradient.name", "optimizer.groups"] as const;
 
-/** What a run keeps of a key, as JSON. Takes any tree, because an override may have put anything there. */
-function keptOf(tree: unknown, key: (typeof kept)[number]): string {
+/** What a run keeps of a key. Takes any tree, because an override may have put anything there. */
+function keptOf(tree: unknown, key: (typeof kept)[number]): unknown {
   const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
-  if (key !== "optimizer.groups") return JSON.stringify(value);
+  if (key !== "optimizer.groups") return value;
   const groups = value ?? [];
   const takers = (group: Tree | null) => ["name", "roles", "parameters"].map((option) => [option, group?.[option]]);
-  return JSON.stringify(Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups);
+  return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
 }
 
 /**
- * The recipe of a run that goes on from a save, and the recipe before the overrides: that of the run's recipe.json (`text`), else the
- * save's. Throws `OptionsError` for keys that must stay, and for fewer steps than the run has taken.
+ * The recipe of a run that goes on from a save, that of the save, and the one before the overrides: that of the run's recipe.json (`text`), else
+ * the save's. Throws `OptionsError` for keys and options that must stay, and for fewer steps than the run has taken.
  */
 export function resumedRecipe(
   save: { readonly step: number; readonly recipe: unknown },
   text: string | undefined,
   overrides: readonly string[],
   run: string,
-): { before: Recipe; recipe: Recipe } {
+): { saved: Recipe; before: Recipe; recipe: Recipe } {
   const tree = text === undefined ? (save.recipe as Tree) : (parseYaml(text, `${run}/recipe.json`) as Tree);
   const saved = parseWritten(save.recipe, `the save of ${run}`);
   const before = parseWritten(tree, `${run}/recipe.json`);
   const after = applyOverrides(tree, overrides);
-  const problems = kept
-    .filter((key) => keptOf(tree, key) !== keptOf(after, key) || keptOf(saved, key) !== keptOf(before, key))
-    .map((key) => `${key}: a resumed run keeps its own (${keptOf(saved, key)}); start a new run to change it`);
-  if (problems.length > 0) throw new OptionsError(problems);
+  const refused = kept.flatMap((key) => {
+    const between = (a: unknown, b: unknown) => differences(keptOf(a, key), keptOf(b, key), [key]);
+    return [...between(tree, after), ...between(saved, before)]; // recipe.json may have been edited
+  });
+  throwRefusals(refused.map((difference) => ({ ...difference, why: "a resumed run keeps it" })));
   const recipe = checked(parseOptions(recipeSchema, after, ""));
+  throwRefusals(refusedOptionsOf(saved, recipe, save.step));
   if (recipe.steps < save.step)
     throw new OptionsError([
       `steps: ${run} is saved after step ${save.step}, and a run does not go back: give --steps=${save.step} or more, or start a new run`,
     ]);
-  return { before, recipe };
+  return { saved, before, recipe };
 }
 
 /** A recipe that a run has written. Throws `OptionsError` that names `where`, and what may have happened to it. */
@@ -193,15 +202,55 @@ function parseWritten(tree: unknown, where: string): Recipe {
   }
 }
 
+/** Options of an optimizer, or of what compresses its gradients, that are kept because the state depends on them or their work is done. */
+function refusedOptionsOf(saved: Recipe, recipe: Recipe, step: number): Refusal[] {
+  const sections = ({ optimizer, exchange: { gradient } }: Recipe) => [
+    ...optimizersOf(optimizer).map(([key, section]) => ({ key, section, entry: algorithms[section.name] })),
+    ...(gradient ? [{ key: "exchange.gradient", section: gradient, entry: gradientCompressions[gradient.name] }] : []),
+  ];
+  const now = sections(recipe);
+  return sections(saved).flatMap(({ key, section: before, entry }, i) => {
+    const reasons = refusedOptions(entry, { before, after: now[i]!.section, step });
+    return differences(before, now[i]!.section, []).flatMap(({ key: option, ...values }) => {
+      const why = reasons.get(option);
+      return why === undefined ? [] : [{ key: `${key}.${option}`, ...values, why }];
+    });
+  });
+}
+
+interface Refusal extends Difference {
+  readonly why: string;
+}
+
+/** Throws `OptionsError`, unless there are none. */
+export function throwRefusals(refusals: readonly Refusal[]): void {
+  const remedy = (from: string) => (from === none ? "leave it out" : `take ${from} again`);
+  const problems = refusals.map(
+    ({ key, from, to, why }) => `${key}: ${to}, and the save has ${from}: ${why}; ${remedy(from)}, or start a new run`,
+  );
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
 /** What is different in a recipe, a line for each key: "steps: 30 → 60". */
-export function changesOf(before: unknown, after: unknown, path: readonly string[] = []): string[] {
+export const changesOf = (before: unknown, after: unknown): string[] =>
+  differences(before, after, []).map(({ key, from, to }) => `${key}: ${from} → ${to}`);
+
+interface Difference {
+  readonly key: string;
+  readonly from: string; // JSON, or none
+  readonly to: string;
+}
+
+const none = "none";
+
+function differences(before: unknown, after: unknown, path: readonly string[]): Difference[] {
   const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null;
   if (isTree(before) && isTree(after) && Array.isArray(before) === Array.isArray(after))
     return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
-      changesOf(before[key], after[key], [...path, key]),
+      differences(before[key], after[key], [...path, key]),
     );
-  const [from, to] = [before, after].map((value) => JSON.stringify(value) ?? "none");
-  return from === to ? [] : [`${path.join(".")}: ${from} → ${to}`];
+  const [from, to] = [before, after].map((value) => JSON.stringify(value) ?? none) as [string, string];
+  return from === to ? [] : [{ key: path.join("."), from, to }];
 }
 
 /** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */

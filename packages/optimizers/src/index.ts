@@ -29,6 +29,7 @@ export { gradientCompressions } from "./gradients/gradients.ts";
 export { powersgd, powersgdOptions } from "./gradients/powersgd.ts";
 export { qsgd, qsgdOptions } from "./gradients/qsgd.ts";
 export { terngrad, terngradOptions } from "./gradients/terngrad.ts";
+export { refusedOptions } from "./kept-options.ts";
 export { matrixShape } from "./matrix-shape.ts";
 export type { Mesh, Parallel } from "./mesh.ts";
 export { Optimizer, type OptimizerOptions, OverlapError, type StepReport } from "./optimizer.ts";

@@ -7,7 +7,15 @@ import type { Group } from "@terse/collectives";
 import { headOf, withNewHead } from "@terse/models";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
-import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
+import {
+  changesOf,
+  defaultRecipe,
+  droppedOptions,
+  type Recipe,
+  remarksOn,
+  resumedRecipe,
+  throwRefusals,
+} from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
 import { together } from "./between-ranks.ts";
@@ -19,7 +27,7 @@ import { checkConfig, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
-import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, saveFoldersIn } from "./save-folder.ts";
+import { locateRun, recipeFile, removeLeftovers, runsFolder, saveFoldersIn } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
@@ -185,18 +193,35 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
 async function resumeRun(resume: string, { overrides }: RunArguments, group: Group): Promise<Run> {
   const { manifest, recipeText } = await findSave(resume, group);
   const { run } = locateRun(resume);
-  const { before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
+  const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
+  checkShards({ ranks: manifest.ranks, saved }, recipe, group);
   const place = await placeOf(run, recipe, group, manifest.step);
   const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
     leave(place);
     throw error;
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
-  const notes = [...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
+  const notes = [...changesOf(before, recipe), ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group)];
   return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
 }
 
-function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }: Recipe, { size }: Group): string[] {
+interface Saved {
+  readonly ranks: number;
+  readonly saved: Recipe;
+}
+
+/** Shards are cut anew for another number of ranks alone, and only where there were shards and are. */
+function checkShards({ ranks, saved }: Saved, { parallel }: Recipe, { size }: Group): void {
+  const [from, to] = [saved.parallel.weight, parallel.weight];
+  if (from === to || (ranks !== size && from > 1 && to > 1)) return;
+  const why =
+    ranks === size
+      ? "as many ranks keep their shards"
+      : "a matrix is not cut into shards, and shards are not put together";
+  throwRefusals([{ key: "parallel.weight", from: String(from), to: String(to), why }]);
+}
+
+function otherRanks({ ranks, saved }: Saved, { accumulate, data }: Recipe, { size }: Group): string[] {
   if (ranks === size) return [];
   const [before, now] = [ranks * saved.accumulate * saved.data.batchSize, size * accumulate * data.batchSize];
   const rows =

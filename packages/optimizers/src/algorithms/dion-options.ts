@@ -11,6 +11,7 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Vector } from "./algorithm.ts";
 import { orthonormalizations } from "./orthonormalize.ts";
 
@@ -27,6 +28,12 @@ export const dionOptions = v.object({
 });
 
 export type DionOptions = v.InferOutput<typeof dionOptions>;
+
+export const dionKept: KeptOptions<DionOptions> = () => ({
+  rank: makesState,
+  orientation: makesState,
+  seed: makesState,
+});
 
 /** The sizes of X (m, n) and of its factors. rows, columns: of P and of Q, that is m and n, or n and m where X is transposed. */
 export function sizesOf({ segments: [segment] }: Vector, { rank, orientation }: DionOptions) {

@@ -21,6 +21,7 @@ import { type Codec, signAt, ternary } from "@terse/codecs";
 import { Tally } from "@terse/exchange";
 import { nonNegativeFloat, OptionsError, oneOf, parseOptions, unitIntervalFloat, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
@@ -37,6 +38,9 @@ export const distributedLionOptions = v.object({
   maskEvery, // of a majority of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when; none in the paper
 });
+
+export const distributedLionKept: KeptOptions<v.InferOutput<typeof distributedLionOptions>> =
+  keptAboveZero("maskEvery");
 
 export interface DistributedLionState extends State {
   readonly elements: {

@@ -40,6 +40,7 @@ import {
   v,
 } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm, Vector } from "./algorithm.ts";
 import { drawsOf, seed } from "./draws.ts";
@@ -61,6 +62,8 @@ export const lionCubOptions = v.object({
   maskEvery, // only with one bit: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
+
+export const lionCubKept: KeptOptions<v.InferOutput<typeof lionCubOptions>> = keptAboveZero("maskEvery");
 
 export interface LionCubState extends State {
   readonly elements: {

@@ -15,10 +15,11 @@
 import { accumulateMoments, applyAdamUpdate } from "@terse/native-optimizers";
 import { nonNegativeFloat, parseOptions, positiveFloat, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { CompensatedMomentum, type CompensationState, scales } from "./compensated-momentum.ts";
 import { memoryOf, slices } from "./kernels.ts";
-import { resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 export const oneBitAdamOptions = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -27,6 +28,11 @@ export const oneBitAdamOptions = v.object({
   weightDecay: v.optional(nonNegativeFloat, 0), // λ
   warmup, // before the compression
   scale: v.optional(scales, "per-layer"), // what shares one magnitude; fused in the paper
+});
+
+export const oneBitAdamKept: KeptOptions<v.InferOutput<typeof oneBitAdamOptions>> = (change) => ({
+  scale: makesState,
+  ...keptAfterWarmup(change, ["beta2"]),
 });
 
 export interface OneBitAdamState extends CompensationState {

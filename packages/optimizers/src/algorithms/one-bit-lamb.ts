@@ -35,6 +35,7 @@ import {
   v,
 } from "@terse/options";
 import { emptyLike, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
 import {
   CompensatedMomentum,
@@ -46,7 +47,7 @@ import {
 import { slices } from "./kernels.ts";
 import { boundsOf } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
-import { resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
+import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
 const shared = {
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
@@ -69,6 +70,16 @@ export const oneBitLambOptions = v.object({
   threshold: v.optional(positiveFloat, 0.1), // r_threshold: the largest change of r in a step
   squareRoot: v.optional(flag, false), // the ratio of √v in place of v, as DeepSpeed
   decayCorrection: v.optional(flag, false), // as DeepSpeed
+});
+
+export const lambBasicOneBitKept: KeptOptions<v.InferOutput<typeof lambBasicOneBitOptions>> = (change) => ({
+  scale: makesState,
+  ...keptAfterWarmup(change, ["beta2", "beta3", "minRatio", "maxRatio"]),
+});
+
+export const oneBitLambKept: KeptOptions<v.InferOutput<typeof oneBitLambOptions>> = (change) => ({
+  scale: makesState,
+  ...keptAfterWarmup(change, ["beta3", "minRatio", "maxRatio"]),
 });
 
 export interface OneBitLambState extends CompensationState {

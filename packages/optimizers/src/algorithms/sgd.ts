@@ -12,6 +12,7 @@
 import { sgdStep } from "@terse/native-optimizers";
 import { flag, nonNegativeFloat, OptionsError, parseOptions, unitIntervalFloat, v } from "@terse/options";
 import { type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
 import type { Algorithm } from "./algorithm.ts";
 import type { State } from "./state.ts";
 
@@ -21,6 +22,8 @@ export const sgdOptions = v.object({
   weightDecay: v.optional(nonNegativeFloat, 0), // λ, added to the gradient
   nesterov: v.optional(flag, false),
 });
+
+export const sgdKept: KeptOptions<v.InferOutput<typeof sgdOptions>> = keptAboveZero("momentum");
 
 export interface SgdState extends State {
   readonly elements: {

@@ -11,6 +11,7 @@
 import { sumOfSquares } from "@terse/native-optimizers";
 import { fraction, OptionsError, oneOf, positiveInteger, v } from "@terse/options";
 import type { Tensor } from "@terse/tensor";
+import type { OptionsChange } from "../kept-options.ts";
 import { SavedStateError } from "../saved-state.ts";
 
 /** The option: a number of steps, a fraction of the run, which `warmupSteps` turns into steps, or auto. */
@@ -54,6 +55,22 @@ export function resumedWarmup(optimizer: string, saved: Warmup, length: number |
       `${optimizer}.warmup: ${length}, and this save has taken ${step} steps of warm-up; take ${step + 1} or more`,
     );
   return { ...saved, compressesFrom: length };
+}
+
+/** Its length, and the options that count in it alone. One that ends by itself may be over, which only its numbers say (`resumedWarmup`). */
+export function keptAfterWarmup<Option extends string>(
+  { before, after, step }: OptionsChange<{ readonly warmup: number | "auto" }>,
+  options: readonly Option[],
+): Partial<Record<Option | "warmup", string>> {
+  const [length, next] = [before.warmup, after.warmup];
+  const isOver = length !== "auto" && length <= step;
+  const why: Partial<Record<string, string>> = {};
+  if (isOver) why["warmup"] = "the warm-up is over";
+  else if (next !== "auto" && next <= step)
+    why["warmup"] = `${step} steps of it have been taken, so ${step + 1} is the least`;
+  if (isOver || length === "auto")
+    for (const option of options) why[option] = `it counts in the warm-up, which ${isOver ? "is" : "may be"} over`;
+  return why as Partial<Record<Option | "warmup", string>>;
 }
 
 export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>

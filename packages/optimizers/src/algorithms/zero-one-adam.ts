@@ -40,6 +40,7 @@ import {
   v,
 } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { Algorithm, OptimizerExchange, StepContext } from "./algorithm.ts";
 import {
   addCompensatedMean,
@@ -62,6 +63,17 @@ export const zeroOneAdamOptions = v.object({
   early: v.optional(oneOf(["exact", "buffer", "gradient"]), "exact"), // what the ranks average below `freeze`
   scale: v.optional(oneOf(["per-layer", "fused"]), "per-layer"), // what shares one magnitude; fused in the paper
 });
+
+/** Below `freeze` alone count those that say how v is made; and errors are those of what `early` says. */
+export const zeroOneAdamKept: KeptOptions<v.InferOutput<typeof zeroOneAdamOptions>> = ({ before, after, step }) => ({
+  scale: makesState,
+  early: makesState,
+  ...(step >= before.freeze
+    ? { freeze: frozen, kappa: frozen, beta2: frozen }
+    : step >= after.freeze && { freeze: `the variance was refreshed until step ${step}, so ${step + 1} is the least` }),
+});
+
+const frozen = "the variance stays by now";
 
 export interface ZeroOneAdamState extends CompensationErrors {
   readonly elements: CompensationErrors["elements"] & {

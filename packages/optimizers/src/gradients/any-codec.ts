@@ -24,6 +24,7 @@ import { noGrad, type Tensor, zeros, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
 import type { OwnedShare, State } from "../algorithms/state.ts";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
@@ -54,6 +55,13 @@ export const anyCodecOptions = v.object({
   k: v.optional(positiveInteger), // of dct-top-k: cosines of a chunk that are sent
   clip: v.optional(nonNegativeFloat), // of terngrad: standard deviations
   seed,
+});
+
+/** Of the state: its errors, and the shapes in which the optimizer has its own. */
+export const anyCodecKept: KeptOptions<v.InferOutput<typeof anyCodecOptions>> = () => ({
+  codec: makesState,
+  errorFeedback: makesState,
+  block: makesState,
 });
 
 export interface AnyCodecState extends State {

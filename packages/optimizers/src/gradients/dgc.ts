@@ -25,6 +25,7 @@ import { flag, nonNegative, nonNegativeInteger, oneOf, parseOptions, unitInterva
 import { keep, noGrad, scope, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import type { State } from "../algorithms/state.ts";
+import type { KeptOptions } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
@@ -37,6 +38,9 @@ export const dgcOptions = v.object({
   warmup: v.optional(nonNegativeInteger, 0), // steps
   warmupRatios: v.optional(oneOf(["paper", "exponential"]), "paper"),
 });
+
+export const dgcKept: KeptOptions<v.InferOutput<typeof dgcOptions>> = ({ before, step }) =>
+  before.warmup <= step ? { warmup: "the warm-up is over", warmupRatios: "the warm-up is over" } : {};
 
 export interface DgcState extends State {
   readonly elements: {

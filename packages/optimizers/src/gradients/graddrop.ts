@@ -15,6 +15,7 @@
 import { oneOf, parseOptions, v } from "@terse/options";
 import { noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import type { State } from "../algorithms/state.ts";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 import { ratio, topOf } from "./largest.ts";
 
@@ -22,6 +23,8 @@ export const graddropOptions = v.object({
   ratio: v.optional(ratio, 0.01), // of the elements that are sent
   threshold: v.optional(oneOf(["layer", "model"]), "layer"), // what has one t
 });
+
+export const graddropKept: KeptOptions<v.InferOutput<typeof graddropOptions>> = () => ({ threshold: makesState });
 
 export interface GraddropState extends State {
   readonly elements: {

@@ -23,6 +23,7 @@ import { multiply } from "../algorithms/kernels.ts";
 import { orthonormalize } from "../algorithms/orthonormalize.ts";
 import { randomFloats } from "../algorithms/random-floats.ts";
 import type { State } from "../algorithms/state.ts";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
 export const powersgdOptions = v.object({
@@ -32,6 +33,15 @@ export const powersgdOptions = v.object({
   errorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),
   seed: v.optional(nonNegativeInteger, 0), // of the first Q
+});
+
+export const powersgdKept: KeptOptions<v.InferOutput<typeof powersgdOptions>> = ({ before, step }) => ({
+  rank: makesState,
+  minCompressionRate: makesState,
+  errorFeedback: makesState,
+  warmStart: makesState,
+  ...(before.warmStart && { seed: makesState }),
+  ...(before.startIteration <= step && { startIteration: "that step is over" }),
 });
 
 export interface PowersgdState extends State {

@@ -21,6 +21,7 @@ import { nonNegativeFloat, oneOf, parseOptions, v } from "@terse/options";
 import { noGrad, scope, type Tensor } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { drawsOf, seed } from "../algorithms/draws.ts";
+import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
 export const terngradOptions = v.object({
@@ -28,6 +29,8 @@ export const terngradOptions = v.object({
   scaler: v.optional(oneOf(["shared", "own"]), "shared"), // whether ranks agree on s
   seed,
 });
+
+export const terngradKept: KeptOptions<v.InferOutput<typeof terngradOptions>> = () => ({ scaler: makesState });
 
 export function terngrad(options: v.InferInput<typeof terngradOptions> = {}): GradientCompression {
   const { clip, scaler, seed } = parseOptions(terngradOptions, options, "terngrad");

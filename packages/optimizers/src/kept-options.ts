@@ -1,0 +1,31 @@
+/**
+ * Options that a run keeps when it goes on from a save, because its state is made by them, or because they have done their work. Every other
+ * option takes effect with the next step.
+ */
+
+/** A run's options until its save after `step` steps, and those with which it is to go on. */
+export interface OptionsChange<Options> {
+  readonly before: Options;
+  readonly after: Options;
+  readonly step: number;
+}
+
+/** Why options are kept, by their names. Of those that are the same nobody asks. */
+export type KeptOptions<Options> = (change: OptionsChange<Options>) => Readonly<Partial<Record<keyof Options, string>>>;
+
+export const makesState = "the optimizer's state depends on it";
+
+/** Of `maskEvery` and others: what is there only where the option is above 0. */
+export const keptAboveZero = <Option extends string>(option: Option) =>
+  (({ before, after }) => (before[option] > 0 === after[option] > 0 ? {} : { [option]: makesState })) as KeptOptions<
+    Record<Option, number>
+  >;
+
+/** The options of an entry of `algorithms` or `gradientCompressions` that differ and are kept, with the reasons. */
+export function refusedOptions(entry: object, change: OptionsChange<object>): ReadonlyMap<string, string> {
+  const { kept } = entry as { kept?: KeptOptions<object> };
+  const [old, now] = [change.before, change.after] as [Record<string, unknown>, Record<string, unknown>];
+  const reasons = kept?.(change) ?? {};
+  const differs = ([option]: [string, string]) => JSON.stringify(old[option]) !== JSON.stringify(now[option]);
+  return new Map(Object.entries<string>(reasons).filter(differs));
+}
