@@ -198,3 +198,28 @@ export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimiz
     return problems;
   });
 }
+
+/** What of the optimizers of a recipe has no effect in so short a run, a line for each. */
+export function remarksOnOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
+  return optimizersOf(optimizer).flatMap(([key, section]) => {
+    const { localSteps = 1, freeze = 0, doubling = 0, momentumSync } = section as Partial<Late>;
+    const remarks: string[] = [];
+    if (localSteps > 1 && freeze + doubling + (doubling % 2) >= steps)
+      remarks.push(
+        `${key}.localSteps: local steps begin after freeze + doubling, ${freeze + doubling} steps, and the run has ${steps}, so there is none; take a smaller freeze or doubling, or more steps`,
+      );
+    if (momentumSync && momentumSync.segments !== "none" && momentumSync.every + Number(momentumSync.late) > steps)
+      remarks.push(
+        `${key}.momentumSync.every: ${momentumSync.every}, and the run has ${steps} steps, so no momenta are averaged; take fewer, or more steps`,
+      );
+    return remarks;
+  });
+}
+
+/** Options of 0/1 Adam, of Lion Cub and of Distributed Lion that say when something begins. */
+interface Late {
+  readonly localSteps: number;
+  readonly freeze: number;
+  readonly doubling: number;
+  readonly momentumSync: { readonly segments: unknown; readonly every: number; readonly late: boolean };
+}

@@ -1,14 +1,23 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { algorithms } from "@terse/optimizers";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import { changesOf, defaultRecipe, droppedOptions, readRecipe, resumedRecipe } from "./recipe.ts";
+import { changesOf, defaultRecipe, droppedOptions, readRecipe, remarksOn, resumedRecipe } from "./recipe.ts";
 
 function file(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "terse-recipe-")), "recipe.yaml");
   writeFileSync(path, text);
   return path;
+}
+
+/** As the optimizer itself has it. */
+function firstLocalStep(freeze: number, doubling: number): number {
+  const { isLocal } = algorithms["zero-one-adam"].create({ freeze, doubling });
+  let step = 0;
+  while (!isLocal!(step)) step++;
+  return step;
 }
 
 describe("a recipe", () => {
@@ -105,6 +114,39 @@ describe("a recipe", () => {
       "optimizer.warmup: 50 steps of warm-up, and the run has 50, so nothing would be compressed; take a shorter warm-up, or more steps",
     );
     expect(readRecipe(defaultRecipe, [...given, "optimizer.warmup=49"]).optimizer).toMatchObject({ warmup: 49 });
+  });
+
+  it("says what is never reached in so short a run", () => {
+    const of = (name: string, ...options: string[]) => {
+      const given = [`optimizer.name=${name}`, ...options.map((option) => `optimizer.${option}`)];
+      return remarksOn(readRecipe(defaultRecipe, ["steps=50", "schedule.warmup=5", ...given]));
+    };
+    expect(of("zero-one-adam")).toEqual([
+      "optimizer.localSteps: local steps begin after freeze + doubling, 2000 steps, and the run has 50, so there is none; take a smaller freeze or doubling, or more steps",
+    ]);
+    expect(of("zero-one-adam", "localSteps=1")).toEqual([]);
+    for (const [doubling, steps] of [
+      [10, 51],
+      [11, 53],
+    ] as const) {
+      const remarks = (length: number) =>
+        remarksOn(
+          readRecipe(defaultRecipe, [
+            ...["optimizer.name=zero-one-adam", "optimizer.freeze=40", `optimizer.doubling=${doubling}`],
+            ...[`steps=${length}`, "schedule.warmup=5"],
+          ]),
+        );
+      expect(firstLocalStep(40, doubling)).toBe(steps - 1);
+      expect(remarks(steps)).toEqual([]);
+      expect(remarks(steps - 1)).toHaveLength(1);
+    }
+    const sync = (more: string) => of("lion-cub", `momentumSync={ segments: all, ${more} }`);
+    expect(sync("every: 51")).toEqual([
+      "optimizer.momentumSync.every: 51, and the run has 50 steps, so no momenta are averaged; take fewer, or more steps",
+    ]);
+    expect(sync("every: 50")).toEqual([]);
+    expect(sync("every: 50, late: true")).toHaveLength(1); // the mean would arrive in the step after
+    expect(of("lion-cub", "momentumSync={ segments: none, every: 51 }")).toEqual([]);
   });
 
   it("takes a warm-up as a fraction of the run, and keeps its steps when the run goes on for longer", () => {

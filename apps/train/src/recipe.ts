@@ -26,6 +26,7 @@ import {
   noDecay,
   optimizersOf,
   problemsOfOptimizers,
+  remarksOnOptimizers,
   withWarmups,
 } from "./parameter-groups.ts";
 import { scheduleOptions, schedules, warmupWithin } from "./schedules/schedules.ts";
@@ -280,9 +281,11 @@ function problemsOfGradients({ exchange: { gradient }, steps }: Recipe): string[
 }
 
 /** What of a recipe does not hold to the letter, a line each. */
-export function remarksOn({ schedule: { warmup }, steps }: Recipe): string[] {
-  const within = warmupWithin(warmup, steps);
-  return within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
+export function remarksOn(recipe: Recipe): string[] {
+  const { warmup } = recipe.schedule;
+  const within = warmupWithin(warmup, recipe.steps);
+  const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
+  return [...cut, ...remarksOnOptimizers(recipe)];
 }
 
 /** The options of the file that do not count, because an override chooses something that does not take them: a line for each choice. */

@@ -201,7 +201,13 @@ async function resumeRun(resume: string, { overrides }: RunArguments, group: Gro
     throw error;
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
-  const notes = [...changesOf(before, recipe), ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group)];
+  const known = remarksOn(before);
+  const remarks = remarksOn(recipe).filter((remark) => !known.includes(remark));
+  const notes = [
+    ...changesOf(before, recipe),
+    ...remarks,
+    ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),
+  ];
   return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
 }
 
