@@ -14,6 +14,7 @@ import { methodName } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 import { continueText } from "./sample.ts";
 import type { Run } from "./saves/run.ts";
+import { sentText } from "./sent-text.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 interface Parts {
@@ -77,10 +78,9 @@ export class Journal implements AsyncDisposable {
         `data ${data.source}, ${amountText(data.trainingUnits, data.unit)} to train on, ${amountText(data.validationUnits, data.unit)} to validate; ` +
         `${group.size} ${group.size === 1 ? "rank" : "ranks"} over ${group.engine}${link === undefined ? "" : `; the link is emulated, ${link}`}`,
     );
-    const [now, last] = [bytesText(optimizer.bytesSent()), bytesText(optimizer.bytesSent(recipe.steps - 1))];
+    const sent = sentText(recipe, (step) => optimizer.bytesSent(step), run.step);
     this.#terminal.line(
-      `optimizer ${methodName(recipe)}: each rank sends ${now} a step` +
-        `${now === last ? "" : `, and ${last} in the last one`}` +
+      `optimizer ${methodName(recipe)}: each rank sends ${sent}` +
         `${group.size > 1 ? `; 32-bit data parallel would send ${bytesText(optimizer.denseBytes)}` : ""}`,
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));

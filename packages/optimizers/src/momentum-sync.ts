@@ -81,10 +81,11 @@ export class MomentumSync {
     );
   }
 
-  /** Payload bytes that one rank sends in a step, on average. */
-  bytesSent(ranks: number, rank: number): number {
+  /** Payload bytes that one rank sends in a step. A late mean counts in the step beside which it travels. */
+  bytesSent(step: number, { rank, size }: Pick<Group, "rank" | "size">): number {
+    if (!this.#isDue(this.#late ? step - 1 : step)) return 0;
     const means = this.#momenta.map(({ length }) => ({ kind: "mean", n: length }) as const);
-    return bytesOfRound(means, ranks, rank, standardSchemes) / this.#every;
+    return bytesOfRound(means, size, rank, standardSchemes);
   }
 
   /** Before step t changes any momentum: starts a late mean that should be under way and is not, as after a resume. */

@@ -308,14 +308,10 @@ export class Optimizer implements AsyncDisposable {
     return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes });
   }
 
-  /**
-   * Payload bytes that this rank sends in a step, by closed form; the next step's unless given. Momenta that are averaged every few steps
-   * count with their mean over these steps.
-   */
+  /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
   bytesSent(step = this.steps): number {
-    const { size, rank } = this.#group;
-    const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, rank), 0);
-    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(size, rank), 0);
+    const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, this.#group.rank), 0);
+    const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(step, this.#group), 0);
     return buckets + synchronising + this.#sentForNorm(step).bytes;
   }
 

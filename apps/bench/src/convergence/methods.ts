@@ -46,6 +46,7 @@ export const methods: Readonly<Record<string, Method>> = {
   "lion-cub-beta-0.95-sync": {
     changes: lion("lion-cub", "beta2=0.95", "momentumSync.segments=first-and-last", "momentumSync.every=10"),
     lr: "lion-cub",
+    timed: ["optimizer.momentumSync.every=3"],
   },
   "lion-cub-8-bits": { changes: lion("lion-cub", "bits=8"), lr: "lion-cub" },
   "lion-cub-8-bits-beta-0.95": { changes: lion("lion-cub", "bits=8", "beta2=0.95"), lr: "lion-cub" },

@@ -57,6 +57,17 @@ describe("a dry run", () => {
     expect(memory).toMatchObject({ parameters: real.parameters, gradients: real.parameters, state: real.state });
   });
 
+  it("prints steps that average momenta beside those that do not", async () => {
+    const sync = "optimizer.momentumSync={ segments: all, every: 2 }";
+    const recipe = recipeOf("steps=5", "bucket=1e9", "model.layers=1", sync);
+    const plan = await planOf(recipe, 3);
+    expect(plan.phases.flatMap(({ steps, bytes }) => Array(steps).fill(bytes))).toEqual(
+      (await trained(recipe, 3)).sent,
+    );
+    const often = planText(await planOf({ ...recipe, steps: 5000 }, 3), 3).join("\n");
+    expect(often).toMatch(/2500 steps in 0 to 4998 .*\n.*2500 steps in 1 to 4999 /);
+  });
+
   it("takes no memory for a model of 1.6 billion parameters on 64 ranks", async () => {
     const before = process.memoryUsage().rss;
     const plan = await planOf(recipeOf("model.preset=1558M", "optimizer.name=adamw"), 64);

@@ -22,6 +22,16 @@ describe("phases", () => {
     ]);
   });
 
+  it.each([2500, 100_000])("are found where a rare step comes again, in %i steps", (steps) => {
+    for (const late of [0, 1]) {
+      const phases = phasesOf(steps, (step) => (step > 0 && (step + 1 - late) % 1000 === 0 ? 800 : 25), [1000]);
+      const rare = Math.floor(steps / 1000) - (late && steps % 1000 === 0 ? 1 : 0);
+      const count = (bytes: number) =>
+        phases.filter((phase) => phase.bytes === bytes).reduce((sum, phase) => sum + phase.steps, 0);
+      expect([count(800), count(25)]).toEqual([rare, steps - rare]);
+    }
+  });
+
   it("of a long run are found by few questions", () => {
     let asked = 0;
     phasesOf(1_000_000, (step) => {

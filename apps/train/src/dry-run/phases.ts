@@ -1,5 +1,8 @@
 /** The bytes of every step of a run, by phases: a warm-up and a compression, or steps that take turns. */
 
+import { optimizersOf } from "../parameter-groups.ts";
+import type { Recipe } from "../recipe.ts";
+
 /** Steps that send equally many bytes. */
 export interface Phase {
   /** The first step, from 0, and the last one. */
@@ -14,9 +17,12 @@ export interface Phase {
 const samples = 200;
 const most = 8; // phases without steps between them
 
-/** In the order in which they come first. `bytesOf` is called for each step; in long runs of few phases only for some. */
-export function phasesOf(steps: number, bytesOf: (step: number) => number): Phase[] {
-  const sampled = runsOf(sampleOf(steps), bytesOf);
+/**
+ * In the order in which they come first. `bytesOf` is called for each step; in long runs of few phases only for some. `periods`: in how many steps
+ * something comes again, which may be too rare to be found otherwise.
+ */
+export function phasesOf(steps: number, bytesOf: (step: number) => number, periods: readonly number[] = []): Phase[] {
+  const sampled = runsOf(sampleOf(steps, periods), bytesOf);
   if (sampled.length <= most) {
     const ends = sampled.slice(1).map((next, i) => lastBefore(sampled[i]!.last, next.first, bytesOf, next.bytes));
     return sampled.map(({ bytes }, i) => {
@@ -31,6 +37,14 @@ export function phasesOf(steps: number, bytesOf: (step: number) => number): Phas
     steps: all.reduce((sum, { first, last }) => sum + last - first + 1, 0),
     bytes,
   }));
+}
+
+/** Steps from one mean of momenta to the next, or from one count of elements. */
+export function periodsOf({ optimizer }: Pick<Recipe, "optimizer">): number[] {
+  return optimizersOf(optimizer).flatMap(([, section]) => {
+    const { maskEvery = 0, momentumSync } = section as { maskEvery?: number; momentumSync?: { every: number } };
+    return [maskEvery, momentumSync?.every ?? 0].filter((steps) => steps > 0);
+  });
 }
 
 interface Run {
@@ -50,12 +64,19 @@ function runsOf(steps: readonly number[], bytesOf: (step: number) => number): Ru
   return runs;
 }
 
-/** The first and the last step, and steps between them in uneven distances, so that no period hides. */
-function sampleOf(steps: number): number[] {
-  if (steps <= samples) return [...Array(steps).keys()];
+/**
+ * Steps below `steps`, from `from` on: the first and the last one, some between them in uneven distances, so that no short period hides, and the next
+ * ends of longer ones.
+ */
+export function sampleOf(steps: number, periods: readonly number[], from = 0): number[] {
+  if (steps <= samples) return [...Array(steps).keys()].slice(from);
   const distance = (steps - 1) / samples;
   const between = Array.from({ length: samples }, (_, i) => Math.floor((i + ((i * 0.618034) % 1)) * distance));
-  return [...new Set([0, ...between, steps - 1])].sort((a, b) => a - b);
+  const ends = periods.flatMap((period) =>
+    Array.from({ length: most }, (_, i) => (Math.floor(from / period) + i + 1) * period),
+  );
+  const all = [from, ...between, ...ends.flatMap((end) => [end - 1, end]), steps - 1];
+  return [...new Set(all)].filter((step) => step >= from && step < steps).sort((a, b) => a - b);
 }
 
 /** The last step before the bytes become those of step `b`. */

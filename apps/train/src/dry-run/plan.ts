@@ -21,7 +21,7 @@ import { withWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
 import { matrixSpeed } from "./matrix-speed.ts";
-import { type Phase, phasesOf } from "./phases.ts";
+import { type Phase, periodsOf, phasesOf } from "./phases.ts";
 
 export interface Plan {
   /** The recipe with what it leaves open, and what is assumed for that, a line each. */
@@ -95,7 +95,7 @@ export async function planOf(
   const multiplications =
     model.multiplications?.(datasets[recipe.data.name].facts(dataOptions)) ?? weights * (blockSize ?? 1);
   const operations = (operationsPerWeight * multiplications * rows) / ranks;
-  const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step)).map((phase) => ({
+  const phases = phasesOf(recipe.steps, (step) => optimizer.bytesSent(step), periodsOf(recipe)).map((phase) => ({
     ...phase,
     ...(speed &&
       measured && {
