@@ -304,6 +304,20 @@ describe("./terse train ends with one line about", () => {
     expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // no save
   });
 
+  it("data that one rank finds to be wrong in the middle of the run", async () => {
+    const tokens = Uint16Array.from({ length: 140_000 }, (_, i) => (i > 70_000 && i % 10_000 === 0 ? 999 : i % 200));
+    writeFileSync(join(folder, "wrong.bin"), tokens);
+    const data = ["--data.name=tokens", "--data=wrong.bin", "--data.vocabulary=256", "--data.validationFraction=0"];
+    const long = "--deadline=3600"; // what waits for the other rank until then ends only with the test
+    const { code, err } = await terse(
+      train("--steps=200", ...data, long, "--save.every=3", "--out", join(folder, "wrong")),
+    );
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /^error: rank [01] on \S+: \S*wrong\.bin: token \d+0000 is 999, and the vocabulary has 256 tokens.*\n(resume: .*\n)?$/,
+    );
+  });
+
   it("a checkpoint that is cut short, or that names a file outside of its folder", async () => {
     const out = join(folder, "cut");
     await terse(train("--steps=2", "--out", out));

@@ -107,7 +107,7 @@ export class Run implements AsyncDisposable {
    * called where it could not be saved, on all ranks.
    */
   async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
-    await this.#written();
+    await this.#complete();
     if (step === this.#savedStep) return;
     const sums = this.sums?.();
     const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
@@ -131,13 +131,17 @@ export class Run implements AsyncDisposable {
     await this.beginSave(step, (found) => {
       failure = found;
     });
-    await this.#written();
+    await this.#complete();
     return failure;
   }
 
-  /** Resolves when no save is under way. */
-  async #written(): Promise<void> {
+  /** Resolves when no save is under way, whether or not it could be written. */
+  async written(): Promise<void> {
     await this.#underWay;
+  }
+
+  async #complete(): Promise<void> {
+    await this.written();
     if (this.#broken !== undefined) throw this.#broken;
   }
 
@@ -148,7 +152,7 @@ export class Run implements AsyncDisposable {
 
   /** Waits for the save that is under way. Then other runs may use the folder; one in which nothing has been written is removed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#underWay;
+    await this.written();
     await this.#writer[Symbol.asyncDispose]();
     if (this.#beside !== this.#group) await this.#beside?.close();
     leave(this.#place);
