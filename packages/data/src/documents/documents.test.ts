@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { datasets } from "../datasets.ts";
 import { documents } from "./documents.ts";
 
@@ -78,6 +78,28 @@ describe("documents", () => {
     const short = put("short.parquet", bytes);
     truncateSync(short, bytes.length - 100);
     await refused(short, /short\.parquet is no parquet file, or is cut short: .*; fetch it again/);
+  });
+
+  it("of a damaged parquet file are refused, also where its reader loops without end", async () => {
+    const data = Array.from({ length: 500 }, (_, i) => `hello world text number ${i}`);
+    const bytes = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
+    bytes[16] = 187; // of the header of the first page
+    const path = put("damaged.parquet", bytes);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const outcome = textsOf(path).catch((error: Error) => error.message);
+      let text: unknown;
+      void outcome.then((found) => (text = found));
+      while (text === undefined) {
+        await new Promise((resolve) => setImmediate(resolve));
+        vi.advanceTimersByTime(10);
+      }
+      expect(text).toMatch(
+        /damaged\.parquet could not be read within 30 seconds: it is probably damaged; fetch it again\.$/,
+      );
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("of a folder are those of its files with columns, in order, or else its plain texts", async () => {
