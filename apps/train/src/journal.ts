@@ -85,7 +85,7 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    for (const note of run.notes) this.note(note);
+    for (const note of [...(data.remarks ?? []), ...run.notes]) this.note(note);
     this.note(`run ${run.folder}`);
   }
 

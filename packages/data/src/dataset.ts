@@ -24,6 +24,8 @@ export interface Dataset extends AsyncDisposable {
   readonly fingerprint: string;
   /** The beginning of the held-out text, for models that continue a text. */
   readonly prompt?: string | undefined;
+  /** What the user should know of how the data is read, a line each. */
+  readonly remarks?: readonly string[];
   /** Samples that this rank could not read so far, and replaced by others. */
   readonly skipped?: number;
 
