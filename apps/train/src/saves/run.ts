@@ -15,7 +15,7 @@ import { checkSpace } from "./disk-space.ts";
 import { findSave, gatherSave, isSaved } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { Metrics, type Sums } from "./metrics.ts";
-import { checkConfig, modelFolderOf } from "./model-of-run.ts";
+import { checkConfig, checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
@@ -178,7 +178,11 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   if (initFrom === undefined) return new Run(place, group, { notes });
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model) : undefined));
+    await together(group, async () => {
+      if (group.rank > 0) return;
+      await checkConfig(from[0]!, model);
+      if (!newHead) await checkHead(from[0]!, model);
+    });
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
   };
