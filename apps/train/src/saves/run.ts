@@ -12,14 +12,22 @@ import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
-import { findSave, gatherSave, isSaved } from "./find-save.ts";
+import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { Metrics, type Sums } from "./metrics.ts";
 import { checkConfig, checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
-import { locateRun, recipeFile, removeLeftovers, runsFolder, type SaveManifest, saveFoldersIn } from "./save-folder.ts";
+import {
+  locateRun,
+  recipeFile,
+  removeLeftovers,
+  runsFolder,
+  type SaveManifest,
+  saveFolder,
+  saveFoldersIn,
+} from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
@@ -166,8 +174,22 @@ export class Run implements AsyncDisposable {
 export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
   const { out, resume } = args;
   if (recipe === undefined) return resumeRun(resume!, args, group);
-  if (resume === "auto" && (await isSaved(resolve(out!), group))) return resumeRun(out!, args, group);
-  return newRun(recipe, args, group);
+  const steps = resume === "auto" ? await savedSteps(resolve(out!), group) : [];
+  return steps.length > 0 ? resumeIntact(resolve(out!), steps, args, group) : newRun(recipe, args, group);
+}
+
+/** Goes on from the first of these saves that is intact. */
+async function resumeIntact(folder: string, steps: readonly number[], args: RunArguments, group: Group): Promise<Run> {
+  const damaged: DamagedSave[] = [];
+  for (const step of steps)
+    try {
+      const notes = damaged.map(({ message }, i) => `the save of step ${steps[i]} is passed over: ${message}`);
+      return await resumeRun(saveFolder(folder, step), args, group, notes);
+    } catch (error) {
+      if (!(error instanceof DamagedSave)) throw error;
+      damaged.push(error);
+    }
+  throw damaged[0]!;
 }
 
 async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
@@ -190,17 +212,25 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   return new Run(place, group, { notes, restore });
 }
 
-async function resumeRun(resume: string, { overrides }: RunArguments, group: Group): Promise<Run> {
-  const { manifest, recipeText } = await findSave(resume, group);
+async function resumeRun(
+  resume: string,
+  { overrides }: RunArguments,
+  group: Group,
+  passedOver: readonly string[] = [],
+): Promise<Run> {
+  const damaged = (error: unknown): never => {
+    throw error instanceof CheckpointError ? new DamagedSave(error.message) : error;
+  };
+  const { manifest, recipeText } = await findSave(resume, group).catch(damaged);
   const { run } = locateRun(resume);
   const { before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   const place = await placeOf(run, recipe, group, manifest.step);
   const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
     leave(place);
-    throw error;
+    return damaged(error);
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
-  const notes = [...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
+  const notes = [...passedOver, ...changesOf(before, recipe), ...otherRanks(manifest, recipe, group)];
   return new Run(place, group, { step: manifest.step, sums: manifest.sums, notes, restore });
 }
 
