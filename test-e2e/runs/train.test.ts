@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { crc32, deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import { children, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
@@ -240,6 +241,49 @@ describe("./terse train", () => {
     expect(b).toBe(a);
     expect(c).not.toBe(a);
   });
+});
+
+it("counts the pictures that no rank could decode, and those alone", async () => {
+  const chunk = (kind: string, data: Uint8Array) => {
+    const content = Buffer.concat([Buffer.from(kind), data]);
+    const [length, crc] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    crc.writeUInt32BE(crc32(content));
+    return Buffer.concat([length, content, crc]);
+  };
+  const size = 8;
+  const rows = deflateSync(Uint8Array.from({ length: size * (1 + 3 * size) }, (_, i) => (i % 25 === 0 ? 0 : i * 37)));
+  const header = chunk("IHDR", Uint8Array.of(0, 0, 0, size, 0, 0, 0, size, 8, 2, 0, 0, 0));
+  const begin = Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), header]);
+  const [whole, damaged] = [rows, rows.subarray(0, 40)].map((data) =>
+    Buffer.concat([begin, chunk("IDAT", data), chunk("IEND", Buffer.of())]),
+  ) as [Buffer, Buffer];
+  for (const name of ["cat", "dog"]) {
+    mkdirSync(join(folder, "pictures", "train", name), { recursive: true });
+    for (let i = 0; i < 8; i++)
+      writeFileSync(join(folder, "pictures", "train", name, `${i}.png`), i < 2 ? damaged : whole);
+  }
+  const out = join(folder, "with-pictures");
+  const data = [
+    "--data.name=image-folder",
+    "--data=pictures",
+    "--data.classes=2",
+    "--data.size=8",
+    "--data.maxCorrupt=0.5",
+  ];
+  const model = ["--recipe=resnet18-cifar", "--model.width=4", "--data.batchSize=4"];
+  const {
+    code,
+    err,
+    out: said,
+  } = await terse(["train", ...model, ...data, "--steps=9", "--evaluate.every=0", "--out", out]);
+  expect([code, err]).toEqual([0, ""]);
+  expect(said).toMatch(/^skipped: 4 images could not be decoded$/m);
+  const last = readFileSync(join(out, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(last.filter((line) => "skipped" in line)).toEqual([{ step: 9, skipped: 4 }]);
 });
 
 describe("./terse train ends with one line about", () => {

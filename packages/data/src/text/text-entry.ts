@@ -31,7 +31,7 @@ export const textEntry: DatasetEntry = {
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,
   }),
-  async open(options: TextOptions, { length, thread: _, ...given }) {
+  async open(options: TextOptions, { length, thread: _, progress: __, ...given }) {
     const { path, tokenizer = "bytes", validationFraction } = options;
     const { column, remarks }: TextForm =
       options.column === undefined && path !== undefined
