@@ -136,6 +136,14 @@ describe("./terse train", () => {
     expect(said).toMatch(/^ {2}steps 20 to 99 +[\d.]+ MB$/m);
     expect(said).toMatch(/^time of a step, predicted: .* measured here$/m);
     expect(readdirSync(folder)).toEqual(before);
+    const nowhere = await terse(["train", ...given, "--data", "nowhere"]);
+    expect(nowhere).toMatchObject({ code: 1, out: "" });
+    expect(nowhere.err).toMatch(/^error: data\.path: there is no file or folder at nowhere on this machine.*\n$/);
+    const ofRecipe = await terse(["train", "bert-tiny-one-bit-lamb", "--dry-run"]);
+    expect(ofRecipe.code, ofRecipe.err).toBe(0);
+    expect(ofRecipe.out).toMatch(
+      /\ndata\.path: there is no file or folder at corpus on this machine; a run needs it\n$/,
+    );
     const refused = await terse(["train", ...given, "--optimizer.groups=[{ roles: [norms], name: lion }]"]);
     expect(refused).toMatchObject({ code: 1, out: "" });
     expect(refused.err).toMatch(/^error: optimizer\.groups\.0\.roles\.0: .*did you mean norm\?\n$/);
