@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { crc32, deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import { children, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
@@ -135,6 +136,14 @@ describe("./terse train", () => {
     expect(said).toMatch(/^ {2}steps 20 to 99 +[\d.]+ MB$/m);
     expect(said).toMatch(/^time of a step, predicted: .* measured here$/m);
     expect(readdirSync(folder)).toEqual(before);
+    const nowhere = await terse(["train", ...given, "--data", "nowhere"]);
+    expect(nowhere).toMatchObject({ code: 1, out: "" });
+    expect(nowhere.err).toMatch(/^error: data\.path: there is no file or folder at nowhere on this machine.*\n$/);
+    const ofRecipe = await terse(["train", "bert-tiny-one-bit-lamb", "--dry-run"]);
+    expect(ofRecipe.code, ofRecipe.err).toBe(0);
+    expect(ofRecipe.out).toMatch(
+      /\ndata\.path: there is no file or folder at corpus on this machine; a run needs it\n$/,
+    );
     const refused = await terse(["train", ...given, "--optimizer.groups=[{ roles: [norms], name: lion }]"]);
     expect(refused).toMatchObject({ code: 1, out: "" });
     expect(refused.err).toMatch(/^error: optimizer\.groups\.0\.roles\.0: .*did you mean norm\?\n$/);
@@ -242,6 +251,49 @@ describe("./terse train", () => {
   });
 });
 
+it("counts the pictures that no rank could decode, and those alone", async () => {
+  const chunk = (kind: string, data: Uint8Array) => {
+    const content = Buffer.concat([Buffer.from(kind), data]);
+    const [length, crc] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    crc.writeUInt32BE(crc32(content));
+    return Buffer.concat([length, content, crc]);
+  };
+  const size = 8;
+  const rows = deflateSync(Uint8Array.from({ length: size * (1 + 3 * size) }, (_, i) => (i % 25 === 0 ? 0 : i * 37)));
+  const header = chunk("IHDR", Uint8Array.of(0, 0, 0, size, 0, 0, 0, size, 8, 2, 0, 0, 0));
+  const begin = Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), header]);
+  const [whole, damaged] = [rows, rows.subarray(0, 40)].map((data) =>
+    Buffer.concat([begin, chunk("IDAT", data), chunk("IEND", Buffer.of())]),
+  ) as [Buffer, Buffer];
+  for (const name of ["cat", "dog"]) {
+    mkdirSync(join(folder, "pictures", "train", name), { recursive: true });
+    for (let i = 0; i < 8; i++)
+      writeFileSync(join(folder, "pictures", "train", name, `${i}.png`), i < 2 ? damaged : whole);
+  }
+  const out = join(folder, "with-pictures");
+  const data = [
+    "--data.name=image-folder",
+    "--data=pictures",
+    "--data.classes=2",
+    "--data.size=8",
+    "--data.maxCorrupt=0.5",
+  ];
+  const model = ["--recipe=resnet18-cifar", "--model.width=4", "--data.batchSize=4"];
+  const {
+    code,
+    err,
+    out: said,
+  } = await terse(["train", ...model, ...data, "--steps=9", "--evaluate.every=0", "--out", out]);
+  expect([code, err]).toEqual([0, ""]);
+  expect(said).toMatch(/^skipped: 4 images could not be decoded$/m);
+  const last = readFileSync(join(out, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(last.filter((line) => "skipped" in line)).toEqual([{ step: 9, skipped: 4 }]);
+});
+
 describe("./terse train ends with one line about", () => {
   const cases: [string, string[], RegExp][] = [
     ["a data path that is missing", ["--data", "nowhere"], /no file or folder at nowhere/],
@@ -302,6 +354,20 @@ describe("./terse train ends with one line about", () => {
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(/^error: .*not finite.*No rank has changed its parameters/m);
     expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "recipe.json"]); // no save
+  });
+
+  it("data that one rank finds to be wrong in the middle of the run", async () => {
+    const tokens = Uint16Array.from({ length: 140_000 }, (_, i) => (i > 70_000 && i % 10_000 === 0 ? 999 : i % 200));
+    writeFileSync(join(folder, "wrong.bin"), tokens);
+    const data = ["--data.name=tokens", "--data=wrong.bin", "--data.vocabulary=256", "--data.validationFraction=0"];
+    const long = "--deadline=3600"; // what waits for the other rank until then ends only with the test
+    const { code, err } = await terse(
+      train("--steps=200", ...data, long, "--save.every=3", "--out", join(folder, "wrong")),
+    );
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /^error: rank [01] on \S+: \S*wrong\.bin: token \d+0000 is 999, and the vocabulary has 256 tokens.*\n(resume: .*\n)?$/,
+    );
   });
 
   it("a checkpoint that is cut short, or that names a file outside of its folder", async () => {

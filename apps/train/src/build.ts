@@ -1,6 +1,6 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
 import { type Group, readWorldEnvironment } from "@terse/collectives";
-import { type Dataset, datasets } from "@terse/data";
+import { DataError, type Dataset, datasets } from "@terse/data";
 import {
   type ChosenSchemes,
   dense,
@@ -15,6 +15,7 @@ import { Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { deviceOf } from "./device.ts";
+import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import { groupsOf } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
@@ -41,10 +42,21 @@ export function buildModel(recipe: Recipe): Model {
   return device === "cpu" ? model : model.to({ device });
 }
 
-/** This rank's share of the data. */
-export async function buildData({ data, seed }: Recipe, model: Model, { rank, size }: Group): Promise<Dataset> {
+/** This rank's share of the data. Where a rank finds it to be wrong, all ranks throw the same error. */
+export async function buildData({ data, seed }: Recipe, model: Model, group: Group): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
-  return datasets[name].open(options, { batchSize, seed, rank, ranks: size, length: model.context, thread: true });
+  const { rank, size: ranks } = group;
+  const progress = (words: string) => void (rank === 0 && process.stdout.write(`data: ${words}\n`));
+  const given = { batchSize, seed, rank, ranks, length: model.context, thread: true, progress };
+  const opened = await datasets[name].open(options, given).catch((error: unknown) => {
+    if (error instanceof DataError) return error;
+    throw error;
+  });
+  const problems = await gatherTexts(group, opened instanceof DataError ? opened.message : "");
+  const problem = problems.find((each) => each !== "");
+  if (!(opened instanceof DataError) && problem === undefined) return opened;
+  if (!(opened instanceof DataError)) await opened[Symbol.asyncDispose]();
+  throw new DataError(problem);
 }
 
 export async function buildOptimizer(recipe: Recipe, arena: Arena, group: Group): Promise<Optimizer> {

@@ -1,13 +1,20 @@
 /** One sentence for the user when a command fails; with TERSE_DEBUG the stack too. */
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 
-export function sentence(error: unknown): string {
+export function sentence(thrown: unknown): string {
+  const error = firstOf(thrown);
   if (process.env["TERSE_DEBUG"] && error instanceof Error) return error.stack ?? error.message;
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The error itself, where what was closed after it has failed too. */
+function firstOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
+}
+
 /** Reports an error to the launcher, or on standard error if there is none; returns the exit code. */
-export function reportFailure(error: unknown): number {
+export function reportFailure(thrown: unknown): number {
+  const error = firstOf(thrown);
   const message = sentence(error);
   const name = error instanceof Error ? error.name : "Error";
   if (hasLauncher()) tellLauncher({ failed: { name, message } });

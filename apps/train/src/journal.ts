@@ -7,6 +7,7 @@ import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { sentence } from "./failure.ts";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
+import { gatherTexts } from "./gather-texts.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
@@ -85,7 +86,7 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    for (const note of run.notes) this.note(note);
+    for (const note of [...(data.remarks ?? []), ...run.notes]) this.note(note);
     this.note(`run ${run.folder}`);
   }
 
@@ -245,9 +246,11 @@ export class Journal implements AsyncDisposable {
     );
   }
 
-  /** Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. */
+  /** Prints the end of a run: its last metrics, its cost, a sample of the model's text, and the folder of its files. On every rank. */
   async finish(): Promise<void> {
+    const skipped = await this.#skippedSamples();
     if (!this.#terminal) return;
+    if (skipped > 0) this.#parts.run.log({ step: this.#recipe.steps, skipped });
     const { model, data, optimizer, run } = this.#parts;
     const units = model.metricUnits(data.unit);
     const validation = Object.entries(this.#lastValidation).map(([name, value]) => [
@@ -264,10 +267,16 @@ export class Journal implements AsyncDisposable {
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
-      ...(data.skipped ? { skipped: `${amountText(data.skipped, data.unit)} on this rank could not be decoded` } : {}),
+      ...(skipped > 0 && { skipped: `${amountText(skipped, data.unit)} could not be decoded` }),
       run: run.folder,
       ...(await this.#sample()),
     });
+  }
+
+  /** How many samples any rank could not read. Ranks meet the same ones in other epochs. */
+  async #skippedSamples(): Promise<number> {
+    const all = await gatherTexts(this.#group, (this.#parts.data.skipped ?? []).join("\n"));
+    return new Set(all.flatMap((names) => names.split("\n")).filter((name) => name !== "")).size;
   }
 
   /** A text that the model writes, where it can. */

@@ -7,13 +7,14 @@ import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
+import { sentence } from "./failure.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
-import { openRun } from "./saves/run.ts";
+import { openRun, type Run } from "./saves/run.ts";
 import { saveAtEnd } from "./saves/save-at-end.ts";
 import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
@@ -24,22 +25,34 @@ import { traceOf, writeTrace } from "./trace/trace.ts";
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
 export async function train(given: Recipe | undefined, group: Group, args: TrainArguments): Promise<number> {
   await using run = await openRun(given, group, args);
+  await using opened = new AsyncDisposableStack();
+  try {
+    return await takeSteps(run, group, args, opened);
+  } catch (error) {
+    await run.written();
+    // Before `opened` closes its groups: they would wait for ranks that wait for this one.
+    group.abort(sentence(error));
+    throw error;
+  }
+}
+
+async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack): Promise<number> {
   const { recipe } = run;
   const model = buildModel(recipe);
   const arena = new Arena(model);
-  await using data = await buildData(recipe, model, group);
-  await using optimizer = await buildOptimizer(recipe, arena, group);
+  const data = opened.use(await buildData(recipe, model, group));
+  const optimizer = opened.use(await buildOptimizer(recipe, arena, group));
   manualSeed(seedOfRank(recipe.seed, group.rank, run.step)); // of dropout; a resumed run restores its own numbers
   await run.begin({ model, data, optimizer });
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
-  await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter });
-  using _page = args.dashboard && group.rank === 0 ? openPage(run.folder, args.dashboard, journal) : undefined;
-  using _ = group.rank === 0 ? await openShows(args, run, (text) => journal.note(text)) : undefined;
-  using interruption = new Interruption(group, (signal) =>
-    journal.note(`${signal}: saves after this step and ends; a second signal ends at once`),
-  );
+  const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter }));
+  if (args.dashboard && group.rank === 0) opened.use(openPage(run.folder, args.dashboard, journal));
+  if (group.rank === 0) opened.use(await openShows(args, run, (text) => journal.note(text)));
+  const asked = (signal: string) =>
+    journal.note(`${signal}: saves after this step and ends; a second signal ends at once`);
+  const interruption = opened.use(new Interruption(group, asked));
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const forward = forwardIn(recipe);

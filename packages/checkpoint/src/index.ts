@@ -15,10 +15,12 @@ export {
   type ForeignNames,
   loadConfig,
   loadWeights,
+  misfits,
   type ParameterShape,
   saveModel,
   storedElements,
 } from "./model-folder.ts";
+export { pickledWeights } from "./pickled-weights.ts";
 export {
   openSafetensors,
   readSafetensors,

@@ -144,6 +144,16 @@ function byParameter({ path, tensors }: Weights, names: ForeignNames): Map<strin
   return found;
 }
 
+/** How the weights of a folder differ from a model's, as `loadWeights` says it; "" where they fit. Reads no values. Throws `CheckpointError`. */
+export async function misfits(
+  folder: string,
+  parameters: Iterable<readonly [name: string, parameter: ParameterShape]>,
+  names: ForeignNames = {},
+): Promise<string> {
+  await using weights = await openWeights(folder);
+  return differences(new Map(parameters), byParameter(weights, names), names);
+}
+
 /** The number of elements of the tensors in a folder that a model takes. Throws `CheckpointError`. */
 export async function storedElements(folder: string, names: ForeignNames = {}): Promise<number> {
   await using weights = await openWeights(folder);

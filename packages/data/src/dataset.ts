@@ -24,8 +24,10 @@ export interface Dataset extends AsyncDisposable {
   readonly fingerprint: string;
   /** The beginning of the held-out text, for models that continue a text. */
   readonly prompt?: string | undefined;
-  /** Samples that this rank could not read so far, and replaced by others. */
-  readonly skipped?: number;
+  /** What the user should know of how the data is read, a line each. */
+  readonly remarks?: readonly string[];
+  /** The names of the samples that this rank could not read so far, and replaced by others. */
+  readonly skipped?: readonly string[];
 
   /** Seconds that `next` has waited for rows so far. */
   readonly waitedSeconds: number;
@@ -66,7 +68,13 @@ export interface OpenOptions {
   readonly length?: number; // tokens per row that the model takes
   /** Read and augment on a thread of its own, where the dataset can; batches are the same. */
   readonly thread?: boolean;
+  /** Is told in some words, now and then, how far an opening is that takes long. */
+  readonly progress?: (words: string) => void;
 }
+
+/** What samples are opened with. Ranks share the work of looking at the data; without them this one does all of it. */
+export type SampleOptions = Pick<OpenOptions, "seed" | "length" | "progress"> &
+  Partial<Pick<OpenOptions, "rank" | "ranks">>;
 
 /** One entry of the registry `datasets`. The methods get options that its schema has checked. */
 export interface DatasetEntry {
@@ -82,5 +90,5 @@ export interface DatasetEntry {
 
 /** An entry whose dataset is made of numbered samples, which another thread can read. No module of theirs imports tensors. */
 export interface SampledEntry extends Omit<DatasetEntry, "open"> {
-  samples(options: object, given: Pick<OpenOptions, "seed" | "length">): Promise<Samples>;
+  samples(options: object, given: SampleOptions): Promise<Samples>;
 }

@@ -11,10 +11,9 @@ function sampled(name: SampledName): DatasetEntry {
   const { samples, ...entry } = sampledEntries[name];
   return {
     ...entry,
-    open: async (options, { seed, length, thread = false, ...given }) => {
-      const what = { seed, ...(length !== undefined && { length }) };
-      const opened = thread ? await SamplesInThread.open(name, options, what) : await samples(options, what);
-      return new SampledData(opened, { seed, ...given });
+    open: async (options, { thread = false, ...given }) => {
+      const opened = thread ? await SamplesInThread.open(name, options, given) : await samples(options, given);
+      return new SampledData(opened, given);
     },
   };
 }

@@ -65,8 +65,8 @@ export class SampledData implements Dataset {
     return this.#samples.facts.prompt;
   }
 
-  get skipped(): number {
-    return this.#samples.skipped ?? 0;
+  get skipped(): readonly string[] {
+    return this.#samples.skipped ?? [];
   }
 
   get waitedSeconds(): number {

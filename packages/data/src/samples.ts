@@ -31,8 +31,8 @@ export interface SampleFacts {
 
 export interface Samples {
   readonly facts: SampleFacts;
-  /** Samples that could not be read so far, and were replaced by others. */
-  readonly skipped?: number;
+  /** The names of the samples that could not be read so far, and were replaced by others, in that order. */
+  readonly skipped?: readonly string[];
 
   /** A batch of `rows` of the training part. Calls may overlap. Throws `DataError`. */
   training(rows: readonly Row[]): Promise<Arrays>;

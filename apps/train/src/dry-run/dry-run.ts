@@ -1,24 +1,36 @@
 /** `./terse train --dry-run`: prints what a recipe would need, and trains nothing. */
+import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
+import { OptionsError } from "@terse/options";
 import type { TrainArguments } from "../arguments.ts";
 import { bytesText } from "../format.ts";
 import { methodName } from "../parameter-groups.ts";
-import { defaultRecipe, droppedOptions, remarksOn } from "../recipe.ts";
+import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
 import { type Plan, planOf, type Speed } from "./plan.ts";
 
 /** Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
   const recipe = recipeFor(args);
+  const absent = absentData(recipe);
+  if (absent !== undefined && args.overrides.some((override) => override.startsWith("data.path=")))
+    throw new OptionsError([absent]);
   const link = args.link ?? args.emulateLink;
   const ranks = args.worldSize ?? args.nprocPerNode;
   const given = args.flops === undefined ? {} : { speed: { flops: args.flops, measured: false } };
   const plan = await planOf(recipe, ranks, { ...(link !== undefined && { link: parseLink(link) }), ...given });
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
-  const remarks = [...dropped, ...remarksOn(recipe), ...plan.assumed];
+  const remarks = [...dropped, ...remarksOn(recipe), ...plan.assumed, ...(absent === undefined ? [] : [absent])];
   const on = link === undefined ? "" : `, a link of ${linkText(parseLink(link))} each`;
   process.stdout.write(`${[...planText(plan, ranks, on), ...remarks].join("\n")}\n`);
   return 0;
+}
+
+/** A recipe may be planned where its data is not: only a path on the command line must be there. */
+function absentData({ data }: Recipe): string | undefined {
+  const { path } = data as { path?: string };
+  if (path === undefined || existsSync(path)) return undefined;
+  return `data.path: there is no file or folder at ${path} on this machine; a run needs it`;
 }
 
 export function planText(plan: Plan, ranks: number, on = ""): string[] {

@@ -34,9 +34,13 @@ export interface FoundSave {
   readonly recipeText: string | undefined;
 }
 
-/** Whether any rank's disk has a save of this run. */
-export async function isSaved(run: string, group: Group): Promise<boolean> {
-  return (await together(group, () => savesIn(run).length > 0)).includes(true);
+/** A save that cannot be gone on from: a file of it is damaged, or no rank has it. */
+export class DamagedSave extends CheckpointError {}
+
+/** The steps of the saves of a run on any rank's disk, the newest first. */
+export async function savedSteps(run: string, group: Group): Promise<number[]> {
+  const steps = (await together(group, () => savesIn(run))).flat();
+  return [...new Set(steps)].sort((a, b) => b - a);
 }
 
 /** The save at `path`, or the newest one of the run at `path`, on any rank's disk. Throws `CheckpointError` on all ranks alike. */

@@ -31,7 +31,7 @@ async function weights(options: Gpt2Options, { names = (name: string) => name, s
 }
 
 /** Begins a run on two ranks with these weights; resolves to the parameters of each rank, or throws. */
-async function begin(): Promise<TypedArray[][]> {
+async function begin(from = "weights"): Promise<TypedArray[][]> {
   const recipe = readRecipe(defaultRecipe, [
     "model.name=gpt2",
     "model.preset=tiny",
@@ -40,7 +40,7 @@ async function begin(): Promise<TypedArray[][]> {
     "steps=4",
   ]);
   const groups = loopback(2);
-  const args = { initFrom: join(folder, "weights"), out: join(folder, "run"), overrides: [] };
+  const args = { initFrom: join(folder, from), out: join(folder, "run"), overrides: [] };
   mkdirSync(args.out, { recursive: true });
   try {
     return await Promise.all(
@@ -58,8 +58,8 @@ async function begin(): Promise<TypedArray[][]> {
   }
 }
 
-const failure = (): Promise<string> =>
-  begin().then(
+const failure = (from?: string): Promise<string> =>
+  begin(from).then(
     () => expect.unreachable(),
     (error: Error) => error.message,
   );
@@ -89,4 +89,16 @@ it("weights of other shapes, or of other heads in the same shapes, are refused i
 it("a folder without weights is named", async () => {
   mkdirSync(join(folder, "weights"));
   expect(await failure()).toContain(join(folder, "weights"));
+});
+
+it.each([
+  ["pytorch_model.bin", "weights"],
+  ["resnet18.pth", "weights/resnet18.pth"],
+])("pickled weights are refused, %s, with the line that converts them", async (name, path) => {
+  mkdirSync(join(folder, "weights"));
+  const file = join(folder, "weights", name);
+  writeFileSync(file, "");
+  expect(await failure(path)).toMatch(
+    `${file} is pickled, and pickled weights are not read, because they can execute code. Python writes them as safetensors: python -c '`,
+  );
 });

@@ -10,10 +10,12 @@ import {
   loadConfig,
   loadModel,
   manifestFile,
+  misfits,
+  pickledWeights,
   storedElements,
   weightsFile,
 } from "@terse/checkpoint";
-import { countParameters, type Model, restoreModel } from "@terse/models";
+import { countParameters, type Model, restoreModel, withNewHead } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { readSave, runsFolder, saveFolder, savesIn } from "./save-folder.ts";
 
@@ -25,6 +27,8 @@ export const isModelFolder = (path: string): boolean =>
 export async function modelFolderOf(path: string): Promise<string> {
   const folder = resolve(path);
   if (isModelFolder(path)) return folder;
+  const pickled = pickledWeights(folder);
+  if (pickled !== undefined) throw new CheckpointError(pickled);
   const save = readSave(path);
   for (const file of save.manifest.files)
     if ([weightsFile, configFile].includes(file.name)) await checkFile(save.folder, file, save.manifest.files);
@@ -83,6 +87,16 @@ export async function checkConfig(folder: string, model: Model): Promise<void> {
     throw new CheckpointError(
       `the weights in ${folder} are for another model: ${different.map((key) => `${key} is ${JSON.stringify(theirs[key])} there and ${JSON.stringify(ours[key])} here`).join("; ")}`,
     );
+}
+
+/** Throws `CheckpointError` where the weights of a folder would fit the model with a new head, and do not without. */
+export async function checkHead(folder: string, model: Model): Promise<void> {
+  if (model.headNames === undefined) return;
+  const found = await misfits(folder, model.stateDict(), model);
+  if (found === "" || (await misfits(folder, model.stateDict(), withNewHead(model))) !== "") return;
+  throw new CheckpointError(
+    `the weights in ${folder} have another head: ${found}. With --new-head the others are loaded, and the head begins with random values`,
+  );
 }
 
 /** The folder of the run that was saved last. */

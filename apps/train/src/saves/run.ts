@@ -20,14 +20,22 @@ import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
-import { findSave, gatherSave, isSaved } from "./find-save.ts";
+import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";
 import { lockFile, lockFolder } from "./folder-lock.ts";
 import { Metrics, type Sums } from "./metrics.ts";
-import { checkConfig, modelFolderOf } from "./model-of-run.ts";
+import { checkConfig, checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
-import { locateRun, recipeFile, removeLeftovers, runsFolder, saveFoldersIn } from "./save-folder.ts";
+import {
+  locateRun,
+  recipeFile,
+  removeLeftovers,
+  runsFolder,
+  type SaveManifest,
+  saveFolder,
+  saveFoldersIn,
+} from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 
@@ -115,7 +123,7 @@ export class Run implements AsyncDisposable {
    * called where it could not be saved, on all ranks.
    */
   async beginSave(step: number, failed: (failure: SaveFailure) => void): Promise<void> {
-    await this.#written();
+    await this.#complete();
     if (step === this.#savedStep) return;
     const sums = this.sums?.();
     const copy = await copyState(step, this.recipe, this.#parts!, this.#group.rank, this.#writer.spare);
@@ -139,13 +147,17 @@ export class Run implements AsyncDisposable {
     await this.beginSave(step, (found) => {
       failure = found;
     });
-    await this.#written();
+    await this.#complete();
     return failure;
   }
 
-  /** Resolves when no save is under way. */
-  async #written(): Promise<void> {
+  /** Resolves when no save is under way, whether or not it could be written. */
+  async written(): Promise<void> {
     await this.#underWay;
+  }
+
+  async #complete(): Promise<void> {
+    await this.written();
     if (this.#broken !== undefined) throw this.#broken;
   }
 
@@ -156,7 +168,7 @@ export class Run implements AsyncDisposable {
 
   /** Waits for the save that is under way. Then other runs may use the folder; one in which nothing has been written is removed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#underWay;
+    await this.written();
     await this.#writer[Symbol.asyncDispose]();
     if (this.#beside !== this.#group) await this.#beside?.close();
     leave(this.#place);
@@ -170,8 +182,22 @@ export class Run implements AsyncDisposable {
 export async function openRun(recipe: Recipe | undefined, group: Group, args: RunArguments): Promise<Run> {
   const { out, resume } = args;
   if (recipe === undefined) return resumeRun(resume!, args, group);
-  if (resume === "auto" && (await isSaved(resolve(out!), group))) return resumeRun(out!, args, group);
-  return newRun(recipe, args, group);
+  const steps = resume === "auto" ? await savedSteps(resolve(out!), group) : [];
+  return steps.length > 0 ? resumeIntact(resolve(out!), steps, args, group) : newRun(recipe, args, group);
+}
+
+/** Goes on from the first of these saves that is intact. */
+async function resumeIntact(folder: string, steps: readonly number[], args: RunArguments, group: Group): Promise<Run> {
+  const damaged: DamagedSave[] = [];
+  for (const step of steps)
+    try {
+      const notes = damaged.map(({ message }, i) => `the save of step ${steps[i]} is passed over: ${message}`);
+      return await resumeRun(saveFolder(folder, step), args, group, notes);
+    } catch (error) {
+      if (!(error instanceof DamagedSave)) throw error;
+      damaged.push(error);
+    }
+  throw damaged[0]!;
 }
 
 async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise<Run> {
@@ -182,7 +208,11 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   if (initFrom === undefined) return new Run(place, group, { notes });
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model) : undefined));
+    await together(group, async () => {
+      if (group.rank > 0) return;
+      await checkConfig(from[0]!, model);
+      if (!newHead) await checkHead(from[0]!, model);
+    });
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
   };
@@ -190,20 +220,29 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   return new Run(place, group, { notes, restore });
 }
 
-async function resumeRun(resume: string, { overrides }: RunArguments, group: Group): Promise<Run> {
-  const { manifest, recipeText } = await findSave(resume, group);
+async function resumeRun(
+  resume: string,
+  { overrides }: RunArguments,
+  group: Group,
+  passedOver: readonly string[] = [],
+): Promise<Run> {
+  const damaged = (error: unknown): never => {
+    throw error instanceof CheckpointError ? new DamagedSave(error.message) : error;
+  };
+  const { manifest, recipeText } = await findSave(resume, group).catch(damaged);
   const { run } = locateRun(resume);
   const { saved, before, recipe } = resumedRecipe(manifest, recipeText, overrides, run);
   checkShards({ ranks: manifest.ranks, saved }, recipe, group);
   const place = await placeOf(run, recipe, group, manifest.step);
   const reader = await gatherSave(run, manifest, place.lock, group).catch((error: unknown) => {
     leave(place);
-    throw error;
+    return damaged(error);
   });
   const restore = (parts: Parts) => restoreSave(run, manifest, parts, { reader, group });
   const known = remarksOn(before);
   const remarks = remarksOn(recipe).filter((remark) => !known.includes(remark));
   const notes = [
+    ...passedOver,
     ...changesOf(before, recipe),
     ...remarks,
     ...otherRanks({ ranks: manifest.ranks, saved }, recipe, group),

@@ -391,6 +391,36 @@ describe("a save", () => {
     await expect(resume([run, run])).rejects.toThrow(/state-rank-0\.safetensors has the content of state-rank-1/);
   });
 
+  it("that is damaged is passed over by --resume auto, which says so, and not by --resume with its path", async () => {
+    const run = disk("run");
+    for (const step of [2, 3, 4]) {
+      const own = disk(`run-${step}`);
+      await save(step, [own, own]);
+      renameSync(saveFolder(own, step), saveFolder(run, step));
+    }
+    const state = join(run, "step-3", "state-rank-1.safetensors");
+    const content = readFileSync(state);
+    writeFileSync(state, content.fill(7, content.length - 20));
+    const manifest = join(run, "step-4", "manifest.json");
+    writeFileSync(manifest, "{}");
+    const begun = (resume: string, given?: Recipe) =>
+      onRanks([disk("a"), disk("b")], async ({ group }) => {
+        await using opened = await openRun(given, group, { resume, out: run, recipe: undefined, overrides: [] });
+        return [opened.step, opened.notes];
+      });
+    const notes = [
+      expect.stringMatching(/^the save of step 4 is passed over: \S*step-4.manifest\.json .*/),
+      expect.stringMatching(/^the save of step 3 is passed over: \S*state-rank-1\.safetensors is not what was saved/),
+    ];
+    expect(await begun("auto", recipe())).toEqual([
+      [2, notes],
+      [2, notes],
+    ]);
+    await expect(begun(join(run, "step-3"))).rejects.toThrow(/state-rank-1\.safetensors is not what was saved/);
+    for (const step of [2, 3]) writeFileSync(join(run, `step-${step}`, "manifest.json"), "{}");
+    await expect(begun("auto", recipe())).rejects.toThrow(/step-4.manifest\.json/);
+  });
+
   it("leaves the two before it that it went on from, and none of steps that are taken again", async () => {
     const run = disk("run");
     await onRanks([run], async (rank) => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { datasets } from "../datasets.ts";
 import { documents } from "./documents.ts";
 
@@ -80,6 +80,28 @@ describe("documents", () => {
     await refused(short, /short\.parquet is no parquet file, or is cut short: .*; fetch it again/);
   });
 
+  it("of a damaged parquet file are refused, also where its reader loops without end", async () => {
+    const data = Array.from({ length: 500 }, (_, i) => `hello world text number ${i}`);
+    const bytes = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
+    bytes[16] = 187; // of the header of the first page
+    const path = put("damaged.parquet", bytes);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const outcome = textsOf(path).catch((error: Error) => error.message);
+      let text: unknown;
+      void outcome.then((found) => (text = found));
+      while (text === undefined) {
+        await new Promise((resolve) => setImmediate(resolve));
+        vi.advanceTimersByTime(10);
+      }
+      expect(text).toMatch(
+        /damaged\.parquet could not be read within 30 seconds: it is probably damaged; fetch it again\.$/,
+      );
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("of a folder are those of its files with columns, in order, or else its plain texts", async () => {
     put("mixed/2.jsonl", '{"text": "second"}');
     put("mixed/1.jsonl", '{"text": "first"}');
@@ -107,14 +129,39 @@ describe("documents", () => {
   });
 });
 
-it("a text of bytes may have columns too", async () => {
+const open = (path: string, more: object = {}) =>
+  datasets.text.open(
+    { path, tokenizer: "bytes", validationFraction: 0, ...more },
+    { batchSize: 1, seed: 0, rank: 0, ranks: 1, length: 8 },
+  );
+
+it("a text of bytes may have columns too, and says what is read without one", async () => {
   const path = put("bytes.jsonl", texts.map((text) => JSON.stringify({ text: text.repeat(10) })).join("\n"));
-  const open = (more: object) =>
-    datasets.text.open(
-      { path, tokenizer: "bytes", validationFraction: 0, ...more },
-      { batchSize: 1, seed: 0, rank: 0, ranks: 1, length: 8 },
-    );
   const joined = texts.map((text) => `${text.repeat(10)}\n`).join("");
-  expect((await open({ column: "text" })).trainingUnits).toBe(Buffer.byteLength(joined));
-  expect((await open({})).trainingUnits).toBe(readFileSync(path).length); // without a column: the file as it is
+  const columns = await open(path, { column: "text" });
+  expect([columns.trainingUnits, columns.remarks]).toEqual([Buffer.byteLength(joined), []]);
+  const asItIs = await open(path);
+  expect(asItIs.trainingUnits).toBe(readFileSync(path).length);
+  expect(asItIs.remarks).toEqual([
+    `data: ${path} is read as it is, with its keys and separators; data.column: text reads its texts alone`,
+  ]);
+});
+
+it("what is no text is not read as bytes: the column of parquet is, and tokens are refused", async () => {
+  const data = ["one", "two", "three"];
+  const parquet = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
+  const file = put("parquet/a.parquet", parquet);
+  expect((await open(join(folder, "parquet"))).trainingUnits).toBe("one\ntwo\nthree\n".length);
+  put("parquet/README.md", "a longer text about the three");
+  const beside = await open(join(folder, "parquet"));
+  expect([beside.trainingUnits, beside.remarks]).toEqual([
+    29,
+    [expect.stringContaining(`${file} is no text and is not read`)],
+  ]);
+  const wrong = put("other/a.parquet", new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "body", data }] })));
+  await expect(open(join(folder, "other"))).rejects.toThrow(`${wrong} has no column text, only body`);
+  const tokens = put("tokens/train.bin", new Uint8Array(Uint16Array.from({ length: 900 }, (_, i) => i).buffer));
+  for (const path of [tokens, join(folder, "tokens")])
+    await expect(open(path)).rejects.toThrow(`${path} is no text; files of tokens are read with data.name: tokens`);
+  expect((await open(put("letters.bin", "these are letters all the same"))).remarks).toEqual([]);
 });

@@ -1,57 +1,65 @@
 /** A column of text in a parquet file, read one group of rows after the other. */
+import { once } from "node:events";
 import { stat } from "node:fs/promises";
-import zlib from "node:zlib";
-import {
-  asyncBufferFromFile,
-  type Compressors,
-  type FileMetaData,
-  parquetMetadataAsync,
-  parquetReadObjects,
-} from "hyparquet";
+import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
 import type { DocumentOptions, Piece } from "./documents.ts";
 
-/** Snappy is hyparquet's own. */
-const compressors: Compressors = {
-  GZIP: (bytes) => zlib.gunzipSync(bytes),
-  BROTLI: (bytes) => zlib.brotliDecompressSync(bytes),
-  ZSTD: (bytes) => zlib.zstdDecompressSync(bytes),
-};
+export interface ParquetThreadData {
+  readonly path: string;
+  readonly column: string;
+}
+
+export interface Group {
+  readonly texts: readonly string[];
+  readonly bytesEach: number; // of the file, for each row
+}
+
+/** `group` is undefined after the last one. */
+export type Answer = { readonly group: Group | undefined } | { readonly problem: string; readonly ofData: boolean };
+
+/** How long a group may take. A damaged file can send hyparquet into a loop without end, or one that fills the memory. */
+const limitSeconds = (fileBytes: number) => 30 + fileBytes / 1e6;
+
+// In the sources the thread is this folder's file; in the published package it is beside the bundle.
+const thread = new URL(
+  import.meta.url.endsWith(".ts") ? "./parquet-thread.ts" : "./parquet-thread.js",
+  import.meta.url,
+);
 
 /** Throws `DataError`. */
 export async function* parquetTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {
-  const { size } = await stat(path);
-  const file = await asyncBufferFromFile(path);
-  let metadata: FileMetaData;
+  const limit = limitSeconds((await stat(path)).size);
+  const worker = new Worker(thread, { workerData: { path, column } satisfies ParquetThreadData });
   try {
-    metadata = await parquetMetadataAsync(file);
+    for (;;) {
+      const group = await nextGroup(worker, path, limit);
+      if (group === undefined) return;
+      for (const text of group.texts) yield { text, ends: true, bytes: group.bytesEach };
+    }
+  } finally {
+    await worker.terminate();
+  }
+}
+
+async function nextGroup(worker: Worker, path: string, limit: number): Promise<Group | undefined> {
+  const damaged = (what: string) => new DataError(`${path} ${what}: it is probably damaged; fetch it again.`);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = damaged(`could not be read within ${Math.round(limit)} seconds`);
+    timer = setTimeout(() => reject(error), 1000 * limit);
+  });
+  worker.postMessage("next");
+  let answer: Answer;
+  try {
+    [answer] = (await Promise.race([once(worker, "message"), late])) as [Answer];
   } catch (error) {
-    throw new DataError(`${path} is no parquet file, or is cut short: ${(error as Error).message}; fetch it again.`);
+    throw (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY"
+      ? damaged("needs more memory than a thread has")
+      : error;
+  } finally {
+    clearTimeout(timer);
   }
-  const columns = metadata.schema.slice(1).map(({ name }) => name);
-  if (!columns.includes(column))
-    throw new DataError(
-      `${path} has no column ${column}, only ${columns.join(", ")}; name the text's with data.column.`,
-    );
-  const rows = Number(metadata.num_rows);
-  let first = 0;
-  for (const { num_rows } of metadata.row_groups) {
-    const rowEnd = first + Number(num_rows);
-    let read: Record<string, unknown>[];
-    try {
-      // All of a group: a part of one takes as long.
-      read = await parquetReadObjects({ file, metadata, columns: [column], rowStart: first, rowEnd, compressors });
-    } catch (error) {
-      throw new DataError(`${path} cannot be read from row ${first} on: ${(error as Error).message}; fetch it again.`);
-    }
-    for (const [i, row] of read.entries()) {
-      const text = row[column];
-      if (typeof text !== "string")
-        throw new DataError(
-          `${path}, row ${first + i} has no text in ${column}, but ${text === null ? "nothing" : `a ${typeof text}`}; name a column of texts with data.column.`,
-        );
-      yield { text, ends: true, bytes: size / rows };
-    }
-    first = rowEnd;
-  }
+  if (!("problem" in answer)) return answer.group;
+  throw answer.ofData ? new DataError(answer.problem) : new Error(answer.problem);
 }

@@ -54,9 +54,9 @@ const folderEntry: SampledEntry = {
   options: folderOptions,
   fields,
   facts: ({ classes, size }: FolderOptions) => ({ classes, channels: 3, height: size, width: size }),
-  async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, { seed }) {
-    const set = await imageFolder({ path, classes, size, resize, validationFraction, maxCorrupt });
-    return new ImageSamples(set, { seed, augment, corrupt: maxCorrupt });
+  async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, given) {
+    const set = await imageFolder({ path, classes, size, resize, validationFraction, maxCorrupt }, given);
+    return new ImageSamples(set, { seed: given.seed, augment, corrupt: maxCorrupt });
   },
 };
 

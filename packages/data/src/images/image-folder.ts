@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
+import type { SampleOptions } from "../dataset.ts";
 import { permuted } from "../permutation.ts";
 import { byCodeUnit } from "../text/text-bytes.ts";
 import { evenStarts } from "../windows.ts";
@@ -25,20 +26,24 @@ export interface ImageFolderOptions {
   readonly maxCorrupt: number;
 }
 
+type Share = Pick<SampleOptions, "rank" | "ranks" | "progress">;
+
 interface File {
   readonly path: string; // below the folder
   readonly label: number;
 }
 
-const checkedFirst = 64; // pictures of each part
+const decodedFirst = 64; // pictures of each part
+const atOnce = 16; // in libuv's threads
+const progressMs = 10_000;
 
 const picture = /\.(jpe?g|png)$/i;
 
 /** The mean and deviation of ImageNet's pixels, which torchvision's weights expect. */
 const [mean, deviation] = [[0.485, 0.456, 0.406] as const, [0.229, 0.224, 0.225] as const];
 
-/** Throws `DataError`. */
-export async function imageFolder(options: ImageFolderOptions): Promise<ImageSet> {
+/** Before the first step the header of every picture is read, by the rank whose share it is. Throws `DataError`. */
+export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
   const { path, classes, size, validationFraction } = options;
   const split = existsSync(join(path, "train"));
   const root = split ? join(path, "train") : path;
@@ -59,15 +64,20 @@ export async function imageFolder(options: ImageFolderOptions): Promise<ImageSet
   const files = [...training, ...validation];
   for (const file of files)
     hash.update(`${relative(path, file.path).replaceAll(sep, "/")} ${(await stat(file.path)).size}\n`);
-  for (const i of evenStarts(checkedFirst, 1, files.length)) hash.update(await endOf(files[i]!.path));
+  for (const i of evenStarts(decodedFirst, 1, files.length)) hash.update(await endOf(files[i]!.path));
   const images = (files: readonly File[]): Images => ({
     count: files.length,
     label: (i) => files[i]!.label,
     read: (i) => decode(files[i]!.path, options),
   });
-  const corrupt = [...(await corruptOfSome(images(training))), ...(await corruptOfSome(images(validation)))];
-  if (corrupt.length > options.maxCorrupt * files.length)
-    throw tooManyCorrupt(path, corrupt.length, files.length, corrupt.at(-1)!);
+  const some = [training, validation].flatMap((part) => evenStarts(decodedFirst, 1, part.length).map((i) => part[i]!));
+  const corrupt = new Map<string, string>(); // each path, and why
+  await check(some, (file) => decode(file.path, options), corrupt);
+  const { rank = 0, ranks = 1, progress } = share;
+  const mine = files.filter((_, i) => i % ranks === rank);
+  await check(mine, (file) => checkHeader(file.path, options), corrupt, progress);
+  if (corrupt.size > options.maxCorrupt * files.length)
+    throw tooManyCorrupt(path, corrupt.size, files.length, [...corrupt.values()].sort().at(-1)!);
   return {
     source: path,
     classes,
@@ -81,23 +91,58 @@ export async function imageFolder(options: ImageFolderOptions): Promise<ImageSet
   };
 }
 
-/**
- * Decodes pictures from all over a part, so that another size and too many corrupt ones are known before the first step. Gives the
- * corrupt ones. Throws `DataError`.
- */
-async function corruptOfSome(images: Images): Promise<string[]> {
-  const corrupt: string[] = [];
-  await Promise.all(
-    evenStarts(checkedFirst, 1, images.count).map(async (i) => {
-      try {
-        await images.read(i);
-      } catch (error) {
-        if (!(error instanceof CorruptImage)) throw error;
-        corrupt.push(error.message); // counted again when its turn comes
+/** Looks at pictures, several at once, and adds those that cannot be read to `corrupt`. Throws `DataError`. */
+async function check(
+  files: readonly File[],
+  look: (file: File) => Promise<unknown>,
+  corrupt: Map<string, string>,
+  progress?: Share["progress"],
+): Promise<void> {
+  let [next, told] = [0, performance.now()];
+  let wrong: { at: number; error: unknown } | undefined; // of the first file that ends the check, whichever is looked at first
+  const worker = async () => {
+    while (next < files.length) {
+      const at = next++;
+      const file = files[at]!;
+      if (performance.now() - told > progressMs) {
+        told = performance.now();
+        progress?.(`the headers of ${next} of ${files.length} pictures have been read`);
       }
-    }),
+      try {
+        await look(file);
+      } catch (error) {
+        if (error instanceof CorruptImage)
+          corrupt.set(file.path, error.message); // counted again when its turn comes
+        else if (wrong === undefined || at < wrong.at) {
+          wrong = { at, error };
+          next = files.length;
+        }
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  if (wrong) throw wrong.error;
+}
+
+/** Reads as much of a picture as its size needs: a third of a millisecond for a JPEG. Throws `CorruptImage`, and `DataError` for another size. */
+async function checkHeader(path: string, { size, resize }: ImageFolderOptions): Promise<void> {
+  const { default: sharp } = await import("sharp");
+  const { autoOrient } = await sharp(path)
+    .metadata()
+    .catch((error: Error) => {
+      throw corruptImage(path, error);
+    });
+  if (!resize) checkSize(path, autoOrient, size);
+}
+
+const corruptImage = (path: string, error: unknown) =>
+  new CorruptImage(`${path} (${(error as Error).message.split("\n")[0]})`);
+
+function checkSize(path: string, { width, height }: { width: number; height: number }, size: number): void {
+  if (width === size && height === size) return;
+  throw new DataError(
+    `${path} has ${width} × ${height} pixels, and data.size is ${size}; set data.resize to true, which scales and crops every picture.`,
   );
-  return corrupt.sort();
 }
 
 /** The pixels of a file, (H, W, 3) u8. Transparent pixels are laid on black. */
@@ -109,13 +154,10 @@ async function decode(path: string, { size, resize }: ImageFolderOptions): Promi
     const scaled = resize ? decoded.resize(size, size, { fit: "cover", kernel: "linear" }) : decoded;
     result = await scaled.removeAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true });
   } catch (error) {
-    throw new CorruptImage(`${path} (${(error as Error).message.split("\n")[0]})`);
+    throw corruptImage(path, error);
   }
   const { data, info } = result;
-  if (info.width !== size || info.height !== size)
-    throw new DataError(
-      `${path} has ${info.width} × ${info.height} pixels, and data.size is ${size}; set data.resize to true, which scales and crops every picture.`,
-    );
+  checkSize(path, info, size);
   return new Uint8Array(data.buffer, data.byteOffset, data.length);
 }
 

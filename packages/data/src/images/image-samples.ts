@@ -51,8 +51,8 @@ export class ImageSamples implements Samples {
     this.#mostCorrupt = corrupt * (training.count + validation.count);
   }
 
-  get skipped(): number {
-    return this.#corrupt.size;
+  get skipped(): readonly string[] {
+    return [...this.#corrupt.keys()];
   }
 
   async training(rows: readonly Row[]): Promise<Arrays> {

@@ -1,12 +1,12 @@
 /** What the thread of a dataset and its owner send to each other. */
-import type { OpenOptions } from "../dataset.ts";
+import type { SampleOptions } from "../dataset.ts";
 import type { Arrays, Row, SampleFacts } from "../samples.ts";
 
 /** What the thread opens. */
 export interface ThreadData {
   readonly name: string;
   readonly options: object;
-  readonly given: Pick<OpenOptions, "seed" | "length">;
+  readonly given: Omit<SampleOptions, "progress">;
 }
 
 export type Request = { readonly id: number } & (
@@ -14,9 +14,10 @@ export type Request = { readonly id: number } & (
   | { readonly validation: readonly number[] }
 );
 
-/** `id` 0 answers the opening. */
+/** `id` 0 answers the opening, before which there may be words on how far it is. */
 export type Answer = { readonly id: number } & (
+  | { readonly progress: string }
   | { readonly facts: SampleFacts }
-  | { readonly arrays: Arrays; readonly skipped: number }
+  | { readonly arrays: Arrays; readonly skipped: readonly string[] }
   | { readonly problem: string; readonly ofData: boolean }
 );

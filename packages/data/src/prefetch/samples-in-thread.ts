@@ -1,7 +1,7 @@
 /** Samples that a thread of their own reads, decodes and augments, so that the thread of training does not. */
 import { Worker } from "node:worker_threads";
 import { DataError } from "../data-error.ts";
-import type { OpenOptions } from "../dataset.ts";
+import type { SampleOptions } from "../dataset.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { Answer, Request, ThreadData } from "./messages.ts";
 
@@ -20,10 +20,12 @@ interface Waiting {
 class Channel {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #progress: SampleOptions["progress"];
   #last = 0;
   #ended: Error | undefined;
 
-  constructor(data: ThreadData) {
+  constructor(data: ThreadData, progress: SampleOptions["progress"]) {
+    this.#progress = progress;
     this.#worker = new Worker(thread, { workerData: data });
     this.#worker.on("message", (answer: Answer) => this.#settle(answer));
     this.#worker.on("error", (error: Error) => this.#end(error));
@@ -53,6 +55,10 @@ class Channel {
   }
 
   #settle(answer: Answer): void {
+    if ("progress" in answer) {
+      this.#progress?.(answer.progress);
+      return;
+    }
     const { resolve, reject } = this.#waiting.get(answer.id)!;
     this.#waiting.delete(answer.id);
     if (this.#waiting.size === 0) this.#worker.unref();
@@ -70,7 +76,7 @@ class Channel {
 export class SamplesInThread implements Samples {
   readonly facts: SampleFacts;
   readonly #channel: Channel;
-  #skipped = 0;
+  readonly #skipped: string[] = [];
 
   private constructor(channel: Channel, facts: SampleFacts) {
     this.#channel = channel;
@@ -78,12 +84,8 @@ export class SamplesInThread implements Samples {
   }
 
   /** Opens samples by the name of their entry. Throws `DataError`. */
-  static async open(
-    name: string,
-    options: object,
-    given: Pick<OpenOptions, "seed" | "length">,
-  ): Promise<SamplesInThread> {
-    const channel = new Channel({ name, options, given });
+  static async open(name: string, options: object, { progress, ...given }: SampleOptions): Promise<SamplesInThread> {
+    const channel = new Channel({ name, options, given }, progress);
     try {
       const answer = (await channel.opened()) as Extract<Answer, { facts: SampleFacts }>;
       return new SamplesInThread(channel, answer.facts);
@@ -93,7 +95,7 @@ export class SamplesInThread implements Samples {
     }
   }
 
-  get skipped(): number {
+  get skipped(): readonly string[] {
     return this.#skipped;
   }
 
@@ -107,7 +109,7 @@ export class SamplesInThread implements Samples {
 
   async #batch(asked: Promise<Answer>): Promise<Arrays> {
     const { arrays, skipped } = (await asked) as Extract<Answer, { arrays: Arrays }>;
-    this.#skipped = skipped;
+    this.#skipped.push(...skipped);
     return arrays;
   }
 

@@ -20,9 +20,11 @@ async function answering(id: number, work: () => Promise<void>): Promise<void> {
 }
 
 let samples: Samples;
+let told = 0; // of the skipped samples
 await answering(0, async () => {
   const entries: Readonly<Record<string, SampledEntry>> = sampledEntries;
-  samples = await entries[name]!.samples(options, given);
+  const progress = (words: string) => answer({ id: 0, progress: words });
+  samples = await entries[name]!.samples(options, { ...given, progress });
   answer({ id: 0, facts: samples.facts });
 });
 
@@ -31,6 +33,8 @@ parentPort!.on("message", (request: Request) =>
     const arrays =
       "training" in request ? await samples.training(request.training) : await samples.validation(request.validation);
     const buffers = Object.values(arrays).map(({ data }) => data.buffer as ArrayBuffer);
-    answer({ id: request.id, arrays, skipped: samples.skipped ?? 0 }, buffers);
+    const skipped = (samples.skipped ?? []).slice(told); // those that are new
+    told += skipped.length;
+    answer({ id: request.id, arrays, skipped }, buffers);
   }),
 );

@@ -82,7 +82,8 @@ async function collect(
 
 export const byCodeUnit = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-async function isText(path: string): Promise<boolean> {
+/** Whether a file has no zero byte in its first 8 KiB. Throws `DataError`. */
+export async function isText(path: string): Promise<boolean> {
   return reading(path, async () => {
     await using file = await open(path, "r");
     const start = new Uint8Array(8192);

@@ -46,6 +46,7 @@ export class TextData implements Dataset {
   readonly item = "token";
   readonly waitedSeconds = 0; // all is in memory
   readonly source: string; // the path or name of the text, for messages
+  remarks: readonly string[] = [];
   readonly trainBytes: Uint8Array;
   readonly validationBytes: Uint8Array;
   readonly #options: OutputOf<typeof textDataOptions>;

@@ -11,6 +11,7 @@ import { TokenSamples } from "../tokens/token-samples.ts";
 import { part, tokensInMemory } from "../tokens/token-source.ts";
 import { tokenized } from "../tokens/tokenized-text.ts";
 import { TextData, textData } from "./text-data.ts";
+import { type TextForm, textForm } from "./text-form.ts";
 
 const textOptions = v.object({
   path: v.optional(text), // a file or folder of text, jsonl, parquet or tsv; the TypeScript declarations of the installed packages if absent
@@ -30,15 +31,22 @@ export const textEntry: DatasetEntry = {
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,
   }),
-  async open(options: TextOptions, { length, thread: _, ...given }) {
+  async open(options: TextOptions, { length, thread: _, progress: __, ...given }) {
     const { path, tokenizer = "bytes", validationFraction } = options;
-    const column = options.column ?? (path?.endsWith(".parquet") ? "text" : undefined); // its own bytes are no text
+    const { column, remarks }: TextForm =
+      options.column === undefined && path !== undefined
+        ? await textForm(path)
+        : { column: options.column, remarks: [] };
     const blockSize = options.blockSize ?? length!;
     const sizes = { blockSize, validationFraction };
-    if (tokenizer === "bytes")
-      return path === undefined || column === undefined
-        ? textData({ ...given, path, ...sizes })
-        : new TextData(await joined(path, column), path, { ...given, ...sizes });
+    if (tokenizer === "bytes") {
+      const data =
+        path === undefined || column === undefined
+          ? await textData({ ...given, path, ...sizes })
+          : new TextData(await joined(path, column), path, { ...given, ...sizes });
+      data.remarks = remarks;
+      return data;
+    }
     if (path === undefined)
       throw new DataError(
         `data.tokenizer is ${tokenizer}, and data.path names no text; the text that needs no path is read as bytes.`,
