@@ -1,5 +1,6 @@
 import { Arena, fromTypedArray, Linear } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
+import { addLowRank, inDoubles, normalizeColumns } from "../../../../native/optimizers/src/definition.ts";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { dion, Optimizer } from "../index.ts";
 import { centralisedDion } from "../testing/centralised-dion.ts";
@@ -19,7 +20,7 @@ import {
 import { momentumDrift } from "../testing/momentum-drift.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
-import { type Gradients, noise, trainMatrices } from "../testing/train-matrices.ts";
+import { type Gradients, noise, type Shape, trainMatrices } from "../testing/train-matrices.ts";
 import { randomFloats } from "./random-floats.ts";
 
 const shapes = Object.values(matrixShapes) as unknown as [number, number][];
@@ -58,6 +59,59 @@ optimizerContract("dion of a fraction of the rank", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 0.3, orthonormalize: "cholesky-qr" }),
   oracle: () => oracle((smaller) => Math.ceil(0.3 * smaller)),
 });
+
+/**
+ * The messages and updates of dion.ts among ranks in fp64, by the definitions of its kernels. Kernels, arenas and messages are fp32, so `dion`
+ * itself is held to the bounds of fp32.
+ */
+function dionInDoubles(
+  [m, n]: Shape,
+  {
+    Q: first,
+    ranks,
+    gradients,
+    layer,
+    start,
+    steps,
+    lr,
+    μ = 0.95,
+    λ = 0,
+    errorFeedback,
+  }: {
+    Q: Matrix;
+    ranks: number;
+    gradients: Gradients;
+    layer: number;
+    start: Matrix;
+    steps: number;
+    lr: number;
+    μ?: number;
+    λ?: number;
+    errorFeedback: true | "own";
+  },
+): Matrix[] {
+  const rank = first[0]!.length;
+  const flat = (a: Matrix) => Float64Array.from(a.flat());
+  const X = flat(start);
+  const Q = flat(first);
+  const Ms = Array.from({ length: ranks }, () => new Float64Array(m * n));
+  return Array.from({ length: steps }, (_, step) => {
+    const Bs = Ms.map((M, i) => added(rowsOf(M, [m, n]), rowsOf(gradients(i, step, layer), [m, n])));
+    const P = gramSchmidt(meanOf(Bs.map((B) => product(B, rowsOf(Q, [n, rank])))));
+    const Rs = Bs.map((B) => product(transposed(B), P));
+    const R = meanOf(Rs);
+    inDoubles(() => {
+      for (const [i, M] of Ms.entries()) {
+        M.set(flat(Bs[i]!));
+        addLowRank(M, flat(P), flat(errorFeedback === "own" ? Rs[i]! : R), { rank, keep: 1, scale: μ - 1 });
+      }
+      const columns = flat(R);
+      normalizeColumns(Q, columns, { rank, threshold: 1e-5 });
+      addLowRank(X, flat(P), columns, { rank, keep: 1 - lr * λ, scale: -lr * Math.sqrt(m / n) });
+    });
+    return rowsOf(X, [m, n]);
+  });
+}
 
 const absolute = (a: Matrix) => a.map((row) => row.map(Math.abs));
 
@@ -200,6 +254,26 @@ describe("dion", () => {
       }
     },
   );
+
+  it.each([1, 2, 4])("is centralised Dion to 1e-10 in fp64, on %i ranks", (ranks) => {
+    const [steps, lr] = [50, 0.01];
+    for (const [layer, [m, n]] of shapes.entries())
+      for (const r of [1, Math.min(m, n) / 4, Math.min(m, n)])
+        for (const errorFeedback of [true, "own"] as const) {
+          const given = {
+            Q: rowsOf(randomFloats(n * r, { seed: 0, stream: layer }), [n, r]),
+            start: rowsOf(noise(m * n, 77, layer), [m, n]),
+            ...{ steps, lr, λ: 0.1 },
+          };
+          const gradient = (step: number) =>
+            meanOf(Array.from({ length: ranks }, (_, i) => rowsOf(own(i, step, layer), [m, n])));
+          const got = dionInDoubles([m, n], { ...given, ranks, gradients: own, layer, errorFeedback });
+          const worst = centralisedDion([m, n], { ...given, gradient }).map(({ X }, t) =>
+            largestDifference(got[t]!, X),
+          );
+          expect(Math.max(...worst), `${m} × ${n}, rank ${r}`).toBeLessThanOrEqual(1e-10);
+        }
+  });
 
   it("captures all of B with full rank, and steps by √(m/n) √r", async () => {
     const [visited] = await trainMatrices(1, () => dion({ rank: "full", weightDecay: 0 }), shapes, own, {
