@@ -2,7 +2,7 @@ import { fromTypedArray } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { type Optimizer, oneBitAdam } from "../index.ts";
-import { compensatedMean } from "../testing/compensated-mean.ts";
+import { compensatedMean, momentumFactors } from "../testing/compensated-mean.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { mean, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
 import { noise } from "../testing/train-matrices.ts";
@@ -10,12 +10,16 @@ import { trajectory } from "../testing/trajectory.ts";
 
 const warmup = 3;
 
+type Scale = "per-layer" | "fused" | "momentum-scaled";
+
 /** Algorithm 1 in float64 with β₁ 1/2, β₂ 3/4, λ 1/4 and ε 2⁻⁴. */
-function oracle(n: number, ranks: number, perLayer: boolean): Oracle {
+function oracle(n: number, ranks: number, scale: Scale): Oracle {
   const v = new Array<number>(n).fill(0);
   let m = new Array<number>(n).fill(0);
-  const compensated = compensatedMean(ranks, { perLayer });
+  let factors = new Array<number>(n).fill(1);
+  const compensated = compensatedMean(ranks, { perLayer: scale === "per-layer" });
   return (θ, g, { step, lr }) => {
+    if (step === warmup && scale === "momentum-scaled") factors = momentumFactors(m);
     if (step < warmup)
       for (const [i, value] of mean(g).entries()) {
         m[i] = 0.5 * m[i]! + 0.5 * value;
@@ -23,17 +27,17 @@ function oracle(n: number, ranks: number, perLayer: boolean): Oracle {
       }
     else
       m = compensated(
-        g.map((own) => own.map((value, i) => 0.5 * m[i]! + 0.5 * value)),
+        g.map((own) => own.map((value, i) => factors[i]! * (0.5 * m[i]! + 0.5 * value))),
         v,
-      );
+      ).map((value, i) => value / factors[i]!);
     for (let i = 0; i < n; i++) θ[i] = θ[i]! - lr * (m[i]! / (Math.sqrt(v[i]!) + 2 ** -4) + 0.25 * θ[i]!);
   };
 }
 
-for (const scale of ["per-layer", "fused"] as const)
+for (const scale of ["per-layer", "fused", "momentum-scaled"] as const)
   optimizerContract(`one-bit-adam, ${scale}`, {
     create: () => oneBitAdam({ beta1: 0.5, beta2: 0.75, eps: 2 ** -4, weightDecay: 0.25, warmup, scale }),
-    oracle: (n, ranks) => oracle(n, ranks, scale === "per-layer"),
+    oracle: (n, ranks) => oracle(n, ranks, scale),
   });
 
 describe("one-bit-adam", () => {
