@@ -23,19 +23,18 @@ import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../te
 import { type Gradients, noise, type Shape, trainMatrices } from "../testing/train-matrices.ts";
 import { randomFloats } from "./random-floats.ts";
 
-const shapes = Object.values(matrixShapes) as unknown as [number, number][];
-
-const offsets = [0, 64, 128]; // of the layers in the arena
-
 /** Algorithm 1 on the mean gradient, with μ 1/2 and λ 1/4. */
-function oracle(rank: (smaller: number) => number): Oracle {
-  const states = shapes.map(([m, n], k) => {
+function oracle(rank: (smaller: number) => number, of: Readonly<Record<string, readonly number[]>>): Oracle {
+  const shapes = Object.values(of) as unknown as [number, number][];
+  let offset = 0; // of a layer in the arena
+  const states = shapes.map(([m, n]) => {
     const r = rank(Math.min(m, n));
-    const Q = rowsOf(randomFloats(n * r, { seed: 0, stream: offsets[k]! }), [n, r]);
+    const Q = rowsOf(randomFloats(n * r, { seed: 0, stream: offset }), [n, r]);
+    offset += 64 * Math.ceil((m * n) / 64);
     return { M: rowsOf(new Float64Array(m * n), [m, n]), Q };
   });
   return (θ, g, { lr }) => {
-    for (const [k, [begin]] of layerRanges().entries()) {
+    for (const [k, [begin]] of layerRanges(shapes.map(([m, n]) => m * n)).entries()) {
       const [m, n] = shapes[k]!;
       const state = states[k]!;
       const B = added(state.M, meanOf(g.map((of) => rowsOf(of, [m, n], begin))));
@@ -52,12 +51,14 @@ function oracle(rank: (smaller: number) => number): Oracle {
 
 optimizerContract("dion of rank 2", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 2 }),
-  oracle: () => oracle(() => 2),
+  oracle: () => oracle(() => 2, matrixShapes),
 });
 
-optimizerContract("dion of a fraction of the rank", {
+const withTall = { ...matrixShapes, second: [130, 5] }; // with less than 128 rows Cholesky-QR is Householder's
+optimizerContract("dion of a fraction of the rank, by Cholesky-QR", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 0.3, orthonormalize: "cholesky-qr" }),
-  oracle: () => oracle((smaller) => Math.ceil(0.3 * smaller)),
+  oracle: () => oracle((smaller) => Math.ceil(0.3 * smaller), withTall),
+  shapes: withTall,
 });
 
 /**
@@ -255,6 +256,30 @@ describe("dion", () => {
     },
   );
 
+  it("is centralised Dion by Cholesky-QR of 128 rows and more too, and then not with Householder's bits", async () => {
+    const [steps, lr, ranks] = [20, 0.01, 2];
+    const talls = [
+      [160, 12],
+      [128, 8],
+    ] as const;
+    const gradients: Gradients = (rank, step, layer) => noise(talls[layer]![0] * talls[layer]![1], rank, step, layer);
+    const run = async (orthonormalize: "cholesky-qr" | "householder-qr") =>
+      (await trainMatrices(ranks, () => dion({ orthonormalize, weightDecay: 0 }), talls, gradients, { steps, lr }))[0]!;
+    const [cholesky, householder] = [await run("cholesky-qr"), await run("householder-qr")];
+    for (const [layer, [m, n]] of talls.entries()) {
+      const expected = centralisedDion([m, n], {
+        Q: rowsOf(randomFloats((n * n) / 4, { seed: 0, stream: layer * 160 * 12 }), [n, n / 4]),
+        gradient: (step) => meanOf([0, 1].map((rank) => rowsOf(gradients(rank, step, layer), [m, n]))),
+        start: rowsOf(noise(m * n, 77, layer), [m, n]),
+        ...{ steps, lr },
+      });
+      for (const visited of [cholesky, householder])
+        for (const [t, { X }] of visited.entries())
+          expect(largestDifference(X[layer]!, expected[t]!.X), `${m} × ${n}, step ${t}`).toBeLessThan(2e-6);
+      expect(cholesky.at(-1)!.X[layer]).not.toEqual(householder.at(-1)!.X[layer]);
+    }
+  });
+
   it.each([1, 2, 4])("is centralised Dion to 1e-10 in fp64, on %i ranks", (ranks) => {
     const [steps, lr] = [50, 0.01];
     for (const [layer, [m, n]] of shapes.entries())
@@ -286,7 +311,7 @@ describe("dion", () => {
       for (const [step, now] of visited!.entries()) {
         const next = rowsOf(now.state.get(`M.layers.${layer}.weight`)!, [m, n]);
         const expected = added(M, rowsOf(own(0, step, layer), [m, n])).map((row) => row.map((x) => 0.95 * x));
-        if (m >= n) expect(largestDifference(next, expected)).toBeLessThan(1e-5);
+        expect(largestDifference(next, expected)).toBeLessThan(1e-5);
         expect(normOf(added(now.X[layer]!, X, -1)) / Math.sqrt(m / n)).toBeCloseTo(Math.sqrt(Math.min(m, n)), 4);
         [M, X] = [next, now.X[layer]!];
       }
@@ -324,7 +349,7 @@ describe("dion", () => {
     "moves along the one direction of a gradient of rank 1, and along no round-off, by %s",
     async (orthonormalize) => {
       for (const [m, n] of [
-        [40, 30],
+        [160, 30], // of fewer than 128 rows Cholesky-QR is Householder's
         [8, 16],
       ] as const) {
         const [a, b] = [noise(m, 1), noise(n, 2)];
