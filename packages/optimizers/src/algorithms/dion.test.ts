@@ -1,8 +1,8 @@
-import { Arena, fromTypedArray, Linear } from "@terse/tensor";
+import { Arena, fromTypedArray, Linear, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { addLowRank, inDoubles, normalizeColumns } from "../../../../native/optimizers/src/definition.ts";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
-import { dion, Optimizer } from "../index.ts";
+import { type Algorithm, dion, Optimizer } from "../index.ts";
 import { centralisedDion } from "../testing/centralised-dion.ts";
 import {
   added,
@@ -396,6 +396,48 @@ describe("dion", () => {
       expect(apart(separate, 64)[layer]!).toBeLessThan(0.8 * apart(shared, 64)[layer]!);
       expect(largestDifference(separate[0]!.at(-1)!.X[layer]!, shared[0]!.at(-1)!.X[layer]!)).toBeLessThan(1e-5);
     }
+  });
+
+  it("keeps the mean of momenta that drift apart, because they are f32: in bf16, which no option takes, it would be lost", async () => {
+    const [m, n, ranks, steps] = [16, 12, 8, 100];
+    const common = (step: number) => noise(m * n, step);
+    /** Three times as far apart as they are large in common; pairs of ranks cancel. */
+    const own: Gradients = (rank, step) => {
+      const apart = noise(m * n, step, 1 + (rank >> 1));
+      return common(step).map((x, i) => x + (rank % 2 === 0 ? 3 : -3) * apart[i]!);
+    };
+    const inBf16 = (algorithm: Algorithm): Algorithm => ({
+      ...algorithm,
+      async step(X, G, state, ...others) {
+        await algorithm.step(X, G, state, ...others);
+        const { M } = state.elements as { M: Tensor };
+        using rounded = M.to("bf16");
+        noGrad(() => M.copy_(rounded));
+      },
+    });
+    // With full rank M = μ B, whatever the basis: its mean follows from the mean gradients.
+    const means: Matrix[] = [];
+    for (let step = 0; step < steps; step++) {
+      const B = added(means.at(-1) ?? matrix(m, n, () => 0), rowsOf(common(step), [m, n]));
+      means.push(B.map((row) => row.map((x) => 0.95 * x)));
+    }
+    /** ‖mean of the ranks' M − its exact value‖ / ‖its exact value‖, after a step. */
+    const errorsOf = async (errorFeedback: true | "own", wrap = (algorithm: Algorithm) => algorithm) => {
+      const all = await trainMatrices(ranks, () => wrap(dion({ rank: "full", errorFeedback })), [[m, n]], own, {
+        steps,
+      });
+      return (after: number) => {
+        const M = meanOf(all.map((visited) => rowsOf(visited[after - 1]!.state.get("M.layers.0.weight")!, [m, n])));
+        return normOf(added(M, means[after - 1]!, -1)) / normOf(means[after - 1]!);
+      };
+    };
+    for (const errorFeedback of [true, "own"] as const)
+      expect((await errorsOf(errorFeedback))(steps)).toBeLessThan(1e-6);
+    const [shared, separate] = [await errorsOf(true, inBf16), await errorsOf("own", inBf16)];
+    expect(shared(1)).toBeGreaterThan(0.001); // half a unit of bf16 of something three times as large, less by the mean of eight
+    expect(shared(1)).toBeLessThan(0.003);
+    expect(shared(100)).toBeGreaterThan(5 * shared(1)); // as the drift, √t
+    expect(separate(100)).toBeLessThan(shared(100) / 2);
   });
 
   it("sends two messages for all matrices, of (m + n) r floats each way", async () => {
