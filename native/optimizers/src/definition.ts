@@ -2,7 +2,7 @@
  * The definition of every kernel, in plain loops. The tests compare all implementations with it.
  *
  * The arithmetic is fp32: every operation is rounded (`r`). A double holds the exact product of two fp32 numbers, and their sum in double
- * rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32.
+ * rounds to the same fp32 as the exact sum, so Math.fround gives IEEE fp32. `inDoubles` is the same arithmetic in fp64.
  */
 import type {
   AdamUpdate,
@@ -20,7 +20,19 @@ import type {
   SgdOptions,
 } from "./kernels.ts";
 
-const r = Math.fround;
+type Floats = Float32Array | Float64Array;
+
+let r: (x: number) => number = Math.fround;
+
+/** Runs the definitions in fp64, on Float64Arrays, beside formulas in fp64: what still differs is no rounding to fp32. */
+export function inDoubles(run: () => void): void {
+  r = (x) => x;
+  try {
+    run();
+  } finally {
+    r = Math.fround;
+  }
+}
 
 /** a x + b y */
 const mix = (a: number, x: number, b: number, y: number): number => r(r(a * x) + r(b * y));
@@ -38,8 +50,8 @@ const signOf = (c: number, zero: "plus" | "minus" | "hold"): number => {
 
 export function lionVote(
   wire: Uint8Array,
-  m: Float32Array,
-  g: Float32Array,
+  m: Floats,
+  g: Floats,
   { beta1, beta2, zero, gradientScale = 1 }: LionVoteOptions,
 ): void {
   wire.fill(0);
@@ -51,12 +63,7 @@ export function lionVote(
   }
 }
 
-export function lionMix(
-  c: Float32Array,
-  m: Float32Array,
-  g: Float32Array,
-  { beta1, beta2, gradientScale = 1 }: LionMixOptions,
-): void {
+export function lionMix(c: Floats, m: Floats, g: Floats, { beta1, beta2, gradientScale = 1 }: LionMixOptions): void {
   for (let i = 0; i < m.length; i++) {
     const scaled = r(g[i]! * r(gradientScale));
     c[i] = mix(r(beta1), m[i]!, r(1 - beta1), scaled);
@@ -65,9 +72,9 @@ export function lionMix(
 }
 
 export function lionStep(
-  θ: Float32Array,
-  m: Float32Array,
-  g: Float32Array,
+  θ: Floats,
+  m: Floats,
+  g: Floats,
   { lr, beta1, beta2, weightDecay, zero, gradientScale = 1 }: LionStepOptions,
 ): void {
   for (let i = 0; i < m.length; i++) {
@@ -80,20 +87,15 @@ export function lionStep(
 
 const bit = (wire: Uint8Array, i: number): number => (wire[i >> 3]! >> (i & 7)) & 1;
 
-export function applySigns(θ: Float32Array, wire: Uint8Array, change: Change): void {
+export function applySigns(θ: Floats, wire: Uint8Array, change: Change): void {
   for (let i = 0; i < θ.length; i++) θ[i] = applied(θ[i]!, bit(wire, i) ? 1 : -1, change);
 }
 
-export function applyTernary(θ: Float32Array, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
+export function applyTernary(θ: Floats, plus: Uint8Array, nonzero: Uint8Array, change: Change): void {
   for (let i = 0; i < θ.length; i++) θ[i] = applied(θ[i]!, bit(nonzero, i) ? (bit(plus, i) ? 1 : -1) : 0, change);
 }
 
-export function applyTally(
-  θ: Float32Array,
-  planes: readonly Uint8Array[],
-  ranks: number,
-  { keep, scale }: Change,
-): void {
+export function applyTally(θ: Floats, planes: readonly Uint8Array[], ranks: number, { keep, scale }: Change): void {
   for (let i = 0; i < θ.length; i++) {
     const c = planes.reduce((count, plane, k) => count + bit(plane, i) * 2 ** k, 0);
     θ[i] = r(r(θ[i]! * r(keep)) + r(r((2 * c - ranks) / ranks) * r(scale)));
@@ -101,10 +103,10 @@ export function applyTally(
 }
 
 export function adamwStep(
-  θ: Float32Array,
-  m: Float32Array,
-  v: Float32Array,
-  g: Float32Array,
+  θ: Floats,
+  m: Floats,
+  v: Floats,
+  g: Floats,
   { lr, beta1, beta2, eps, weightDecay, step, gradientScale = 1 }: AdamWOptions,
 ): void {
   const rootOfCorrection = Math.sqrt(1 - beta2 ** step);
@@ -120,9 +122,9 @@ export function adamwStep(
 }
 
 export function accumulateMoments(
-  m: Float32Array,
-  v: Float32Array,
-  g: Float32Array,
+  m: Floats,
+  v: Floats,
+  g: Floats,
   { beta1, beta2, gradientScale = 1 }: MomentsOptions,
 ): void {
   for (let i = 0; i < m.length; i++) {
@@ -133,10 +135,10 @@ export function accumulateMoments(
 }
 
 export function carryMomentum(
-  error: Float32Array,
+  error: Floats,
   signs: Uint8Array,
-  m: Float32Array,
-  g: Float32Array,
+  m: Floats,
+  g: Floats,
   { keep, add, sent, hold }: CarryOptions,
 ): number {
   signs.fill(0);
@@ -159,7 +161,7 @@ export function carryMomentum(
 }
 
 export function carryMean(
-  error: Float32Array,
+  error: Floats,
   signs: Uint8Array,
   wires: readonly PackedMomentum[],
   { sent, hold }: Pick<CarryOptions, "sent" | "hold">,
@@ -189,9 +191,9 @@ export function unpacked({ signs, scale, hold }: PackedMomentum, n: number): Flo
 const bitOf = (bits: Uint8Array | undefined, i: number): number => (bits ? (bits[i >> 3]! >> (i & 7)) & 1 : 0);
 
 export function applyAdamUpdate(
-  θ: Float32Array,
-  m: Float32Array,
-  v: Float32Array,
+  θ: Floats,
+  m: Floats,
+  v: Floats,
   { first, second, eps, weightDecay, rate }: AdamUpdate & { rate: number },
 ): void {
   for (let i = 0; i < θ.length; i++) {
@@ -201,10 +203,10 @@ export function applyAdamUpdate(
 }
 
 export function refreshVariance(
-  fresh: Float32Array,
-  frozen: Float32Array,
-  m: Float32Array,
-  last: Float32Array,
+  fresh: Floats,
+  frozen: Floats,
+  m: Floats,
+  last: Floats,
   { beta1, beta2, eps, root }: RefreshOptions,
 ): number {
   const size = (v: number): number => r((root ? r(Math.sqrt(v)) : v) + r(eps));
@@ -218,9 +220,9 @@ export function refreshVariance(
 }
 
 export function sgdStep(
-  θ: Float32Array,
-  m: Float32Array | undefined,
-  g: Float32Array,
+  θ: Floats,
+  m: Floats | undefined,
+  g: Floats,
   { lr, momentum, dampening, weightDecay, nesterov, first, gradientScale = 1 }: SgdOptions,
 ): void {
   for (let i = 0; i < θ.length; i++) {
@@ -248,12 +250,7 @@ function fma(a: number, b: number, c: number): number {
 const double = new Float64Array(1);
 const words = new BigInt64Array(double.buffer);
 
-export function addLowRank(
-  x: Float32Array,
-  p: Float32Array,
-  q: Float32Array,
-  { rank, keep, scale }: LowRankChange,
-): void {
+export function addLowRank(x: Floats, p: Floats, q: Floats, { rank, keep, scale }: LowRankChange): void {
   const n = q.length / rank;
   for (let i = 0; i < p.length / rank; i++)
     for (let j = 0; j < n; j++) {
@@ -263,7 +260,7 @@ export function addLowRank(
     }
 }
 
-export function normalizeColumns(q: Float32Array, columns: Float32Array, { rank, threshold }: NormalizeOptions): void {
+export function normalizeColumns(q: Floats, columns: Floats, { rank, threshold }: NormalizeOptions): void {
   const norms = Array.from({ length: rank }, (_, k) => {
     let sum = 0;
     for (let i = k; i < columns.length; i += rank) sum += columns[i]! ** 2;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as definition from "./definition.ts";
 import { lionStep, lionVote, NotFiniteError } from "./index.ts";
 import { type LionKernels, open } from "./kernels.ts";
-import { anyBytes, anyFloats, bits, lengths, random } from "./testing.ts";
+import { anyBytes, anyFloats, askPython, bits, lengths, needsPython, python, random } from "./testing.ts";
 
 const betas = { beta1: 0.9, beta2: 0.99 };
 const rates = { lr: 0.01, weightDecay: 0.1, ...betas };
@@ -23,6 +23,51 @@ const golden = {
   ],
   m3: [0.0009505, 0.02507475, -0.0001, 0, 0.007306],
 };
+
+interface Run {
+  readonly θ: readonly number[];
+  readonly gradients: readonly (readonly number[])[];
+}
+
+/** 200 steps, in which element 0 never has a gradient; all numbers are fp32. */
+const long: Run = (() => {
+  const next = random(5);
+  const numbers = () => Array.from({ length: 40 }, () => Math.fround(2 * next() - 1));
+  return { θ: numbers(), gradients: Array.from({ length: 200 }, () => [0, ...numbers().slice(1)]) };
+})();
+
+const runs = {
+  "200 steps in fp32": { ...long, dtype: "float32" },
+  "200 steps": { ...long, dtype: "float64" },
+  "the golden steps": { θ: golden.θ0, gradients: golden.gradients, dtype: "float64" },
+};
+
+/** lion-pytorch's update in PyTorch: θ after each step of each run. */
+function inTorch(): Record<keyof typeof runs, number[][]> {
+  const program = `
+import json, sys, torch
+request = json.load(sys.stdin)
+lr, wd, beta1, beta2 = (request[name] for name in ("lr", "weightDecay", "beta1", "beta2"))
+visited = {}
+for name, run in request["runs"].items():
+    dtype = getattr(torch, run["dtype"])
+    theta = torch.tensor(run["θ"], dtype=dtype)
+    m = torch.zeros_like(theta)
+    visited[name] = []
+    for gradient in run["gradients"]:
+        g = torch.tensor(gradient, dtype=dtype)
+        theta.mul_(1 - lr * wd)
+        theta.add_(m.clone().mul_(beta1).add_(g, alpha=1 - beta1).sign_(), alpha=-lr)
+        m.mul_(beta2).add_(g, alpha=1 - beta2)
+        visited[name].append(theta.tolist())
+print(json.dumps(visited))`;
+  torchs ??= askPython(program, { ...rates, runs }) as NonNullable<typeof torchs>;
+  return torchs;
+}
+let torchs: ReturnType<typeof inTorch> | undefined;
+
+const furthest = (actual: ArrayLike<number>, expected: readonly number[]): number =>
+  expected.reduce((most, value, i) => Math.max(most, Math.abs(actual[i]! - value)), 0);
 
 const close = (actual: Float32Array, expected: readonly number[]) => {
   actual.forEach((value, i) => {
@@ -74,6 +119,16 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
       expect(θ[3]).toBe(0);
     });
     close(m, golden.m3);
+  });
+
+  it.skipIf(!python)(`stays within 1e-6 of lion-pytorch for 200 steps${needsPython}`, () => {
+    const expected = inTorch()["200 steps in fp32"];
+    const [θ, m] = [new Float32Array(long.θ), new Float32Array(long.θ.length)];
+    for (const [t, g] of long.gradients.entries()) {
+      lion.step(θ, m, new Float32Array(g), { ...rates, zero: "hold" });
+      expect(furthest(θ, expected[t]!), `step ${t}`).toBeLessThanOrEqual(1e-6);
+    }
+    expect(furthest(θ, long.θ)).toBeGreaterThan(0.1);
   });
 
   it("takes the same golden steps in two halves, where nothing is exactly zero", () => {
@@ -232,6 +287,33 @@ describe.each(open().lions())("lion $implementation", (lion: LionKernels) => {
     expect(() => lion.applyTally(θ, [wire], 1.5, change)).toThrow("1 to 1024 ranks");
     expect([bits(θ), bits(m)]).toEqual(before);
   });
+});
+
+// Kernels have no fp64; their bits are those of the definition, which has.
+describe("the definition of Lion in fp64", () => {
+  function* visited({ θ: start, gradients }: Run) {
+    const [θ, m] = [new Float64Array(start), new Float64Array(start.length)];
+    for (const g of gradients) {
+      definition.inDoubles(() => definition.lionStep(θ, m, new Float64Array(g), { ...rates, zero: "hold" }));
+      yield { θ: θ.slice(), m: m.slice() };
+    }
+  }
+
+  it("takes the three golden steps, to the last of their digits", () => {
+    for (const [t, { θ, m }] of [...visited({ θ: golden.θ0, gradients: golden.gradients })].entries()) {
+      if (t === 2) expect(furthest(m, golden.m3)).toBeLessThanOrEqual(1e-15);
+      expect(furthest(θ, golden.θ[t]!)).toBeLessThanOrEqual(5.1e-9);
+    }
+  });
+
+  it.skipIf(!python).each(["the golden steps", "200 steps"] as const)(
+    `is lion-pytorch to 1e-15, %s${needsPython}`,
+    (name) => {
+      const expected = inTorch()[name];
+      for (const [t, { θ }] of [...visited(runs[name])].entries())
+        expect(furthest(θ, expected[t]!), `step ${t}`).toBeLessThanOrEqual(1e-15);
+    },
+  );
 });
 
 describe("lionVote and lionStep", () => {

@@ -29,10 +29,18 @@ def chunks(length):
     return [slice(a, b) for a, b in zip(starts, starts[1:]) if a < b]
 
 
-class CompensatedMean:
-    """Tang et al. 2021, Algorithm 1: one bit and one scale for each layer from a rank, for each chunk of it from its owner."""
+def one_magnitude(c):
+    return c.norm() / c.numel() ** 0.5 * torch.where(c >= 0, 1.0, -1.0)
 
-    def __init__(self):
+
+class CompensatedMean:
+    """
+    Tang et al. 2021, Algorithm 1: one bit and one scale for each layer from a rank, for each chunk of it from its owner. fused: for all layers, and
+    the owners' chunks are those of the arena, where the first layer is followed by 8 pads and the second one by 54; pads are not sent.
+    """
+
+    def __init__(self, fused=False):
+        self.fused = fused
         self.worker = [torch.zeros(n, dtype=torch.float64) for _ in everyone]
         self.server = torch.zeros(n, dtype=torch.float64)
 
@@ -40,15 +48,18 @@ class CompensatedMean:
         sent = []
         for r, x in enumerate(xs):
             e = self.worker[r] + x
-            a = torch.cat([c.norm() / c.numel() ** 0.5 * torch.where(c >= 0, 1.0, -1.0) for c in by_layer(e)])
+            a = one_magnitude(e) if self.fused else torch.cat([one_magnitude(c) for c in by_layer(e)])
             self.worker[r] = e - a
             sent.append(a)
         e = self.server + sum(sent) / ranks
         b = torch.zeros_like(e)
-        for of, error in zip(by_layer(b), by_layer(e)):
-            for chunk in chunks(of.numel()):
-                c = error[chunk]
-                of[chunk] = c.norm() / c.numel() ** 0.5 * torch.where(c >= 0, 1.0, -1.0)
+        if self.fused:
+            for chunk in (slice(0, 96), slice(96, 130)):
+                b[chunk] = one_magnitude(e[chunk])
+        else:
+            for of, error in zip(by_layer(b), by_layer(e)):
+                for chunk in chunks(of.numel()):
+                    of[chunk] = one_magnitude(error[chunk])
         self.server = e - b
         return b
 
@@ -97,21 +108,30 @@ def lamb(β1=0.9, β2=0.999, ε=1e-6):
     return θ
 
 
-def one_bit_adam(warmup=30, β1=0.9, β2=0.999, ε=1e-8):
-    θ, m, v, mean = start.clone(), zeros(), zeros(), CompensatedMean()
+def scaled(mean, m):
+    """Li et al. 2021, Appendix A.5.2: layers are brought to the mean of their sizes, √mean m², at the end of the warm-up."""
+    sizes = [x.norm() / x.numel() ** 0.5 for x in by_layer(m)]
+    factors = torch.cat([(sum(sizes) / len(sizes) / size).expand(l) for size, l in zip(sizes, layers)])
+    return lambda xs: mean([x * factors for x in xs]) / factors
+
+
+def one_bit_adam(fused=False, scales=False, warmup=30, β1=0.9, β2=0.999, ε=1e-8):
+    θ, m, v, mean = start.clone(), zeros(), zeros(), CompensatedMean(fused)
     for t in range(steps):
         if t < warmup:
             g = G[t].mean(0)
             m, v = β1 * m + (1 - β1) * g, β2 * v + (1 - β2) * g * g
         else:
+            if t == warmup and scales:
+                mean = scaled(mean, m)
             m = mean([β1 * m + (1 - β1) * G[t, r] for r in everyone])
         θ -= η * (m / (v.sqrt() + ε) + λ * θ)
     return θ
 
 
-def one_bit_lamb(follows, warmup=30, β1=0.9, β2=0.999, β3=0.9, ε=1e-8):
+def one_bit_lamb(follows, fused=False, scales=False, warmup=30, β1=0.9, β2=0.999, β3=0.9, ε=1e-8):
     """Li et al. 2021, Algorithm 1; follows: whether r follows the variance."""
-    θ, m, v, mean = start.clone(), zeros(), zeros(), CompensatedMean()
+    θ, m, v, mean = start.clone(), zeros(), zeros(), CompensatedMean(fused)
     a, r = [0.0, 0.0], [1.0, 1.0]
     for t in range(steps):
         if t < warmup:
@@ -123,6 +143,8 @@ def one_bit_lamb(follows, warmup=30, β1=0.9, β2=0.999, β3=0.9, ε=1e-8):
                 a[l] = β3 * a[l] + (1 - β3) * c
                 x -= η * c * u
             continue
+        if t == warmup and scales:
+            mean = scaled(mean, m)
         last = m
         m = mean([β1 * last + (1 - β1) * G[t, r_] for r_ in everyone])
         g = (m - β1 * last) / (1 - β1)
@@ -203,7 +225,10 @@ outputs["lion-cub"] = lion(lambda c, t: alternating(sum(x.sign() for x in c), t)
 outputs["lion-cub, 5 bits"] = lion(lambda c, t: levels(c, 15))
 outputs["lamb"] = lamb()
 outputs["one-bit-adam"] = one_bit_adam()
+outputs["one-bit-adam, fused"] = one_bit_adam(fused=True)
+outputs["one-bit-adam, momentum-scaled"] = one_bit_adam(fused=True, scales=True)
 outputs["one-bit-lamb"] = one_bit_lamb(follows=True)
+outputs["one-bit-lamb, momentum-scaled"] = one_bit_lamb(follows=True, fused=True, scales=True)
 outputs["lamb-basic-one-bit"] = one_bit_lamb(follows=False)
 outputs["zero-one-adam"] = zero_one_adam(
     # κ = 8: the intervals are 1 eight times, 2 eight times, 4 from step 24 on

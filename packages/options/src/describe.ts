@@ -106,6 +106,11 @@ function nounOf(schema: AnySchema): string {
     case "variant":
       return `a group of options with ${schema.key}`;
   }
+  if (schema.items) {
+    const items = schema.items.map((item) => describe(item));
+    const same = items.every((item) => item === items[0]);
+    return same ? `a list of ${items.length} (each ${items[0]})` : `a list of ${items.length} (${items.join(", ")})`;
+  }
   if (isObjectSchema(schema)) return `a group of options (${Object.keys(schema.entries!).join(", ")})`;
   return schema.expects;
 }

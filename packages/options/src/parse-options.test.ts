@@ -177,6 +177,11 @@ describe("parseOptions", () => {
     expect(problemsOf(clip, { clip: "on" })).toEqual([
       'clip: expected a number > 0 or a group of options (norm) or a list (each a number > 0) or null, got "on"',
     ]);
+    const lists = v.object({ betas: v.tuple([positive, positive]), named: v.tuple([v.string(), v.boolean()]) });
+    expect(problemsOf(lists, { betas: 1, named: 2 })).toEqual([
+      "betas: expected a list of 2 (each a number > 0), got 1",
+      "named: expected a list of 2 (a string, true or false), got 2",
+    ]);
     const perLayer = v.record(v.string(), optimizer);
     expect(problemsOf(perLayer, { head: { lr: 1, bta1: 0 } }, "layers")).toEqual([
       "layers.head.bta1: unknown option; did you mean beta1? (known: lr, beta1, beta2, zero)",

@@ -1,6 +1,7 @@
 import { type Codec, dctTopK, f16, int8, l1, linf, qsgd, scaledSign, terngrad, topK } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
+  dense,
   meanErrorCompensated,
   meanErrorCompensatedCost,
   openExchange,
@@ -26,6 +27,8 @@ const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
 
 describe("the error-compensated mean", () => {
+  // Of 16 elements, which DeepSpeed does not pad. It pads 10 to 16, and its scales shrink by √(10/16): scaled-sign.test.ts has its numbers, with
+  // pads that are sent. Here no pad is sent, and scales are over real elements (the test below).
   it("gives DeepSpeed's scales, signs and errors for two steps on two ranks", async () => {
     const results = await onRanks(2, async (group) => {
       const x = Float32Array.from({ length: 16 }, (_, k) => Math.sin(k + 1 + 0.5 * group.rank));
@@ -195,7 +198,7 @@ describe("the error-compensated mean", () => {
           for (let step = 0; step < steps; step++) for (let r = 0; r < ranks; r++) inputs += value(r, step, i) / ranks;
           return Math.abs(out + e + (f[i] ?? 0) - inputs);
         });
-        expect(Math.max(...errors)).toBeLessThan(1e-6 * steps);
+        expect(Math.max(...errors)).toBeLessThan(1e-6 * steps); // codecs are fp32; what momenta carry is held to fp64 in native/optimizers
         expect(norm(results[0]!.workerError)).toBeGreaterThan(0);
       }
     },
@@ -309,7 +312,16 @@ describe("the error-compensated mean", () => {
     },
   );
 
-  it("sends a 32nd of the bytes of a 32-bit mean", () => {
+  it("sends no pads: fewer bytes than DeepSpeed, whose chunks are multiples of 8", () => {
+    // 2 floats on 8 ranks are 64 with its pads, 70 bytes from each rank; one rank owns both of them here.
+    const bytes = Array.from({ length: 8 }, (_, rank) => meanErrorCompensatedCost(2, 8, rank).bytes);
+    expect(bytes).toEqual([5, 5, 5, 5, 5, 5, 5, 7 * 5]);
+    expect(meanErrorCompensatedCost(340_000_000, 64, 0).bytes).toBeLessThan(83_672_568);
+  });
+
+  it("sends a 32nd of the bytes of a 32-bit mean, a 16th of a 16-bit one", () => {
+    expect(dense("f16").cost(124_000_000, 8, 0).bytes).toBe(434_000_000);
+    expect(dense("f16").cost(768, 8, 0).bytes).toBe(2688);
     const n = 124_000_000;
     expect((2 * 7 * 4 * n) / 8 / meanErrorCompensatedCost(n, 8, 0).bytes).toBeCloseTo(32, 3);
   });

@@ -1,3 +1,4 @@
+import { sign } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
   allToAll,
@@ -144,6 +145,33 @@ describe("hosts that are dense inside", () => {
         expect((error as Error).message).toContain("the step is refused: the mean gradient is not finite");
         expect(live).toBe(0);
       }
+    }
+  });
+});
+
+describe("a unanimous vote", () => {
+  const x = (n: number) =>
+    Float32Array.from({ length: n }, (_, i) => (i % 9 === 4 ? (i % 2 ? -0 : 0) : Math.sin(i * i + n)));
+
+  it.each([1, 2, 3, 5, 8])("gives back the signs of 1 to 257 floats, and pads of 0, on %i ranks", async (ranks) => {
+    const lengths = Array.from({ length: 257 }, (_, k) => k + 1);
+    const got = await onRanks(ranks, async (group) => {
+      const exchange = openExchange(group);
+      const wires: Buffer[] = [];
+      for (const n of lengths) {
+        using u = new PackedBits(n);
+        sign.encode(u.signs, x(n), { zero: "plus" });
+        const before = group.sent().bytes;
+        using v = await exchange.majority(u, { tie: "minus" });
+        expect(group.sent().bytes - before, `n = ${n}`).toBe(majorityCost(n, ranks, group.rank).bytes);
+        wires.push(Buffer.from(v.wire));
+      }
+      return wires;
+    });
+    for (const n of lengths) {
+      const expected = Buffer.alloc(8 * Math.ceil(n / 64));
+      for (const [i, value] of x(n).entries()) if (value >= 0) expected[i >> 3]! |= 1 << (i & 7);
+      for (const wires of got) expect(wires[n - 1]!.equals(expected), `n = ${n}`).toBe(true);
     }
   });
 });

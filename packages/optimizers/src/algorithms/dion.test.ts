@@ -1,7 +1,8 @@
-import { Arena, fromTypedArray, Linear } from "@terse/tensor";
+import { Arena, fromTypedArray, Linear, noGrad, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
+import { addLowRank, inDoubles, normalizeColumns } from "../../../../native/optimizers/src/definition.ts";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
-import { dion, Optimizer } from "../index.ts";
+import { type Algorithm, dion, Optimizer } from "../index.ts";
 import { centralisedDion } from "../testing/centralised-dion.ts";
 import {
   added,
@@ -19,22 +20,21 @@ import {
 import { momentumDrift } from "../testing/momentum-drift.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../testing/optimizer-contract.ts";
-import { type Gradients, noise, trainMatrices } from "../testing/train-matrices.ts";
+import { type Gradients, noise, type Shape, trainMatrices } from "../testing/train-matrices.ts";
 import { randomFloats } from "./random-floats.ts";
 
-const shapes = Object.values(matrixShapes) as unknown as [number, number][];
-
-const offsets = [0, 64, 128]; // of the layers in the arena
-
 /** Algorithm 1 on the mean gradient, with μ 1/2 and λ 1/4. */
-function oracle(rank: (smaller: number) => number): Oracle {
-  const states = shapes.map(([m, n], k) => {
+function oracle(rank: (smaller: number) => number, of: Readonly<Record<string, readonly number[]>>): Oracle {
+  const shapes = Object.values(of) as unknown as [number, number][];
+  let offset = 0; // of a layer in the arena
+  const states = shapes.map(([m, n]) => {
     const r = rank(Math.min(m, n));
-    const Q = rowsOf(randomFloats(n * r, { seed: 0, stream: offsets[k]! }), [n, r]);
+    const Q = rowsOf(randomFloats(n * r, { seed: 0, stream: offset }), [n, r]);
+    offset += 64 * Math.ceil((m * n) / 64);
     return { M: rowsOf(new Float64Array(m * n), [m, n]), Q };
   });
   return (θ, g, { lr }) => {
-    for (const [k, [begin]] of layerRanges().entries()) {
+    for (const [k, [begin]] of layerRanges(shapes.map(([m, n]) => m * n)).entries()) {
       const [m, n] = shapes[k]!;
       const state = states[k]!;
       const B = added(state.M, meanOf(g.map((of) => rowsOf(of, [m, n], begin))));
@@ -51,13 +51,68 @@ function oracle(rank: (smaller: number) => number): Oracle {
 
 optimizerContract("dion of rank 2", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 2 }),
-  oracle: () => oracle(() => 2),
+  oracle: () => oracle(() => 2, matrixShapes),
 });
 
-optimizerContract("dion of a fraction of the rank", {
+const withTall = { ...matrixShapes, second: [130, 5] }; // with less than 128 rows Cholesky-QR is Householder's
+optimizerContract("dion of a fraction of the rank, by Cholesky-QR", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 0.3, orthonormalize: "cholesky-qr" }),
-  oracle: () => oracle((smaller) => Math.ceil(0.3 * smaller)),
+  oracle: () => oracle((smaller) => Math.ceil(0.3 * smaller), withTall),
+  shapes: withTall,
 });
+
+/**
+ * The messages and updates of dion.ts among ranks in fp64, by the definitions of its kernels. Kernels, arenas and messages are fp32, so `dion`
+ * itself is held to the bounds of fp32.
+ */
+function dionInDoubles(
+  [m, n]: Shape,
+  {
+    Q: first,
+    ranks,
+    gradients,
+    layer,
+    start,
+    steps,
+    lr,
+    μ = 0.95,
+    λ = 0,
+    errorFeedback,
+  }: {
+    Q: Matrix;
+    ranks: number;
+    gradients: Gradients;
+    layer: number;
+    start: Matrix;
+    steps: number;
+    lr: number;
+    μ?: number;
+    λ?: number;
+    errorFeedback: true | "own";
+  },
+): Matrix[] {
+  const rank = first[0]!.length;
+  const flat = (a: Matrix) => Float64Array.from(a.flat());
+  const X = flat(start);
+  const Q = flat(first);
+  const Ms = Array.from({ length: ranks }, () => new Float64Array(m * n));
+  return Array.from({ length: steps }, (_, step) => {
+    const Bs = Ms.map((M, i) => added(rowsOf(M, [m, n]), rowsOf(gradients(i, step, layer), [m, n])));
+    const P = gramSchmidt(meanOf(Bs.map((B) => product(B, rowsOf(Q, [n, rank])))));
+    const Rs = Bs.map((B) => product(transposed(B), P));
+    const R = meanOf(Rs);
+    inDoubles(() => {
+      for (const [i, M] of Ms.entries()) {
+        M.set(flat(Bs[i]!));
+        addLowRank(M, flat(P), flat(errorFeedback === "own" ? Rs[i]! : R), { rank, keep: 1, scale: μ - 1 });
+      }
+      const columns = flat(R);
+      normalizeColumns(Q, columns, { rank, threshold: 1e-5 });
+      addLowRank(X, flat(P), columns, { rank, keep: 1 - lr * λ, scale: -lr * Math.sqrt(m / n) });
+    });
+    return rowsOf(X, [m, n]);
+  });
+}
 
 const absolute = (a: Matrix) => a.map((row) => row.map(Math.abs));
 
@@ -201,6 +256,50 @@ describe("dion", () => {
     },
   );
 
+  it("is centralised Dion by Cholesky-QR of 128 rows and more too, and then not with Householder's bits", async () => {
+    const [steps, lr, ranks] = [20, 0.01, 2];
+    const talls = [
+      [160, 12],
+      [128, 8],
+    ] as const;
+    const gradients: Gradients = (rank, step, layer) => noise(talls[layer]![0] * talls[layer]![1], rank, step, layer);
+    const run = async (orthonormalize: "cholesky-qr" | "householder-qr") =>
+      (await trainMatrices(ranks, () => dion({ orthonormalize, weightDecay: 0 }), talls, gradients, { steps, lr }))[0]!;
+    const [cholesky, householder] = [await run("cholesky-qr"), await run("householder-qr")];
+    for (const [layer, [m, n]] of talls.entries()) {
+      const expected = centralisedDion([m, n], {
+        Q: rowsOf(randomFloats((n * n) / 4, { seed: 0, stream: layer * 160 * 12 }), [n, n / 4]),
+        gradient: (step) => meanOf([0, 1].map((rank) => rowsOf(gradients(rank, step, layer), [m, n]))),
+        start: rowsOf(noise(m * n, 77, layer), [m, n]),
+        ...{ steps, lr },
+      });
+      for (const visited of [cholesky, householder])
+        for (const [t, { X }] of visited.entries())
+          expect(largestDifference(X[layer]!, expected[t]!.X), `${m} × ${n}, step ${t}`).toBeLessThan(2e-6);
+      expect(cholesky.at(-1)!.X[layer]).not.toEqual(householder.at(-1)!.X[layer]);
+    }
+  });
+
+  it.each([1, 2, 4])("is centralised Dion to 1e-10 in fp64, on %i ranks", (ranks) => {
+    const [steps, lr] = [50, 0.01];
+    for (const [layer, [m, n]] of shapes.entries())
+      for (const r of [1, Math.min(m, n) / 4, Math.min(m, n)])
+        for (const errorFeedback of [true, "own"] as const) {
+          const given = {
+            Q: rowsOf(randomFloats(n * r, { seed: 0, stream: layer }), [n, r]),
+            start: rowsOf(noise(m * n, 77, layer), [m, n]),
+            ...{ steps, lr, λ: 0.1 },
+          };
+          const gradient = (step: number) =>
+            meanOf(Array.from({ length: ranks }, (_, i) => rowsOf(own(i, step, layer), [m, n])));
+          const got = dionInDoubles([m, n], { ...given, ranks, gradients: own, layer, errorFeedback });
+          const worst = centralisedDion([m, n], { ...given, gradient }).map(({ X }, t) =>
+            largestDifference(got[t]!, X),
+          );
+          expect(Math.max(...worst), `${m} × ${n}, rank ${r}`).toBeLessThanOrEqual(1e-10);
+        }
+  });
+
   it("captures all of B with full rank, and steps by √(m/n) √r", async () => {
     const [visited] = await trainMatrices(1, () => dion({ rank: "full", weightDecay: 0 }), shapes, own, {
       steps: 6,
@@ -212,7 +311,7 @@ describe("dion", () => {
       for (const [step, now] of visited!.entries()) {
         const next = rowsOf(now.state.get(`M.layers.${layer}.weight`)!, [m, n]);
         const expected = added(M, rowsOf(own(0, step, layer), [m, n])).map((row) => row.map((x) => 0.95 * x));
-        if (m >= n) expect(largestDifference(next, expected)).toBeLessThan(1e-5);
+        expect(largestDifference(next, expected)).toBeLessThan(1e-5);
         expect(normOf(added(now.X[layer]!, X, -1)) / Math.sqrt(m / n)).toBeCloseTo(Math.sqrt(Math.min(m, n)), 4);
         [M, X] = [next, now.X[layer]!];
       }
@@ -250,7 +349,7 @@ describe("dion", () => {
     "moves along the one direction of a gradient of rank 1, and along no round-off, by %s",
     async (orthonormalize) => {
       for (const [m, n] of [
-        [40, 30],
+        [160, 30], // of fewer than 128 rows Cholesky-QR is Householder's
         [8, 16],
       ] as const) {
         const [a, b] = [noise(m, 1), noise(n, 2)];
@@ -297,6 +396,48 @@ describe("dion", () => {
       expect(apart(separate, 64)[layer]!).toBeLessThan(0.8 * apart(shared, 64)[layer]!);
       expect(largestDifference(separate[0]!.at(-1)!.X[layer]!, shared[0]!.at(-1)!.X[layer]!)).toBeLessThan(1e-5);
     }
+  });
+
+  it("keeps the mean of momenta that drift apart, because they are f32: in bf16, which no option takes, it would be lost", async () => {
+    const [m, n, ranks, steps] = [16, 12, 8, 100];
+    const common = (step: number) => noise(m * n, step);
+    /** Three times as far apart as they are large in common; pairs of ranks cancel. */
+    const own: Gradients = (rank, step) => {
+      const apart = noise(m * n, step, 1 + (rank >> 1));
+      return common(step).map((x, i) => x + (rank % 2 === 0 ? 3 : -3) * apart[i]!);
+    };
+    const inBf16 = (algorithm: Algorithm): Algorithm => ({
+      ...algorithm,
+      async step(X, G, state, ...others) {
+        await algorithm.step(X, G, state, ...others);
+        const { M } = state.elements as { M: Tensor };
+        using rounded = M.to("bf16");
+        noGrad(() => M.copy_(rounded));
+      },
+    });
+    // With full rank M = μ B, whatever the basis: its mean follows from the mean gradients.
+    const means: Matrix[] = [];
+    for (let step = 0; step < steps; step++) {
+      const B = added(means.at(-1) ?? matrix(m, n, () => 0), rowsOf(common(step), [m, n]));
+      means.push(B.map((row) => row.map((x) => 0.95 * x)));
+    }
+    /** ‖mean of the ranks' M − its exact value‖ / ‖its exact value‖, after a step. */
+    const errorsOf = async (errorFeedback: true | "own", wrap = (algorithm: Algorithm) => algorithm) => {
+      const all = await trainMatrices(ranks, () => wrap(dion({ rank: "full", errorFeedback })), [[m, n]], own, {
+        steps,
+      });
+      return (after: number) => {
+        const M = meanOf(all.map((visited) => rowsOf(visited[after - 1]!.state.get("M.layers.0.weight")!, [m, n])));
+        return normOf(added(M, means[after - 1]!, -1)) / normOf(means[after - 1]!);
+      };
+    };
+    for (const errorFeedback of [true, "own"] as const)
+      expect((await errorsOf(errorFeedback))(steps)).toBeLessThan(1e-6);
+    const [shared, separate] = [await errorsOf(true, inBf16), await errorsOf("own", inBf16)];
+    expect(shared(1)).toBeGreaterThan(0.001); // half a unit of bf16 of something three times as large, less by the mean of eight
+    expect(shared(1)).toBeLessThan(0.003);
+    expect(shared(100)).toBeGreaterThan(5 * shared(1)); // as the drift, √t
+    expect(separate(100)).toBeLessThan(shared(100) / 2);
   });
 
   it("sends two messages for all matrices, of (m + n) r floats each way", async () => {

@@ -30,7 +30,41 @@ import { made } from "./kernels.ts";
 import { newtonSchulz } from "./newton-schulz.ts";
 
 const shapes = Object.values(matrixShapes) as unknown as [number, number][];
-const standard = [3.4445, -4.775, 2.0315] as const;
+type Triple = [number, number, number];
+const standard: Triple = [3.4445, -4.775, 2.0315];
+const fiveTimes = new Array<Triple>(5).fill(standard);
+
+// Maps of singular values, computed in float64: the polynomial five times, with each list of coefficients.
+const maps: Record<string, { coefficients: Triple[]; larger: number; to: number[] }> = {
+  standard: {
+    coefficients: fiveTimes,
+    larger: 1,
+    to: [0.470544, 0.698917, 0.75812, 0.71212, 1.079592, 0.765439, 1.120323, 0.682011, 0.696436],
+  },
+  "one triple for each iteration, as microsoft/dion's Newton–Schulz": {
+    coefficients: [
+      [4.0848, -6.8946, 2.927],
+      [3.9505, -6.3029, 2.6377],
+      [3.7418, -5.5913, 2.3037],
+      [2.8769, -3.1427, 1.2046],
+      [2.8366, -3.0525, 1.2012],
+    ],
+    larger: 1,
+    to: [0.474982, 1.018025, 1.010644, 1.01905, 0.996224, 0.985869, 1.013685, 0.979914, 0.978346],
+  },
+  // Amsel et al. 2025, https://arxiv.org/abs/2505.16932, with the margin of 2 % of modded-nanogpt and microsoft/dion
+  "Polar Express": {
+    coefficients: [
+      [8.156554524902461, -22.48329292557795, 15.878769915207462],
+      [4.042929935166739, -2.808917465908714, 0.5000178451051316],
+      [3.8916678022926607, -2.772484153217685, 0.5060648178503393],
+      [3.285753657755655, -2.3681294933425376, 0.46449024233003106],
+      [2.3465413258596377, -1.7097828382687081, 0.42323551169305323],
+    ],
+    larger: 1.02,
+    to: [0.846647, 0.996775, 0.862474, 1.016459, 1.129064, 1.086403, 1.008673, 1.057436, 0.903537],
+  },
+};
 
 function iterated(G: Matrix): Matrix {
   let X = G.map((row) => row.map((x) => x / Math.max(normOf(G), 1e-7)));
@@ -82,34 +116,26 @@ const rows = async (x: Tensor) =>
   rowsOf((await x.contiguous().toTypedArray()) as Float64Array, x.shape as [number, number]);
 
 describe("newtonSchulz", () => {
-  it("maps singular values as the scalar polynomial does, five times", async () => {
-    // Computed in float64.
-    const map = {
-      0.001: 0.470544,
-      0.01: 0.698917,
-      0.05: 0.75812,
-      0.1: 0.71212,
-      0.3: 1.079592,
-      0.5: 0.765439,
-      0.7: 1.120323,
-      0.9: 0.682011,
-      1: 0.696436,
-    };
-    for (const [from, to] of Object.entries(map)) {
-      const σ = Number(from);
-      const G = tensor(
-        [
+  it.each(Object.entries(maps))("maps singular values as the scalar polynomials do, %s", async (_, map) => {
+    const { to, larger: s } = map;
+    const [[a, b, c], ...others] = map.coefficients as [Triple, ...Triple[]];
+    const coefficients = [[a / s, b / s ** 3, c / s ** 5] as Triple, ...others];
+    for (const [i, σ] of [0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 1].entries())
+      for (const dtype of ["f64", "f32"] as const) {
+        const diagonal = [
           [σ, 0],
-          [0, Math.sqrt(1 - σ * σ)],
-        ],
-        { dtype: "f64" },
-      ); // of norm 1
-      const [[first]] = (await rows(newtonSchulz(G, { coefficients: standard, steps: 5, eps: 1e-7 }))) as [[number]];
-      expect(first).toBeCloseTo(to, 6);
-    }
+          [0, Math.sqrt(1 - σ * σ)], // of norm 1
+        ];
+        const [[first]] = (await rows(newtonSchulz(tensor(diagonal, { dtype }), { coefficients, eps: 1e-7 }))) as [
+          [number],
+        ];
+        // The values have six digits; in f32 the polynomials' slopes enlarge what is rounded on the way.
+        expect(Math.abs(first - to[i]!), `${σ} in ${dtype}`).toBeLessThan(dtype === "f64" ? 5.1e-7 : 1e-5);
+      }
   });
 
   it("converges to orthonormal rows with convergent coefficients", async () => {
+    const convergent = new Array<[number, number, number]>(20).fill([2, -1.5, 0.5]);
     for (const [m, n] of [
       [5, 9],
       [9, 5],
@@ -119,7 +145,7 @@ describe("newtonSchulz", () => {
         Float32Array.from({ length: m * n }, (_, i) => Math.sin(i * i)),
         [m, n],
       );
-      const X = await rows(newtonSchulz(G, { coefficients: [2, -1.5, 0.5], steps: 20, eps: 1e-7 }));
+      const X = await rows(newtonSchulz(G, { coefficients: convergent, eps: 1e-7 }));
       const gram = m > n ? product(transposed(X), X) : product(X, transposed(X));
       for (const [i, row] of gram.entries())
         for (const [j, x] of row.entries()) expect(Math.abs(x - (i === j ? 1 : 0))).toBeLessThan(1e-5);
@@ -131,7 +157,7 @@ describe("newtonSchulz", () => {
       Float32Array.from({ length: 12 }, (_, i) => Math.cos(3 * i)),
       [3, 4],
     );
-    const options = { coefficients: standard, steps: 5, eps: 1e-7 };
+    const options = { coefficients: fiveTimes, eps: 1e-7 };
     const [X, turned] = [await rows(newtonSchulz(G, options)), await rows(newtonSchulz(G.transpose(0, 1), options))];
     expect(transposed(turned)).toEqual(X);
   });
@@ -143,7 +169,7 @@ describe("newtonSchulz", () => {
       [m, n],
     );
     const [a, b, c] = standard;
-    using X = noGrad(() => newtonSchulz(G, { coefficients: standard, steps: 1, eps: 1e-7 }));
+    using X = noGrad(() => newtonSchulz(G, { coefficients: [standard], eps: 1e-7 }));
     using difference = made(() => {
       const Y = G.div(G.norm());
       const A = Y.matmul(Y.transpose(0, 1));
@@ -160,7 +186,7 @@ describe("newtonSchulz", () => {
           [0, 0],
           [0, 0],
         ]),
-        { coefficients: standard, steps: 5, eps: 1e-7 },
+        { coefficients: fiveTimes, eps: 1e-7 },
       ),
     );
     expect(X.flat().every((x) => x === 0)).toBe(true);
@@ -243,6 +269,23 @@ outputs["X"] = X.detach().double()`,
       (await trainMatrices(2, () => muon(options), shapes, own, { steps: 2, lr: 0.02 }))[0]!.at(-1)!.X;
     expect(await run({})).toEqual(await run({ nsType: multipliesBf16Fast("cpu") ? "bf16" : "f32" }));
     expect(await run({ nsType: "bf16" })).not.toEqual(await run({ nsType: "f32" }));
+  });
+
+  it("takes one triple for all iterations, or a triple for each", async () => {
+    const run = async (options: Parameters<typeof muon>[0]) =>
+      (await trainMatrices(2, () => muon({ ...exact, ...options }), shapes, own, { steps: 2, lr: 0.02 }))[0]!.at(-1)!.X;
+    const { coefficients } = maps["Polar Express"]!;
+    expect(await run({ nsCoefficients: fiveTimes })).toEqual(await run({}));
+    expect(await run({ nsCoefficients: coefficients.slice(0, 3) })).not.toEqual(
+      await run({ nsCoefficients: coefficients }),
+    );
+    expect(() => muon({ nsCoefficients: coefficients, nsSteps: 4 })).toThrow(
+      "muon.nsSteps: nsCoefficients has a triple for each of 5 iterations, and nsSteps is 4; leave nsSteps out",
+    );
+    for (const wrong of [[], [1, 2], [[1, 2, 3], 4]])
+      expect(() => muon({ nsCoefficients: wrong as never })).toThrow(
+        /muon\.nsCoefficients.*: expected a (number|list of 3 \(each a number\))/,
+      );
   });
 
   it("keeps each momentum on one rank, and shares the matrices by their sizes", async () => {

@@ -11,6 +11,9 @@
  *              match_rms_adamw   s = 0.2 √max(m, n), for a learning rate and a weight decay of AdamW. Liu et al. 2025, §2.2,
  *                                https://arxiv.org/abs/2502.16982
  *
+ *   nsCoefficients   a, b, c of all `nsSteps` iterations, or a list of such triples, one for each. A factor s by which the norm is
+ *                    enlarged first, as Polar Express has 1.02, belongs to the first triple: a/s, b/s³, c/s⁵
+ *
  *   nsType     f32
  *              bf16              as torch.optim.Muon
  *              auto              bf16 where the owner's device multiplies it several times as fast: GPUs, and processors with AMX
@@ -26,6 +29,7 @@ import {
   finite,
   flag,
   nonNegativeFloat,
+  OptionsError,
   oneOf,
   parseOptions,
   positiveFloat,
@@ -35,17 +39,22 @@ import {
 } from "@terse/options";
 import { fromTypedArray, multipliesBf16Fast, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
-import { newtonSchulz } from "./newton-schulz.ts";
+import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
 import type { OwnedShare, State } from "./state.ts";
 
-const coefficients = v.pipe(v.tuple([finite, finite, finite]), v.description("a list of three numbers"));
+const most = 99; // iterations
+const triple = v.tuple([finite, finite, finite]);
+const coefficients = v.pipe(
+  v.union([triple, v.pipe(v.array(triple), v.minLength(1), v.maxLength(most))]),
+  v.description("a list of three numbers, or of such lists"),
+);
 
 export const muonOptions = v.object({
   momentum: v.optional(unitIntervalFloat, 0.95), // μ
   nesterov: v.optional(flag, true),
   weightDecay: v.optional(nonNegativeFloat, 0.1), // λ
-  nsCoefficients: v.optional(coefficients, [3.4445, -4.775, 2.0315]), // a, b, c
-  nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(99)), 5),
+  nsCoefficients: v.optional(coefficients, [3.4445, -4.775, 2.0315]), // a, b, c; or a list of them, one for each iteration
+  nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(most))), // 5 if absent; with a list of triples as many as there are
   nsType: v.optional(oneOf(["auto", "f32", "bf16"]), "auto"), // of the iterations
   eps: v.optional(positiveFloat, 1e-7),
   adjustLr: v.optional(oneOf(["original", "match_rms_adamw"]), "original"),
@@ -59,7 +68,8 @@ export interface MuonState extends State {
 
 export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<MuonState> {
   const given = parseOptions(muonOptions, options, "muon");
-  const { momentum, nesterov, weightDecay, nsCoefficients, nsSteps, nsType, eps, adjustLr } = given;
+  const { momentum, nesterov, weightDecay, nsType, eps, adjustLr } = given;
+  const coefficients = coefficientsOf(given);
   const dtypeOn = (device: string) => (nsType === "auto" ? (multipliesBf16Fast(device) ? "bf16" : "f32") : nsType);
   const scaleOf = (m: number, n: number) =>
     adjustLr === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
@@ -97,8 +107,7 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
         const M = values.view(shape);
         M.lerp_(g, 1 - momentum);
         const U = newtonSchulz(nesterov ? g.lerp_(M, momentum) : M, {
-          coefficients: nsCoefficients,
-          steps: nsSteps,
+          coefficients,
           eps,
           dtype: dtypeOn(values.device),
         });
@@ -107,5 +116,19 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
     );
   }
 }
+
+/** One triple for each iteration. */
+function coefficientsOf({ nsCoefficients, nsSteps }: v.InferOutput<typeof muonOptions>): readonly Coefficients[] {
+  if (!isList(nsCoefficients)) return new Array<Coefficients>(nsSteps ?? 5).fill(nsCoefficients);
+  const { length } = nsCoefficients;
+  if (nsSteps !== undefined && nsSteps !== length)
+    throw new OptionsError([
+      `muon.nsSteps: nsCoefficients has a triple for each of ${length} iterations, and nsSteps is ${nsSteps}; leave nsSteps out`,
+    ]);
+  return nsCoefficients;
+}
+
+const isList = (given: Coefficients | readonly Coefficients[]): given is readonly Coefficients[] =>
+  Array.isArray(given[0]);
 
 const withoutMomentum = { momentum: 0, dampening: 0, nesterov: false, first: true } as const;

@@ -3,27 +3,28 @@
  * https://kellerjordan.github.io/posts/muon/; the form is that of torch.optim.Muon.
  *
  *   X ← G / max(‖G‖_F, ε),  transposed if it has more rows than columns
- *   X ← a X + (b A + c A²) X,  A = X Xᵀ          steps times
+ *   X ← a X + (b A + c A²) X,  A = X Xᵀ          once for each triple a, b, c of `coefficients`
  *
  * A and b A + c A² are symmetric. Of large ones only blocks on and below the diagonal are computed, and those below it copied above it: with
  * 2048 rows 5/8 of the products. They differ from `A = X Xᵀ` as it stands by rounding, so small ones, where it saves little, stay as they are;
  * and those in bf16, which processors with matrix units multiply faster as a whole.
  *
- * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ steps times: the standard coefficients send singular values
- * above 0.05 of the norm to between 0.68 and 1.14, not to 1.
+ * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ for one triple after the other: the standard coefficients send
+ * singular values above 0.05 of the norm to between 0.68 and 1.14, not to 1.
  */
 import { call, empty, noGrad, scope, type Tensor } from "@terse/tensor";
 
+export type Coefficients = readonly [a: number, b: number, c: number];
+
 export interface NewtonSchulzOptions {
-  readonly coefficients: readonly [a: number, b: number, c: number];
-  readonly steps: number;
+  readonly coefficients: readonly Coefficients[]; // of one iteration after the other
   readonly eps: number; // ε
   /** The type that it computes in; that of G unless given. */
   readonly dtype?: "f32" | "bf16" | undefined;
 }
 
 /** G (m, n) → (m, n), of the dtype that it computes in. */
-export function newtonSchulz(G: Tensor, { coefficients: [a, b, c], steps, eps, dtype }: NewtonSchulzOptions): Tensor {
+export function newtonSchulz(G: Tensor, { coefficients, eps, dtype }: NewtonSchulzOptions): Tensor {
   const [m, n] = G.shape as [number, number];
   return noGrad(() =>
     scope(() => {
@@ -31,7 +32,7 @@ export function newtonSchulz(G: Tensor, { coefficients: [a, b, c], steps, eps, d
       let X = m > n ? typed.transpose(0, 1) : typed;
       const norm = X.norm().clamp({ min: eps });
       X = typed.dtype === G.dtype ? X.div(norm) : X.div_(norm);
-      for (let step = 0; step < steps; step++) {
+      for (const [a, b, c] of coefficients) {
         const A = symmetric(X);
         const B = symmetric(A, { b, c });
         X = X.addmm(B, X, { beta: a });

@@ -7,6 +7,9 @@
  * stage" (https://www.deepspeed.ai/2020/09/08/onebit-adam-blog-post.html). The numbers of `auto`, Δ, 0.96 and the 2-norm, are ours: Δ is as far as
  * v remembers. DeepSpeed takes a length, and advises 15 to 25 % of the run: 23,000 steps for BERT-Large, 16,000 for BERT-Base, of sequences of 128
  * (https://www.deepspeed.ai/tutorials/onebit-adam). Li et al. 2021 take 4,000 of 28,125 steps, 14 %, with batches of 16K.
+ *
+ * Every step of a warm-up is a step. The first one of DeepSpeed only makes its buffers and drops its gradient, so with a freeze_step of N there are
+ * N − 1 updates before the compression, and N with `warmup: N` here.
  */
 import { sumOfSquares } from "@terse/native-optimizers";
 import { fraction, OptionsError, oneOf, positiveInteger, v } from "@terse/options";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { anyCodec } from "../index.ts";
-import { gradientContract, ledgerOf, meansOf } from "../testing/gradient-contract.ts";
+import { gradientContract, ledgerOf, type MeanOracle, meansOf } from "../testing/gradient-contract.ts";
 import { onRanks } from "../testing/on-ranks.ts";
 import { mean } from "../testing/optimizer-contract.ts";
 
@@ -20,6 +20,22 @@ gradientContract("codec: scaled-sign with error feedback", { create: () => anyCo
 gradientContract("codec: int8 without error feedback", {
   create: () => anyCodec({ codec: "int8", errorFeedback: false }),
 });
+
+/** The means of the ranks' signs: a zero counts as plus where there is none. */
+const meanOfSigns = (zero: number) => (): MeanOracle => (g) =>
+  mean(g.map((own) => own.map((value) => Math.sign(value) || zero)));
+gradientContract("codec: sign, which has no error feedback", {
+  create: () => anyCodec({ codec: "sign", errorFeedback: false }),
+  oracle: meanOfSigns(1),
+});
+gradientContract("codec: ternary, which has no error feedback", {
+  create: () => anyCodec({ codec: "ternary", errorFeedback: false }),
+  oracle: meanOfSigns(0),
+});
+for (const options of [{ codec: "qsgd", bits: 3, block: 16 }, { codec: "terngrad" }] as const)
+  gradientContract(`codec: ${options.codec}, which has no error feedback`, {
+    create: () => anyCodec({ ...options, errorFeedback: false }),
+  });
 
 describe("any codec", () => {
   it.each(withFeedback)("with error feedback loses nothing: %o", async (options) => {
@@ -41,6 +57,29 @@ describe("any codec", () => {
     for (const [i, value] of means[0]!.entries())
       expect(Math.abs(value - exact[i]!)).toBeLessThanOrEqual(level / 2 + 1e-6);
     for (const each of means) expect(each).toEqual(means[0]);
+  });
+
+  it.each([
+    [{ codec: "qsgd", bits: 3, block: 50 }, (x: readonly number[]) => Math.hypot(...x) / 3, "one for all ranks"],
+    [{ codec: "terngrad", clip: 0 }, (x: readonly number[]) => Math.max(...x.map(Math.abs)), "each rank's own"],
+  ] as const)("draws levels whose mean is the gradient: %o", async (options, levelOf, whose) => {
+    const copies = 2000; // 1e5 draws of each rank
+    const pattern = Array.from({ length: 50 }, (_, i) => Math.sin(3 * i) * (i % 7 === 2 ? 3 : 0.5));
+    const own = [1, 0.5].map((factor) => pattern.map((value) => factor * value));
+    const [drawn] = await onRanks(2, async (group) => {
+      const g = Float32Array.from({ length: 50 * copies }, (_, i) => own[group.rank]![i % 50]!);
+      return (await meansOf(group, anyCodec({ ...options, errorFeedback: false, seed: 5 }), [g])).means[0]!;
+    });
+    for (let j = 0; j < 50; j++) {
+      const variance = own.reduce((sum, x) => {
+        const level = levelOf(whose === "one for all ranks" ? own[0]! : x);
+        const p = (Math.abs(x[j]!) / level) % 1;
+        return sum + level ** 2 * p * (1 - p);
+      }, 0);
+      const average = drawn!.reduce((sum, value, i) => (i % 50 === j ? sum + value : sum), 0) / copies;
+      expect(Math.abs(average - 0.75 * pattern[j]!)).toBeLessThanOrEqual(4 * Math.sqrt(variance / 4 / copies) + 1e-6);
+    }
+    expect(new Set(drawn!.filter((_, i) => i % 50 === 1)).size).toBeGreaterThan(1);
   });
 
   it("refuses error feedback with a codec that has none, and says what to do", () => {

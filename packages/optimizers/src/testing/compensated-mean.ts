@@ -25,6 +25,15 @@ export function compensatedMean(ranks: number, { perLayer }: { perLayer: boolean
   };
 }
 
+/** What brings each layer's momentum to the mean size of the layers, for each element: Appendix A.5.2 of Li et al. 2021, with size √mean m². */
+export function momentumFactors(m: readonly number[]): number[] {
+  const sizes = layerRanges().map(([begin, end]) =>
+    Math.sqrt(m.slice(begin, end).reduce((sum, value) => sum + value ** 2, 0) / (end - begin)),
+  );
+  const united = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+  return layerRanges().flatMap(([begin, end], l) => new Array<number>(end - begin).fill(united / sizes[l]!));
+}
+
 /** e ← e + x, and sign(e) √mean(e²) of each group leaves e. */
 function compress(x: readonly number[], e: number[], groups: readonly number[][]): number[] {
   const sent = new Array<number>(x.length).fill(0);

@@ -19,35 +19,36 @@ interface Contract {
   /** None for what is drawn at random: its mean and its bounds are tested beside. */
   oracle?: ((n: number, ranks: number) => Oracle) | undefined;
   tolerance?: number;
+  /** Of the three parameters: anyShapes, or matrixShapes for an algorithm that takes nothing but matrices, unless given. */
+  shapes?: Shapes;
 }
+
+type Shapes = Readonly<Record<"first" | "second" | "third", readonly number[]>>;
 
 const anyShapes = { first: [3, 7], second: [64], third: [2, 2, 17] } as const;
 /** The same numbers of elements: for algorithms that take nothing but matrices. */
 export const matrixShapes = { first: [3, 7], second: [8, 8], third: [17, 4] } as const;
+const lengthOf = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
 /** Elements of each parameter. */
-export const layerLengths = Object.values(anyShapes).map((shape) => shape.reduce((a, b) => a * b, 1));
-const n = 21 + 64 + 68;
+export const layerLengths = Object.values(anyShapes).map(lengthOf);
 
 class Parameters extends Module {
   readonly first: Parameter;
   readonly second: Parameter;
   readonly third: Parameter;
 
-  constructor({ takes }: Algorithm) {
+  constructor(shapes: Shapes) {
     super();
-    const { first, second, third } = takes === "matrices" ? matrixShapes : anyShapes;
-    this.first = new Parameter(start(0, first), { role: "matrix" });
-    this.second = new Parameter(start(21, second), { role: second.length === 1 ? "vector" : "matrix" });
-    this.third = new Parameter(start(85, third), { role: "matrix" });
+    let offset = 0;
+    const [first, second, third] = [shapes.first, shapes.second, shapes.third].map((shape) => {
+      const values = Float32Array.from({ length: lengthOf(shape) }, (_, i) => initial(offset + i));
+      offset += values.length;
+      return new Parameter(fromTypedArray(values, shape), { role: shape.length === 1 ? "vector" : "matrix" });
+    });
+    this.first = first!;
+    this.second = second!;
+    this.third = third!;
   }
-}
-
-function start(offset: number, shape: readonly number[]) {
-  const length = shape.reduce((a, b) => a * b, 1);
-  return fromTypedArray(
-    Float32Array.from({ length }, (_, i) => initial(offset + i)),
-    shape,
-  );
 }
 
 const initial = (i: number) => ((i * 29) % 17) / 16 - 0.5;
@@ -58,7 +59,10 @@ function gradient(rank: number, step: number, i: number): number {
   return 60 * (((i * 7 + rank * 11 + step * 5 + ((i * rank) % 3)) % 9) - 4);
 }
 
-export function optimizerContract(name: string, { create, oracle, tolerance = 1e-6 }: Contract): void {
+export function optimizerContract(name: string, { create, oracle, tolerance = 1e-6, shapes }: Contract): void {
+  const given = shapes ?? (create().takes === "matrices" ? matrixShapes : anyShapes);
+  const n = Object.values(given).reduce((sum, shape) => sum + lengthOf(shape), 0);
+
   /** Runs `steps` steps on every rank and returns each rank's parameters. */
   async function run(ranks: number, steps: number, options: Partial<OptimizerOptions> = {}, lr = 2 ** -6) {
     return onRanks(ranks, async (group) => {
@@ -73,7 +77,7 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
 
   function build(group: Group, options: Partial<OptimizerOptions> = {}, { frozen }: Which = {}) {
     const algorithm = create();
-    const parameters = new Parameters(algorithm);
+    const parameters = new Parameters(given);
     if (frozen) parameters[frozen].requiresGrad = false;
     const arena = new Arena(parameters);
     return { arena, optimizer: new Optimizer(arena, group, { algorithm, ...options }) };
@@ -350,9 +354,9 @@ export function mean(g: readonly number[][]): number[] {
 }
 
 /** The layers' parts of a vector of all parameters: [begin, end). */
-export function layerRanges(): [begin: number, end: number][] {
-  return layerLengths.map((length, k) => {
-    const begin = layerLengths.slice(0, k).reduce((sum, each) => sum + each, 0);
+export function layerRanges(lengths: readonly number[] = layerLengths): [begin: number, end: number][] {
+  return lengths.map((length, k) => {
+    const begin = lengths.slice(0, k).reduce((sum, each) => sum + each, 0);
     return [begin, begin + length];
   });
 }

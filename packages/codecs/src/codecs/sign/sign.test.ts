@@ -28,6 +28,19 @@ describe("sign", () => {
     expect([...wire]).toEqual([0xff, 0b111]);
   });
 
+  it.each(sign.kernels())("gives back the signs of 1 to 257 floats, by $implementation", (kernel) => {
+    for (let n = 1; n <= 257; n++)
+      for (const zero of ["plus", "minus"] as const) {
+        const x = anyFloats(n, n); // with zeros of both signs
+        const wire = new Uint8Array(sign.wireBytes(n)).fill(0xff);
+        expect(kernel.encode(wire, x, {}, { zero })).toBe(n);
+        const signs = new Float32Array(n);
+        expect(kernel.decodeAdd(signs, wire, {}, { scale: 1 })).toBe(true);
+        expect([...signs], `n = ${n}`).toEqual([...x].map((value) => Math.sign(value) || (zero === "plus" ? 1 : -1)));
+        expect(wire[wire.length - 1]! >> (n % 8 || 8), `n = ${n}, pad bits`).toBe(0);
+      }
+  });
+
   it("counts −0.0 as any other zero", () => {
     const wire = new Uint8Array(1);
     sign.encode(wire, new Float32Array([0, -0, 1, -1]), { zero: "plus" });
