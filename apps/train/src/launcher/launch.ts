@@ -124,7 +124,7 @@ async function serve(
   const { host, port } = rdzvEndpoint ?? { host: "127.0.0.1", port: 0 };
   return serveRendezvous({
     size,
-    host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true),
+    host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true, deadline),
     port: nnodes === 1 ? port : 0,
     token,
     epoch: `${attempt}`,
