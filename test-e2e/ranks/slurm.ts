@@ -48,6 +48,7 @@ export async function startSlurm(): Promise<Slurm> {
     CredType: "cred/none",
     SlurmctldPort: controller,
     SlurmdPort: node,
+    FirstJobId: controller, // the port of ranks follows from their job: another one than in other tests' Slurm
     StateSaveLocation: join(folder, "state"),
     SlurmdSpoolDir: join(folder, "spool"),
     SlurmctldPidFile: join(folder, "slurmctld.pid"),
