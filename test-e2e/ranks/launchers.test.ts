@@ -1,6 +1,6 @@
 /** Ranks that other launchers start: by the launcher itself where it is installed, else with the variables that it sets. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { hostname, networkInterfaces } from "node:os";
+import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { engines } from "./faulty-network.ts";
@@ -104,6 +104,13 @@ describe.skipIf(!python)(`torchrun${python ? "" : ` (skipped: ${why})`}`, () => 
   });
 });
 
+/** Arguments of a training that lasts long enough to measure what it writes down beside its threads. */
+const withThreads = ["--steps=50", "--logEvery=50", "--model.width=16", "--model.layers=1", "--model.heads=1"];
+/** The threads of rank 0 in such a training. */
+const threadsOf = (name: string) =>
+  training.metrics(name).flatMap(({ network }) => (network as { threads: number } | undefined)?.threads ?? []);
+const halfOfTheCores = Math.max(1, Math.floor(availableParallelism() / 2));
+
 const noSlurm = slurmObstacle();
 describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})` : ""}`, () => {
   let slurm: Slurm | undefined;
@@ -131,6 +138,14 @@ describe.skipIf(noSlurm !== undefined)(`srun${noSlurm ? ` (skipped: ${noSlurm})`
     expect(code, output).toBe(0);
     expect(output).toContain("2 ranks over tcp");
     expect(training.weights("srun")).toBe(await expectedWeights());
+  });
+
+  it("starts ranks that share the cores where it binds none", async (context) => {
+    if (!slurm) return context.skip(refusal);
+    const command = [...slurm.command("srun", "-n", "2"), ...training.command("shared", ...withThreads)];
+    const { code, output } = await run(command, { ...slurm.env, OMP_NUM_THREADS: undefined });
+    expect(code, output).toBe(0);
+    expect(threadsOf("shared")).toEqual([halfOfTheCores]);
   });
 
   it("starts two steps at the same time, whose worlds stay apart", async (context) => {
@@ -195,16 +210,26 @@ describe("./terse train", () => {
     expect(training.weights("hierarchical")).toBe(training.weights("all-to-all"));
   });
 
+  /** Two ranks that are started by hand. */
+  const byHand = async (commands: readonly string[][], env: NodeJS.ProcessEnv = {}) => {
+    const world = { WORLD_SIZE: "2", MASTER_ADDR: "127.0.0.1", MASTER_PORT: `${await freePort()}` };
+    return Promise.all(commands.map((command, rank) => run(command, { ...world, RANK: `${rank}`, ...env })));
+  };
+
+  it("shares the cores out among ranks that are started by hand, unless OMP_NUM_THREADS says otherwise", async () => {
+    const threads = async (name: string, OMP_NUM_THREADS: string | undefined) => {
+      const command = training.command(name, ...withThreads);
+      for (const { code, output } of await byHand([command, command], { OMP_NUM_THREADS }))
+        expect(code, output).toBe(0);
+      return threadsOf(name);
+    };
+    expect(await threads("by-hand", undefined)).toEqual([halfOfTheCores]);
+    expect(await threads("two", "2")).toEqual([Math.min(2, availableParallelism())]);
+  });
+
   it("ends all ranks, and names the keys, where their recipes differ", async () => {
-    const MASTER_PORT = `${await freePort()}`;
-    const rank = (RANK: string, ...more: string[]) =>
-      run(training.command("differ", "--recipe=gpt-small-lion-cub", ...more), {
-        RANK,
-        WORLD_SIZE: "2",
-        MASTER_ADDR: "127.0.0.1",
-        MASTER_PORT,
-      });
-    const outcomes = await Promise.all([rank("0"), rank("1", "--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
+    const rank = (...more: string[]) => training.command("differ", "--recipe=gpt-small-lion-cub", ...more);
+    const outcomes = await byHand([rank(), rank("--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
     for (const { code, output } of outcomes) {
       expect(code).toBe(1);
       expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0003");

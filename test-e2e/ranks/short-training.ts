@@ -36,6 +36,14 @@ export class ShortTraining implements Disposable {
       .digest("hex");
   }
 
+  /** What a training has written to its metrics.jsonl. */
+  metrics(name: string): Record<string, unknown>[] {
+    const lines = readFileSync(join(this.#folder, name, "metrics.jsonl"), "utf8")
+      .trim()
+      .split("\n");
+    return lines.map((line) => JSON.parse(line));
+  }
+
   [Symbol.dispose](): void {
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir, userInfo } from "node:os";
-import { join, relative } from "node:path";
+import { delimiter, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./start-ranks.ts";
 
@@ -12,7 +12,7 @@ const folders = [join(root, "sbin"), join(root, "bin")];
 /** Debian appends -wlm to the names of the daemons. */
 const find = (name: string) =>
   folders.flatMap((folder) => [join(folder, name), join(folder, `${name}-wlm`)]).find((file) => existsSync(file));
-const needed = ["slurmctld", "slurmd", "slurmstepd", "srun", "salloc", "sinfo"];
+const needed = ["slurmctld", "slurmd", "slurmstepd", "srun", "salloc", "sbatch", "scancel", "scontrol", "sinfo"];
 const plugins = (existsSync(join(root, "lib")) ? readdirSync(join(root, "lib")) : [])
   .flatMap((name) => [join(root, "lib", name), join(root, "lib", name, "slurm-wlm"), join(root, "lib", name, "slurm")])
   .find((folder) => existsSync(join(folder, "auth_none.so")));
@@ -48,6 +48,7 @@ export async function startSlurm(): Promise<Slurm> {
     CredType: "cred/none",
     SlurmctldPort: controller,
     SlurmdPort: node,
+    FirstJobId: controller, // the port of ranks follows from their job: another one than in other tests' Slurm
     StateSaveLocation: join(folder, "state"),
     SlurmdSpoolDir: join(folder, "spool"),
     SlurmctldPidFile: join(folder, "slurmctld.pid"),
@@ -71,7 +72,11 @@ export async function startSlurm(): Promise<Slurm> {
   );
 
   const below = unpacked ? join(plugins!, "..") : "";
-  const env = { SLURM_CONF: file, ...(unpacked && { LD_LIBRARY_PATH: `${below}:${plugins}` }) };
+  const env = {
+    SLURM_CONF: file,
+    PATH: [...folders, process.env["PATH"]].join(delimiter), // for batch scripts
+    ...(unpacked && { LD_LIBRARY_PATH: `${below}:${plugins}` }),
+  };
   const view = viewWithPmix(folder);
   const command = (name: string, ...words: string[]) => [...view, find(name)!, ...words];
   let output = "";
@@ -85,17 +90,22 @@ export async function startSlurm(): Promise<Slurm> {
       return child;
     },
   );
-  const stop = async () => {
-    await Promise.all(daemons.map(end));
-    rmSync(folder, { recursive: true });
-  };
   const until = Date.now() + 120_000;
   const run = (...named: [string, ...string[]]) => {
     const [program, ...words] = command(...named);
     return spawnSync(program!, words, { env: { ...process.env, ...env }, encoding: "utf8" });
   };
-  while (run("sinfo", "--noheader", "--format=%t").stdout.trim() !== "idle") {
-    if (Date.now() > until || daemons.some(({ exitCode }) => exitCode !== null)) {
+  const isIdle = () => run("sinfo", "--noheader", "--format=%t").stdout.trim() === "idle";
+  const stop = async () => {
+    // A daemon that ends leaves its jobs behind.
+    const latest = Date.now() + 20_000;
+    if (daemons.every(isRunning)) run("scancel", "--user", me, "--full", "--signal=KILL");
+    while (daemons.every(isRunning) && !isIdle() && Date.now() < latest) await sleep(100);
+    await Promise.all(daemons.map(end));
+    rmSync(folder, { recursive: true });
+  };
+  while (!isIdle()) {
+    if (Date.now() > until || !daemons.every(isRunning)) {
       await stop();
       const [, why] = /^slurmd\S*: (?:fatal|error): (.*)$/m.exec(output) ?? [];
       throw new Error(`Slurm does not start here: ${why ?? output}`);
@@ -119,8 +129,10 @@ function viewWithPmix(folder: string): string[] {
   return spawnSync(file, ["true"]).status === 0 ? [file] : [];
 }
 
+const isRunning = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null;
+
 async function end(daemon: ChildProcess): Promise<void> {
-  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
+  if (!isRunning(daemon)) return;
   const ended = new Promise((resolve) => daemon.on("close", resolve));
   daemon.kill("SIGTERM");
   const killTimer = setTimeout(() => daemon.kill("SIGKILL"), 10_000);

@@ -1,7 +1,7 @@
 /** Ranks, launchers and machines that are killed: what ends, what starts again, and where it goes on. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { availableParallelism, hostname } from "node:os";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../ranks/start-ranks.ts";
@@ -110,16 +110,13 @@ describe("a launcher", () => {
     for (const child of started.splice(0)) child.kill("SIGKILL");
   });
 
-  it("shares its cores out, and leaves no rank behind when it is killed, also none that was stopped", async () => {
+  it("leaves no rank behind when it is killed, also none that was stopped", async () => {
     const command = ["--conditions=@terse/source", main, ...train("--steps=1000000", "--out=orphans")];
-    const { OMP_NUM_THREADS: _, ...env } = process.env;
-    const launcher = spawn(process.execPath, command, { cwd: folder, env, stdio: "ignore" });
+    const launcher = spawn(process.execPath, command, { cwd: folder, stdio: "ignore" });
     started.push(launcher);
     await until(() => existsSync(at("orphans/step-3")));
     const ranks = children(launcher.pid!);
     expect(ranks).toHaveLength(2);
-    const threads = Math.max(1, Math.floor(availableParallelism() / 2));
-    for (const pid of ranks) expect(environmentOf(pid)).toContain(`OMP_NUM_THREADS=${threads}`);
     process.kill(Number(ranks[1]), "SIGSTOP");
     launcher.kill("SIGKILL");
     await until(() => !ranks.some(isRunning));
@@ -191,28 +188,33 @@ describe.skipIf(!python)(`torchrun's elastic agents${python ? "" : ` (skipped: $
     return existsSync(manifest) ? (JSON.parse(readFileSync(manifest, "utf8")) as { ranks: number }).ranks : 0;
   };
 
-  it("go on with the ranks that are left when a machine is gone, from the last save", async () => {
+  it("go on with the ranks that there are when a machine comes, and when it goes, from the last save", async () => {
     const port = await freePort();
-    const agents = [1, 0].map((isHost) => {
+    const start = (isHost: 0 | 1) => {
       const options = [
         ...["-m", "torch.distributed.run", "--no-python", "--nnodes=1:4", "--nproc-per-node=1", "--max-restarts=3"],
         ...["--rdzv-backend=c10d", `--rdzv-endpoint=localhost:${port}`, "--rdzv-id=1"],
-        `--rdzv-conf=last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=2,is_host=${isHost}`,
+        // An agent that was not heard for five seconds is gone. With fewer a busy machine makes two worlds.
+        `--rdzv-conf=last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=5,is_host=${isHost}`,
       ];
       const command = [process.execPath, "--conditions=@terse/source", main];
       const args = [...options, ...command, ...train("--out=elastic", "--resume=auto", "--steps=1000000")];
-      return spawn(python, args, { cwd: folder, stdio: ["ignore", "pipe", "ignore"] });
-    });
-    started.push(...agents);
-    const [first, second] = agents as [(typeof agents)[0], (typeof agents)[0]];
+      // docs/launching.md says why.
+      const env = { ...process.env, TORCH_DISABLE_SHARE_RDZV_TCP_STORE: "1" };
+      const agent = spawn(python, args, { cwd: folder, env, stdio: ["ignore", "pipe", "ignore"] });
+      started.push(agent);
+      return agent;
+    };
     let out = "";
-    first.stdout.on("data", (data: Buffer) => {
+    start(1).stdout.on("data", (data: Buffer) => {
       out += data;
     });
+    await until(() => ranksOf("elastic") === 1, 60);
+    const second = start(0);
     second.stdout.resume();
     await until(() => ranksOf("elastic") === 2, 60);
     second.kill("SIGKILL"); // its rank ends with it
     await until(() => ranksOf("elastic") === 1, 60);
-    expect(out).toMatch(/^saved by 2 ranks, goes on with 1: /m);
+    expect(out).toMatch(/^saved by 1 rank, goes on with 2: .*^saved by 2 ranks, goes on with 1: /ms);
   });
 });

@@ -16,6 +16,7 @@ export const longest: readonly string[] = [
   "test-e2e/runs/recovery.test.ts",
   "test-e2e/ranks/faults.test.ts",
   "test-e2e/runs/saves.test.ts",
+  "test-e2e/runs/requeue.test.ts",
   "test-e2e/ranks/network.test.ts",
   "tools/publish/copy-sources.test.ts",
   "native/optimizers/src/cuda.test.ts",

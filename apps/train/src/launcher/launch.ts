@@ -3,7 +3,6 @@
  * variables. The launchers of several machines agree on each attempt (nodes.ts).
  */
 import { randomBytes } from "node:crypto";
-import { availableParallelism } from "node:os";
 import { hostOf, type RendezvousServer, serveRendezvous } from "@terse/collectives";
 import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
@@ -124,7 +123,7 @@ async function serve(
   const { host, port } = rdzvEndpoint ?? { host: "127.0.0.1", port: 0 };
   return serveRendezvous({
     size,
-    host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true),
+    host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true, deadline),
     port: nnodes === 1 ? port : 0,
     token,
     epoch: `${attempt}`,
@@ -139,7 +138,6 @@ function environmentOf(
 ): NodeJS.ProcessEnv {
   const address = host.includes(":") ? `[${host}]` : host;
   return {
-    OMP_NUM_THREADS: `${Math.max(1, Math.floor(availableParallelism() / nprocPerNode))}`,
     ...process.env,
     RANK: `${first + local}`,
     WORLD_SIZE: `${size}`,

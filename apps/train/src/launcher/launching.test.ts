@@ -1,7 +1,5 @@
 /** docs/launching.md and the files that it names, as far as they can be checked without Slurm and Kubernetes. */
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { readWorldEnvironment } from "@terse/collectives";
 import { parseYaml } from "@terse/options";
 import { describe, expect, it } from "vitest";
@@ -77,18 +75,11 @@ describe("the batch script for Slurm", () => {
   const script = read("launching/train.sbatch");
   const options = Object.fromEntries([...script.matchAll(/^#SBATCH --([\w-]+)=?(.*)$/gm)].map(([, k, v]) => [k, v]));
 
-  it("is a script of bash, and trains in the job's folder with --resume auto", () => {
-    const { status, stderr } = spawnSync("bash", ["-n", fileURLToPath(new URL("launching/train.sbatch", docs))]);
-    expect(status, `${stderr}`).toBe(0);
+  // test-e2e/runs/requeue.test.ts runs it with a small model, where there is a Slurm.
+  it("trains in the job's folder with --resume auto, and appends to one output", () => {
     const [line] = /^srun .*$/m.exec(script)!;
     expect(readArguments(argumentsIn(line), {})).toMatchObject({ resume: "auto", isLauncher: false });
-    expect(options).toMatchObject({ requeue: "", "open-mode": "append" });
-  });
-
-  it("requeues the job after the code with which ranks end by the signal that it asks for", () => {
-    const [, signal] = /^(\w+)@\d+$/.exec(options["signal"] ?? "")!;
-    expect(signal).toBe("TERM");
-    expect(script).toMatch(/"\$code" = 143 .*scontrol requeue/);
+    expect(options).toMatchObject({ requeue: "", "open-mode": "append", signal: expect.stringMatching(/^TERM@\d+$/) });
   });
 
   it("gives ranks what they join by: srun's variables, on the first node of the step", () => {

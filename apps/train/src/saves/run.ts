@@ -32,7 +32,6 @@ import {
   recipeFile,
   removeLeftovers,
   runsFolder,
-  type SaveManifest,
   saveFolder,
   saveFoldersIn,
 } from "./save-folder.ts";

@@ -1,6 +1,7 @@
 /** Finds the rendezvous server: the launcher runs it, or rank 0 starts it and the other ranks find it. */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
@@ -38,7 +39,7 @@ export async function findRendezvous(
       `a world of ${size} ranks needs a rendezvous: set MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, or start it with the launcher${hints[launcher ?? ""] ?? ""}`,
     );
   if (storeKey !== undefined) return findByTorchStore(environment, storeKey, address, deadlineSeconds);
-  const place = { host: await hostOf(master.host, address, rank === 0), port: master.port, token };
+  const place = { host: await hostOf(master.host, address, rank === 0, deadlineSeconds), port: master.port, token };
   if (rank !== 0) return { ...place, leave: async () => {} };
   const server = await startServer(environment, place.host, place.port, deadlineSeconds);
   return { ...place, leave: () => stopServer(server) };
@@ -147,11 +148,44 @@ async function startServer(
  * The host that MASTER_ADDR names; where this rank listens there, its numeric address. On its own machine a host's name often resolves
  * to 127.0.1.1, which no other machine reaches. Then the result is `address`, or the address by which other machines reach this one.
  */
-export async function hostOf(name: string, address: string | undefined, listens: boolean): Promise<string> {
-  const { address: named } = await lookup(name).catch(() => ({ address: name }));
+export async function hostOf(
+  name: string,
+  address: string | undefined,
+  listens: boolean,
+  deadlineSeconds: number,
+  resolve: Resolve = lookup,
+): Promise<string> {
+  // Ranks that connect resolve the name again whenever they try.
+  const named = listens
+    ? await firstAddress(name, deadlineSeconds, resolve)
+    : await resolve(name).then(
+        (found) => found.address,
+        () => name,
+      );
   const meantForHere = name === "localhost" || isLoopbackAddress(name);
   if (meantForHere || !isLoopbackAddress(named)) return listens ? named : name;
   return chooseAddress(address, (address ? undefined : await outwardAddress()) ?? named);
+}
+
+type Resolve = (name: string) => Promise<{ address: string }>;
+
+/** The name of a Kubernetes service may resolve only a moment after the pod has started: tries until the deadline. */
+async function firstAddress(name: string, seconds: number, resolve: Resolve): Promise<string> {
+  const deadline = performance.now() + 1000 * seconds;
+  for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
+    try {
+      return (await resolve(name)).address;
+    } catch (error) {
+      const left = deadline - performance.now();
+      if (left <= 0)
+        throw new RendezvousError(
+          `the rendezvous cannot listen at ${name}, which did not resolve within ${seconds} s (${(error as Error).message}); MASTER_ADDR, or --rdzv-endpoint, must name the machine of rank 0`,
+          [],
+          { cause: error },
+        );
+      await sleep(Math.min(left, pause));
+    }
+  }
 }
 
 /** The server stops last, because the other ranks still report to it that they leave. */
