@@ -59,6 +59,7 @@ class Handles {
     int64_t count_external(double handle) {
         Slot* slot = slot_of(handle);
         if (!slot || slot->external || !slot->tensor.has_storage() || slot->tensor.storage().use_count() > 1) return 0;
+        if (slot->tensor.is_meta()) return 0;  // it has a shape only
         return slot->external = static_cast<int64_t>(slot->tensor.storage().nbytes());
     }
 

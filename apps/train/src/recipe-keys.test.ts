@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@terse/options";
 import { expect, it } from "vitest";
-import { defaultRecipe, recipeSchema } from "./recipe.ts";
+import { usage } from "./arguments.ts";
+import { defaultRecipe, readRecipe, recipeSchema } from "./recipe.ts";
 import { recipeKeysText } from "./recipe-keys.ts";
 
 const recipe = parseYaml(readFileSync(defaultRecipe, "utf8"), "default recipe") as Record<string, unknown>;
@@ -18,4 +19,10 @@ it("fits in 80 columns, and shows types, defaults, and what the default recipe s
   expect(text).toMatch(
     /^ {2}with --optimizer\.name=adamw:\n( {4}--.*\n| {10}.*\n)*? {4}--optimizer\.eps +a number > 0 \(1e-8\)$/m,
   );
+});
+
+it("goes with a help that names the default recipe's model and method", () => {
+  const { model, optimizer, exchange } = readRecipe(defaultRecipe, []);
+  const [, said] = /by default a small (.+?), two processes/.exec(usage.replaceAll(/\s+/g, " "))!;
+  expect(said!.toLowerCase()).toBe(`${model.name}, ${optimizer.name} with ${exchange.gradient!.name}`);
 });

@@ -7,7 +7,8 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
-import { planText } from "./dry-run/dry-run.ts";
+import { methodsText, planText } from "./dry-run/dry-run.ts";
+import { methodsOf } from "./dry-run/methods.ts";
 import { planOf } from "./dry-run/plan.ts";
 import { optimizersOf } from "./parameter-groups.ts";
 import { type Recipe, readRecipe } from "./recipe.ts";
@@ -108,7 +109,8 @@ describe("docs/recipes.md", () => {
   it("shows what a dry run prints", async () => {
     const given = { link: parseLink("10gbit,50us"), speed: { flops: 50e12, measured: false } };
     const plan = await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given);
-    expect(page).toContain(`\n${planText(plan, 64, ", a link of 10gbit,50us each").join("\n")}\n`);
+    const text = [...planText(plan, 64, ", a link of 10gbit,50us each"), ...methodsText(await methodsOf(plan, 64, 2))];
+    expect(page).toContain(`\n${text.join("\n")}\n`);
   });
 });
 

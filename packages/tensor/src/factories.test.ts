@@ -10,6 +10,7 @@ import {
   eye,
   fromTypedArray,
   full,
+  keep,
   Linear,
   linspace,
   manualSeed,
@@ -251,6 +252,9 @@ describe("a standard device", () => {
     expect(arena.parameters.device).toBe("meta");
     expect(arena.segments).toMatchObject([{ shape: [1_000_000, 1_000_000], length: 10 ** 12 }]);
     expect(zerosLike(arena.gradients).length).toBe(10 ** 12);
+    const before = process.memoryUsage().external; // what the garbage collector counts
+    keep(zerosLike(arena.gradients));
+    expect(process.memoryUsage().external - before).toBeLessThan(10 ** 9);
     expect(withDevice("meta", () => zeros([2], { device: "cpu" }).device)).toBe("cpu");
     expect(() =>
       withDevice("meta", () => {

@@ -8,12 +8,12 @@
  *                run ÷ what it takes here: beside backward and other ranks, memory and processors are slower
  *   exposed      predicted from α and β of the run's network, and from when buckets leave (dry-run/plan.ts)
  */
-import type { CodecCost, Measured } from "@terse/exchange";
+import type { Measured } from "@terse/exchange";
 import { OptionsError } from "@terse/options";
-import { Arena, numThreads, withDevice } from "@terse/tensor";
-import { buildModel, makeOptimizer } from "../build.ts";
+import { numThreads, withDevice } from "@terse/tensor";
+import { buildModel } from "../build.ts";
 import { absentRanks } from "../dry-run/absent-ranks.ts";
-import { timeOfMessages } from "../dry-run/plan.ts";
+import { hidingSeconds, lastSteps, meanOf, noTime, shapesOf, timeOfMessages } from "../dry-run/plan.ts";
 import { parts } from "../measures/step-meter.ts";
 import type { Recipe } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
@@ -102,19 +102,6 @@ async function slowerInRun(recipe: Recipe, { ranks, threads, local }: MeasuredSt
   }
 }
 
-const noTime: CodecCost = {
-  encode: 0,
-  decode: 0,
-  vote: 0,
-  setField: 0,
-  compareField: 0,
-  encodeHalf: 0,
-  decodeHalf: 0,
-  encodeInt8: 0,
-  sumInt8: 0,
-  decodeInt8: 0,
-};
-
 async function predictCandidate(
   candidate: Candidate,
   recipe: Recipe,
@@ -123,18 +110,12 @@ async function predictCandidate(
   slower: number,
 ): Promise<Row> {
   const chosen = recipeOfCandidate({ ...recipe, device: "cpu" }, candidate);
-  const { optimizer, parameters } = withDevice("meta", () => {
-    const model = buildModel(chosen);
-    return {
-      parameters: model.parameterCount(),
-      optimizer: makeOptimizer(chosen, new Arena(model), absentRanks(ranks), { measured: network }),
-    };
-  });
-  const step = recipe.steps - 1;
-  const hidden = chosen.overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / recipe.accumulate;
+  const { optimizer, model } = shapesOf(chosen, absentRanks(ranks), network);
+  const steps = lastSteps(optimizer, recipe.steps);
   const measured = { ...network, codec: noTime }; // codecs are local work
-  const bytes = optimizer.bytesSent(step);
-  const { exposed } = timeOfMessages(optimizer, { step, bytes }, { ranks, measured, backward: hidden });
-  const local = slower * (await localWork(chosen, { ranks, threads })) * parameters;
+  const hiding = { ranks, measured, backward: hidingSeconds(optimizer, chosen, backward) };
+  const exposed = meanOf(steps, (step) => timeOfMessages(optimizer, step, hiding).exposed);
+  const bytes = meanOf(steps, ({ bytes }) => bytes);
+  const local = slower * (await localWork(chosen, { ranks, threads })) * model.parameterCount();
   return { name: candidate.name, bytes, exposed, step: computing + local + exposed };
 }

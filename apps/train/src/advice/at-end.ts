@@ -4,20 +4,44 @@ import { measureLink } from "@terse/exchange";
 import { numThreads } from "@terse/tensor";
 import { methodName } from "../parameter-groups.ts";
 import type { Run } from "../saves/run.ts";
+import type { Line } from "../shows/numbers-of.ts";
 import { adviceText } from "./advice-text.ts";
 import { advise, measuredSteps } from "./advise.ts";
 import { readMetrics } from "./read-metrics.ts";
 
-const leastSteps = 50; // of this process; fewer measure too little
+const leastSteps = 50; // of the run, also before it was resumed; fewer measure too little
 
-/** Measures the network, writes it to metrics.jsonl, and prints advice. All ranks call it. `note` prints a line, on rank 0. */
-export async function adviseAtEnd(run: Run, group: Group, note: (text: string) => void): Promise<void> {
+/**
+ * Measures the network, writes it to metrics.jsonl, and prints advice, or why there is none. All ranks call it. `note` prints a line, on
+ * rank 0.
+ */
+export async function adviseAtEnd(
+  run: Pick<Run, "recipe" | "folder" | "log">,
+  group: Group,
+  note: (text: string) => void,
+): Promise<void> {
   const { recipe } = run;
-  if (!recipe.advise || group.size === 1 || recipe.steps - run.step < leastSteps) return;
+  if (!recipe.advise) return;
+  if (group.size === 1) return note("no advice: one rank sends nothing");
+  const logged = Float64Array.of(group.rank === 0 ? stepsLogged(readMetrics(run.folder), recipe.logEvery) : 0);
+  await group.broadcast(logged, 0); // only rank 0 has metrics.jsonl
+  if (logged[0]! < leastSteps)
+    return note(`no advice: it takes ${leastSteps} measured steps, and metrics.jsonl has ${logged[0]}`);
   const network = await measureLink(group);
   if (group.rank !== 0) return;
   run.log({ step: recipe.steps, network: { ...network, threads: numThreads() } });
-  const measured = measuredSteps(readMetrics(run.folder));
-  if (measured === undefined) return;
+  const measured = measuredSteps(readMetrics(run.folder))!;
   for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);
+}
+
+/** How many steps the lines have measured: each those since the line before, at most `every`. */
+function stepsLogged(lines: readonly Line[], every: number): number {
+  let before = -1;
+  let steps = 0;
+  for (const { step, ...line } of lines) {
+    if (line["time/forward"] === undefined) continue;
+    steps += Math.min(every, step - before);
+    before = step;
+  }
+  return steps;
 }

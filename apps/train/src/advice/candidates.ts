@@ -1,4 +1,4 @@
-/** The methods that advice compares: what a run could send instead. Each keeps the run's learning rate and clipping. */
+/** The methods that advice and dry runs compare: what a run could send instead. Each keeps the run's learning rate and clipping. */
 import { parseOptions } from "@terse/options";
 import { type Recipe, recipeSchema } from "../recipe.ts";
 
@@ -19,15 +19,36 @@ export const candidates: readonly Candidate[] = [
     exchange: { gradient: { name: "powersgd", rank: 4 } },
   },
   { name: "adamw, terngrad", optimizer: { name: "adamw" }, exchange: { gradient: { name: "terngrad" } } },
-  { name: "lion-cub, 1 bit", optimizer: { name: "lion-cub" } },
+  { name: "adamw, qsgd 4 bits", optimizer: { name: "adamw" }, exchange: { gradient: { name: "qsgd", bits: 4 } } },
+  { name: "sgd, dgc 0.1%", optimizer: { name: "sgd" }, exchange: { gradient: { name: "dgc", ratio: 0.001 } } },
+  ...(["all-to-all", "count", "parameter-server", "parameter-server-efficient", "hierarchical"] as const).map(
+    (vote) => ({
+      name: `lion-cub, 1 bit, ${vote}`,
+      optimizer: { name: "lion-cub" },
+      exchange: { vote },
+    }),
+  ),
   { name: "lion-cub, 8-bit sums", optimizer: { name: "lion-cub", sumBits: 8 } },
   { name: "distributed-lion", optimizer: { name: "distributed-lion" } },
   { name: "one-bit-adam", optimizer: { name: "one-bit-adam", warmup: 1 } },
   { name: "one-bit-lamb", optimizer: { name: "one-bit-lamb", warmup: 1 } },
+  { name: "zero-one-adam", optimizer: { name: "zero-one-adam", freeze: 1, doubling: 1 } },
+  {
+    name: "dion, rank 1/4",
+    optimizer: { name: "dion", groups: [{ roles: ["embedding", "head", "norm", "vector"], name: "adamw" }] },
+  },
+  { name: "demo", optimizer: { name: "demo" } },
 ];
 
-/** The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it. */
-export function recipeOfCandidate(recipe: Recipe, { optimizer, exchange = {} }: Candidate): Recipe {
+/**
+ * The run's recipe with the candidate's method. Messages leave while backward runs wherever the method allows it. `ranksPerHost`: for votes of
+ * hosts, where the recipe does not say it.
+ */
+export function recipeOfCandidate(
+  recipe: Recipe,
+  { optimizer, exchange = {} }: Candidate,
+  ranksPerHost = recipe.exchange.ranksPerHost,
+): Recipe {
   const { lr, clip, clipBy } = recipe.optimizer;
   const { bucket: _, ...rest } = recipe;
   return parseOptions(
@@ -36,7 +57,7 @@ export function recipeOfCandidate(recipe: Recipe, { optimizer, exchange = {} }: 
       ...rest,
       overlap: recipe.overlap === "off" ? "off" : "auto",
       optimizer: { lr, clip, clipBy, ...optimizer },
-      exchange,
+      exchange: exchange["vote"] === "hierarchical" ? { ...exchange, ranksPerHost } : exchange,
       parallel: {},
     },
     "",

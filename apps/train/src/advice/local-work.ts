@@ -46,7 +46,7 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
       const arena = new Arena(
         new Sequential(...Array.from({ length: layers }, () => new Linear(width, width, { bias: false }))),
       );
-      const here: Recipe = { ...recipe, device: "cpu", compareEvery: 0, overlap: "off" };
+      const here: Recipe = { ...withoutOtherRoles(recipe), device: "cpu", compareEvery: 0, overlap: "off" };
       return { arena, optimizer: closing.use(makeOptimizer(here, arena, group, {})) };
     });
     const [first] = members as [(typeof members)[number]];
@@ -66,3 +66,12 @@ async function partsOf(recipe: Recipe, ranks: number): Promise<{ update: number;
     return { update: median(({ update }) => update), codecs: median(({ encode, decode }) => encode + decode) };
   });
 }
+
+/** The layers here are matrices, and most of a model is: what has no matrices in a recipe is left out. */
+const withoutOtherRoles = (recipe: Recipe): Recipe => ({
+  ...recipe,
+  optimizer: {
+    ...recipe.optimizer,
+    groups: recipe.optimizer.groups.filter(({ roles = ["matrix"] }) => roles.includes("matrix")),
+  },
+});

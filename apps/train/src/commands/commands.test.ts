@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { listOptions } from "@terse/options";
+import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
 import { adviseCommand } from "./advise.ts";
@@ -72,24 +72,57 @@ describe("the JSON Schema", () => {
 
   const python = process.env["TERSE_PYTHON"] ?? "python3";
   const hasJsonschema = spawnSync(python, ["-c", "import jsonschema"]).status === 0;
-  it.skipIf(!hasJsonschema)(
-    `takes the default recipe and refuses a wrong one, by Python's jsonschema${hasJsonschema ? "" : " (skipped: the tests' Python has no jsonschema)"}`,
-    () => {
-      const recipe = JSON.parse(JSON.stringify(readRecipe(defaultRecipe, []))) as object;
-      const program =
-        "import json, sys, jsonschema\nschema, values = json.load(sys.stdin)\nv = jsonschema.Draft202012Validator(schema)\njsonschema.Draft202012Validator.check_schema(schema)\nprint(json.dumps([[e.message for e in v.iter_errors(x)] for x in values]))";
-      const values = [recipe, { ...recipe, steps: 0 }, { ...recipe, stepz: 1 }, { extends: "gpt-small", steps: 5 }];
-      const output = execFileSync(python, ["-c", program], {
-        input: JSON.stringify([schema, values]),
-        encoding: "utf8",
-      });
-      const [good, zero, unknown, extending] = JSON.parse(output) as string[][];
-      expect(good).toEqual([]);
-      expect(zero!.join()).toContain("0 is less than the minimum of 1");
-      expect(unknown!.join()).toContain("stepz");
-      expect(extending).toEqual([]);
-    },
-  );
+  const ifThere = it.skipIf(!hasJsonschema);
+  const orWhy = hasJsonschema ? "" : " (skipped: the tests' Python has no jsonschema)";
+  /** What Python's jsonschema says of each value, a list of messages. */
+  const check = (values: readonly unknown[]) => {
+    const program =
+      "import json, sys, jsonschema\nschema, values = json.load(sys.stdin)\nv = jsonschema.Draft202012Validator(schema)\njsonschema.Draft202012Validator.check_schema(schema)\nprint(json.dumps([[e.message for e in v.iter_errors(x)] for x in values]))";
+    const input = JSON.stringify([schema, values]);
+    return JSON.parse(execFileSync(python, ["-c", program], { input, encoding: "utf8" })) as string[][];
+  };
+
+  ifThere(`takes the default recipe and refuses a wrong one, by Python's jsonschema${orWhy}`, () => {
+    const recipe = JSON.parse(JSON.stringify(readRecipe(defaultRecipe, []))) as object;
+    const [good, zero, unknown] = check([recipe, { ...recipe, steps: 0 }, { ...recipe, stepz: 1 }]);
+    expect(good).toEqual([]);
+    expect(zero!.join()).toContain("0 is less than the minimum of 1");
+    expect(unknown!.join()).toContain("stepz");
+  });
+
+  ifThere(`takes every recipe as it is written, and the documents' example of extends${orWhy}`, () => {
+    const folder = new URL("../../recipes/", import.meta.url);
+    const recipes = readdirSync(folder).map((name) => parseYaml(readFileSync(new URL(name, folder), "utf8"), name));
+    const page = readFileSync(new URL("../../../../docs/recipes.md", import.meta.url), "utf8");
+    const [, example] = /```yaml\n(extends: [\s\S]*?)```/.exec(page)!;
+    expect(check([...recipes, parseYaml(example!, "docs/recipes.md")]).flat()).toEqual([]);
+  });
+
+  ifThere(`takes a section without its name only where a recipe is extended${orWhy}`, () => {
+    const extending = (own: object) => ({ extends: "gpt-small", ...own });
+    const sections = [
+      { optimizer: { lr: 0.001, beta1: 0.95 } },
+      { exchange: { gradient: { bits: 4 } } },
+      { schedule: { shape: "linear" } },
+    ];
+    const group = { roles: ["norm"], lr: 1 }; // a list replaces the extended one, so each of its entries needs a name
+    const good = [
+      ...sections.map(extending),
+      extending({ optimizer: { groups: [{ ...group, name: "lion" }] } }),
+      { schedule: { final: 0.2 } }, // of cosine, the default
+    ];
+    const wrong = [
+      ...sections,
+      ...[
+        { optimizer: { lrr: 1 } },
+        { schedule: { name: "linear", shape: "linear" } },
+        { optimizer: { groups: [group] } },
+      ].map(extending),
+    ];
+    const messages = check([...good, ...wrong]);
+    expect(messages.slice(0, good.length).flat()).toEqual([]);
+    for (const found of messages.slice(good.length)) expect(found).not.toEqual([]);
+  });
 });
 
 describe("extends", () => {

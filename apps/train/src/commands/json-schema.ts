@@ -25,8 +25,25 @@ export function jsonSchema(schema: v.GenericSchema, sentences: ReadonlyMap<strin
     title: "a recipe of terse",
     ...own,
     properties: { extends: { type: "string", description: "A recipe that this one changes." }, ...own.properties },
-    required: undefined, // an extended recipe may have what this one lacks
+    required: undefined, // the command line may have what a file lacks
+    if: { required: ["extends"] },
+    else: named(root),
   };
+}
+
+/** That each section says which entry it chooses, or takes the one that needs no name. Where a recipe extends another, that one may have chosen. */
+function named(schema: Schema): Json {
+  if (schema.wrapped) return named(schema.wrapped);
+  if (schema.type === "variant") return namedChoice(schema);
+  const entries = Object.entries(schema.entries ?? {}).map(([key, entry]) => [key, named(entry)] as const);
+  const sections = entries.filter(([, entry]) => Object.keys(entry).length > 0);
+  return sections.length === 0 ? {} : { properties: Object.fromEntries(sections) };
+}
+
+function namedChoice({ key, options }: Schema): Json {
+  const isNamed = { required: [key] };
+  const unnamed = (options as Schema[]).find(({ entries }) => entries![key!]!.wrapped);
+  return unnamed ? { anyOf: [isNamed, { propertyNames: { enum: Object.keys(unnamed.entries!) } }] } : isNamed;
 }
 
 function converted(schema: Schema, path: readonly string[], sentences: ReadonlyMap<string, string>): Json {
@@ -54,7 +71,10 @@ function bare(schema: Schema, path: readonly string[], sentences: ReadonlyMap<st
       };
     }
     case "variant":
-      return { oneOf: schema.options!.map((each) => withoutRequired(inner(each), schema.key!)) };
+      return choice(
+        schema.options!.map((each) => inner(each) as Branch),
+        schema.key!,
+      );
     case "union":
       return { anyOf: schema.options!.map((each) => inner(each)) };
     case "picklist":
@@ -62,7 +82,7 @@ function bare(schema: Schema, path: readonly string[], sentences: ReadonlyMap<st
     case "literal":
       return { const: schema.literal };
     case "array":
-      return { type: "array", items: inner(schema.item) };
+      return { type: "array", items: { ...inner(schema.item), ...named(schema.item!) } };
     case "number":
       return number(schema);
     case "string":
@@ -73,11 +93,25 @@ function bare(schema: Schema, path: readonly string[], sentences: ReadonlyMap<st
   }
 }
 
-/** Of a section a recipe must give what its file says; what one extends may have the rest. So only the choice is required. */
-const withoutRequired = (branch: Json, key: string): Json => ({
-  ...branch,
-  required: (branch["required"] as string[]).filter((name) => name === key),
-});
+type Branch = Json & { readonly properties: Readonly<Record<string, Json>> };
+
+/**
+ * One of the branches by its `key`; or without that any options of theirs, which change those of the branch that an extended recipe has chosen.
+ * Nothing else is required, because that recipe may have the rest.
+ */
+function choice(branches: readonly Branch[], key: string): Json {
+  const options = branches.flatMap(({ properties }) => Object.entries(properties).filter(([name]) => name !== key));
+  const forms = Object.entries(Object.groupBy(options, ([name]) => name)).map(([name, all]) => {
+    const different = new Map(all!.map(([, form]) => [JSON.stringify(form), form]));
+    return [name, different.size === 1 ? all![0]![1] : { anyOf: [...different.values()] }];
+  });
+  return {
+    oneOf: [
+      ...branches.map((branch) => ({ ...branch, required: [key] })),
+      { type: "object", properties: Object.fromEntries(forms), additionalProperties: false },
+    ],
+  };
+}
 
 function number({ pipe = [] }: Schema): Json {
   const steps = flat(pipe);

@@ -1,12 +1,15 @@
 import { elements } from "@terse/checkpoint";
 import { type Group, loopback, parseLink } from "@terse/collectives";
+import { voteSchemes } from "@terse/exchange";
 import { algorithms } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
+import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
 import { buildModel, buildOptimizer } from "../build.ts";
 import { type Recipe, readRecipe } from "../recipe.ts";
-import { planText } from "./dry-run.ts";
+import { methodsText, planText } from "./dry-run.ts";
+import { methodsOf } from "./methods.ts";
 import { planOf } from "./plan.ts";
 
 const recipeOf = (...overrides: string[]) =>
@@ -127,5 +130,59 @@ describe("a dry run", () => {
       );
     const groups = "optimizer.groups=[{ parameters: nowhere, name: lion }]";
     await expect(planOf(recipeOf(groups), 4)).rejects.toThrow(/^optimizer\.groups\.0: matches no parameter; there is/);
+  });
+});
+
+describe("the other methods of a dry run", () => {
+  const speed = { flops: 1e10, measured: false };
+  const sum = (memory: object) => Object.values(memory).reduce((all: number, bytes: number) => all + bytes, 0);
+
+  it("need what a dry run of their own counts and predicts", async () => {
+    const recipe = recipeOf("model.preset=small", "optimizer.clip=1");
+    const methods = await methodsOf(await planOf(recipe, 8, { link, speed }), 8, 4);
+    expect(methods.leftOut).toEqual([]);
+    expect(methods.others.map(({ name }) => name).sort()).toEqual(candidates.map(({ name }) => name).sort());
+    for (const name of ["adamw, terngrad", "sgd, dgc 0.1%", "dion, rank 1/4", "demo"]) {
+      const candidate = candidates.find((each) => each.name === name)!;
+      const { memory, phases } = await planOf(recipeOfCandidate(recipe, candidate), 8, { link, speed });
+      const { bytes, time } = phases.at(-1)!;
+      const row = methods.others.find((each) => each.name === name)!;
+      expect(row).toMatchObject({ memory: sum(memory), bytes });
+      expect(row.time!.exposed).toBeCloseTo(time!.exposed, 12);
+      expect(row.time!.step).toBeCloseTo(time!.computing + time!.exposed, 12);
+    }
+    const times = methods.others.map(({ time }) => time!.step);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  it("count votes by every scheme but auto, which is one of them", () => {
+    const schemes = Object.keys(voteSchemes).filter((name) => name !== "auto");
+    expect(candidates.flatMap(({ exchange }) => exchange?.["vote"] ?? []).sort()).toEqual(schemes.sort());
+  });
+
+  it("have the mean of steps that take turns: 0/1 Adam sends in one of 16", async () => {
+    const recipe = recipeOf("steps=64");
+    const { others } = await methodsOf(await planOf(recipe, 4), 4);
+    const { optimizer } = candidates.find(({ name }) => name === "zero-one-adam")!;
+    const own = recipeOf("steps=64", ...Object.entries(optimizer).map(([key, value]) => `optimizer.${key}=${value}`));
+    const bytes = new Set((await planOf(own, 4)).phases.map((phase) => phase.bytes));
+    const [local, synchronising] = [...bytes].sort((a, b) => a - b) as [number, number];
+    expect(others.find(({ name }) => name === "zero-one-adam")!.bytes).toBeCloseTo(
+      (15 * local + synchronising) / 16,
+      6,
+    );
+  });
+
+  it("are a table of at most 100 columns, and a line for each that cannot run", async () => {
+    const plan = await planOf(recipeOf(), 4, { link, speed });
+    const text = methodsText(await methodsOf(plan, 4));
+    expect(text[1]).toMatch(/^ +memory +sent +step +waiting$/);
+    expect(text[2]).toMatch(/^ {2}this recipe( +[\d.]+ [kM]?B){2}( +[\d.]+ [mµ]?s){2}$/);
+    for (const line of text.slice(1, -1)) expect(line.length).toBeLessThanOrEqual(100);
+    expect(text.at(-1)).toMatch(
+      /^lion-cub, 1 bit, hierarchical is left out: exchange\.vote: .*ranksPerHost is missing/,
+    );
+    const unlinked = methodsText(await methodsOf(await planOf(recipeOf(), 4), 4, 2));
+    expect(unlinked[1]).toMatch(/^ +memory +sent$/);
   });
 });

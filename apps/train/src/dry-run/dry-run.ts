@@ -7,6 +7,7 @@ import { bytesText } from "../format.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
+import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
 import { type Plan, planOf, type Speed } from "./plan.ts";
 
 /** Resolves to the exit code. */
@@ -18,11 +19,13 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const link = args.link ?? args.emulateLink;
   const ranks = args.worldSize ?? args.nprocPerNode;
   const given = args.flops === undefined ? {} : { speed: { flops: args.flops, measured: false } };
-  const plan = await planOf(recipe, ranks, { ...(link !== undefined && { link: parseLink(link) }), ...given });
+  const parsed = link === undefined ? undefined : parseLink(link);
+  const plan = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
+  const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode));
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
   const remarks = [...dropped, ...remarksOn(recipe), ...plan.assumed, ...(absent === undefined ? [] : [absent])];
-  const on = link === undefined ? "" : `, a link of ${linkText(parseLink(link))} each`;
-  process.stdout.write(`${[...planText(plan, ranks, on), ...remarks].join("\n")}\n`);
+  const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
+  process.stdout.write(`${[...planText(plan, ranks, on), ...remarks, ...methods].join("\n")}\n`);
   return 0;
 }
 
@@ -73,6 +76,26 @@ function timeText(
       return each(stepsText(phase), `${seconds(computing + exposed)}: ${parts}`);
     }),
     leave,
+  ];
+}
+
+/** A row for each method, and a line for each that is left out. */
+export function methodsText({ own, others, leftOut }: Methods): string[] {
+  const rows = [own, ...others];
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  const cells = ({ memory, bytes, time }: MethodPlan) => [
+    bytesText(memory),
+    bytesText(Math.round(bytes)),
+    ...(time ? [seconds(time.step), seconds(time.exposed)] : []),
+  ];
+  const headings = ["memory", "sent", ...(own.time ? ["step", "waiting"] : [])];
+  const line = (name: string, cells: readonly string[]) =>
+    `  ${name.padEnd(width)}${cells.map((cell) => cell.padStart(11)).join("")}`;
+  return [
+    `other methods after their warm-ups: memory and bytes of a step, as above${own.time ? "; predicted times without codecs" : ""}`,
+    line("", headings),
+    ...rows.map((row) => line(row.name, cells(row))),
+    ...leftOut,
   ];
 }
 

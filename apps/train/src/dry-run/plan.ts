@@ -3,7 +3,7 @@
  * device "meta", where tensors have shapes only, and the other ranks do not exist. Parameters, memory and bytes are then counted by the
  * code that a training runs; only times are predictions.
  */
-import { type Link, linkText, loopback } from "@terse/collectives";
+import { type Group, type Link, linkText, loopback } from "@terse/collectives";
 import { datasets } from "@terse/data";
 import {
   bytesOfRound,
@@ -44,6 +44,8 @@ export interface Plan {
   readonly tokens: number | undefined;
   /** Undefined without a link: no time is predicted then. */
   readonly speed: Speed | undefined;
+  /** The link, or the one by which the recipe chooses its vote scheme. */
+  readonly measured: Measured | undefined;
   readonly buckets: number;
   /** Why no message leaves while backward runs. */
   readonly obstacle: string | undefined;
@@ -77,12 +79,7 @@ export async function planOf(
   if (chosen && link === undefined)
     assumed.push(`exchange.vote is auto: chosen for a link of ${linkText(unknownLink)}; give --link`);
   const measured = chosen || link ? await measuredOf(link ?? unknownLink) : undefined;
-  const group = absentRanks(ranks, link);
-  const { model, arena, optimizer } = withDevice("meta", () => {
-    const model = buildModel(recipe);
-    const arena = new Arena(model);
-    return { model, arena, optimizer: makeOptimizer(recipe, arena, group, { measured }) };
-  });
+  const { model, arena, optimizer } = shapesOf(recipe, absentRanks(ranks, link), measured);
   const { segments } = arena;
   const parameters = model.parameterCount();
   const byRole = new Map<Segment["role"], number>();
@@ -99,28 +96,52 @@ export async function planOf(
     ...phase,
     ...(speed &&
       measured && {
-        time: timeOf(phase, optimizer, recipe, { ranks, measured, computing: operations / speed.flops }),
+        time: timeOf({ step: phase.from, bytes: phase.bytes }, optimizer, recipe, {
+          ranks,
+          measured,
+          computing: operations / speed.flops,
+        }),
       }),
   }));
-  const { tensors } = await optimizer.state();
+  const firsts = phases.map(({ from }) => from);
   return {
     recipe,
     assumed,
     parameters,
     byRole,
-    memory: {
-      parameters: 4 * arena.parameters.length,
-      gradients: 4 * arena.gradients.length,
-      state: [...tensors.values()].reduce((sum, { length }) => sum + 4 * length, 0),
-      exchange: ranks === 1 ? 0 : Math.max(...phases.map(({ from }) => memoryOfMessages(optimizer, from, ranks))),
-    },
+    memory: await memoryOf(arena, optimizer, { ranks, steps: firsts }),
     phases,
     denseBytes: optimizer.denseBytes,
     rows,
     tokens: blockSize === undefined ? undefined : rows * blockSize,
     speed,
+    measured,
     buckets: optimizer.requests(0).length,
     obstacle: recipe.overlap === "off" ? "overlap is off" : optimizer.obstacle,
+  };
+}
+
+/** Model and optimizer of a recipe, with shapes only. */
+export function shapesOf(recipe: Recipe, group: Group, measured: Measured | undefined) {
+  return withDevice("meta", () => {
+    const model = buildModel(recipe);
+    const arena = new Arena(model);
+    return { model, arena, optimizer: makeOptimizer(recipe, arena, group, { measured }) };
+  });
+}
+
+/** Of a rank; messages as in the one of `steps` that holds most. */
+export async function memoryOf(
+  arena: Arena,
+  optimizer: Optimizer,
+  { ranks, steps }: { ranks: number; steps: readonly number[] },
+): Promise<Plan["memory"]> {
+  const { tensors } = await optimizer.state();
+  return {
+    parameters: 4 * arena.parameters.length,
+    gradients: 4 * arena.gradients.length,
+    state: [...tensors.values()].reduce((sum, { length }) => sum + 4 * length, 0),
+    exchange: ranks === 1 ? 0 : Math.max(...steps.map((step) => memoryOfMessages(optimizer, step, ranks))),
   };
 }
 
@@ -142,6 +163,20 @@ export async function measuredOf({ bitsPerSecond, latency: alpha }: Link): Promi
   return { link, codec: await codecCost() };
 }
 
+/** Codecs that take no time. */
+export const noTime: CodecCost = {
+  encode: 0,
+  decode: 0,
+  vote: 0,
+  setField: 0,
+  compareField: 0,
+  encodeHalf: 0,
+  decodeHalf: 0,
+  encodeInt8: 0,
+  sumInt8: 0,
+  decodeInt8: 0,
+};
+
 let measuring: Promise<CodecCost> | undefined;
 
 /** Measured once. */
@@ -162,16 +197,36 @@ function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): nu
   return held.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The last micro-batch's backward takes two thirds of its time. */
-function timeOf(
-  { from, bytes }: Phase,
+export function timeOf(
+  step: { readonly step: number; readonly bytes: number },
   optimizer: Optimizer,
-  { overlap, accumulate }: Recipe,
+  recipe: Recipe,
   { ranks, measured, computing }: { ranks: number; measured: Measured; computing: number },
 ): StepTime {
-  const backward = overlap === "off" || optimizer.obstacle !== undefined ? 0 : (2 / 3) * (computing / accumulate);
-  return { computing, ...timeOfMessages(optimizer, { step: from, bytes }, { ranks, measured, backward }) };
+  const backward = hidingSeconds(optimizer, recipe, (2 / 3) * computing); // forward takes the other third
+  return { computing, ...timeOfMessages(optimizer, step, { ranks, measured, backward }) };
 }
+
+/** Of a step's backward, the seconds in which messages leave: those of the last micro-batch, if its method sends any meanwhile. */
+export function hidingSeconds(optimizer: Optimizer, { overlap, accumulate }: Recipe, backward: number): number {
+  return overlap === "off" || optimizer.obstacle !== undefined ? 0 : backward / accumulate;
+}
+
+const stepsAtEnd = 16; // the most between two synchronisations of 0/1 Adam
+
+/** Some of the last steps of a run, in which warm-ups have ended: one for each number of bytes, because steps that synchronise take turns with others. */
+export function lastSteps(optimizer: Optimizer, steps: number): { step: number; bytes: number; share: number }[] {
+  const last = Array.from({ length: Math.min(steps, stepsAtEnd) }, (_, i) => steps - 1 - i);
+  return [...Map.groupBy(last, (step) => optimizer.bytesSent(step))].map(([bytes, [step, ...others]]) => ({
+    step: step!,
+    bytes,
+    share: (1 + others.length) / last.length,
+  }));
+}
+
+/** A mean of steps, which together are all. */
+export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
+  steps.reduce((sum, step) => sum + step.share * value(step), 0);
 
 /**
  * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;

@@ -25,10 +25,11 @@ describe("the first failure", () => {
   });
 
   it("is the rank with an error of its own, or else one that ended without a word", () => {
-    const own = failure(2, { ...error("Error", "the disk is gone"), log: "logs/attempt-0/rank-2.log" });
+    const printed = { lastLines: ["a", "b", "c", "d"], log: "logs/attempt-0/rank-2.log" };
+    const own = failure(2, { ...error("Error", "the disk is gone"), ...printed });
     expect(firstFailure([lost, own])).toBe(own);
     expect(describeFailure(own, [lost, own], 3)).toBe(
-      "rank 2 on node-2: the disk is gone; its log: logs/attempt-0/rank-2.log",
+      "rank 2 on node-2: the disk is gone (it ended with code 1). Its log: logs/attempt-0/rank-2.log. Its last output: b | c | d",
     );
     const silent = failure(1, { code: 7 });
     expect(firstFailure([lost, silent])).toBe(silent);
@@ -36,6 +37,17 @@ describe("the first failure", () => {
     expect(describeFailure(silent, [lost, silent], 2)).toBe(
       "rank 1 on node-1 ended with code 7 and all others were stopped.",
     );
+  });
+
+  it("is the earliest of its kind, by the times that launchers tell, and else the one on the first machine", () => {
+    const at = (rank: number, time?: number) =>
+      failure(rank, { ...error("Error", `of ${rank}`), ...(time !== undefined && { time }) });
+    const [late, early] = [at(0, 2000), at(3, 1000)];
+    const killed = failure(1, { signal: "SIGKILL", time: 3000 });
+    expect(firstFailure([late, early])).toBe(early);
+    expect(firstFailure([late, early, killed])).toBe(killed);
+    const first = at(0);
+    expect(firstFailure([first, early])).toBe(first);
   });
 
   it("is no rank's own where all report it, and comes again; a broken connection does not", () => {

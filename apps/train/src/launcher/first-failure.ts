@@ -7,12 +7,22 @@ const consequences = ["RankLostError", "CollectiveError"];
 
 /** The rank that failed first: one that a signal killed, else one that failed by itself, with an error or without, else the first one. */
 export function firstFailure(failures: readonly Failure[]): Failure | undefined {
+  const inOrder = inOrderOfTime(failures);
   return (
-    failures.find(({ signal, stopped, error }) => signal !== undefined && !stopped && !error) ??
-    failures.find(({ error }) => error && !consequences.includes(error.name)) ??
-    failures.find(({ error, stopped }) => !error && !stopped) ??
-    failures[0]
+    inOrder.find(({ signal, stopped, error }) => signal !== undefined && !stopped && !error) ??
+    inOrder.find(({ error }) => error && !consequences.includes(error.name)) ??
+    inOrder.find(({ error, stopped }) => !error && !stopped) ??
+    inOrder[0]
   );
+}
+
+/**
+ * By the clocks of their machines, whose differences are small compared with the timeouts after which one failure follows another. As they are
+ * where a launcher of another version tells no time.
+ */
+function inOrderOfTime(failures: readonly Failure[]): readonly Failure[] {
+  if (failures.some(({ time }) => time === undefined)) return failures;
+  return failures.toSorted((a, b) => a.time! - b.time!);
 }
 
 /** Whether all ranks of the world report the error as their own: a wrong option, or a loss that is not finite. It would come again. */
@@ -25,10 +35,13 @@ export function isOfAllRanks({ error }: Failure, failures: readonly Failure[], r
 export function describeFailure(first: Failure, failures: readonly Failure[], ranks: number): string {
   const { rank, host, error, signal, code, why, lastLines, log } = first;
   if (isOfAllRanks(first, failures, ranks)) return error!.message;
-  if (error) return `rank ${rank} on ${host}: ${error.message}${log === undefined ? "" : `; its log: ${log}`}`;
   const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
-  const output = lastLines.length > 0 ? ` Its last output: ${lastLines.slice(-3).join(" | ")}` : "";
-  return `rank ${rank} on ${host} ${how} and all others were stopped${why === undefined ? "" : `: ${why}`}.${output}${log === undefined ? "" : ` Its log: ${log}`}`;
+  const details = [
+    ...(log === undefined ? [] : [` Its log: ${log}.`]),
+    ...(lastLines.length > 0 ? [` Its last output: ${lastLines.slice(-3).join(" | ")}`] : []), // with its own full stop
+  ].join("");
+  if (error) return `rank ${rank} on ${host}: ${error.message} (it ${how}).${details}`;
+  return `rank ${rank} on ${host} ${how} and all others were stopped${why === undefined ? "" : `: ${why}`}.${details}`;
 }
 
 /** As shells count it. */

@@ -13,6 +13,8 @@ import { logFile, openLog } from "./log-files.ts";
 export interface Failure {
   readonly rank: number;
   readonly host: string;
+  /** When it told its error, or else ended: milliseconds since 1970. */
+  readonly time?: number;
   readonly code?: number;
   readonly signal?: NodeJS.Signals;
   /** The error that it reported itself. */
@@ -45,6 +47,7 @@ export class RankProcess {
   readonly #before: MemoryKills = memoryKills();
   readonly #lastLines: string[] = [];
   #error: Failure["error"];
+  #time: number | undefined;
   #isStopped = false;
 
   constructor({ rank, argv, env, logs, heard }: RankOptions) {
@@ -63,7 +66,10 @@ export class RankProcess {
     if (this.#child.stdout) this.#pass(this.#child.stdout, process.stdout, rank === 0 ? "" : prefix);
     this.#pass(this.#child.stderr!, process.stderr, prefix);
     this.#child.on("message", (message: ToLauncher) => {
-      if (message.failed) this.#error = message.failed;
+      if (message.failed) {
+        this.#error = message.failed;
+        this.#time ??= Date.now();
+      }
       heard(message);
     });
     this.ended = this.#end();
@@ -105,6 +111,7 @@ export class RankProcess {
     return {
       rank: this.rank,
       host: hostname(),
+      time: this.#time ?? Date.now(),
       ...how,
       ...(this.#error && { error: this.#error }),
       stopped: this.#isStopped,

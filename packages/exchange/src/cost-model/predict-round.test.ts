@@ -51,6 +51,14 @@ describe("the time of a round", () => {
     );
   });
 
+  it("of hosts' votes is two latencies, the bytes, and the signs that every scheme writes and reads", () => {
+    const n = 2 ** 20; // equal parts
+    const votes: Message[] = [{ kind: "vote", n, outcome: "plus" }];
+    const schemes = { ...standardSchemes, votes: voteSchemes.hierarchical.create({ ranksPerHost: 2 }) };
+    const bytes = bytesOfRound(votes, 4, 0, schemes);
+    expect(seconds(votes, 4, schemes)).toBeCloseTo(2 * 2e-4 + bytes * 8e-9 + n * 2e-10, 12);
+  });
+
   it("is two latencies and the bytes for what goes to owners and back", () => {
     const round: Message[] = [{ kind: "meanErrorCompensated", n, codec: scaledSign() as never }];
     const bytes = Math.max(...[0, 2].map((rank) => bytesOfRound(round, 3, rank, standardSchemes)));

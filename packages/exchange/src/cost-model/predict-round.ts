@@ -4,7 +4,8 @@
  *
  *   2 α + bytes of the rank that sends most · β
  *
- * They share the wire, so their times are added. Computing is left out where predict.ts does not know it.
+ * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the signs of votes, which every
+ * scheme writes and reads.
  */
 import { bytesOfRound, joinedMeans, joinedVotes, type Message } from "../messages.ts";
 import type { ChosenSchemes } from "../schemes.ts";
@@ -36,7 +37,7 @@ export function predictRound(
           { n: elements, ranks, planes: planesOf(outcome, ranks), floats: true },
           measured,
         ).seconds
-      : byBytes([{ kind: "vote", n: elements, outcome }]);
+      : byBytes([{ kind: "vote", n: elements, outcome }]) + elements * (measured.codec.encode + measured.codec.decode);
   }
   return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote"));
 }

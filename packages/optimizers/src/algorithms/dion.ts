@@ -31,7 +31,7 @@ import { type DionOptions, dionOptions, sizesOf } from "./dion-options.ts";
 import { shardedDion } from "./dion-sharded.ts";
 import { made, multiply } from "./kernels.ts";
 import { orthonormalize } from "./orthonormalize.ts";
-import { randomFloats } from "./random-floats.ts";
+import { randomMatrix } from "./random-floats.ts";
 import type { State } from "./state.ts";
 
 export interface DionState extends State {
@@ -67,8 +67,7 @@ function wholeDion(given: DionOptions): Pick<Algorithm<DionState>, "init" | "ste
   return {
     init(X, vector) {
       const { columns, r } = sizesOf(vector, given);
-      const { device } = X;
-      const Q = fromTypedArray(randomFloats(columns * r, { seed, stream: vector.offset }), [columns, r], { device });
+      const Q = randomMatrix([columns, r], { seed, stream: vector.offset, device: X.device });
       return { elements: { M: zerosLike(X) }, replicated: { Q } };
     },
 

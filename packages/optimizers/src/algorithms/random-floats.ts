@@ -1,4 +1,5 @@
 import { philox, wordsOf } from "@terse/codecs";
+import { empty, fromTypedArray, type Tensor } from "@terse/tensor";
 
 /**
  * n floats, uniform in [−1, 1), the same bits on every rank and processor, which libtorch's generators do not promise. Another `stream` of
@@ -11,4 +12,13 @@ export function randomFloats(n: number, { seed, stream }: { seed: number; stream
     for (const [k, word] of words.entries()) values[i + k] = (word >>> 8) / 2 ** 23 - 1; // past the end: ignored
   }
   return values;
+}
+
+/** The same as a matrix. On the device "meta", where a dry run has shapes only, nothing is drawn: a large model's would take seconds. */
+export function randomMatrix(
+  [rows, columns]: readonly [number, number],
+  { seed, stream, device }: { seed: number; stream: number; device: string },
+): Tensor {
+  if (device === "meta") return empty([rows, columns], { device });
+  return fromTypedArray(randomFloats(rows * columns, { seed, stream }), [rows, columns], { device });
 }

@@ -17,11 +17,11 @@
  */
 import { addLowRank } from "@terse/native-optimizers";
 import { flag, nonNegativeInteger, parseOptions, positive, positiveInteger, v } from "@terse/options";
-import { empty, fromTypedArray, keep, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { empty, keep, noGrad, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { multiply } from "../algorithms/kernels.ts";
 import { orthonormalize } from "../algorithms/orthonormalize.ts";
-import { randomFloats } from "../algorithms/random-floats.ts";
+import { randomMatrix } from "../algorithms/random-floats.ts";
 import type { State } from "../algorithms/state.ts";
 import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
@@ -67,7 +67,7 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
     return (m + n) * r * minCompressionRate < m * n ? { m, n, r } : undefined;
   };
   const drawn = (n: number, r: number, { offset }: Vector, step: number, device: string) =>
-    fromTypedArray(randomFloats(n * r, { seed: given.seed + step, stream: offset }), [n, r], { device });
+    randomMatrix([n, r], { seed: given.seed + step, stream: offset, device });
 
   return {
     name: "powersgd",
