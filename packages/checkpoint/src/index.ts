@@ -16,6 +16,8 @@ export {
   loadConfig,
   loadWeights,
   type ParameterShape,
+  type PartOf,
+  type StoredAs,
   saveModel,
   storedElements,
 } from "./model-folder.ts";
