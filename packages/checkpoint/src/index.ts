@@ -17,7 +17,7 @@ export {
   loadWeights,
   type ParameterShape,
   type PartOf,
-  type StoredAs,
+  type SaveOptions,
   saveModel,
   storedElements,
 } from "./model-folder.ts";

@@ -26,22 +26,26 @@ export async function saveModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
   config: Config,
-  { shardBytes = Number.POSITIVE_INFINITY, storedAs }: { shardBytes?: number; storedAs?: StoredAs | undefined } = {},
+  options: SaveOptions = {},
 ): Promise<FileRecord[]> {
   makeFolder(folder);
-  const tensors = storedAs ? [...underNames(parameters, storedAs)] : parameters;
+  const { shardBytes = Number.POSITIVE_INFINITY } = options;
+  const tensors = underNames(parameters, options);
   return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, tensors, shardBytes))];
 }
 
-/** The names of a parameter in the files: one, or several, each of which has as many of its rows, one after the other. */
-export type StoredAs = (parameter: string) => readonly string[];
+export interface SaveOptions {
+  readonly shardBytes?: number;
+  /** The names of a parameter in the files: one, or several, each of which has as many of its rows, one after the other. */
+  storedAs?(parameter: string): readonly string[];
+}
 
 function* underNames(
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
-  storedAs: StoredAs,
+  options: SaveOptions,
 ): Generator<readonly [string, StoredTensor | TensorSource]> {
   for (const [parameter, tensor] of parameters) {
-    const names = storedAs(parameter);
+    const names = options.storedAs?.(parameter) ?? [parameter];
     for (const [i, name] of names.entries())
       yield [name, names.length === 1 ? tensor : rowsOf(tensor, i, names.length)];
   }

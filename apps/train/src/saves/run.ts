@@ -4,7 +4,7 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { headOf, withNewHead } from "@terse/models";
+import { headOf, models, withNewHead } from "@terse/models";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import { changesOf, defaultRecipe, droppedOptions, type Recipe, remarksOn, resumedRecipe } from "../recipe.ts";
@@ -172,9 +172,10 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   const { initFrom, newHead } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
+  const keys = models[recipe.model.name].options.entries;
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
-    await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model) : undefined));
+    await together(group, () => (group.rank === 0 ? checkConfig(from[0]!, model, keys) : undefined));
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);
     if (newHead) notes.push(`new, with random values: ${headOf(model)}`);
   };
