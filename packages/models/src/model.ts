@@ -80,7 +80,7 @@ export interface ModelEntry {
   create(options: object, data: DataFacts): Model;
   /** Number of elements in the parameters and buffers of a model of this `config`, without their memory. Throws `OptionsError`. */
   count(config: object): number;
-  /** transformers' names of the classes that are such models, in `architectures` of a config.json. */
+  /** Names of classes that are such models, most of them transformers', in `architectures` of a config.json. */
   readonly architectures?: readonly string[];
   /** Creates a model from the `config` of a saved one, with random weights. Throws `OptionsError`. */
   restore(config: object): Model;
