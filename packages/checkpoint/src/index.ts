@@ -17,6 +17,8 @@ export {
   loadWeights,
   misfits,
   type ParameterShape,
+  type PartOf,
+  type SaveOptions,
   saveModel,
   storedElements,
 } from "./model-folder.ts";

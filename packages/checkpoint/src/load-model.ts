@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type { Tensor, DType as TensorDType } from "@terse/tensor";
 import { allFinite } from "./all-finite.ts";
 import type { DType } from "./dtypes.ts";
-import { type FittingTensor, type ForeignNames, forEachFitting } from "./model-folder.ts";
+import { type FittingPart, type ForeignNames, forEachFitting } from "./model-folder.ts";
 
 /** How names and shapes in a folder of others fit those of a model. */
 export interface ForeignWeights extends ForeignNames {
@@ -24,7 +24,7 @@ export async function loadModel(
   parameters: Iterable<readonly [name: string, parameter: Tensor]>,
   foreign: ForeignWeights = {},
 ): Promise<void> {
-  const { call, fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
+  const { call, cat, fromTypedArray, noGrad, scope } = await import("@terse/tensor"); // imported here, so that reading a file does not load libtorch
 
   /** Each file is mapped once: looking at the values brings the pages in, and the copy finds them there. */
   const files = new Map<string, Tensor>();
@@ -36,32 +36,34 @@ export async function loadModel(
     return file;
   };
   /** The elements in the page cache, without a copy of them: a vector. */
-  const mapped = ({ path, begin, bytes, dtype }: FittingTensor<Tensor>["place"]): Tensor => {
+  const mapped = ({ path, begin, bytes, dtype }: FittingPart["place"]): Tensor => {
     const raw = fileAt(path).narrow(0, begin, bytes);
     return call("aten::view.dtype", begin % 8 === 0 ? raw : raw.clone(), dtype); // libtorch reads no elements across their alignment
   };
-  const isMappable = ({ bytes, dtype }: FittingTensor<Tensor>["place"]) => bytes > 0 && mappable.includes(dtype);
-  const stored = async (tensor: FittingTensor<Tensor>): Promise<Tensor> => {
-    if (isMappable(tensor.place)) return mapped(tensor.place).view(tensor.shape);
-    const { data, dtype } = await tensor.read();
+  const isMappable = ({ bytes, dtype }: FittingPart["place"]) => bytes > 0 && mappable.includes(dtype);
+  const stored = async (part: FittingPart): Promise<Tensor> => {
+    if (isMappable(part.place)) return mapped(part.place).view(part.shape);
+    const { data, dtype } = await part.read();
     // A stored dtype is the parameter's, or a float that can be converted to it: no other fits.
-    return fromTypedArray(data, tensor.shape, { dtype: dtype as TensorDType });
+    return fromTypedArray(data, part.shape, { dtype: dtype as TensorDType });
   };
 
   try {
     await forEachFitting(folder, parameters, foreign, {
-      async finite(tensor) {
-        if (!isMappable(tensor.place)) {
-          const { dtype, data } = await tensor.read();
+      async finite(part) {
+        if (!isMappable(part.place)) {
+          const { dtype, data } = await part.read();
           return allFinite(dtype, data);
         }
-        if (!floats.includes(tensor.place.dtype)) return true;
-        return scope((): boolean => call("terse::all_finite", mapped(tensor.place)));
+        if (!floats.includes(part.place.dtype)) return true;
+        return scope((): boolean => call("terse::all_finite", mapped(part.place)));
       },
       async use(tensor) {
-        const { name, parameter, shape } = tensor;
+        const { name, parameter, shape, parts } = tensor;
         await scope(async () => {
-          const value = await stored(tensor);
+          const tensors: Tensor[] = [];
+          for (const part of parts) tensors.push(await stored(part));
+          const value = tensors.length === 1 ? tensors[0]! : cat(tensors);
           const fits = shape.join() === parameter.shape.join();
           noGrad(() => void parameter.copy_(fits ? value : foreign.adapted!(name, value)));
         });

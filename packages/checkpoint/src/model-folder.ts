@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { allFinite } from "./all-finite.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
-import { type DType, elementCount, showShape } from "./dtypes.ts";
+import { type DType, elementCount, elements, showShape } from "./dtypes.ts";
 import type { FileRecord } from "./file-record.ts";
 import { float8ToFloat32, isFloat8 } from "./float8.ts";
 import { makeFolder } from "./make-folder.ts";
@@ -19,17 +19,49 @@ export const configFile = "config.json";
 
 /**
  * Writes `folder`/config.json and then the weights, each completely or not at all, also where the folder has older ones. Creates the folder.
- * `parameters` is `model.stateDict()`, with PyTorch's names. With `shardBytes`, more bytes than these are written as shards and an index.
- * Resolves to a record of each file. Throws `CheckpointError`.
+ * `parameters` is `model.stateDict()`, with PyTorch's names, and `storedAs` gives those of the files, where they differ. With `shardBytes`,
+ * more bytes than these are written as shards and an index. Resolves to a record of each file. Throws `CheckpointError`.
  */
 export async function saveModel(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
   config: Config,
-  { shardBytes = Number.POSITIVE_INFINITY }: { shardBytes?: number } = {},
+  options: SaveOptions = {},
 ): Promise<FileRecord[]> {
   makeFolder(folder);
-  return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, parameters, shardBytes))];
+  const { shardBytes = Number.POSITIVE_INFINITY } = options;
+  const tensors = underNames(parameters, options);
+  return [await writeJson(folder, configFile, config), ...(await writeWeights(folder, tensors, shardBytes))];
+}
+
+export interface SaveOptions {
+  readonly shardBytes?: number;
+  /** The names of a parameter in the files: one, or several, each of which has as many of its rows, one after the other. */
+  storedAs?(parameter: string): readonly string[];
+}
+
+function* underNames(
+  parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
+  options: SaveOptions,
+): Generator<readonly [string, StoredTensor | TensorSource]> {
+  for (const [parameter, tensor] of parameters) {
+    const names = options.storedAs?.(parameter) ?? [parameter];
+    for (const [i, name] of names.entries())
+      yield [name, names.length === 1 ? tensor : rowsOf(tensor, i, names.length)];
+  }
+}
+
+/** The i-th of `parts` equal parts of the rows. */
+function rowsOf(tensor: StoredTensor | TensorSource, i: number, parts: number): TensorSource {
+  const { dtype } = tensor;
+  const [rows, ...rest] = tensor.shape as [number, ...number[]];
+  const shape = [rows / parts, ...rest];
+  const bytes = elementCount(shape) * elements[dtype].bytes;
+  const toTypedArray = async () => {
+    const whole = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
+    return new Uint8Array(whole.buffer, whole.byteOffset + i * bytes, bytes);
+  };
+  return { dtype, shape, toTypedArray };
 }
 
 /** Reads the config.json of a model's folder. Throws `CheckpointError`. */
@@ -56,22 +88,35 @@ export interface ParameterShape {
   readonly dtype: DType;
 }
 
+/** A stored tensor with some of a parameter's rows: the files have query, key and value, and the model one matrix. */
+export interface PartOf {
+  readonly parameter: string;
+  readonly part: number; // 0 … parts − 1, in the order of the rows
+  readonly parts: number;
+}
+
 /** How names in a folder of others fit those of a model. */
 export interface ForeignNames {
-  /** The model's name for a tensor that the files call `stored`; undefined for one that it does not take. */
-  parameterOf?(stored: string): string | undefined;
+  /** The model's name for a tensor that the files call `stored`, or which part of a parameter it is; undefined for one that it does not take. */
+  parameterOf?(stored: string): string | PartOf | undefined;
   /** Whether the files may lack a parameter, which is then left as it is. */
   mayBeAbsent?(parameter: string): boolean;
   /** Whether the model takes a stored tensor of another shape than its parameter has. */
   adapts?(parameter: string, shape: readonly number[]): boolean;
 }
 
-/** A tensor of a folder that fits a parameter. Floats of 8 bits are read as f32. */
+/** What a folder has for a parameter, and fits it. */
 export interface FittingTensor<P> {
   readonly name: string; // of the parameter
   readonly parameter: P;
   readonly shape: readonly number[]; // in the file
+  readonly parts: readonly FittingPart[]; // one, or several with the rows in this order
+}
+
+export interface FittingPart {
+  readonly shape: readonly number[];
   readonly place: TensorPlace;
+  /** Floats of 8 bits are read as f32. */
   read(): Promise<StoredTensor>;
 }
 
@@ -92,7 +137,11 @@ export async function loadWeights<P extends ParameterShape>(
       const { dtype, data } = await read();
       return allFinite(dtype, data);
     },
-    use: async ({ parameter, name, read }) => assign(parameter, await read(), name),
+    use: async ({ parameter, name, shape, parts }) => {
+      const read: StoredTensor[] = [];
+      for (const part of parts) read.push(await part.read());
+      await assign(parameter, read.length === 1 ? read[0]! : joined(read, shape), name);
+    },
   });
 }
 
@@ -101,7 +150,7 @@ export async function forEachFitting<P extends ParameterShape>(
   folder: string,
   parameters: Iterable<readonly [name: string, parameter: P]>,
   names: ForeignNames,
-  { finite, use }: { finite(tensor: FittingTensor<P>): Promise<boolean>; use(tensor: FittingTensor<P>): Promise<void> },
+  { finite, use }: { finite(part: FittingPart): Promise<boolean>; use(tensor: FittingTensor<P>): Promise<void> },
 ): Promise<void> {
   const wanted = new Map(parameters);
   await using weights = await openWeights(folder);
@@ -111,35 +160,48 @@ export async function forEachFitting<P extends ParameterShape>(
     throw new CheckpointError(
       `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file.`,
     );
-  const fitting = [...wanted].flatMap(([name, parameter]): (FittingTensor<P> & { stored: string })[] => {
-    const stored = found.get(name);
+  const fitting = [...wanted].flatMap(([name, parameter]) => {
+    const stored = found.get(name) as readonly StoredPart[] | undefined; // an absent part is a difference
     if (!stored) return [];
-    const place = weights.placeOf(stored.name);
-    const read = async () => asFloat32(await weights.read(stored.name));
-    return [{ name, parameter, shape: stored.shape, place, read, stored: stored.name }];
+    const parts = stored.map(({ stored, shape }) => ({
+      stored,
+      shape,
+      place: weights.placeOf(stored),
+      read: async () => asFloat32(await weights.read(stored)),
+    }));
+    return [{ name, parameter, shape: wholeShape(stored)!, parts }];
   });
-  for (const tensor of fitting)
-    if (!(await finite(tensor)))
-      throw new CheckpointError(
-        `${weights.path}: ${tensor.stored} has values that are not finite; use another checkpoint.`,
-      );
+  for (const { parts } of fitting)
+    for (const part of parts)
+      if (!(await finite(part)))
+        throw new CheckpointError(
+          `${weights.path}: ${part.stored} has values that are not finite; use another checkpoint.`,
+        );
   for (const tensor of fitting) await use(tensor);
 }
 
-interface FoundTensor extends ParameterShape {
-  readonly name: string; // in the files
+interface StoredPart extends ParameterShape {
+  readonly stored: string; // its name in the files
 }
 
+/** Of a parameter, what the files have: undefined for a part that they lack. */
+type Found = readonly (StoredPart | undefined)[];
+
 /** The tensors that a model takes, by its names for them. */
-function byParameter({ path, tensors }: Weights, names: ForeignNames): Map<string, FoundTensor> {
-  const found = new Map<string, FoundTensor>();
-  for (const [name, { shape, dtype }] of tensors) {
-    const parameter = names.parameterOf ? names.parameterOf(name) : name;
-    if (parameter === undefined) continue;
-    const other = found.get(parameter);
+function byParameter({ path, tensors }: Weights, names: ForeignNames): Map<string, Found> {
+  const found = new Map<string, (StoredPart | undefined)[]>();
+  for (const [stored, { shape, dtype }] of tensors) {
+    const known = names.parameterOf ? names.parameterOf(stored) : stored;
+    if (known === undefined) continue;
+    const { parameter, part, parts } = typeof known === "string" ? { parameter: known, part: 0, parts: 1 } : known;
+    const all = found.get(parameter) ?? Array.from({ length: parts }, () => undefined);
+    const other = all.length === parts ? all[part] : all.find((each) => each !== undefined);
     if (other)
-      throw new CheckpointError(`${path} has ${parameter} twice, as ${other.name} and as ${name}; remove one of them.`);
-    found.set(parameter, { name, shape, dtype });
+      throw new CheckpointError(
+        `${path} has ${parameter} twice, as ${other.stored} and as ${stored}; remove one of them.`,
+      );
+    all[part] = { stored, shape, dtype };
+    found.set(parameter, all);
   }
   return found;
 }
@@ -157,7 +219,31 @@ export async function misfits(
 /** The number of elements of the tensors in a folder that a model takes. Throws `CheckpointError`. */
 export async function storedElements(folder: string, names: ForeignNames = {}): Promise<number> {
   await using weights = await openWeights(folder);
-  return [...byParameter(weights, names).values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  const found = [...byParameter(weights, names).values()].flat();
+  return found.reduce((sum, part) => sum + (part ? elementCount(part.shape) : 0), 0);
+}
+
+/** The shape of parts whose rows stand one after the other; undefined where they do not fit each other. */
+function wholeShape(parts: readonly ParameterShape[]): readonly number[] | undefined {
+  const [first] = parts as [ParameterShape];
+  if (parts.length === 1) return first.shape;
+  const alike = ({ shape }: ParameterShape) =>
+    shape.length > 0 && shape.slice(1).join() === first.shape.slice(1).join();
+  return parts.every(alike)
+    ? [parts.reduce((rows, { shape }) => rows + shape[0]!, 0), ...first.shape.slice(1)]
+    : undefined;
+}
+
+/** One tensor with the rows of all. */
+function joined(parts: readonly StoredTensor[], shape: readonly number[]): StoredTensor {
+  const { dtype } = parts[0]!;
+  const bytes = new Uint8Array(parts.reduce((sum, { data }) => sum + data.byteLength, 0));
+  let at = 0;
+  for (const { data } of parts) {
+    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
+    at += data.byteLength;
+  }
+  return { dtype, shape, data: elements[dtype].array(bytes.buffer) };
 }
 
 /** A tensor of 8-bit floats as f32; any other as it is. */
@@ -171,20 +257,35 @@ const listed = 10; // differences in a message
 
 function differences(
   wanted: ReadonlyMap<string, ParameterShape>,
-  found: ReadonlyMap<string, FoundTensor>,
+  found: ReadonlyMap<string, Found>,
   names: ForeignNames,
 ): string {
-  const missing = [...wanted.keys()].filter((name) => !found.has(name) && !names.mayBeAbsent?.(name));
-  const unexpected = [...found].flatMap(([parameter, { name }]) => (wanted.has(parameter) ? [] : [name]));
-  const other: string[] = [];
+  const [missing, other]: [string[], string[]] = [[], []];
   for (const [name, parameter] of wanted) {
-    const stored = found.get(name);
-    if (!stored) continue;
-    if (showShape(stored.shape) !== showShape(parameter.shape) && !names.adapts?.(name, stored.shape))
-      other.push(`${name} is ${showShape(stored.shape)} in the file and ${showShape(parameter.shape)} in the model`);
-    else if (stored.dtype !== parameter.dtype && !(isFloating(stored.dtype) && isFloating(parameter.dtype)))
-      other.push(`${name} is ${stored.dtype} in the file and ${parameter.dtype} in the model`);
+    const parts = found.get(name);
+    if (!parts) {
+      if (!names.mayBeAbsent?.(name)) missing.push(name);
+      continue;
+    }
+    const stored = parts.filter((part) => part !== undefined);
+    if (stored.length < parts.length) {
+      missing.push(`${name} (${stored.length} of its ${parts.length} parts are there)`);
+      continue;
+    }
+    const shape = wholeShape(stored);
+    const types = [...new Set(stored.map(({ dtype }) => dtype))];
+    const [dtype] = types as [DType];
+    if (!shape || (showShape(shape) !== showShape(parameter.shape) && !names.adapts?.(name, shape))) {
+      const shapes = shape ? [shape] : stored.map((part) => part.shape);
+      other.push(
+        `${name} is ${shapes.map(showShape).join(" and ")} in the file and ${showShape(parameter.shape)} in the model`,
+      );
+    } else if (types.length > 1 || (dtype !== parameter.dtype && !(isFloating(dtype) && isFloating(parameter.dtype))))
+      other.push(`${name} is ${types.join(" and ")} in the file and ${parameter.dtype} in the model`);
   }
+  const unexpected = [...found].flatMap(([parameter, parts]) =>
+    wanted.has(parameter) ? [] : parts.flatMap((part) => part?.stored ?? []),
+  );
   let left = listed;
   const first = (problems: readonly string[]) => {
     const shown = problems.slice(0, left);

@@ -15,8 +15,8 @@ import { endAtOperation } from "../../../tools/testing/end-at-operation.ts";
 import { checkFile } from "./check-file.ts";
 import { CheckpointError } from "./checkpoint-error.ts";
 import type { DType } from "./dtypes.ts";
-import { loadWeights, saveModel } from "./model-folder.ts";
-import { type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import { loadWeights, saveModel, storedElements } from "./model-folder.ts";
+import { readSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
 import { hasWeights, indexFile, openWeights, weightsFile } from "./weights.ts";
 
 let folder: string;
@@ -193,6 +193,58 @@ describe("weights of others", () => {
     await expect(loadWeights(folder, model(), assign, names)).rejects.toThrow(/has x twice, as body\.x and as x/);
     await saveModel(folder, [["y", floats(1, 2)]], {});
     await expect(loadWeights(folder, model(), assign, names)).rejects.toThrow(/does not fit this model: missing x\./);
+  });
+
+  describe("that have several tensors for one parameter", () => {
+    const qkv = {
+      parameterOf: (stored: string) => {
+        const part = ["q", "k", "v"].indexOf(stored);
+        return part < 0 ? stored : { parameter: "x", part, parts: 3 };
+      },
+      storedAs: (parameter: string) => (parameter === "x" ? ["q", "k", "v"] : [parameter]),
+    };
+    const rows = (count: number, from: number, dtype: DType = "f32"): StoredTensor => {
+      const values = Array.from({ length: 2 * count }, (_, i) => from + i);
+      return {
+        dtype,
+        shape: [count, 2],
+        data: dtype === "f64" ? Float64Array.from(values) : Float32Array.from(values),
+      };
+    };
+    const shape = (x: readonly number[]) =>
+      new Map([["x", { shape: x, dtype: "f32" as DType, values: undefined as unknown }]]);
+
+    it("are written row by row, also of a tensor that reads its elements, and read into it", async () => {
+      const source = { ...rows(3, 0), toTypedArray: async () => rows(3, 0).data };
+      for (const tensor of [rows(3, 0), source]) {
+        await saveModel(folder, [["x", tensor]], {}, qkv);
+        const stored = await readSafetensors(join(folder, "model.safetensors"));
+        expect([...stored].map(([name, { shape, data }]) => [name, shape, [...data]])).toEqual([
+          ["k", [1, 2], [2, 3]],
+          ["q", [1, 2], [0, 1]],
+          ["v", [1, 2], [4, 5]],
+        ]);
+        const found = shape([3, 2]);
+        await loadWeights(folder, found, assign, qkv);
+        expect(found.get("x")!.values).toEqual([0, 1, 2, 3, 4, 5]);
+        expect(await storedElements(folder, qkv)).toBe(6);
+      }
+    });
+
+    it.each<[Record<string, StoredTensor>, RegExp]>([
+      [{ q: rows(1, 0), v: rows(1, 0) }, /: missing x \(2 of its 3 parts are there\)\. /],
+      [{ q: rows(1, 0), k: rows(2, 0), v: rows(1, 0) }, /: x is \(4, 2\) in the file and \(3, 2\) in the model\. /],
+      [{ q: rows(1, 0), k: floats(1, 2), v: rows(1, 0) }, /: x is \(1, 2\) and \(2\) and \(1, 2\) in the file and /],
+      [
+        { q: rows(1, 0), k: rows(1, 0, "f64"), v: rows(1, 0) },
+        /: x is f32 and f64 in the file and f32 in the model\. /,
+      ],
+      [{ q: rows(1, 0), x: rows(3, 0) }, /has x twice, as q and as x; /],
+      [{ q: rows(1, 0), k: rows(1, Number.NaN), v: rows(1, 0) }, /: k has values that are not finite; /],
+    ])("are refused where they do not fit: %#", async (tensors, message) => {
+      await saveModel(folder, Object.entries(tensors), {});
+      await expect(loadWeights(folder, shape([3, 2]), assign, qkv)).rejects.toThrow(message);
+    });
   });
 
   it.each<[DType, StoredTensor["data"]]>([

@@ -2,6 +2,7 @@
 import type { v } from "@terse/options";
 import type { Batch } from "./batch.ts";
 import type { Samples } from "./samples.ts";
+import type { TokenizerFiles } from "./tokenizers/tokenizer-files.ts";
 
 /** A run's position in its data. JSON, the same on every rank. */
 export interface DatasetState {
@@ -84,6 +85,8 @@ export interface DatasetEntry {
   readonly fields: readonly string[];
   /** Of data that a model can continue; resolves to undefined where the options name none. Throws `DataError`. */
   tokenizer?(options: object): Promise<Tokenizer | undefined>;
+  /** Of data of text: the files with which transformers opens its tokenizer; resolves to undefined where the options name none. Throws `DataError`. */
+  tokenizerFiles?(options: object): Promise<TokenizerFiles | undefined>;
   facts(options: object): DataFacts;
   open(options: object, given: OpenOptions): Promise<Dataset>;
 }

@@ -9,7 +9,8 @@ export interface ImagesAndLabels {
 
 /** What models of images with K classes have in common: the loss and the metrics of their logits. */
 export abstract class ImageClassifier extends Module implements Model {
-  abstract readonly config: { readonly labelSmoothing: number };
+  abstract readonly config: object;
+  abstract readonly shape: { readonly labelSmoothing: number };
   /** The device of the weights. */
   protected abstract readonly device: string;
 
@@ -36,7 +37,7 @@ export abstract class ImageClassifier extends Module implements Model {
   }
 
   #lossOf(logits: Tensor, labels: Tensor): Tensor {
-    const { labelSmoothing } = this.config;
+    const { labelSmoothing } = this.shape;
     return crossEntropy(logits, toDevice(this.device, labels), {
       labelSmoothing: this.training ? labelSmoothing : 0, // the loss of held-out data is comparable between runs
     });

@@ -17,11 +17,12 @@ export interface Model extends Module {
   /** The metrics of held-out data, as means over a batch's rows. The loss is the first. */
   metrics(batch: object): Readonly<Record<string, Tensor>>;
   /**
-   * This model's name for a tensor that files of other libraries call `stored`; undefined for one that it does not take, because it computes
-   * it or has it under another name.
-   * Models without this have the same names in files.
+   * This model's name for a tensor that files call `stored`, or which part of a parameter it is; undefined for one that it does not take,
+   * because it computes it or has it under another name. Models without this have the same names in files.
    */
-  parameterOf?(stored: string): string | undefined;
+  parameterOf?(stored: string): string | PartOf | undefined;
+  /** The names under which a parameter is saved: several where each has as many of its rows. Models without this save their own names. */
+  storedAs?(parameter: string): readonly string[];
   /** Names of the head's tensors, here and in files of this model with another head; undefined where the head is none of its own. */
   readonly headNames?: RegExp;
   /** Whether weights for this model may lack a parameter, which then keeps its initial value. Nothing may be absent without this. */
@@ -37,6 +38,13 @@ export interface Model extends Module {
   activationCheckpointing?: boolean;
   /** The unit of each metric, for data that is counted in `unit`s: "byte", "image". */
   metricUnits(unit: string): Readonly<Record<string, string>>;
+}
+
+/** A tensor in a file that has some rows of a parameter. */
+export interface PartOf {
+  readonly parameter: string;
+  readonly part: number; // 0 … parts − 1, in the order of the rows
+  readonly parts: number;
 }
 
 /** A model that can continue a text. */
@@ -72,8 +80,8 @@ export interface ModelEntry {
   create(options: object, data: DataFacts): Model;
   /** Number of elements in the parameters and buffers of a model of this `config`, without their memory. Throws `OptionsError`. */
   count(config: object): number;
-  /** Hugging Face's name of the class, in `architectures` of a config.json that describes such a model. */
-  readonly architecture?: string;
+  /** Names of classes that are such models, most of them transformers', in `architectures` of a config.json. */
+  readonly architectures?: readonly string[];
   /** Creates a model from the `config` of a saved one, with random weights. Throws `OptionsError`. */
   restore(config: object): Model;
 }

@@ -37,14 +37,13 @@ type Config = Readonly<Record<string, unknown>>;
 /** The entry that a config.json names, by its class at Hugging Face or by its `model_type`, and what the entry reads of it. */
 function described({ model_type, ...config }: Config): [ModelEntry, Config] {
   const { architectures } = config;
-  const byClass = Object.values<ModelEntry>(models).find(
-    ({ architecture }) =>
-      architecture !== undefined && Array.isArray(architectures) && architectures.includes(architecture),
+  const byClass = Object.values<ModelEntry>(models).find((entry) =>
+    entry.architectures?.some((name) => Array.isArray(architectures) && architectures.includes(name)),
   );
   const entry: ModelEntry = byClass ?? choose("model_type", model_type as string, models);
-  if (!byClass && entry.architecture !== undefined)
+  if (!byClass && entry.architectures)
     throw new OptionsError([
-      `architectures: of ${model_type} only ${entry.architecture} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
+      `architectures: of ${model_type} only ${entry.architectures.join(", ")} is known here, not ${JSON.stringify(architectures ?? [])}; use other weights`,
     ]);
   return [entry, config];
 }

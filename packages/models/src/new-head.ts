@@ -15,8 +15,9 @@ export function withNewHead(model: Model): Weights {
     ]);
   return {
     parameterOf: (stored) => {
-      const parameter = model.parameterOf ? model.parameterOf(stored) : stored;
-      return parameter === undefined || headNames.test(parameter) ? undefined : parameter;
+      const found = model.parameterOf ? model.parameterOf(stored) : stored;
+      const parameter = typeof found === "object" ? found.parameter : found;
+      return parameter === undefined || headNames.test(parameter) ? undefined : found;
     },
     mayBeAbsent: (parameter) => headNames.test(parameter) || (model.mayBeAbsent?.(parameter) ?? false),
     adapts: (parameter, shape) => model.adapts?.(parameter, shape) ?? false,

@@ -1,16 +1,21 @@
-/** `./terse export RUN`: the model of a run alone, as a folder that transformers, safetensors and `--init-from` open. */
-import { copyFileSync, readdirSync } from "node:fs";
+/** `./terse export RUN`: the model of a run alone, as a folder that transformers or safetensors, and `--init-from`, open; and its tokenizer. */
+import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { CheckpointError, configFile, makeFolder } from "@terse/checkpoint";
+import { CheckpointError, configFile, makeFolder, weightsFile, writeSafetensors } from "@terse/checkpoint";
+import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { OptionsError, parseArguments } from "@terse/options";
-import { modelFolderOf, newestRun } from "../saves/model-of-run.ts";
+import { isModelFolder, loadModelOf, modelFolderOf, newestRun } from "../saves/model-of-run.ts";
+import { readSave } from "../saves/save-folder.ts";
 
 /** The files of a model in Hugging Face's layout, among those of a save. */
 const ofModel = (name: string) =>
   name === configFile || /^(tokenizer.*\.json|model.*\.safetensors(\.index\.json)?)$/.test(name);
 
 export async function exportCommand(argv: readonly string[]): Promise<void> {
-  const { flags, words } = parseArguments(argv, { command: "./terse export", flags: { out: String } as const });
+  const { flags, words } = parseArguments(argv, {
+    command: "./terse export",
+    flags: { out: String, ownNames: "switch" } as const,
+  });
   if (words.length > 1)
     throw new OptionsError([`export takes one run, got "${words[1]}" too; the folder to write is --out FOLDER`]);
   const run = words[0] ?? newestRun();
@@ -19,9 +24,37 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
   makeFolder(out);
   if (readdirSync(out).length > 0)
     throw new CheckpointError(`${out} is not empty: choose another folder, --out FOLDER`);
-  const files = readdirSync(from).filter(ofModel);
   // The weights last: a folder that has them is complete.
-  for (const name of files.sort((a, b) => Number(a.startsWith("model")) - Number(b.startsWith("model"))))
-    copyFileSync(join(from, name), join(out, name));
+  const files = flags.ownNames ? await exportWeights(run, out) : await exportAll(run, from, out);
   process.stdout.write(`${out}: ${files.join(", ")}\n`);
+}
+
+async function exportAll(run: string, from: string, out: string): Promise<string[]> {
+  const tokenizer = await tokenizerOf(run);
+  for (const [name, text] of Object.entries(tokenizer)) writeFileSync(join(out, name), text);
+  const files = readdirSync(from).filter(ofModel);
+  const isWeights = (name: string) => Number(name.startsWith("model"));
+  for (const name of files.sort((a, b) => isWeights(a) - isWeights(b))) copyFileSync(join(from, name), join(out, name));
+  return [...Object.keys(tokenizer), ...files];
+}
+
+/** Weights alone: with these names transformers would not find them, and would take random ones. */
+async function exportWeights(run: string, out: string): Promise<string[]> {
+  const model = await loadModelOf(run);
+  await writeSafetensors(join(out, weightsFile), model.stateDict(), { format: "pt" });
+  return [weightsFile];
+}
+
+/** The files of the tokenizer of a run's data. */
+async function tokenizerOf(run: string): Promise<Readonly<Record<string, string>>> {
+  if (isModelFolder(run)) return {};
+  const { data } = readSave(run).manifest.recipe;
+  const entry: DatasetEntry = datasets[data.name];
+  try {
+    return (await entry.tokenizerFiles?.(data)) ?? {};
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    process.stderr.write(`without a tokenizer: ${error.message}\n`);
+    return {};
+  }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
-import { Gpt2, type Gpt2Options } from "@terse/models";
+import { Gpt2, type Gpt2Options, Vit } from "@terse/models";
 import { Arena, manualSeed, type TypedArray } from "@terse/tensor";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
@@ -30,15 +30,20 @@ async function weights(options: Gpt2Options, { names = (name: string) => name, s
   return model;
 }
 
+const ofText = () => [
+  "model.name=gpt2",
+  "model.preset=tiny",
+  ...Object.entries(shape).map(([key, value]) => `model.${key}=${value}`),
+  `data.path=${JSON.stringify(join(folder, "text"))}`,
+];
+
 /** Begins a run on two ranks with these weights; resolves to the parameters of each rank, or throws. */
-async function begin(from = "weights"): Promise<TypedArray[][]> {
-  const recipe = readRecipe(defaultRecipe, [
-    "model.name=gpt2",
-    "model.preset=tiny",
-    ...Object.entries(shape).map(([key, value]) => `model.${key}=${value}`),
-    `data.path=${JSON.stringify(join(folder, "text"))}`,
-    "steps=4",
-  ]);
+async function begin(
+  name: string | URL = defaultRecipe,
+  keys = ofText(),
+  from = "weights",
+): Promise<TypedArray[][]> {
+  const recipe = readRecipe(name, [...keys, "steps=4"]);
   const groups = loopback(2);
   const args = { initFrom: join(folder, from), out: join(folder, "run"), overrides: [] };
   mkdirSync(args.out, { recursive: true });
@@ -58,8 +63,8 @@ async function begin(from = "weights"): Promise<TypedArray[][]> {
   }
 }
 
-const failure = (from?: string): Promise<string> =>
-  begin(from).then(
+const failure = (begun = begin()): Promise<string> =>
+  begun.then(
     () => expect.unreachable(),
     (error: Error) => error.message,
   );
@@ -83,7 +88,24 @@ it("weights of other shapes, or of other heads in the same shapes, are refused i
   );
   rmSync(join(folder, "run"), { recursive: true, force: true });
   await weights({ ...shape, heads: 4 });
-  expect(await failure()).toMatch(/weights are for another model: n_head is 4 there and 2 here$/);
+  expect(await failure()).toMatch(
+    /weights are for another model: n_head is 4 there and 2 here \(--model\.heads=4 here too\)$/,
+  );
+});
+
+it("a vit begins with those of transformers, whose norms have another ε", async () => {
+  manualSeed(99);
+  const small = { width: 32, heads: 2, layers: 1, patchSize: 8 };
+  const model = new Vit({ ...small, imageSize: 32, classes: 10, eps: 1e-12 });
+  await saveModel(join(folder, "weights"), model.stateDict(), model.config, model);
+  const given = Object.entries(small).map(([key, value]) => `model.${key}=${value}`);
+  const keys = ["model.name=vit", "data.name=made-images", ...given];
+  expect(await failure(begin("deit-tiny-cifar", keys))).toMatch(
+    /layer_norm_eps is 1e-12 there and 0\.000001 here \(--model\.eps=1e-12 here too\)$/,
+  );
+  rmSync(join(folder, "run"), { recursive: true, force: true });
+  const expected = await Promise.all(model.parameters().map((parameter) => parameter.toTypedArray()));
+  expect(await begin("deit-tiny-cifar", [...keys, "model.eps=1e-12"])).toEqual([expected, expected]);
 });
 
 it("a folder without weights is named", async () => {
@@ -98,7 +120,7 @@ it.each([
   mkdirSync(join(folder, "weights"));
   const file = join(folder, "weights", name);
   writeFileSync(file, "");
-  expect(await failure(path)).toMatch(
+  expect(await failure(begin(defaultRecipe, ofText(), path))).toMatch(
     `${file} is pickled, and pickled weights are not read, because they can execute code. Python writes them as safetensors: python -c '`,
   );
 });

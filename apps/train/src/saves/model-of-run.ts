@@ -62,31 +62,36 @@ async function checkSize(folder: string, described: number): Promise<void> {
     );
 }
 
-/** Options of a config that change what a model computes, and no shape of its weights. */
-const silent = [
-  "heads",
-  "n_head",
-  "num_attention_heads",
-  "activation_function",
-  "hidden_act",
-  "layer_norm_epsilon",
-  "layer_norm_eps",
-  "scale_attn_weights",
-  "scale_attn_by_inverse_layer_idx",
-  "tied",
-  "tie_word_embeddings",
-  "is_decoder",
-];
+/** Options of a config that change what a model computes, and no shape of its weights; and the key of a recipe's model that sets them. */
+const silent: Readonly<Record<string, string | null>> = {
+  heads: "heads",
+  n_head: "heads",
+  num_attention_heads: "heads",
+  activation_function: null,
+  hidden_act: null,
+  layer_norm_epsilon: null,
+  layer_norm_eps: "eps",
+  scale_attn_weights: null,
+  scale_attn_by_inverse_layer_idx: null,
+  tied: "tied",
+  tie_word_embeddings: "tied",
+  is_decoder: null,
+};
 
-/** Throws `CheckpointError` where the config.json of a folder, if it has one, says that its weights are for another model of the same shape. */
-export async function checkConfig(folder: string, model: Model): Promise<void> {
+/**
+ * Throws `CheckpointError` where the config.json of a folder, if it has one, says that its weights are for another model of the same shape.
+ * `keys` are those that a recipe may give for this model.
+ */
+export async function checkConfig(folder: string, model: Model, keys: object): Promise<void> {
   if (!existsSync(join(folder, configFile))) return;
   const [theirs, ours] = [await loadConfig(folder), model.config as Config];
-  const different = silent.filter((key) => key in theirs && key in ours && theirs[key] !== ours[key]);
+  const different = Object.entries(silent).flatMap(([key, own]) => {
+    if (!(key in theirs && key in ours) || theirs[key] === ours[key]) return [];
+    const hint = own !== null && own in keys ? ` (--model.${own}=${theirs[key]} here too)` : "";
+    return [`${key} is ${JSON.stringify(theirs[key])} there and ${JSON.stringify(ours[key])} here${hint}`];
+  });
   if (different.length > 0)
-    throw new CheckpointError(
-      `the weights in ${folder} are for another model: ${different.map((key) => `${key} is ${JSON.stringify(theirs[key])} there and ${JSON.stringify(ours[key])} here`).join("; ")}`,
-    );
+    throw new CheckpointError(`the weights in ${folder} are for another model: ${different.join("; ")}`);
 }
 
 /** Throws `CheckpointError` where the weights of a folder would fit the model with a new head, and do not without. */

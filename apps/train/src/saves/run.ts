@@ -4,7 +4,7 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
-import { headOf, withNewHead } from "@terse/models";
+import { headOf, models, withNewHead } from "@terse/models";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import {
@@ -205,11 +205,12 @@ async function newRun(recipe: Recipe, args: RunArguments, group: Group): Promise
   const { initFrom, newHead } = args;
   const notes = [...droppedOptions(args.recipe ?? defaultRecipe, args.overrides), ...remarksOn(recipe)];
   if (initFrom === undefined) return new Run(place, group, { notes });
+  const keys = models[recipe.model.name].options.entries;
   const restore = async ({ model }: Parts) => {
     const from = await together(group, () => (group.rank === 0 ? modelFolderOf(initFrom) : ""));
     await together(group, async () => {
       if (group.rank > 0) return;
-      await checkConfig(from[0]!, model);
+      await checkConfig(from[0]!, model, keys);
       if (!newHead) await checkHead(from[0]!, model);
     });
     await loadWeightsOn(0, from[0]!, model, group, newHead ? withNewHead(model) : model);

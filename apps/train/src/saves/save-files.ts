@@ -22,7 +22,14 @@ export interface SaveFiles {
   readonly state: readonly NamedTensor[];
   readonly metadata: Readonly<Record<string, string>>; // of the state's file
   /** On rank 0. */
-  readonly model?: { readonly tensors: readonly NamedTensor[]; readonly config: Config } | undefined;
+  readonly model?: SavedModel | undefined;
+}
+
+export interface SavedModel {
+  readonly tensors: readonly NamedTensor[];
+  readonly config: Config;
+  /** The names under which each tensor is saved, where they are not its own. */
+  readonly storedAs?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
 /** A value of the model or of an optimizer is NaN or infinite: such a save shall not take the place of a good one. */
@@ -33,7 +40,11 @@ export async function writeFiles(folder: string, { rank, state, metadata, model 
   makeFolder(folder);
   const ofState = finite(state, `of rank ${rank}'s state`);
   const files = [await writeSafetensors(join(folder, stateFile(rank)), ofState, metadata)];
-  if (model) files.push(...(await saveModel(folder, finite(model.tensors, "of the model"), model.config)));
+  if (model) {
+    const { tensors, config, storedAs } = model;
+    const names = storedAs ? { storedAs: (name: string) => storedAs[name]! } : {};
+    files.push(...(await saveModel(folder, finite(tensors, "of the model"), config, names)));
+  }
   return files.map((file) => ({ ...file, rank, host: hostname() }));
 }
 

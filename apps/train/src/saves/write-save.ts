@@ -61,8 +61,9 @@ export function copyState(
     const files: SaveFiles = { rank, state, metadata };
     if (rank > 0) return { step, data: data.state(), files };
     const config = { model_type: recipe.model.name, ...model.config };
-    const weights = { tensors: await copiesOf(model.stateDict(), spare?.model?.tensors), config };
-    return { step, data: data.state(), files: { ...files, model: weights } };
+    const weights = await copiesOf(model.stateDict(), spare?.model?.tensors);
+    const storedAs = model.storedAs && Object.fromEntries(weights.map(([name]) => [name, model.storedAs!(name)]));
+    return { step, data: data.state(), files: { ...files, model: { tensors: weights, config, storedAs } } };
   });
 }
 

@@ -6,6 +6,7 @@ import { flag, positiveInteger, text, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { tsvRows } from "../documents/tsv.ts";
+import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
 import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.ts";
 
@@ -26,6 +27,7 @@ type Options = v.InferOutput<typeof options>;
 export const labelledTextEntry: SampledEntry = {
   options,
   fields: ["tokens", "segments", "mask", "labels"],
+  tokenizerFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize, classes, labels }: Options) => ({
     vocabulary: bertTokens(tokenizer).vocabulary,
     length: blockSize,

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
+import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { hasTokenFiles, openTokenFiles } from "../tokens/token-files.ts";
 import { joined, part, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
@@ -21,6 +22,7 @@ type Options = v.InferOutput<typeof options>;
 export const maskedTextEntry: SampledEntry = {
   options,
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
+  tokenizerFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize }: Options) => ({ vocabulary: bertTokens(tokenizer).vocabulary, length: blockSize }),
   async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
     const vocabulary = vocabularyOf(name);

@@ -6,6 +6,7 @@ import type { DatasetEntry } from "../dataset.ts";
 import { documents } from "../documents/documents.ts";
 import { SampledData } from "../sampled-data.ts";
 import { byteTokenizer } from "../tokenizers/byte-tokenizer.ts";
+import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { TokenSamples } from "../tokens/token-samples.ts";
 import { part, tokensInMemory } from "../tokens/token-source.ts";
@@ -27,6 +28,7 @@ export const textEntry: DatasetEntry = {
   options: textOptions,
   fields: ["tokens", "next"],
   tokenizer: ({ tokenizer = "bytes" }: Partial<TextOptions>) => openTokenizer(tokenizer),
+  tokenizerFiles: ({ tokenizer = "bytes" }: Partial<TextOptions>) => tokenizerFiles(tokenizer),
   facts: ({ blockSize, tokenizer = "bytes" }: TextOptions) => ({
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,

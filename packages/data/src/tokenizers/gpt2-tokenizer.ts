@@ -1,6 +1,8 @@
 /** GPT-2's byte-pair encoding, Radford et al. 2019; gpt-tokenizer brings its ranks. */
 import { DataError } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
+import { byteLevelJson } from "./byte-level-json.ts";
+import type { TokenizerJson } from "./tokenizer-json.ts";
 
 export const gpt2Vocabulary = 50257; // 256 bytes, 50,000 merges, <|endoftext|>
 const endOfText = 50256;
@@ -23,4 +25,13 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
       return decode(numbers);
     },
   };
+}
+
+/** Its tokenizer.json, which takes a second. */
+export async function gpt2Json(): Promise<TokenizerJson> {
+  const { default: ranks } = await import("gpt-tokenizer/bpeRanks/r50k_base"); // a text, or bytes that are none
+  const tokens = ranks.map((token) => (typeof token === "string" ? Buffer.from(token) : Uint8Array.from(token)));
+  const whole = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+  const added_tokens = [{ id: endOfText, content: "<|endoftext|>", ...whole }];
+  return { ...byteLevelJson(tokens, { words: true }), added_tokens };
 }

@@ -3,13 +3,17 @@ import { readFileSync } from "node:fs";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 
-interface TokenizerJson {
-  readonly model: { readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[] };
+export interface TokenizerJson {
+  readonly model: {
+    readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[];
+    readonly [more: string]: unknown;
+  };
   readonly added_tokens?: readonly { readonly id: number; readonly content: string; readonly special?: boolean }[];
+  readonly [more: string]: unknown;
 }
 
 /** Throws `DataError` where the file is none. */
-function readTokenizerJson(path: string): TokenizerJson {
+export function readTokenizerJson(path: string): TokenizerJson {
   let text: string;
   try {
     text = readFileSync(path, "utf8");

@@ -11,7 +11,7 @@ const known: Readonly<Record<string, { vocabulary: number; open(): Promise<Token
   gpt2: { vocabulary: gpt2Vocabulary, open: gpt2Tokenizer },
 };
 
-const fileOf = (path: string) =>
+export const fileOf = (path: string) =>
   existsSync(path) && statSync(path).isDirectory() ? join(path, "tokenizer.json") : path;
 
 /** Throws `DataError`. */
@@ -29,9 +29,11 @@ export interface BertTokens {
   readonly pad: number; // [PAD]
 }
 
+export const bertContents = { classify: "[CLS]", separate: "[SEP]", mask: "[MASK]", pad: "[PAD]" } as const;
+
 /** Throws `DataError`. */
 export function bertTokens(name: string): BertTokens {
-  const contents = ["[CLS]", "[SEP]", "[MASK]", "[PAD]"];
+  const contents = Object.values(bertContents);
   let vocabulary = vocabularyOf(name);
   const found = known[name] ? contents.map(() => undefined) : idsInJson(fileOf(name), contents);
   const [classify, separate, mask, pad] = found.map((id) => id ?? vocabulary++) as [number, number, number, number];

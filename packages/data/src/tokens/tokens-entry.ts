@@ -4,6 +4,7 @@ import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { gpt2Vocabulary } from "../tokenizers/gpt2-tokenizer.ts";
+import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer } from "../tokenizers/tokenizers.ts";
 import { openTokenFiles } from "./token-files.ts";
 import { TokenSamples } from "./token-samples.ts";
@@ -17,8 +18,11 @@ const tokensOptions = v.object({
 });
 type TokensOptions = v.InferOutput<typeof tokensOptions>;
 
-const tokenizerOf = async ({ tokenizer, vocabulary }: TokensOptions) => {
-  const name = tokenizer ?? (vocabulary === gpt2Vocabulary ? "gpt2" : undefined);
+const nameOf = ({ tokenizer, vocabulary }: TokensOptions) =>
+  tokenizer ?? (vocabulary === gpt2Vocabulary ? "gpt2" : undefined);
+
+const tokenizerOf = async (options: TokensOptions) => {
+  const [name, { vocabulary }] = [nameOf(options), options];
   if (name === undefined) return undefined;
   const opened = await openTokenizer(name);
   if (opened.vocabulary > vocabulary)
@@ -32,6 +36,10 @@ export const tokensEntry: SampledEntry = {
   options: tokensOptions,
   fields: ["tokens", "next"],
   tokenizer: tokenizerOf,
+  tokenizerFiles: async (options: TokensOptions) => {
+    const name = nameOf(options);
+    return name === undefined ? undefined : tokenizerFiles(name);
+  },
   facts: ({ vocabulary, blockSize }: TokensOptions) => ({ vocabulary, length: blockSize }),
   async samples(options: TokensOptions, { length }) {
     const { path, vocabulary } = options;

@@ -4,10 +4,10 @@
  */
 import { parseOptions, positiveInteger, v } from "@terse/options";
 import { dropout, Linear, Module, scope, type Tensor } from "@terse/tensor";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import { type HuggingFaceConfig, labelsOf } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
-import { labelsOf, toConfig } from "./config.ts";
+import { toConfig } from "./config.ts";
 import { BertEncoder, type BertInput, headNames, initialise } from "./encoder.ts";
 import { accuracyOf, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";

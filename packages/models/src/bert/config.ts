@@ -52,19 +52,3 @@ export function fromConfig(config: HuggingFaceConfig): BertOptions {
   requireValues(config, only);
   return { ...defaults, ...renamed(config, names) };
 }
-
-/** The classes of a classifier; two where the config does not say, as in transformers. */
-export function classesOf(config: HuggingFaceConfig): number {
-  const { id2label, num_labels } = config;
-  if (typeof id2label === "object" && id2label !== null) return Object.keys(id2label).length;
-  return typeof num_labels === "number" ? num_labels : 2;
-}
-
-/** How a config names classes: LABEL_0, LABEL_1, … */
-export function labelsOf(classes: number): HuggingFaceConfig {
-  const labels = Array.from({ length: classes }, (_, i) => `LABEL_${i}`);
-  return {
-    id2label: Object.fromEntries(labels.map((label, i) => [i, label])),
-    label2id: Object.fromEntries(labels.map((label, i) => [label, i])),
-  };
-}

@@ -1,10 +1,10 @@
 import { OptionsError, oneOf, positiveInteger, v } from "@terse/options";
-import type { HuggingFaceConfig } from "../hugging-face-config.ts";
+import { classesOf, type HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
 import { textShape } from "../text-shape.ts";
 import { Bert, bertArchitecture } from "./bert.ts";
 import { BertClassifier, bertClassifierArchitecture } from "./bert-classifier.ts";
-import { classesOf, fromConfig } from "./config.ts";
+import { fromConfig } from "./config.ts";
 import { bertOptions, bertPresets } from "./options.ts";
 
 const recipe = v.object({
@@ -21,7 +21,7 @@ const classifierRecipe = v.object({
 export const bertEntry = {
   options: recipe,
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
-  architecture: bertArchitecture,
+  architectures: [bertArchitecture],
   create({ preset, ...given }: v.InferOutput<typeof recipe>, facts: DataFacts) {
     return new Bert(textShape(bertPresets[preset], given, facts));
   },
@@ -32,7 +32,7 @@ export const bertEntry = {
 export const bertClassifierEntry = {
   options: classifierRecipe,
   fields: ["tokens", "segments", "mask", "labels"],
-  architecture: bertClassifierArchitecture,
+  architectures: [bertClassifierArchitecture],
   create({ preset, classes, ...given }: v.InferOutput<typeof classifierRecipe>, facts: DataFacts) {
     const wanted = classes ?? facts.classes;
     if (wanted === undefined)

@@ -8,16 +8,16 @@ from torch import nn
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout):
         super().__init__()
-        self.heads = heads
+        self.heads, self.dropout = heads, dropout
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x):
         B, T, d = x.shape
         q, k, v = (y.view(B, T, self.heads, -1).transpose(1, 2) for y in self.qkv(x).split(d, dim=-1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
         return self.out(y.transpose(1, 2).reshape(B, T, d))
 
 
@@ -34,31 +34,34 @@ class SwiGlu(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout):
         super().__init__()
         self.attention_norm = nn.RMSNorm(width, eps=1e-5)
-        self.attention = Attention(width, heads)
+        self.attention = Attention(width, heads, dropout)
         self.mlp_norm = nn.RMSNorm(width, eps=1e-5)
         self.mlp = SwiGlu(width)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
-        x = x + self.attention(self.attention_norm(x))
-        return x + self.mlp(self.mlp_norm(x))
+        x = x + self.dropout(self.attention(self.attention_norm(x)))
+        return x + self.dropout(self.mlp(self.mlp_norm(x)))
 
 
 class Gpt(nn.Module):
-    def __init__(self, vocabulary, context, width, heads, layers, tied):
+    def __init__(self, vocabulary, context, width, heads, layers, tied, dropout=0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.position = nn.Embedding(context, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
         self.norm = nn.RMSNorm(width, eps=1e-5)
         if not tied:
             self.head = nn.Linear(width, vocabulary, bias=False)
         self.tied = tied
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens):
         x = self.embedding(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
+        x = self.dropout(x)
         for block in self.blocks:
             x = block(x)
         return F.linear(self.norm(x), self.embedding.weight if self.tied else self.head.weight)

@@ -1,77 +1,104 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { freemem, tmpdir } from "node:os";
-import { join } from "node:path";
+import { freemem } from "node:os";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readSafetensors, writeSafetensors } from "@terse/checkpoint";
-import { fromTypedArray, manualSeed, noGrad, scope } from "@terse/tensor";
-import { afterAll, describe, expect, it } from "vitest";
+import { fromTypedArray, libtorch, manualSeed, noGrad, randn, scope, type Tensor } from "@terse/tensor";
+import { describe, expect, it } from "vitest";
+import {
+  needsPython,
+  python,
+  pythonTorchVersion,
+  relativeError,
+  runPython,
+} from "../../../tensor/src/testing/python.ts";
 import { Gpt, gptPresets } from "../index.ts";
-
-const python = process.env["TERSE_PYTHON"] ?? "";
-const folder = mkdtempSync(join(tmpdir(), "terse-gpt-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function tokens(rows: number, length: number, vocabulary: number, seed: number): BigInt64Array {
   return BigInt64Array.from({ length: rows * length }, (_, i) => BigInt((i * 2654435761 + seed * 40503) % vocabulary));
 }
 
-/** ‖a − b‖ / ‖b‖ */
-function relativeError(a: Float32Array, b: Float32Array): number {
-  let [difference, norm] = [0, 0];
-  for (let i = 0; i < b.length; i++) {
-    difference += (a[i]! - b[i]!) ** 2;
-    norm += b[i]! ** 2;
-  }
-  return Math.sqrt(difference / norm);
-}
+const { version } = libtorch();
+const draws = pythonTorchVersion === version; // the same random numbers for a seed
+const without = draws ? "" : ` (without dropout: Python has torch ${pythonTorchVersion}, and ${version} is loaded here)`;
 
-describe("gpt", () => {
-  it.skipIf(!existsSync(python)).each([
-    { vocabulary: 256, context: 32, width: 64, heads: 4, layers: 2, tied: true },
-    { vocabulary: 97, context: 20, width: 48, heads: 3, layers: 3, tied: false },
-  ])(
-    "gives PyTorch's loss and gradients for the same weights, %o (skipped if TERSE_PYTHON has no torch)",
-    async (shape) => {
+describe.skipIf(python === undefined)(`gpt beside gpt.py, with the same weights${needsPython || without}`, () => {
+  it.each([
+    { vocabulary: 256, context: 32, width: 64, heads: 4, layers: 2, tied: true, dropout: 0 },
+    { vocabulary: 97, context: 20, width: 48, heads: 3, layers: 3, tied: false, dropout: 0 },
+    ...(draws ? [{ vocabulary: 97, context: 20, width: 48, heads: 3, layers: 2, tied: false, dropout: 0.3 }] : []),
+  ])("gives its logits, loss and gradients, %o", (shape) =>
+    scope(async () => {
       manualSeed(7);
       const model = new Gpt(shape);
-      // Norms differ from 1, so that the test detects a transposed or unused weight.
       noGrad(() => {
-        for (const [, p] of model.namedParameters())
-          if (p.shape.length === 1)
-            p.add_(fromTypedArray(Float32Array.from({ length: p.length }, (_, i) => Math.sin(i))));
+        for (const p of model.parameters()) if (p.role === "norm") p.add_(randn(p.shape)); // ones would hide an error
       });
       const [rows, length] = [3, shape.context];
-      const [now, next] = [tokens(rows, length, shape.vocabulary, 1), tokens(rows, length, shape.vocabulary, 2)];
-
-      const [source, target] = [join(folder, "in.safetensors"), join(folder, "out.safetensors")];
-      await writeSafetensors(source, [
-        ...model.namedParameters(),
-        ["tokens", { dtype: "i64", shape: [rows, length], data: now }],
-        ["next", { dtype: "i64", shape: [rows, length], data: next }],
-      ]);
-      execFileSync(python, [
-        fileURLToPath(new URL("./gpt-parity.py", import.meta.url)),
-        source,
-        target,
-        JSON.stringify(shape),
-      ]);
-      const expected = await readSafetensors(target);
-
-      const loss = model.loss({
-        tokens: fromTypedArray(now, [rows, length]),
-        next: fromTypedArray(next, [rows, length]),
-      });
-      await loss.backward();
-      expect(Math.abs(loss.item() / Number(expected.get("loss")!.data[0]) - 1)).toBeLessThan(1e-6);
-      const names = model.namedParameters().map(([name]) => name);
-      expect(new Set([...names, "loss"])).toEqual(new Set(expected.keys()));
-      for (const [name, parameter] of model.namedParameters()) {
-        const got = (await parameter.grad!.toTypedArray()) as Float32Array;
-        expect(relativeError(got, expected.get(name)!.data as Float32Array), name).toBeLessThan(1e-5);
-      }
-    },
+      const [now, next] = [1, 2].map((seed) =>
+        fromTypedArray(tokens(rows, length, shape.vocabulary, seed), [rows, length]),
+      ) as [Tensor, Tensor];
+      const weights = model.namedParameters().map(([name, p]) => [`weights ${name}`, p.detach()]);
+      const { logits, loss, ...gradients } = await runPython(
+        `
+sys.path.insert(0, ${JSON.stringify(dirname(fileURLToPath(import.meta.url)))})
+from gpt import Gpt
+m = Gpt(**json.loads('${JSON.stringify(shape)}'))
+m.load_state_dict({name[8:]: t for name, t in inputs.items() if name.startswith("weights ")}, strict=True)
+torch.manual_seed(11)
+loss = m.loss(inputs["tokens"], inputs["next"])
+loss.backward()
+outputs.update({name: p.grad for name, p in m.named_parameters()}, loss=loss, logits=m.eval()(inputs["tokens"]))`,
+        { tokens: now, next, ...Object.fromEntries(weights) },
+      );
+      manualSeed(11);
+      const mine = model.loss({ tokens: now, next });
+      await mine.backward();
+      expect(relativeError(mine, loss!)).toBeLessThan(1e-6);
+      expect(relativeError(model.eval().forward(now), logits!)).toBeLessThan(1e-5);
+      expect(
+        model
+          .namedParameters()
+          .map(([name]) => name)
+          .sort(),
+      ).toEqual(Object.keys(gradients).sort());
+      for (const [name, { grad }] of model.namedParameters())
+        expect(relativeError(grad!, gradients[name]!), name).toBeLessThan(1e-5);
+    }),
   );
+});
+
+describe("gpt", () => {
+  it("has a role for every parameter", () => {
+    const roles = (tied: boolean) =>
+      Object.fromEntries(
+        new Gpt({ ...gptPresets.nano, layers: 1, tied }).namedParameters().map(([name, { role }]) => [name, role]),
+      );
+    const tied = {
+      "embedding.weight": "embedding",
+      "position.weight": "embedding",
+      "blocks.0.attention_norm.weight": "norm",
+      "blocks.0.attention.qkv.weight": "matrix",
+      "blocks.0.attention.out.weight": "matrix",
+      "blocks.0.mlp_norm.weight": "norm",
+      "blocks.0.mlp.gate.weight": "matrix",
+      "blocks.0.mlp.up.weight": "matrix",
+      "blocks.0.mlp.down.weight": "matrix",
+      "norm.weight": "norm",
+    };
+    expect(roles(true)).toEqual(tied);
+    expect(roles(false)).toEqual({ ...tied, "head.weight": "head" });
+  });
+
+  it("drops nothing in evaluation, and something in training", () => {
+    const model = new Gpt({ ...gptPresets.nano, dropout: 0.5 });
+    const ids = fromTypedArray(tokens(1, 16, 256, 1), [1, 16]);
+    scope(() =>
+      noGrad(() => {
+        expect(model.forward(ids).equal(model.forward(ids))).toBe(false);
+        model.eval();
+        expect(model.forward(ids).equal(model.forward(ids))).toBe(true);
+      }),
+    );
+  });
 
   it("is causal: a later token does not change earlier logits", () => {
     manualSeed(0);

@@ -8,6 +8,7 @@ import { parseOptions } from "@terse/options";
 import {
   CausalSelfAttention,
   checkpoint,
+  dropout,
   Embedding,
   type KeyValueCache,
   Linear,
@@ -52,18 +53,24 @@ class Block extends Module {
   readonly attention: CausalSelfAttention;
   readonly mlpNorm: RMSNorm;
   readonly mlp: SwiGlu;
+  readonly p: number;
 
-  constructor({ width, heads }: GptShape) {
+  constructor({ width, heads, dropout }: GptShape) {
     super();
     this.attentionNorm = new RMSNorm(width, { eps });
-    this.attention = new CausalSelfAttention(width, heads);
+    this.attention = new CausalSelfAttention(width, heads, { dropout });
     this.mlpNorm = new RMSNorm(width, { eps });
     this.mlp = new SwiGlu(width);
+    this.p = dropout;
   }
 
   forward(x: Tensor, cache?: KeyValueCache): Tensor {
-    x = x.add(this.attention.forward(this.attentionNorm.forward(x), cache));
-    return x.add(this.mlp.forward(this.mlpNorm.forward(x)));
+    x = x.add(this.dropout(this.attention.forward(this.attentionNorm.forward(x), cache)));
+    return x.add(this.dropout(this.mlp.forward(this.mlpNorm.forward(x))));
+  }
+
+  private dropout(x: Tensor): Tensor {
+    return this.p > 0 ? dropout(x, this.p, this.training) : x;
   }
 }
 
@@ -99,6 +106,8 @@ export class Gpt extends LanguageModel {
   forward(tokens: Tensor, caches?: readonly KeyValueCache[]): Tensor {
     const positions = this.positionsOf(tokens, caches);
     let x = this.embedding.forward(toDevice(this.device, tokens)).add(this.position.forward(positions));
+    const { dropout: p } = this.shape;
+    if (p > 0) x = dropout(x, p, this.training);
     for (const [i, block] of this.blocks.modules.entries())
       x =
         this.activationCheckpointing && !caches

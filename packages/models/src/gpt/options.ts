@@ -1,4 +1,4 @@
-import { flag, positiveInteger, v } from "@terse/options";
+import { flag, positiveInteger, unitInterval, v } from "@terse/options";
 
 export const gptOptions = v.pipe(
   v.object({
@@ -8,6 +8,7 @@ export const gptOptions = v.pipe(
     heads: v.optional(positiveInteger, 4), // d / heads per head
     layers: v.optional(positiveInteger, 5),
     tied: v.optional(flag, true), // whether the embedding is also the output head
+    dropout: v.optional(unitInterval, 0), // of embeddings, of attention, and of what is added to the residual stream
   }),
   v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
 );
@@ -15,16 +16,16 @@ export const gptOptions = v.pipe(
 export type GptOptions = v.InferInput<typeof gptOptions>;
 export type GptShape = v.InferOutput<typeof gptOptions>;
 
-/** Size of GPT-2's byte-pair vocabulary. */
-const vocabulary = 50257;
+const ofBytes = { vocabulary: 256, tied: false, dropout: 0 };
+const ofTokens = { vocabulary: 50257, context: 1024, tied: true, dropout: 0 }; // GPT-2's byte-pair vocabulary
 
 /** Model sizes by name. The large ones are those of Ishikawa et al. 2024, D.1; the small ones are for byte tokens on a few cores. */
 export const gptPresets = {
-  nano: { vocabulary: 256, context: 64, width: 64, heads: 2, layers: 2, tied: false },
-  small: { vocabulary: 256, context: 128, width: 256, heads: 4, layers: 5, tied: false },
-  medium: { vocabulary: 256, context: 128, width: 384, heads: 6, layers: 6, tied: false },
-  "124M": { vocabulary, context: 1024, width: 768, heads: 12, layers: 12, tied: true },
-  "350M": { vocabulary, context: 1024, width: 1024, heads: 16, layers: 24, tied: true },
-  "774M": { vocabulary, context: 1024, width: 1280, heads: 20, layers: 36, tied: true },
-  "1558M": { vocabulary, context: 1024, width: 1600, heads: 25, layers: 48, tied: true },
+  nano: { ...ofBytes, context: 64, width: 64, heads: 2, layers: 2 },
+  small: { ...ofBytes, context: 128, width: 256, heads: 4, layers: 5 },
+  medium: { ...ofBytes, context: 128, width: 384, heads: 6, layers: 6 },
+  "124M": { ...ofTokens, width: 768, heads: 12, layers: 12 },
+  "350M": { ...ofTokens, width: 1024, heads: 16, layers: 24 },
+  "774M": { ...ofTokens, width: 1280, heads: 20, layers: 36 },
+  "1558M": { ...ofTokens, width: 1600, heads: 25, layers: 48 },
 } satisfies Record<string, GptShape>;

@@ -1,7 +1,9 @@
 import { oneOf, v } from "@terse/options";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
-import { type ResNetOptions, type ResNetShape, resnetOptions, resnetPresets } from "./options.ts";
+import { fromConfig, resnetArchitectures } from "./config.ts";
+import { type ResNetShape, resnetOptions, resnetPresets } from "./options.ts";
 import { ResNet } from "./resnet.ts";
 
 const options = v.object({
@@ -12,8 +14,9 @@ const options = v.object({
 export const resnetEntry = {
   options,
   fields: ["images", "labels"],
+  architectures: resnetArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new ResNet(imageShape<ResNetShape>(resnetPresets[preset], given, data)),
-  count: (config: ResNetOptions) => ResNet.countElements(config),
-  restore: (config: ResNetOptions) => new ResNet(config),
+  count: (config: HuggingFaceConfig) => ResNet.countElements(fromConfig(config)),
+  restore: (config: HuggingFaceConfig) => new ResNet(fromConfig(config)),
 } satisfies ModelEntry;

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadModel, saveModel } from "@terse/checkpoint";
+import { loadConfig, loadModel, readSafetensors, saveModel } from "@terse/checkpoint";
 import { OptionsError } from "@terse/options";
 import { manualSeed, noGrad, randint, randn, scope, withDevice } from "@terse/tensor";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import { countParameters, models, ResNet, type ResNetOptions, resnetPresets, restoreModel } from "../index.ts";
 import { compareImages } from "../testing/compare-images.ts";
@@ -59,6 +59,18 @@ describe.skipIf(missing !== "")(`resnet beside torchvision, with the same weight
       model.dispose();
     }));
 
+  it.each([
+    ["resnet18", 224],
+    ["resnet50", 128],
+  ] as const)("%s, of its full width, has its logits, loss, gradients and statistics at %i pixels", (name, size) =>
+    scope(async () => {
+      manualSeed(1);
+      const model = new ResNet({ ...resnetPresets[name], classes: 10 });
+      await compareImages(model, `${torchvision}m = t.${name}(num_classes=10)`, { rows: 2, size, classes: 10 });
+      model.dispose();
+    }),
+  );
+
   it("opens weights that torchvision saved, and torchvision opens those saved here", () =>
     scope(async () => {
       const folder = mkdtempSync(join(tmpdir(), "terse-resnet-"));
@@ -83,7 +95,7 @@ outputs["logits"] = m.eval()(inputs["images"])`,
         first.dispose();
         const saved = await logits(`m(inputs["images"]); save_file(m.state_dict(), ${file})`); // one pass moves the statistics
         const model = new ResNet({ depth: 18, width: 16, classes: 7 }).eval();
-        await loadModel(folder, model.stateDict());
+        await loadModel(folder, model.stateDict(), model);
         expect(model.bn1.numBatchesTracked!.item()).toBe(1);
         expect(
           relativeError(
@@ -93,7 +105,7 @@ outputs["logits"] = m.eval()(inputs["images"])`,
         ).toBeLessThan(1e-5);
         noGrad(() => model.train().forward(images)); // and moves them again
         model.eval();
-        await saveModel(folder, model.stateDict(), { model_type: "resnet", ...model.config });
+        await saveModel(folder, model.stateDict(), model.config);
         const opened = await logits(`m.load_state_dict(load_file(${file}), strict=True)`);
         expect(
           relativeError(
@@ -122,6 +134,63 @@ for n, x in m.state_dict().items(): outputs[n] = torch.tensor(x.shape, dtype=tor
         expect(own).toEqual(await Promise.all(expected));
       }),
   );
+});
+
+const transformers = needsModules("transformers", "safetensors");
+
+describe.skipIf(transformers !== "")(`resnet beside transformers${transformers}`, () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-resnet-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  beforeAll(async () => {
+    await runPython("from transformers import ResNetForImageClassification, logging; logging.disable_progress_bar()"); // takes a moment
+  }, 180_000);
+
+  it.each([18, 34, 50] as const)("ResNet-%i opens there, and its folders open here, with the same logits", (depth) =>
+    scope(async () => {
+      manualSeed(5);
+      const model = new ResNet({ depth, width: 8, classes: 7 });
+      noGrad(() => {
+        for (const p of model.parameters()) if (p.shape.length === 1) p.add_(randn(p.shape), { alpha: 0.1 });
+      });
+      const images = randn([4, 3, 64, 64]);
+      noGrad(() => model.forward(images)); // moves the statistics
+      const [ours, theirs] = [join(folder, `ours-${depth}`), join(folder, `theirs-${depth}`)];
+      await saveModel(ours, model.stateDict(), model.config, model);
+      const { logits } = await runPython(
+        `
+from transformers import AutoModelForImageClassification, ResNetForImageClassification
+model, info = AutoModelForImageClassification.from_pretrained(${JSON.stringify(ours)}, output_loading_info=True)
+assert type(model) is ResNetForImageClassification, type(model)
+assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+outputs["logits"] = model(inputs["images"]).logits
+model.save_pretrained(${JSON.stringify(theirs)})`,
+        { images },
+      );
+      const expected = noGrad(() => model.eval().forward(images));
+      expect(relativeError(expected, logits!)).toBeLessThan(1e-5);
+      const opened = restoreModel(await loadConfig(theirs)) as ResNet;
+      await loadModel(theirs, opened.stateDict(), opened);
+      expect(noGrad(() => opened.eval().forward(images)).equal(expected)).toBe(true);
+    }),
+  );
+
+  it("the form for CIFAR, which it does not have, is refused by its name, and has torchvision's names", () =>
+    scope(async () => {
+      const model = new ResNet(narrow);
+      const path = join(folder, "cifar");
+      await saveModel(path, model.stateDict(), model.config, model);
+      const opens = runPython(`
+from transformers import AutoModelForImageClassification
+AutoModelForImageClassification.from_pretrained(${JSON.stringify(path)})`);
+      await expect(opens).rejects.toThrow(/model type `terse-resnet` but Transformers does not recognize this/);
+      const stored = await readSafetensors(join(path, "model.safetensors"));
+      expect([...stored.keys()].sort()).toEqual(
+        model
+          .stateDict()
+          .map(([name]) => name)
+          .sort(),
+      );
+    }));
 });
 
 describe("resnet", () => {
@@ -160,18 +229,33 @@ describe("resnet", () => {
   });
 
   it("counts what a checkpoint stores, and is made anew from its config", () => {
-    const model = new ResNet(narrow);
-    const config = { model_type: "resnet", ...model.config };
-    expect(countParameters(config)).toBe(model.stateDict().reduce((sum, [, { length }]) => sum + length, 0));
-    const again = restoreModel(JSON.parse(JSON.stringify(config)));
-    expect(again.stateDict().map(([name]) => name)).toEqual(model.stateDict().map(([name]) => name));
-    expect(again.config).toEqual(model.config);
+    for (const options of [narrow, { depth: 50, width: 4, classes: 3, channels: 1, labelSmoothing: 0.1 } as const]) {
+      const model = new ResNet(options);
+      const config: object = JSON.parse(JSON.stringify(model.config));
+      expect(countParameters({ ...config })).toBe(model.stateDict().reduce((sum, [, { length }]) => sum + length, 0));
+      const again = restoreModel({ ...config }) as ResNet;
+      expect(again.stateDict().map(([name]) => name)).toEqual(model.stateDict().map(([name]) => name));
+      expect(again.shape).toEqual(model.shape);
+    }
+  });
+
+  it.each([
+    [{ hidden_act: "gelu" }, /hidden_act: is "gelu", and only "relu" is known here/],
+    [{ downsample_in_bottleneck: true }, /downsample_in_bottleneck: is true/],
+    [{ depths: [3, 4, 23, 3] }, /\[3,4,23,3\] basic layers of \[4,8,16,32\] channels are no ResNet-18, -34 or -50/],
+    [{ hidden_sizes: [4, 8, 16, 64] }, /layers of \[4,8,16,64\] channels are no ResNet/],
+    [
+      { architectures: ["ResNetModel"] },
+      /architectures: of resnet only ResNetForImageClassification, .* is known here/,
+    ],
+  ])("refuses a config that means another model: %o", (config, message) => {
+    expect(() => restoreModel({ ...new ResNet({ width: 4 }).config, ...config })).toThrow(message);
   });
 
   it("takes classes and channels from the data, and refuses others", () => {
     const create = (given: object, data: object) =>
       models.resnet.create({ preset: "resnet18-cifar", width: 4, ...given }, data);
-    expect(create({}, { classes: 3, channels: 1, height: 40, width: 32 }).config).toMatchObject({
+    expect((create({}, { classes: 3, channels: 1, height: 40, width: 32 }) as ResNet).shape).toMatchObject({
       classes: 3,
       channels: 1,
       width: 4,

@@ -1,5 +1,5 @@
 /**
- * ResNet, He et al. 2016, https://arxiv.org/abs/1512.03385, with torchvision's names: ResNet-18, -34 and -50 for ImageNet; and ResNet-18 for
+ * ResNet, He et al. 2016, https://arxiv.org/abs/1512.03385, with torchvision's names, and with those of transformers in files: ResNet-18, -34 and -50 for ImageNet; and ResNet-18 for
  * CIFAR as in the Cutout paper, DeVries and Taylor 2017, https://arxiv.org/abs/1708.04552, §4.1: a 3×3 stem without max-pool.
  *
  * Shapes: images (B, C, H, W)   x (B, w, H/4, W/4), for CIFAR (B, w, H, W); a later stage has 2 × the channels and ½ of height and width   logits (B, K)
@@ -16,9 +16,13 @@ import {
   type Tensor,
   withDevice,
 } from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { ImageClassifier } from "../image-classifier.ts";
-import type { DataFacts } from "../model.ts";
+import type { DataFacts, PartOf } from "../model.ts";
+import { partsByName } from "../names-in-files.ts";
 import { BasicBlock, Bottleneck } from "./blocks.ts";
+import { toConfig } from "./config.ts";
+import { storedAs } from "./names.ts";
 import { type ResNetOptions, type ResNetShape, resnetOptions, stagesOf } from "./options.ts";
 
 type Size = readonly [height: number, width: number];
@@ -35,6 +39,7 @@ export class ResNet extends ImageClassifier {
   readonly fc: Linear;
 
   readonly shape: ResNetShape;
+  #parts: ReadonlyMap<string, PartOf> | undefined; // by their names in files
   readonly headNames = /^fc\./;
 
   constructor(options: ResNetOptions) {
@@ -107,8 +112,19 @@ export class ResNet extends ImageClassifier {
     return sum;
   }
 
-  get config(): ResNetShape {
-    return this.shape;
+  get config(): HuggingFaceConfig {
+    return toConfig(this.shape);
+  }
+
+  /** Those of transformers, but for CIFAR, which it has no form for. */
+  storedAs(parameter: string): readonly string[] {
+    return this.shape.stem === "cifar" ? [parameter] : storedAs(parameter);
+  }
+
+  /** torchvision's names stay. Files of transformers' model without a head have no "resnet." in front. */
+  parameterOf(stored: string): string {
+    this.#parts ??= partsByName(this.stateDict(), (name) => this.storedAs(name));
+    return (this.#parts.get(stored) ?? this.#parts.get(`resnet.${stored}`))?.parameter ?? stored;
   }
 
   protected get device(): string {

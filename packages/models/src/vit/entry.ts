@@ -1,7 +1,9 @@
 import { oneOf, v } from "@terse/options";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { imageShape } from "../image-shape.ts";
 import type { DataFacts, ModelEntry } from "../model.ts";
-import { type VitOptions, type VitShape, vitOptions, vitPresets } from "./options.ts";
+import { fromConfig, vitArchitectures } from "./config.ts";
+import { type VitShape, vitOptions, vitPresets } from "./options.ts";
 import { Vit } from "./vit.ts";
 
 const options = v.object({
@@ -12,8 +14,9 @@ const options = v.object({
 export const vitEntry = {
   options,
   fields: ["images", "labels"],
+  architectures: vitArchitectures,
   create: ({ preset, ...given }: v.InferOutput<typeof options>, data: DataFacts) =>
     new Vit(imageShape<VitShape>(vitPresets[preset], given, data)),
-  count: (config: VitOptions) => Vit.countParameters(config),
-  restore: (config: VitOptions) => new Vit(config),
+  count: (config: HuggingFaceConfig) => Vit.countParameters(fromConfig(config)),
+  restore: (config: HuggingFaceConfig) => new Vit(fromConfig(config)),
 } satisfies ModelEntry;

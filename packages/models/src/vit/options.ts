@@ -1,4 +1,4 @@
-import { flag, positiveInteger, unitInterval, v } from "@terse/options";
+import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
 
 export const vitOptions = v.pipe(
   v.object({
@@ -7,7 +7,9 @@ export const vitOptions = v.pipe(
     width: v.optional(positiveInteger, 192), // d
     heads: v.optional(positiveInteger, 3), // d / heads per head
     layers: v.optional(positiveInteger, 12),
-    distilled: v.optional(flag, false), // whether there are a distillation token and its head
+    distilled: v.optional(flag, false), // whether there is a distillation token
+    distillationHead: v.optional(flag, true), // of that token; without it, the class token alone has one
+    eps: v.optional(positive, 1e-6), // of the norms; transformers' default is 1e-12
     classes: v.optional(positiveInteger, 1000), // K
     channels: v.optional(positiveInteger, 3), // C of the images
     labelSmoothing: v.optional(unitInterval, 0), // in training
@@ -24,6 +26,8 @@ const common = {
   patchSize: 16,
   layers: 12,
   distilled: false,
+  distillationHead: true,
+  eps: 1e-6,
   classes: 1000,
   channels: 3,
   labelSmoothing: 0,

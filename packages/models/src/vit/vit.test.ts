@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadModel, saveModel } from "@terse/checkpoint";
-import { manualSeed, randint, randn, scope, withDevice } from "@terse/tensor";
-import { describe, expect, it } from "vitest";
+import { loadConfig, loadModel, saveModel } from "@terse/checkpoint";
+import { manualSeed, noGrad, randint, randn, scope, withDevice } from "@terse/tensor";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
-import { countParameters, models, restoreModel, Vit, type VitOptions, vitPresets } from "../index.ts";
+import { countParameters, models, restoreModel, Vit, type VitOptions, vitPresets, withNewHead } from "../index.ts";
 import { compareImages } from "../testing/compare-images.ts";
 import { interpolatePositions } from "./interpolate-positions.ts";
 
@@ -69,6 +69,37 @@ for n, t in m.state_dict().items(): outputs[n] = torch.tensor(t.shape)`);
     }));
 
   it.each([
+    ["vit-small", "vit_small_patch16_224"],
+    ["deit-tiny-distilled", "deit_tiny_distilled_patch16_224"],
+  ] as const)("%s has its logits with the file that it saved, of 12 layers and images of 224 pixels", (preset, name) =>
+    scope(async () => {
+      const folder = mkdtempSync(join(tmpdir(), "terse-vit-"));
+      try {
+        const images = randn([2, 3, 224, 224]);
+        const { logits } = await runPython(
+          `
+import timm
+from safetensors.torch import save_model
+torch.manual_seed(3)
+m = timm.create_model("${name}", num_classes=11).eval()
+with torch.no_grad():
+    for p in m.parameters(): p.add_(0.02 * torch.randn_like(p))
+    outputs["logits"] = m(inputs["images"])
+save_model(m, ${JSON.stringify(join(folder, "model.safetensors"))})`,
+          { images },
+        );
+        const model = new Vit({ ...vitPresets[preset], classes: 11 }).eval();
+        await loadModel(folder, model.stateDict(), model);
+        const mine = noGrad(() => model.forward(images));
+        expect(relativeError(mine, logits!)).toBeLessThan(1e-5);
+        model.dispose();
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    }),
+  );
+
+  it.each([
     [1, 4, 7],
     [2, 6, 3],
   ])("interpolates positions as it does: %i tokens, from %i to %i patches in a row", (prefix, from, to) =>
@@ -85,6 +116,105 @@ outputs["y"] = resample_abs_pos_embed(inputs["positions"], [${to}, ${to}], num_p
   );
 });
 
+const transformers = needsModules("transformers", "safetensors");
+
+describe.skipIf(transformers !== "")(`vit beside transformers${transformers}`, () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-vit-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  beforeAll(async () => {
+    await runPython("from transformers import ViTForImageClassification, logging; logging.disable_progress_bar()"); // takes a moment
+  }, 180_000);
+
+  const batch = () => ({ images: randn([3, 3, 16, 16]), labels: randint(0, 5, [3]) });
+  /** Saves a small model whose every weight is random. */
+  const saved = (architecture: string, config: string, more = "") => `
+import transformers
+torch.manual_seed(3)
+model = transformers.${architecture}(transformers.${config}(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
+  image_size=16, patch_size=4, num_labels=5${more}))
+with torch.no_grad():
+    for p in model.parameters(): p.add_(0.1 * torch.randn_like(p))
+model.save_pretrained(${JSON.stringify(join(folder, architecture))})
+`;
+  const kinds = [
+    ["ViTForImageClassification", "ViTConfig", {}],
+    ["DeiTForImageClassification", "DeiTConfig", { distilled: true, distillationHead: false }],
+    ["DeiTForImageClassificationWithTeacher", "DeiTConfig", { distilled: true }],
+  ] as const;
+
+  it.each(kinds)("gives the logits, loss and gradients of %s for the folder that it saved", (architecture, config) =>
+    scope(async () => {
+      const { images, labels } = batch();
+      // A large ε shows whether it is read.
+      const { logits, loss } = await runPython(
+        `${saved(architecture, config, ", layer_norm_eps=1e-2")}
+logits = model(inputs["images"]).logits
+loss = F.cross_entropy(logits, inputs["labels"])
+loss.backward()
+outputs.update(logits=logits, loss=loss)
+for name, p in model.named_parameters(): p.data = p.grad
+model.save_pretrained(${JSON.stringify(join(folder, "gradients"))})`,
+        { images, labels },
+      );
+      const read = async (path: string) => {
+        const model = restoreModel(await loadConfig(path)) as Vit;
+        await loadModel(path, model.stateDict(), model);
+        return model;
+      };
+      const model = await read(join(folder, architecture));
+      expect(model.shape.eps).toBe(1e-2);
+      const mine = model.loss({ images, labels });
+      await mine.backward();
+      expect(relativeError(model.forward(images), logits!)).toBeLessThan(1e-5);
+      expect(relativeError(mine, loss!)).toBeLessThan(1e-5);
+      const expected = new Map((await read(join(folder, "gradients"))).namedParameters());
+      expect(model.namedParameters().length).toBe(expected.size);
+      for (const [name, { grad }] of model.namedParameters())
+        expect(relativeError(grad!, expected.get(name)!), name).toBeLessThan(1e-5);
+    }),
+  );
+
+  it.each(kinds)("opens there with the same logits, as %s", (architecture, _, options) =>
+    scope(async () => {
+      manualSeed(5);
+      const model = new Vit({ ...tiny, ...options, labelSmoothing: 0.1 });
+      noGrad(() => {
+        for (const p of model.parameters()) p.add_(randn(p.shape), { alpha: 0.1 }); // norms and biases too
+      });
+      const { images } = batch();
+      const path = join(folder, `ours-${architecture}`);
+      await saveModel(path, model.stateDict(), model.config, model);
+      const { logits } = await runPython(
+        `
+from transformers import AutoModelForImageClassification, ${architecture}
+model, info = AutoModelForImageClassification.from_pretrained(${JSON.stringify(path)}, output_loading_info=True)
+assert type(model) is ${architecture}, type(model)
+assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+outputs["logits"] = model(inputs["images"]).logits`,
+        { images },
+      );
+      expect(relativeError(model.forward(images), logits!)).toBeLessThan(1e-5);
+      const again = restoreModel(await loadConfig(path)) as Vit;
+      await loadModel(path, again.stateDict(), again);
+      expect(again.shape).toEqual(model.shape);
+      expect(again.forward(images).equal(model.forward(images))).toBe(true);
+    }),
+  );
+
+  it("gives its weights to a model with a new head, also those of ViTModel", () =>
+    scope(async () => {
+      await runPython(`${saved("ViTForImageClassification", "ViTConfig")}
+transformers.ViTModel(model.config).save_pretrained(${JSON.stringify(join(folder, "body"))})`);
+      for (const name of ["ViTForImageClassification", "body"]) {
+        const model = new Vit({ ...tiny, classes: 9 });
+        const before = model.head.weight.clone();
+        await expect(loadModel(join(folder, name), model.stateDict(), model)).rejects.toThrow(/head\.weight/);
+        await loadModel(join(folder, name), model.stateDict(), withNewHead(model));
+        expect(model.head.weight.equal(before)).toBe(true);
+      }
+    }));
+});
+
 describe("vit", () => {
   const images = (rows: number, size = 16) => ({
     images: randn([rows, 3, size, size]),
@@ -92,12 +222,14 @@ describe("vit", () => {
   });
 
   it("counts its parameters without making the model, and is made anew from its config", () => {
-    for (const given of [tiny, { ...tiny, distilled: true, channels: 1, layers: 3 }]) {
+    const distilled = { ...tiny, distilled: true };
+    const more = { channels: 1, layers: 3, eps: 1e-5, labelSmoothing: 0.1 };
+    for (const given of [tiny, { ...distilled, ...more }, { ...distilled, distillationHead: false }]) {
       const model = new Vit(given);
-      const config = { model_type: "vit", ...model.config };
-      expect(countParameters(config)).toBe(model.parameterCount());
-      expect(countParameters({ ...config, layers: 1e9 })).toBeGreaterThan(1e12);
-      expect(restoreModel(JSON.parse(JSON.stringify(config))).config).toEqual(model.config);
+      const { config } = model;
+      expect(countParameters({ ...config })).toBe(model.parameterCount());
+      expect(countParameters({ ...config, num_hidden_layers: 1e9 })).toBeGreaterThan(1e12);
+      expect((restoreModel(JSON.parse(JSON.stringify(config))) as Vit).shape).toEqual(model.shape);
     }
   });
 
@@ -105,7 +237,7 @@ describe("vit", () => {
     const create = (given: object, data: object) =>
       models.vit.create({ preset: "deit-tiny", layers: 1, ...given }, data);
     const data = { classes: 10, channels: 3, height: 32, width: 32 };
-    expect(create({ patchSize: 4 }, data).config).toMatchObject({ imageSize: 32, patchSize: 4, classes: 10 });
+    expect((create({ patchSize: 4 }, data) as Vit).shape).toMatchObject({ imageSize: 32, patchSize: 4, classes: 10 });
     expect(() => create({}, { ...data, width: 48 })).toThrow(/model\.imageSize: the data's images have 32×48 pixels/);
     expect(() => create({ imageSize: 64 }, data)).toThrow(/32×32 pixels, the model takes 64×64/);
     expect(() => create({ patchSize: 5 }, data)).toThrow(/imageSize must be a multiple of patchSize/);
@@ -125,11 +257,21 @@ describe("vit", () => {
       expect(model.resized(16).forward(same).equal(model.forward(same))).toBe(true);
     }));
 
+  it.each([
+    [{ hidden_act: "relu" }, /hidden_act: is "relu", and only "gelu" is known here/],
+    [{ intermediate_size: 100 }, /intermediate_size: is 100, and only 128 is known here/],
+    [{ qkv_bias: false }, /qkv_bias: is false/],
+    [{ hidden_dropout_prob: 0.1 }, /hidden_dropout_prob: is 0.1/],
+    [{ architectures: ["ViTModel"] }, /architectures: of vit only ViTForImageClassification, DeiT.* is known here/],
+  ])("refuses a config that means another model: %o", (config, message) => {
+    expect(() => restoreModel({ ...new Vit(tiny).config, ...config })).toThrow(message);
+  });
+
   it("takes weights of another image size from a folder, and refuses those of another width", async () => {
     const folder = mkdtempSync(join(tmpdir(), "terse-vit-"));
     try {
       const model = new Vit({ ...tiny, distilled: true });
-      await saveModel(folder, model.stateDict(), { model_type: "vit", ...model.config });
+      await saveModel(folder, model.stateDict(), model.config);
       const larger = new Vit({ ...tiny, distilled: true, imageSize: 24 });
       await loadModel(folder, larger.stateDict(), larger);
       const { images: batch } = images(2, 24);

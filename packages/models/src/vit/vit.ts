@@ -1,5 +1,5 @@
 /**
- * Vision transformers with timm's names: ViT, Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929, and DeiT, Touvron et al. 2021,
+ * Vision transformers with timm's names, and with those of transformers in files: ViT, Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929, and DeiT, Touvron et al. 2021,
  * https://arxiv.org/abs/2012.12877, with and without the distillation token.
  *
  * Shapes: images (B, C, H, H)   n = (H/p)² patches   x (B, t + n, d), t = 1 or 2 tokens before them   logits (B, K)
@@ -22,11 +22,14 @@ import {
   splitHeads,
   type Tensor,
 } from "@terse/tensor";
+import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { ImageClassifier } from "../image-classifier.ts";
+import type { PartOf } from "../model.ts";
+import { partsByName } from "../names-in-files.ts";
+import { toConfig } from "./config.ts";
 import { interpolatePositions } from "./interpolate-positions.ts";
+import { prefixOfNames, storedAs } from "./names.ts";
 import { type VitOptions, type VitShape, vitOptions } from "./options.ts";
-
-const eps = 1e-6; // of the norms
 
 class PatchEmbed extends Module {
   readonly proj: Conv2d; // (d, C, p, p)
@@ -83,9 +86,10 @@ class Block extends Module {
 
   constructor(shape: VitShape) {
     super();
-    this.norm1 = new LayerNorm(shape.width, { eps });
+    const { width, eps } = shape;
+    this.norm1 = new LayerNorm(width, { eps });
     this.attn = new Attention(shape);
-    this.norm2 = new LayerNorm(shape.width, { eps });
+    this.norm2 = new LayerNorm(width, { eps });
     this.mlp = new Mlp(shape);
   }
 
@@ -98,6 +102,9 @@ class Block extends Module {
 /** Tokens before the patches. */
 const prefixOf = ({ distilled }: VitShape) => (distilled ? 2 : 1);
 
+/** Tokens with a head. */
+const headsOf = ({ distilled, distillationHead }: VitShape) => (distilled && distillationHead ? 2 : 1);
+
 /** Patches in a row. */
 const gridOf = ({ imageSize, patchSize }: VitShape) => imageSize / patchSize;
 
@@ -109,9 +116,10 @@ export class Vit extends ImageClassifier {
   readonly blocks: ModuleList<Block>;
   readonly norm: LayerNorm;
   readonly head: Linear; // (K, d), of the class token
-  readonly headDist: Linear | null; // (K, d), of the distillation token
+  readonly headDist: Linear | null; // (K, d), of the distillation token; null where that has none
 
   readonly shape: VitShape;
+  #parts: ReadonlyMap<string, PartOf> | undefined; // by their names in files
   readonly headNames = /^head(_dist)?\./;
   activationCheckpointing = false;
 
@@ -119,7 +127,7 @@ export class Vit extends ImageClassifier {
     super();
     const shape = parseOptions(vitOptions, options, "vit");
     this.shape = shape;
-    const { width, layers, classes, distilled } = shape;
+    const { width, layers, classes, distilled, eps } = shape;
     const tokens = (count: number) => createParameter([1, count, width], "embedding", (x) => x.normal_({ std: 0.02 }));
     this.clsToken = tokens(1);
     this.posEmbed = tokens(prefixOf(shape) + gridOf(shape) ** 2);
@@ -128,7 +136,7 @@ export class Vit extends ImageClassifier {
     this.blocks = new ModuleList(Array.from({ length: layers }, () => new Block(shape)));
     this.norm = new LayerNorm(width, { eps });
     this.head = new Linear(width, classes, { role: "head" });
-    this.headDist = distilled ? new Linear(width, classes, { role: "head" }) : null;
+    this.headDist = headsOf(shape) === 2 ? new Linear(width, classes, { role: "head" }) : null;
     this.initialise();
   }
 
@@ -139,7 +147,7 @@ export class Vit extends ImageClassifier {
     const tokens = 2 * prefixOf(shape) + gridOf(shape) ** 2; // the first ones, and a position for each
     const patches = d * channels * patchSize ** 2 + d;
     const block = 12 * d * d + 13 * d; // norms 4d; attention 4d² + 4d; MLP 8d² + 5d
-    return tokens * d + patches + layers * block + 2 * d + prefixOf(shape) * (d * classes + classes);
+    return tokens * d + patches + layers * block + 2 * d + headsOf(shape) * (d * classes + classes);
   }
 
   forward(images: Tensor): Tensor {
@@ -161,7 +169,11 @@ export class Vit extends ImageClassifier {
   multiplications(): number {
     const { width: d, layers, classes, channels, patchSize } = this.shape;
     const [tokens, patches] = [prefixOf(this.shape), gridOf(this.shape) ** 2];
-    return (tokens + patches) * layers * 12 * d * d + patches * d * channels * patchSize ** 2 + tokens * d * classes;
+    return (
+      (tokens + patches) * layers * 12 * d * d +
+      patches * d * channels * patchSize ** 2 +
+      headsOf(this.shape) * d * classes
+    );
   }
 
   /** Weights of another image size fit: their position embeddings are interpolated. */
@@ -193,8 +205,21 @@ export class Vit extends ImageClassifier {
     return model;
   }
 
-  get config(): VitShape {
-    return this.shape;
+  get config(): HuggingFaceConfig {
+    return toConfig(this.shape);
+  }
+
+  /** timm's names stay; transformers' files may have a pooler and the token of masked patches, which no class depends on. */
+  parameterOf(stored: string): string | PartOf | undefined {
+    if (/(^|\.)(pooler\.|embeddings\.mask_token$)/.test(stored)) return undefined;
+    const [, of, kind] = /^(cls_|distillation_|)classifier\.(\w+)$/.exec(stored) ?? [];
+    if (kind) return `${of === "distillation_" ? "head_dist" : "head"}.${kind}`;
+    this.#parts ??= partsByName(this.namedParameters(), (name) => this.storedAs(name));
+    return this.#parts.get(stored) ?? this.#parts.get(prefixOfNames(this.shape) + stored) ?? stored;
+  }
+
+  storedAs(parameter: string): readonly string[] {
+    return storedAs(parameter, this.shape);
   }
 
   protected get device(): string {

@@ -1,0 +1,65 @@
+/** The files with which transformers' AutoTokenizer opens a tokenizer, by their names. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { bytesJson } from "./byte-level-json.ts";
+import { gpt2Json } from "./gpt2-tokenizer.ts";
+import { readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
+import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
+
+export type TokenizerFiles = Readonly<Record<string, string>>;
+
+const configFile = "tokenizer_config.json";
+
+/**
+ * Of bytes, gpt2, or the path of a tokenizer.json, whose tokenizer_config.json is taken too. With `bert`, texts get the tokens that BERT adds:
+ * [CLS] A [SEP], [CLS] A [SEP] B [SEP]. Throws `DataError`.
+ */
+export async function tokenizerFiles(name: string, { bert = false } = {}): Promise<TokenizerFiles> {
+  const file = fileOf(name);
+  const json = name === "bytes" ? bytesJson() : name === "gpt2" ? await gpt2Json() : readTokenizerJson(file);
+  const files = { "tokenizer.json": text(bert ? withBertTokens(json, name) : json) };
+  const given = join(dirname(file), configFile);
+  if (name !== "bytes" && name !== "gpt2" && existsSync(given))
+    return { ...files, [configFile]: readFileSync(given, "utf8") };
+  const has = (content: string) => json.added_tokens?.some((token) => token.content === content);
+  const end = ["<|endoftext|>", "</s>"].find(has);
+  const special = bert ? ofBert : end === undefined ? {} : { bos_token: end, eos_token: end };
+  return { ...files, [configFile]: text({ tokenizer_class: "PreTrainedTokenizerFast", ...special }) };
+}
+
+const ofBert = {
+  cls_token: bertContents.classify,
+  sep_token: bertContents.separate,
+  mask_token: bertContents.mask,
+  pad_token: bertContents.pad,
+  model_input_names: ["input_ids", "token_type_ids", "attention_mask"],
+};
+
+const text = (content: object) => `${JSON.stringify(content, null, 2)}\n`;
+
+function withBertTokens(json: TokenizerJson, name: string): TokenizerJson {
+  const ids = bertTokens(name);
+  const kinds = Object.entries(bertContents) as [keyof typeof bertContents, string][];
+  const absent = kinds.filter(([, content]) => !json.added_tokens?.some((token) => token.content === content));
+  const whole = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+  const added = absent.map(([kind, content]) => ({ id: ids[kind], content, ...whole }));
+  const sequence = (id: string, type_id: number) => ({ Sequence: { id, type_id } });
+  const special = (kind: "classify" | "separate", type_id: number) => ({
+    SpecialToken: { id: bertContents[kind], type_id },
+  });
+  const single = [special("classify", 0), sequence("A", 0), special("separate", 0)];
+  const known = (["classify", "separate"] as const).map((kind) => {
+    const id = bertContents[kind];
+    return [id, { id, ids: [ids[kind]], tokens: [id] }];
+  });
+  return {
+    ...json,
+    added_tokens: [...(json.added_tokens ?? []), ...added],
+    post_processor: {
+      type: "TemplateProcessing",
+      single,
+      pair: [...single, sequence("B", 1), special("separate", 1)],
+      special_tokens: Object.fromEntries(known),
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/** The config.json of ViT and DeiT, as transformers reads and writes it. */
+import { classesOf, type HuggingFaceConfig, labelsOf, renamed, requireValues } from "../hugging-face-config.ts";
+import type { VitOptions, VitShape } from "./options.ts";
+
+const names = {
+  imageSize: "image_size",
+  patchSize: "patch_size",
+  width: "hidden_size",
+  heads: "num_attention_heads",
+  layers: "num_hidden_layers",
+  channels: "num_channels",
+  eps: "layer_norm_eps",
+  labelSmoothing: "label_smoothing", // no key of transformers, which keeps it
+};
+
+/** What a config that leaves these out has, in transformers. */
+const defaults: VitOptions = {
+  width: 768,
+  heads: 12,
+  layers: 12,
+  imageSize: 224,
+  patchSize: 16,
+  channels: 3,
+  eps: 1e-12,
+};
+
+/** What the model here computes, of what a config may choose. */
+const only = { hidden_act: "gelu", qkv_bias: true, hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };
+
+/** transformers' classes, by what they do with a distillation token. */
+const plain = "ViTForImageClassification";
+const ofClassToken = "DeiTForImageClassification";
+const withTeacher = "DeiTForImageClassificationWithTeacher";
+export const vitArchitectures = [plain, ofClassToken, withTeacher] as const;
+
+export function toConfig(shape: VitShape): HuggingFaceConfig {
+  const { distilled, distillationHead, width, classes, labelSmoothing } = shape;
+  return {
+    model_type: distilled ? "deit" : "vit",
+    architectures: [distilled ? (distillationHead ? withTeacher : ofClassToken) : plain],
+    image_size: shape.imageSize,
+    patch_size: shape.patchSize,
+    num_channels: shape.channels,
+    hidden_size: width,
+    intermediate_size: 4 * width,
+    num_attention_heads: shape.heads,
+    num_hidden_layers: shape.layers,
+    layer_norm_eps: shape.eps,
+    ...(labelSmoothing > 0 && { label_smoothing: labelSmoothing }),
+    ...only,
+    ...labelsOf(classes),
+  };
+}
+
+/** Throws `OptionsError` where the model here would compute something else. */
+export function fromConfig(config: HuggingFaceConfig): VitOptions {
+  const options: VitOptions = { ...defaults, ...renamed(config, names), classes: classesOf(config) };
+  requireValues(config, { ...only, intermediate_size: 4 * options.width! });
+  const { architectures } = config;
+  const is = (name: string) => Array.isArray(architectures) && architectures.includes(name);
+  return { ...options, distilled: is(ofClassToken) || is(withTeacher), distillationHead: !is(ofClassToken) };
+}
