@@ -22,6 +22,7 @@ interface Parts {
   optimizer: Optimizer;
   run: Run;
   meter: StepMeter;
+  remarks: readonly string[];
 }
 
 function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
@@ -64,7 +65,7 @@ export class Journal implements AsyncDisposable {
     this.#parts = parts;
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
-    const { model, data, optimizer, run } = parts;
+    const { model, data, optimizer, run, remarks } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
     run.sums = () => ({
@@ -85,7 +86,7 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    for (const note of run.notes) this.note(note);
+    for (const note of [...run.notes, ...remarks]) this.note(note);
     this.note(`run ${run.folder}`);
   }
 

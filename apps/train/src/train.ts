@@ -5,7 +5,7 @@ import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
-import { buildData, buildModel, buildOptimizer } from "./build.ts";
+import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
@@ -34,7 +34,8 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
-  await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter });
+  const remarks = remarksOnModel(recipe, arena, optimizer);
+  await using journal = new Journal(recipe, group, { model, data, optimizer, run, meter, remarks });
   using _page = args.dashboard && group.rank === 0 ? openPage(run.folder, args.dashboard, journal) : undefined;
   using _ = group.rank === 0 ? await openShows(args, run, (text) => journal.note(text)) : undefined;
   using interruption = new Interruption(group, (signal) =>

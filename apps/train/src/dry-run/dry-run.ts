@@ -15,7 +15,7 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const given = args.flops === undefined ? {} : { speed: { flops: args.flops, measured: false } };
   const plan = await planOf(recipe, ranks, { ...(link !== undefined && { link: parseLink(link) }), ...given });
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
-  const remarks = [...dropped, ...remarksOn(recipe), ...plan.assumed];
+  const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks];
   const on = link === undefined ? "" : `, a link of ${linkText(parseLink(link))} each`;
   process.stdout.write(`${[...planText(plan, ranks, on), ...remarks].join("\n")}\n`);
   return 0;
