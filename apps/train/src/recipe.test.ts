@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { algorithms } from "@terse/optimizers";
+import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
 import { changesOf, defaultRecipe, droppedOptions, readRecipe, remarksOn, resumedRecipe } from "./recipe.ts";
@@ -188,6 +188,29 @@ describe("a recipe", () => {
     );
   });
 
+  it.each([
+    ["exchange.gradient", "powersgd", "rank", "matrixApproximationRank"],
+    ["exchange.gradient", "powersgd", "startIteration", "startPowerSGDIter"],
+    ["exchange.gradient", "powersgd", "errorFeedback", "useErrorFeedback"],
+    ["exchange.gradient", "powersgd", "seed", "randomSeed"],
+    ["optimizer", "muon", "adjustLr", "adjustLrFn"],
+  ])("names, of %s %s, for the old name %s the new one", (section, name, old, key) => {
+    expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
+      `${section}.${old}: unknown option; did you mean ${key}?`,
+    );
+  });
+
+  it("says where a compression of gradients belongs that is given as an optimizer", () => {
+    for (const name of Object.keys(gradientCompressions)) {
+      const problem = (key: string) =>
+        `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion, lamb or muon; name that here, and give --exchange.gradient.name=${name}`;
+      expect(() => readRecipe(defaultRecipe, [`--optimizer.name=${name}`])).toThrow(problem("optimizer"));
+      expect(() => readRecipe(defaultRecipe, [`--optimizer.groups=[{ roles: [head], name: ${name} }]`])).toThrow(
+        problem("optimizer.groups.0"),
+      );
+    }
+  });
+
   it("drops the options that only the file's own choice has, and says so", () => {
     const recipe = file(
       "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",
@@ -317,10 +340,10 @@ describe("a recipe", () => {
         "exchange.gradient.rank: 4, and the save has 1: the optimizer's state depends on it",
       ],
       [
-        "{ name: powersgd, startIteration: 4 }",
-        "startIteration=9",
+        "{ name: powersgd, startPowerSGDIter: 4 }",
+        "startPowerSGDIter=9",
         4,
-        "startIteration: 9, and the save has 4: that step is over",
+        "startPowerSGDIter: 9, and the save has 4: that step is over",
       ],
       ["{ name: codec, codec: int8 }", "codec=f16", 4, 'exchange.gradient.codec: "f16", and the save has "int8"'],
       ["{ name: codec, codec: l1, bits: 4 }", "bits=3", 4, undefined],

@@ -47,6 +47,7 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
   { name: "distributed-lion", given: ["optimizer.zero=hold"], forms: [levels(2)] },
   { name: "lion-cub", forms: [{ ...oneBit, text: "2 (P − 1)/P · n/8" }] },
   { name: "lion-cub", given: ["optimizer.bits=5"], forms: [levels(5)] },
+  { name: "lion-cub", given: ["optimizer.zero=hold"], forms: [levels(2)] },
   { name: "one-bit-adam", forms: [dense, oneBit] },
   { name: "lamb-basic-one-bit", forms: [dense, oneBit] },
   { name: "one-bit-lamb", forms: [dense, oneBit] },
@@ -67,6 +68,11 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
         text: "n' of matrices: 4 (n' − c) up and (P − 1) 4 c down for c owned elements, whole layers; 2 (P − 1)/P · 4 n of the others",
       },
     ],
+  },
+  {
+    name: "muon",
+    given: [groups, "exchange.gradient.name=terngrad"],
+    forms: [{ text: "of matrices (P − 1) 4 c down for c owned elements; and the compressed gradients of all" }],
   },
   {
     name: "dion",
@@ -98,7 +104,7 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
   },
   {
     name: "adamw",
-    given: ["exchange.gradient.name=powersgd", "exchange.gradient.rank=2"],
+    given: ["exchange.gradient.name=powersgd", "exchange.gradient.matrixApproximationRank=2"],
     forms: [{ text: "2 (P − 1)/P · 4 (m + n) r for each m × n matrix; 2 (P − 1)/P · 4 n of vectors" }],
   },
   {

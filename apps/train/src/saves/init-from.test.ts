@@ -38,11 +38,7 @@ const ofText = () => [
 ];
 
 /** Begins a run on two ranks with these weights; resolves to the parameters of each rank, or throws. */
-async function begin(
-  name: string | URL = defaultRecipe,
-  keys = ofText(),
-  from = "weights",
-): Promise<TypedArray[][]> {
+async function begin(name: string | URL = defaultRecipe, keys = ofText(), from = "weights"): Promise<TypedArray[][]> {
   const recipe = readRecipe(name, [...keys, "steps=4"]);
   const groups = loopback(2);
   const args = { initFrom: join(folder, from), out: join(folder, "run"), overrides: [] };

@@ -27,14 +27,7 @@ import { checkConfig, checkHead, modelFolderOf } from "./model-of-run.ts";
 import { loadWeightsOn, restoreSave } from "./restore-save.ts";
 import { offerResume, resumeCommand } from "./resume-command.ts";
 import { NotFiniteError } from "./save-files.ts";
-import {
-  locateRun,
-  recipeFile,
-  removeLeftovers,
-  runsFolder,
-  saveFolder,
-  saveFoldersIn,
-} from "./save-folder.ts";
+import { locateRun, recipeFile, removeLeftovers, runsFolder, saveFolder, saveFoldersIn } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy } from "./write-save.ts";
 

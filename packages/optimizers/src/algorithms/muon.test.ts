@@ -10,7 +10,7 @@ import {
 } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
-import { muon, Optimizer, type StoredState } from "../index.ts";
+import { compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
 import {
   added,
   largestDifference,
@@ -108,9 +108,17 @@ optimizerContract("muon", {
 });
 
 optimizerContract("muon without Nesterov, with AdamW's learning rate", {
-  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLr: "match_rms_adamw" }),
+  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLrFn: "match_rms_adamw" }),
   oracle: () => oracle({ nesterov: false, scale: (m, n) => 0.2 * Math.sqrt(Math.max(m, n)) }),
 });
+
+optimizerContract("muon with a dense mean that all ranks have, as compressions leave one", {
+  create: () => compressed(muon({ ...exact, momentum: 0.5, weightDecay: 0.25 }), powersgd({ startPowerSGDIter: 1000 })),
+  oracle: () => oracle({ nesterov: true, scale: original }),
+});
+
+for (const compression of [() => powersgd({ minCompressionRate: 1 }), terngrad])
+  optimizerContract(`muon with ${compression().name}`, { create: () => compressed(muon(exact), compression()) });
 
 const rows = async (x: Tensor) =>
   rowsOf((await x.contiguous().toTypedArray()) as Float64Array, x.shape as [number, number]);
@@ -231,7 +239,7 @@ outputs["X"] = X.detach().double()`,
   it.skipIf(!python).each([
     ["", {}],
     ["nesterov=False, momentum=0.8, weight_decay=0", { nesterov: false, momentum: 0.8, weightDecay: 0 }],
-    ['adjust_lr_fn="match_rms_adamw", ns_steps=3', { adjustLr: "match_rms_adamw", nsSteps: 3 }],
+    ['adjust_lr_fn="match_rms_adamw", ns_steps=3', { adjustLrFn: "match_rms_adamw", nsSteps: 3 }],
     [
       "ns_coefficients=(2, -1.5, 0.5), eps=1e-3",
       { nsCoefficients: [2, -1.5, 0.5] as [number, number, number], eps: 1e-3 },

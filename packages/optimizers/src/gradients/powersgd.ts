@@ -7,17 +7,18 @@
  *   Q ← mean_ranks(Mᵀ P)
  *   g ← P Qᵀ,  e ← M − P Qᵀ
  *
- * Options are those of PyTorch's hook. Sent as they are, beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every
- * gradient before step `startIteration`. Q stays for the next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which
- * changes no P but in round-off; Householder's QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
+ * Options and defaults are those of PyTorch's hook, but for `startPowerSGDIter`: its 1000 would be longer than many runs. Sent as they are,
+ * beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every gradient before step `startPowerSGDIter`. Q stays for the
+ * next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which changes no P but in round-off; Householder's
+ * QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
  *
  * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
  * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally much; 4 m n in place of
  * 4 (m + n) r for what is sent as it is.
  */
 import { addLowRank } from "@terse/native-optimizers";
-import { flag, nonNegativeInteger, parseOptions, positive, positiveInteger, v } from "@terse/options";
-import { empty, keep, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { finite, flag, nonNegativeInteger, parseOptions, positiveInteger, v } from "@terse/options";
+import { empty, keep, noGrad, type Segment, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { multiply } from "../algorithms/kernels.ts";
 import { orthonormalize } from "../algorithms/orthonormalize.ts";
@@ -27,21 +28,21 @@ import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
 export const powersgdOptions = v.object({
-  rank: v.optional(positiveInteger, 1), // r; at most that of the matrix
-  startIteration: v.optional(nonNegativeInteger, 0), // the first step that compresses
-  minCompressionRate: v.optional(positive, 2),
-  errorFeedback: v.optional(flag, true),
+  matrixApproximationRank: v.optional(positiveInteger, 1), // r
+  startPowerSGDIter: v.optional(nonNegativeInteger, 0), // the first step that compresses; the hook's default is 1000
+  minCompressionRate: v.optional(v.pipe(finite, v.minValue(1)), 2), // with less than 1 factors could be more than the matrix
+  useErrorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),
-  seed: v.optional(nonNegativeInteger, 0), // of the first Q
+  randomSeed: v.optional(nonNegativeInteger, 0), // of the first Q
 });
 
 export const powersgdKept: KeptOptions<v.InferOutput<typeof powersgdOptions>> = ({ before, step }) => ({
-  rank: makesState,
+  matrixApproximationRank: makesState,
   minCompressionRate: makesState,
-  errorFeedback: makesState,
+  useErrorFeedback: makesState,
   warmStart: makesState,
-  ...(before.warmStart && { seed: makesState }),
-  ...(before.startIteration <= step && { startIteration: "that step is over" }),
+  ...(before.warmStart && { randomSeed: makesState }),
+  ...(before.startPowerSGDIter <= step && { startPowerSGDIter: "that step is over" }),
 });
 
 export interface PowersgdState extends State {
@@ -55,40 +56,48 @@ export interface PowersgdState extends State {
 
 export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): GradientCompression<PowersgdState> {
   const given = parseOptions(powersgdOptions, options, "powersgd");
-  const { startIteration, minCompressionRate, errorFeedback, warmStart } = given;
+  const { matrixApproximationRank: r, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
 
-  /** Of a matrix that is compressed. */
-  const sizesOf = ({ n: length, segments: [segment] }: Vector) => {
-    const { shape } = segment!;
-    if (shape.length < 2) return undefined;
-    const m = shape[0]!;
-    const n = length / m;
-    const r = Math.min(given.rank, m, n);
-    return (m + n) * r * minCompressionRate < m * n ? { m, n, r } : undefined;
+  /** Of a matrix that is compressed, for which r < min(m, n). */
+  const sizesOf = ({ segments: [segment] }: Vector) => {
+    const { m, n } = rowsAndColumns(segment!);
+    return (m + n) * r * minCompressionRate < m * n ? { m, n } : undefined;
   };
-  const drawn = (n: number, r: number, { offset }: Vector, step: number, device: string) =>
-    randomMatrix([n, r], { seed: given.seed + step, stream: offset, device });
+  const drawn = (n: number, { offset }: Vector, step: number, device: string) =>
+    randomMatrix([n, r], { seed: given.randomSeed + step, stream: offset, device });
 
   return {
     name: "powersgd",
     splits: "at segments",
 
+    remark(segments) {
+      const largest = segments.map((segment) => {
+        const { m, n } = rowsAndColumns(segment);
+        return Math.ceil((m * n) / ((m + n) * minCompressionRate)) - 1; // the largest r that compresses it
+      });
+      const most = Math.max(...largest);
+      if (r <= most) return undefined;
+      return most < 1
+        ? `powersgd.minCompressionRate: no matrix of this model shrinks ${minCompressionRate} times, even with a rank of 1, and all gradients are sent whole`
+        : `powersgd.matrixApproximationRank: with ${r} no matrix of this model is compressed, and all gradients are sent whole; take at most ${most}`;
+    },
+
     init(θ, vector) {
       const sizes = sizesOf(vector);
       if (!sizes) return {};
       return {
-        elements: errorFeedback ? { gradientError: zerosLike(θ) } : {},
-        replicated: warmStart ? { Q: drawn(sizes.n, sizes.r, vector, 0, θ.device) } : {},
+        elements: useErrorFeedback ? { gradientError: zerosLike(θ) } : {},
+        replicated: warmStart ? { Q: drawn(sizes.n, vector, 0, θ.device) } : {},
       };
     },
 
     async mean(g, { elements, replicated }, exchange, { step, vector }) {
-      if (step < startIteration) return exchange.mean(g);
+      if (step < startPowerSGDIter) return exchange.mean(g);
       const { owner } = vector;
       const sizes = sizesOf(vector);
       if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
 
-      const { m, n, r } = sizes;
+      const { m, n } = sizes;
       const e = elements?.gradientError;
       const { device } = g;
       using P = keep(empty([m, r], { device }));
@@ -99,7 +108,7 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
 
       // P ← orth(mean_ranks(M Q))
       {
-        using redrawn = warmStart ? undefined : drawn(n, r, vector, step, device);
+        using redrawn = warmStart ? undefined : drawn(n, vector, step, device);
         multiply(M, redrawn ?? replicated!.Q!, P);
       }
       await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
@@ -119,15 +128,21 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
 
     messages(vector, step) {
       const { n: length, offset, owner } = vector;
-      if (step < startIteration) return [{ kind: "mean", n: length, offset }];
+      if (step < startPowerSGDIter) return [{ kind: "mean", n: length, offset }];
       const sizes = sizesOf(vector);
       if (!sizes) return [{ kind: "computedMean", n: length, owner }];
       return [
-        { kind: "computedMean", n: sizes.m * sizes.r, owner },
-        { kind: "mean", n: sizes.n * sizes.r },
+        { kind: "computedMean", n: sizes.m * r, owner },
+        { kind: "mean", n: sizes.n * r },
       ];
     },
   };
+}
+
+/** All axes but the first are one; a vector is a row. */
+function rowsAndColumns({ shape, length }: Segment): { m: number; n: number } {
+  const m = shape.length < 2 ? 1 : shape[0]!;
+  return { m, n: length / m };
 }
 
 const itself = (mean: Float32Array, result: Float32Array): void => result.set(mean);
