@@ -89,7 +89,7 @@ function checkVotes({ exchange: { vote }, optimizer: { name } }: Recipe, optimiz
   const kinds = optimizer.requests(0).flatMap(({ rounds }) => rounds.flat().map(({ kind }) => kind));
   if (vote === "all-to-all" || kinds.includes("vote")) return;
   throw new OptionsError([
-    `exchange.vote: ${name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with bits: 1`,
+    `exchange.vote: ${name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with its defaults`,
   ]);
 }
 

@@ -99,6 +99,7 @@ const algorithms: Record<string, () => Algorithm> = {
   "distributed-lion, average": () => distributedLion({ vote: "average" }),
   "lion-cub": () => lionCub({ weightDecay: 0.1 }),
   "lion-cub, 5 bits": () => lionCub({ weightDecay: 0.1, bits: 5 }),
+  "lion-cub, zeros held": () => lionCub({ weightDecay: 0.1, zero: "hold" }),
   sgd: () => sgd({ momentum: 0.9 }),
   signum: () => signum(),
   signsgd: () => signsgd(),

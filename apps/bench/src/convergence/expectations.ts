@@ -25,6 +25,7 @@ export const expectations: readonly Expectation[] = [
   { words: "1 bit is behind dense Lion, β₂ 0.95", source: "Lion Cub", methods: ["lion-cub-beta-0.95", "lion-beta-0.95"], holds: worse },
   { words: "… and averaging the momenta of the first and last layers makes it better", source: "Lion Cub", methods: ["lion-cub-beta-0.95-sync", "lion-cub-beta-0.95"], holds: better },
   { words: "1 bit is behind where ties are not handled", source: "Lion Cub", methods: ["lion-cub-ties-minus", "lion-cub"], holds: worse },
+  { words: "1 bit whose zeros and ties alternate is as good as 2 bits with exact zeros", source: "Lion Cub", methods: ["lion-cub", "lion-cub-zero-hold"], holds: asGood },
   { words: "averaging is as good as the majority", source: "Distributed Lion", methods: ["distributed-lion-average", "distributed-lion"], holds: asGood },
   { words: "1-bit LAMB is as good as LAMB", source: "1-bit LAMB", methods: ["one-bit-lamb", "lamb"], holds: asGood },
   { words: "LAMB with one bit and nothing else is behind 1-bit LAMB", source: "1-bit LAMB", methods: ["lamb-basic-one-bit", "one-bit-lamb"], holds: worse },

@@ -41,6 +41,7 @@ export const methods: Readonly<Record<string, Method>> = {
   "distributed-lion-average": { changes: lion("distributed-lion", "vote=average"), lr: 1e-3 },
   "lion-cub": { changes: lion("lion-cub"), lr: 1e-3 },
   "lion-cub-clip-previous": { changes: lion("lion-cub", "clipBy=previous"), lr: "lion-cub" },
+  "lion-cub-zero-hold": { changes: lion("lion-cub", "zero=hold"), lr: "lion-cub" },
   "lion-cub-ties-minus": { changes: lion("lion-cub", "tie=minus"), lr: "lion-cub" },
   "lion-cub-beta-0.95": { changes: lion("lion-cub", "beta2=0.95"), lr: "lion-cub" },
   "lion-cub-beta-0.95-sync": {

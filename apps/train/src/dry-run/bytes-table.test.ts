@@ -47,6 +47,7 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
   { name: "distributed-lion", given: ["optimizer.zero=hold"], forms: [levels(2)] },
   { name: "lion-cub", forms: [{ ...oneBit, text: "2 (P − 1)/P · n/8" }] },
   { name: "lion-cub", given: ["optimizer.bits=5"], forms: [levels(5)] },
+  { name: "lion-cub", given: ["optimizer.zero=hold"], forms: [levels(2)] },
   { name: "one-bit-adam", forms: [dense, oneBit] },
   { name: "lamb-basic-one-bit", forms: [dense, oneBit] },
   { name: "one-bit-lamb", forms: [dense, oneBit] },

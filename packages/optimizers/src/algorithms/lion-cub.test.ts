@@ -19,6 +19,12 @@ optimizerContract("lion-cub with a mask of what has had a gradient", {
   oracle: votingOracle((sum, _, alternate) => Math.sign(sum) || alternate, { masked: true }),
 });
 
+// The 2-bit vote that Figure 3 compares one bit with: what never had a gradient stays where it is.
+optimizerContract("lion-cub with zeros held", {
+  create: () => lionCub({ beta1: 0.5, beta2: 0.75, weightDecay: 0.25, zero: "hold" }),
+  oracle: votingOracle((sum) => Math.sign(sum), { zero: "hold" }),
+});
+
 /** Q₁ of §4.2 for each parameter tensor of the contract, and Σ q of all ranks. */
 function levelsOracle(levels: (ranks: number) => number) {
   const halfEven = (x: number) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x));
@@ -165,7 +171,7 @@ describe("lion-cub", () => {
     expect(await run(5)).toEqual([1, -1]);
   });
 
-  it.each(["plus", "minus", "alternate"] as const)(
+  it.each(["hold", "plus", "minus", "alternate"] as const)(
     "is Lion on one rank, bit for bit, when zeros are %s",
     async (zero) => {
       const [group] = loopback(1);
@@ -184,6 +190,19 @@ describe("lion-cub", () => {
       );
   });
 
+  it("refuses a tie, a mask and more bits where zeros are held", () => {
+    expect(() => lionCub({ zero: "hold", tie: "plus" })).toThrow(
+      "lion-cub.tie: with zero: hold a sum of 0 does not move, and tie is plus; leave tie out, or take another zero",
+    );
+    expect(() => lionCub({ zero: "hold", maskEvery: 3 })).toThrow(
+      "lion-cub.maskEvery: with zero: hold elements without a gradient do not move; leave maskEvery out, or take another zero",
+    );
+    for (const options of [{ bits: 2 }, { bits: "auto" }, { sumBits: 8 }] as const)
+      expect(() => lionCub({ ...options, zero: "hold" })).toThrow(
+        /^lion-cub\.zero: .*; leave zero out, or take one bit$/,
+      );
+  });
+
   it("refuses a parameter of one element with two bits, whose level is always 0", async () => {
     await onRanks(2, async (group) => {
       await expect(trajectory(group, lionCub({ bits: 2 }), [[1]], { start: [0] })).rejects.toThrow(
@@ -192,12 +211,15 @@ describe("lion-cub", () => {
     });
   });
 
-  it.each([1, 3, 8])("moves a parameter of one element with %i bits", async (bits) => {
-    for (const [after] of await onRanks(2, (group) =>
-      trajectory(group, lionCub({ bits }), [[0.1]], { start: [0], lr: 1 }),
-    ))
-      expect(after).toEqual([-1]);
-  });
+  it.each([{ bits: 1 }, { bits: 3 }, { bits: 8 }, { zero: "hold" }] as const)(
+    "moves a parameter of one element with %o",
+    async (options) => {
+      for (const [after] of await onRanks(2, (group) =>
+        trajectory(group, lionCub(options), [[0.1]], { start: [0], lr: 1 }),
+      ))
+        expect(after).toEqual([-1]);
+    },
+  );
 
   it("refuses sumBits beside bits, and with so many ranks that no level is left", () => {
     expect(() => lionCub({ bits: 5, sumBits: 8 })).toThrow(
@@ -222,6 +244,6 @@ describe("lion-cub", () => {
   it("names the wrong option", () => {
     expect(() => lionCub({ beta1: 1.5 })).toThrow(/lion-cub\.beta1/);
     expect(() => lionCub({ bits: 9 })).toThrow(/lion-cub\.bits/);
-    expect(() => lionCub({ zero: "hold" as never })).toThrow(/lion-cub\.zero.*plus.*minus.*alternate/);
+    expect(() => lionCub({ zero: "holds" as never })).toThrow(/lion-cub\.zero.*did you mean hold/);
   });
 });

@@ -20,16 +20,18 @@
  * which makes ±1 of a level 0; linf-logarithmic, whose levels are powers of two. The last are values, not whole numbers: they are added in f32,
  * and the sum comes down in the same p bits.
  *
+ * One bit has no 0. With `zero: hold` u is −1, 0 or 1, in two bits, v = sign(Σ_ranks u), and 0 does not move: what Figure 3 compares one bit with.
+ *
  * With s = 1 a layer whose |c| are all equal has q = 0 and does not move: |c| is half a level, and a half is rounded to the even level. A
  * layer of one element is always such a layer, and refused.
  *
  * Shapes: θ, g, m (n)   u, v: n bits
  * Sent per step: 1 message, 2 (P − 1)/P · n/8 bytes; 32-bit data parallel sends 32 times that.
- * With p bits (p + 2)/2 as many, with `sum: direct` as many as the fields' width, 4, 8 or 16, with logarithmic levels p and the scales; c is held
- * meanwhile, 4 n bytes.
+ * With `zero: hold` twice as many, with p bits (p + 2)/2 as many, with `sum: direct` as many as the fields' width, 4, 8 or 16, with logarithmic
+ * levels p and the scales; c is held meanwhile, 4 n bytes.
  * With momentumSync, after every k-th step: m ← mean_ranks(m) of some layers, 4 bytes an element and way (momentum-sync.ts).
  */
-import { type Codec, l1, linf, signAt } from "@terse/codecs";
+import { type Codec, l1, linf, signAt, ternary } from "@terse/codecs";
 import {
   nonNegativeFloat,
   OptionsError,
@@ -57,9 +59,9 @@ export const lionCubOptions = v.object({
   quantizer: v.optional(oneOf(["l1", "linf", "linf-without-zero", "linf-logarithmic"])), // only with more than one bit; l1 if absent
   sum: v.optional(oneOf(["owners", "direct"])), // only with more than one bit: who adds the levels; owners if absent
   seed, // of the draws of linf
-  zero: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the vote of an exact 0; alternate if absent
-  tie: v.optional(oneOf(["plus", "minus", "alternate"])), // only with one bit: the outcome of as many votes each way; alternate if absent
-  maskEvery, // only with one bit: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
+  zero: v.optional(oneOf(["hold", "plus", "minus", "alternate"])), // only with one bit: the vote of an exact 0; alternate if absent; hold: 0, in two bits
+  tie: v.optional(oneOf(["plus", "minus", "alternate"])), // only of signs: the outcome of as many votes each way; alternate if absent
+  maskEvery, // only of signs: steps between two counts of the elements that have had a gradient, the others do not move; 0: none (seen-mask.ts)
   momentumSync: v.optional(momentumSyncOptions, {}), // which layers' m is averaged, and when (§5.1); none
 });
 
@@ -77,7 +79,7 @@ export function lionCub(options: v.InferInput<typeof lionCubOptions> = {}): Algo
   const { beta1, beta2, weightDecay, bits, zero = "alternate", tie = "alternate", maskEvery, momentumSync } = given;
   checkTogether(given);
   if (bits === "auto") return chosenByRanks(given);
-  if (bits > 1 || given.sumBits !== undefined) return withLevels({ ...given, bits });
+  if (bits > 1 || given.sumBits !== undefined || zero === "hold") return withLevels({ ...given, bits });
   return {
     name: "lion-cub",
     splits: "anywhere", // every line above works on single elements, so buckets change nothing
@@ -127,6 +129,17 @@ function checkTogether(given: Given): void {
       );
   if (hasLevels && given.maskEvery > 0)
     say("maskEvery", `with ${how} a level can be 0, which does not move; leave maskEvery out, or take one bit`);
+  const holds = !hasLevels && given.zero === "hold";
+  if (holds && given.tie !== undefined)
+    say(
+      "tie",
+      `with zero: hold a sum of 0 does not move, and tie is ${given.tie}; leave tie out, or take another zero`,
+    );
+  if (holds && given.maskEvery > 0)
+    say(
+      "maskEvery",
+      "with zero: hold elements without a gradient do not move; leave maskEvery out, or take another zero",
+    );
   if (quantizer !== "l1" && (bits === "auto" || sumBits !== undefined))
     say("quantizer", `${how} chooses the levels of l1, and quantizer is ${quantizer}; give bits as a number`);
   if (quantizer === "linf-logarithmic" && sum === "direct")
@@ -150,7 +163,7 @@ function chosenByRanks({ quantizer, sum, ...given }: Given): Algorithm<LionCubSt
   };
 }
 
-/** With p bits. Each layer has its scale; buckets are cut between layers, so they change nothing here either. */
+/** With p bits, or with signs and exact zeros. Each layer has its scale; buckets are cut between layers, so they change nothing here either. */
 function withLevels({
   beta1,
   beta2,
@@ -160,10 +173,12 @@ function withLevels({
   sumBits,
   quantizer = "l1",
   sum = "owners",
+  zero,
   seed,
 }: Given & { bits: number }): Algorithm<LionCubState> {
   const levels = sumBits === undefined ? levelsOfBits(bits) : levelsOfSum(sumBits);
   const Q = ({ ranks }: Vector, segments?: readonly number[]): Codec => {
+    if (zero === "hold") return ternary as Codec; // its encoder takes the signs
     const scales = segments ? { segments } : {};
     if (quantizer === "l1") return l1({ ...levels(ranks), unscaled: true, ...scales }) as Codec;
     if (quantizer === "linf-logarithmic") return linf({ bits, levels: "logarithmic", ...scales }) as Codec;

@@ -38,6 +38,7 @@ export const settings: Partial<Record<Name, readonly object[]>> = {
     { bits: 4 },
     { sumBits: 8 },
     { maskEvery: 2 },
+    { zero: "hold" },
     { bits: 4, sum: "direct" },
     { bits: 4, quantizer: "linf-logarithmic" },
     { momentumSync: { segments: "all", every: 2 } },
