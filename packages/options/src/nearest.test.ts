@@ -42,6 +42,30 @@ describe("nearest", () => {
     expect(nearest(word, known)).toBeUndefined();
   });
 
+  it.each([
+    ["rank", "matrixApproximationRank"],
+    ["startIteration", "startPowerSGDIter"],
+    ["errorFeedback", "useErrorFeedback"],
+    ["start_powerSGD_iter", "startPowerSGDIter"],
+    ["seed", "randomSeed"],
+    ["adjustLr", "adjustLrFn"],
+  ])("finds, for %s, %s, which has the same parts and more", (word, meant) => {
+    const keys = [
+      "matrixApproximationRank",
+      "startPowerSGDIter",
+      "minCompressionRate",
+      "useErrorFeedback",
+      "warmStart",
+    ];
+    expect(nearest(word, [...keys, "randomSeed", "adjustLrFn"])).toBe(meant);
+    expect(nearest(meant, [word])).toBe(word);
+  });
+
+  it("does not take the parts of another word, or a short one, for the same", () => {
+    expect(nearest("startRatio", ["startPowerSGDIter"])).toBeUndefined();
+    expect(nearest("lr", ["adjustLrFn"])).toBeUndefined();
+  });
+
   it("does not find a word of which half of the letters differ", () => {
     expect(nearest("data", ["beta"])).toBeUndefined();
     expect(nearest("bata", ["beta"])).toBe("beta");

@@ -34,6 +34,25 @@ export function editDistance(a: string, b: string): number {
 // weight_decay, weight-decay and weightDecay are the same word in different spellings.
 const normalised = (word: string) => word.toLowerCase().replace(/[-_ .]/g, "");
 
+/** "startPowerSGDIter" → start, power, sgd, iter */
+const partsOf = (word: string) =>
+  word
+    .replace(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$1$3 $2")
+    .toLowerCase()
+    .split(/[-_ .]+/);
+
+/** Whether all parts of the shorter word are parts of the longer one, in order: rank of matrixApproximationRank, adjustLr of adjustLrFn. */
+function isPartOf(a: string, b: string): boolean {
+  const [few, many] = [partsOf(a), partsOf(b)].sort((one, other) => one.length - other.length) as [string[], string[]];
+  let next = 0;
+  for (const part of many) {
+    const wanted = few[next]!;
+    if (wanted === undefined) break;
+    if (Math.min(part.length, wanted.length) >= 3 && (part.startsWith(wanted) || wanted.startsWith(part))) next++;
+  }
+  return next === few.length;
+}
+
 /** The word of `known` that is most similar to `word`; the first of several, or undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = normalised(word);
@@ -46,7 +65,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     // At most a third of the letters may differ, so that short names do not match everything.
     const near = distance <= Math.floor(Math.max(wanted.length, have.length) / 3);
     const isPrefix = wanted.length >= 3 && (have.startsWith(wanted) || wanted.startsWith(have)) && have.length >= 3;
-    if ((near || isPrefix) && distance < bestDistance) {
+    if ((near || isPrefix || isPartOf(word, candidate)) && distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }
