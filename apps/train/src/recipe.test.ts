@@ -188,6 +188,18 @@ describe("a recipe", () => {
     );
   });
 
+  it.each([
+    ["exchange.gradient", "powersgd", "rank", "matrixApproximationRank"],
+    ["exchange.gradient", "powersgd", "startIteration", "startPowerSGDIter"],
+    ["exchange.gradient", "powersgd", "errorFeedback", "useErrorFeedback"],
+    ["exchange.gradient", "powersgd", "seed", "randomSeed"],
+    ["optimizer", "muon", "adjustLr", "adjustLrFn"],
+  ])("names, of %s %s, for the old name %s the new one", (section, name, old, key) => {
+    expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
+      `${section}.${old}: unknown option; did you mean ${key}?`,
+    );
+  });
+
   it("drops the options that only the file's own choice has, and says so", () => {
     const recipe = file(
       "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",
