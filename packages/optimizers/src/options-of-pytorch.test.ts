@@ -12,7 +12,7 @@ const options: Record<string, [schema: v.GenericSchema, absent: readonly string[
     ["processGroup", "orthogonalizationEpsilon", "compressionStatsLoggingFrequency", "batchTensorsWithSameShape"],
     { startPowerSGDIter: 1000 },
   ],
-  "torch.optim.Muon": [muonOptions, ["params", "lr"], { adjustLrFn: null }], // null is "original"
+  "torch.optim.Muon": [muonOptions, ["params", "lr"], { nsSteps: 5, adjustLrFn: null }], // ours may be absent; null is "original"
 };
 
 /** Ours that PyTorch has not. */
