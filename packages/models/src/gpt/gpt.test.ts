@@ -18,7 +18,9 @@ function tokens(rows: number, length: number, vocabulary: number, seed: number):
 
 const { version } = libtorch();
 const draws = pythonTorchVersion === version; // the same random numbers for a seed
-const without = draws ? "" : ` (without dropout: Python has torch ${pythonTorchVersion}, and ${version} is loaded here)`;
+const without = draws
+  ? ""
+  : ` (without dropout: Python has torch ${pythonTorchVersion}, and ${version} is loaded here)`;
 
 describe.skipIf(python === undefined)(`gpt beside gpt.py, with the same weights${needsPython || without}`, () => {
   it.each([
