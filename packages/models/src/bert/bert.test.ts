@@ -8,6 +8,7 @@ import { needsModules, relativeError, runPython } from "../../../tensor/src/test
 import type { Model } from "../model.ts";
 import { countParameters, models, restoreModel } from "../models.ts";
 import { withNewHead } from "../new-head.ts";
+import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { Bert } from "./bert.ts";
 import { BertClassifier } from "./bert-classifier.ts";
 import { bertPresets } from "./options.ts";
@@ -92,6 +93,21 @@ for name, p in model.named_parameters(): outputs[name] = p.grad`,
     expect(relativeError(logits.tokens, tokens!)).toBeLessThan(tolerance);
     expect(relativeError(logits.nextSentence, next!)).toBeLessThan(tolerance);
     await compare(model, batch, rest);
+  });
+
+  it.each([
+    ["base", 768, 12, 12],
+    ["large", 1024, 24, 16],
+  ] as const)("has its names and shapes at full size: %s", async (preset, width, layers, heads) => {
+    const options = `vocab_size=30522, max_position_embeddings=512, hidden_size=${width}, num_hidden_layers=${layers}, num_attention_heads=${heads}, intermediate_size=${4 * width}, num_labels=3`;
+    const there = (architecture: string) =>
+      namesAndShapesThere(
+        `import transformers; m = transformers.${architecture}(transformers.MegatronBertConfig(${options}))`,
+      );
+    expect(namesAndShapes(() => new Bert(bertPresets[preset]))).toEqual(await there("MegatronBertForPreTraining"));
+    expect(namesAndShapes(() => new BertClassifier({ ...bertPresets[preset], classes: 3 }))).toEqual(
+      await there("MegatronBertForSequenceClassification"),
+    );
   });
 
   it("gives those of a classifier, and takes the encoder of pre-training when a new one is asked for", async () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import { generate } from "../generate/generate.ts";
 import { countParameters, restoreModel } from "../models.ts";
+import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { Gpt2 } from "./gpt2.ts";
 import { gpt2Presets } from "./options.ts";
 
@@ -69,6 +70,22 @@ for name, p in model.named_parameters(): outputs[name] = p.grad`,
     expect(model.namedParameters().length).toBe(Object.keys(gradients).length);
     for (const [each, parameter] of model.namedParameters())
       expect(relativeError(parameter.grad!, gradients[each]!), each).toBeLessThan(tolerance);
+  });
+
+  it.each([
+    ["gpt2", 768, 12, 12],
+    ["gpt2-medium", 1024, 24, 16],
+    ["gpt2-large", 1280, 36, 20],
+    ["gpt2-xl", 1600, 48, 25],
+  ] as const)("has its names and shapes at full size: %s", async (preset, width, layers, heads) => {
+    for (const tied of [true, false]) {
+      const options = `n_embd=${width}, n_layer=${layers}, n_head=${heads}, tie_word_embeddings=${tied ? "True" : "False"}`;
+      expect(namesAndShapes(() => new Gpt2({ ...gpt2Presets[preset], tied }))).toEqual(
+        await namesAndShapesThere(
+          `import transformers; m = transformers.GPT2LMHeadModel(transformers.GPT2Config(${options}))`,
+        ),
+      );
+    }
   });
 
   it("opens shards, half precision, and the names of GPT2Model", async () => {

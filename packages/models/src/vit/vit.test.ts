@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig, loadModel, saveModel } from "@terse/checkpoint";
-import { manualSeed, noGrad, randint, randn, scope, withDevice } from "@terse/tensor";
+import { manualSeed, noGrad, randint, randn, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../tensor/src/testing/python.ts";
 import { countParameters, models, restoreModel, Vit, type VitOptions, vitPresets, withNewHead } from "../index.ts";
 import { compareImages } from "../testing/compare-images.ts";
+import { namesAndShapes, namesAndShapesThere } from "../testing/names-and-shapes.ts";
 import { interpolatePositions } from "./interpolate-positions.ts";
 
 const missing = needsModules("timm");
@@ -26,23 +27,9 @@ describe.skipIf(missing !== "")(`vit beside timm, with the same weights${missing
     "%s has its names and shapes; with one layer and smaller images its logits, loss and gradients",
     (preset, name) =>
       scope(async () => {
-        const full = withDevice("meta", () => new Vit(vitPresets[preset]));
-        const expected = await runPython(`
-import timm
-with torch.device("meta"): m = timm.create_model("${name}")
-outputs["count"] = sum(p.numel() for p in m.parameters())
-for n, t in m.state_dict().items(): outputs[n] = torch.tensor(t.shape)`);
-        expect(full.parameterCount()).toBe(expected["count"]!.item());
-        delete expected["count"];
-        const shapes = await Promise.all(
-          Object.entries(expected).map(async ([n, t]) => `${n} ${[...(await t.toTypedArray())].join()}`),
+        expect(namesAndShapes(() => new Vit(vitPresets[preset]))).toEqual(
+          await namesAndShapesThere(`import timm; m = timm.create_model("${name}")`),
         );
-        expect(
-          full
-            .stateDict()
-            .map(([n, { shape }]) => `${n} ${shape.join()}`)
-            .sort(),
-        ).toEqual(shapes.sort());
 
         manualSeed(1);
         const model = new Vit({ ...vitPresets[preset], imageSize: 32, layers: 1, classes: 7 });
