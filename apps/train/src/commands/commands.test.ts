@@ -229,30 +229,136 @@ describe("compare", () => {
 });
 
 describe("shell completion", () => {
-  it("knows every command of the help, keys and recipes", () => {
-    const { commands, flags, recipes } = completions();
-    expect(commands).toEqual(
+  const has = (shell: string) => spawnSync(shell, ["-c", "true"]).status === 0;
+  const runIn = (shell: string, program: string) => {
+    const { stdout, stderr } = spawnSync(shell, ["-c", program], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    return stdout.trimEnd().split("\n");
+  };
+
+  it("knows every command of the help, and the flags, keys and plain words of each", () => {
+    const all = completions();
+    expect([...all.keys()]).toEqual(
       expect.arrayContaining(["train", "advise", "compare", "export", "config", "completion", "bench"]),
     );
-    expect(flags).toEqual(expect.arrayContaining(["--recipe", "--trace", "--optimizer.lr"]));
-    expect(recipes).toContain("gpt-small-adamw");
+    const flags = (command: string) => all.get(command)!.flags.map(({ name }) => name);
+    expect(flags("train")).toEqual(expect.arrayContaining(["recipe", "trace", "dashboard", ...keys]));
+    expect(flags("advise")).toEqual(["link", "json"]);
+    expect(flags("export")).toEqual(["out"]);
+    expect(flags("cost")).toEqual(expect.arrayContaining(["alpha", "beta"]));
+    expect(all.get("train")!.flags.filter(({ name }) => ["trace", "steps"].includes(name))).toEqual([
+      { name: "trace", takes: false },
+      { name: "steps", takes: true },
+    ]);
+    const names = readdirSync(new URL("../../recipes", import.meta.url)).map((name) => name.replace(".yaml", ""));
+    expect([...all.get("train")!.words].sort()).toEqual(names.sort());
+    for (const [command, { values }] of all)
+      for (const [flag, choices] of values) {
+        if (flag.startsWith("--")) expect(flags(command), flag).toContain(flag.slice(2));
+        for (const choice of choices) expect(choice, flag).toMatch(/^[\w.-]+$/);
+      }
   });
 
-  it("completes in bash", () => {
-    const program = `${completionScript("bash")}
-COMP_WORDS=(terse comp) COMP_CWORD=1; _terse; echo "\${COMPREPLY[@]}"
-COMP_WORDS=(terse train --optimizer.l) COMP_CWORD=2; _terse; echo "\${COMPREPLY[@]}"
-COMP_WORDS=(terse train --recipe gpt-small-adam) COMP_CWORD=3; _terse; echo "\${COMPREPLY[@]}"`;
-    const { stdout, stderr } = spawnSync("bash", ["-c", program], { encoding: "utf8" });
-    expect(stderr).toBe("");
-    const [commands, keysOfTrain, recipes] = stdout.split("\n");
-    expect(commands!.split(" ").sort()).toEqual(["compare", "completion"]);
-    expect(keysOfTrain).toContain("--optimizer.lr");
-    expect(recipes).toBe("gpt-small-adamw");
+  // What the user has typed, cut as bash cuts it, and some of what it may complete.
+  const cases: [typed: string[], some: string[]][] = [
+    [["comp"], ["compare", "completion"]],
+    [["train", "gpt-small-l"], ["gpt-small-lion-cub"]],
+    [["train", "--recipe", "gpt-small-adam"], ["gpt-small-adamw"]],
+    [
+      ["train", "--optimizer.l"],
+      ["--optimizer.lr", "--optimizer.localSteps"],
+    ],
+    [
+      ["train", "--optimizer.name", "=", "lion"],
+      ["lion", "lion-cub"],
+    ],
+    [
+      ["train", "--optimizer.name", "lion"],
+      ["lion", "lion-cub"],
+    ],
+    [
+      ["train", "--exchange.gradient.name", "="],
+      ["codec", "ef-signsgd", "qsgd", "terngrad", "graddrop", "dgc", "powersgd"],
+    ],
+    [["train", "--advise", "=", "f"], ["false"]],
+    [["train", "--engine", "t"], ["tcp"]],
+    [["train", "--steps", "=", ""], []],
+    [
+      ["advise", "--"],
+      ["--link", "--json"],
+    ],
+    [["compare", "--"], ["--json"]],
+    [["export", "--"], ["--out"]],
+    [["page", "--"], ["--address"]],
+    [
+      ["bench", "co"],
+      ["codecs", "collectives", "convergence", "cost-model"],
+    ],
+    [
+      ["bench", "--"],
+      ["--settings", "--json", "--record"],
+    ],
+    [
+      ["config", ""],
+      ["explain", "schema"],
+    ],
+    [["config", "explain", "logE"], ["logEvery"]],
+    [
+      ["completion", ""],
+      ["bash", "zsh", "fish"],
+    ],
+    [["compare", "ru"], []], // and bash goes on with files
+  ];
+
+  const joined = (typed: string[]) => typed.join(" ").replace(/ = ?/, "=");
+  const keyOf = (typed: string[]) => (typed.includes("=") ? `${typed[typed.indexOf("=") - 1]}=` : "");
+
+  it("completes in bash, whose words end at each equals sign", () => {
+    const calls = cases.map(
+      ([typed]) =>
+        `COMP_WORDS=(terse ${typed.map((word) => `'${word}'`).join(" ")}) COMP_CWORD=${typed.length}; _terse; echo "\${COMPREPLY[@]}"`,
+    );
+    const whole = `COMP_WORDS=(terse train --optimizer.name=lion) COMP_CWORD=2; _terse; echo "\${COMPREPLY[@]}"`; // as zsh has it
+    const lines = runIn("bash", [completionScript("bash"), ...calls, whole].join("\n"));
+    expect(lines.at(-1)).toBe("--optimizer.name=lion --optimizer.name=lion-cub");
+    for (const [i, [typed, expected]] of cases.entries())
+      expect(
+        lines[i]!.split(" ").filter((word) => word !== ""),
+        typed.join(" "),
+      ).toEqual(expected);
+  });
+
+  const zsh = has("zsh");
+  it.skipIf(!zsh)(`completes in zsh, whose words keep it${zsh ? "" : " (skipped: zsh is not installed)"}`, () => {
+    const calls = cases.map(([typed]) => {
+      const words = joined(typed).split(" ");
+      return `COMP_WORDS=(terse ${words.map((word) => `'${word}'`).join(" ")}) COMP_CWORD=${words.length}; _terse; echo "\${COMPREPLY[@]}"`;
+    });
+    const emulated = "emulate sh"; // as bashcompinit calls it
+    const lines = runIn("zsh", [completionScript("zsh"), emulated, ...calls, "echo end"].join("\n"));
+    for (const [i, [typed, expected]] of cases.entries()) {
+      // Of what the function gives, zsh takes what begins with the word.
+      const found = lines[i]!.split(" ").filter(
+        (word) => word !== "" && word.startsWith(joined(typed).split(" ").at(-1)!),
+      );
+      expect(found, joined(typed)).toEqual(expected.map((word) => `${keyOf(typed)}${word}`));
+    }
+  });
+
+  const fish = has("fish");
+  it.skipIf(!fish)(`completes in fish${fish ? "" : " (skipped: fish is not installed)"}`, () => {
+    const file = join(folder, "completion.fish");
+    writeFileSync(file, completionScript("fish"));
+    const calls = cases.map(([typed]) => `complete -C 'terse ${joined(typed)}'; echo .`);
+    const found = runIn("fish", [`source '${file}'`, `cd '${folder}'`, ...calls].join("\n"))
+      .join("\n")
+      .split(/^\.$/m);
+    for (const [i, [typed, expected]] of cases.entries())
+      for (const word of expected) expect(found[i]!.split("\n"), joined(typed)).toContain(`${keyOf(typed)}${word}`);
   });
 });
 
 it("every command of the help of commands is one of ./terse", () => {
   const own = [...readFileSync(new URL("help.txt", import.meta.url), "utf8").matchAll(/^ {2}\.\/terse ([a-z]+)/gm)];
-  for (const [, name] of own) expect(completions().commands).toContain(name);
+  for (const [, name] of own) expect([...completions().keys()]).toContain(name);
 });
