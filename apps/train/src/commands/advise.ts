@@ -15,10 +15,16 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
   if (words.length > 1) throw new OptionsError([`advise takes one run, got "${words[1]}" too`]);
   const run = words[0] ?? newestRun();
   const recipe = recipeOfRun(run);
-  const lines = readMetrics(run);
+  let problem: string | undefined;
+  const lines = readMetrics(run, (found) => {
+    problem = found;
+  });
   const measured = measuredSteps(lines);
   if (measured === undefined)
-    throw new OptionsError([`${run} has no measured steps: it was written by an older version, or no step was logged`]);
+    throw new OptionsError([
+      `${run} has no measured steps: ${problem ?? "it was written by an older version, or no step was logged"}`,
+    ]);
+  if (problem !== undefined) process.stderr.write(`${problem}\n`);
   const network = flags.link ? await measuredOf(flags.link) : networkOf(lines);
   if (network === undefined)
     throw new OptionsError([

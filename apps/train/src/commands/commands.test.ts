@@ -193,7 +193,7 @@ describe("compare", () => {
     expect(tableOf([resultOf("a", "lion", [])])[1]).toMatch(/^a {4}lion {4} +– +0 +– +– +– +– +– +–$/);
   });
 
-  it("prints a row for each run, and how the recipes differ, and leaves out a line that was cut short", async () => {
+  it("prints a row for each run, and how the recipes differ", async () => {
     for (const [name, steps] of [
       ["one", 10],
       ["two", 20],
@@ -201,7 +201,7 @@ describe("compare", () => {
       mkdirSync(join(folder, name));
       writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, [`steps=${steps}`])));
       const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-      writeFileSync(join(folder, name, "metrics.jsonl"), `${text}null\n5\n[]\n{"step":11,"train/lo`);
+      writeFileSync(join(folder, name, "metrics.jsonl"), text);
     }
     await compareCommand([join(folder, "one"), join(folder, "two")]);
     expect(printed).toMatch(
@@ -213,6 +213,37 @@ describe("compare", () => {
     cpSync(join(folder, "one"), other, { recursive: true });
     await compareCommand([join(folder, "one"), other]);
     expect(printed).toContain(`elsewhere/one, compared with ${basename(folder)}/one: the same recipe\n`);
+  });
+
+  it("shows the runs that it can read, with a line about each that it cannot, and one about a line that was cut short", async () => {
+    const [good, old] = [join(folder, "good"), join(folder, "old")];
+    const recipe = readRecipe(defaultRecipe, []);
+    for (const [run, own] of [
+      [good, recipe],
+      [old, { ...recipe, newKey: 1 }],
+    ] as const) {
+      mkdirSync(run);
+      writeFileSync(join(run, "recipe.json"), JSON.stringify(own));
+      writeFileSync(join(run, "metrics.jsonl"), `${JSON.stringify(lines[1])}\n{"step":1,"train/lo`);
+    }
+    let said = "";
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      said += text;
+      return true;
+    });
+    await compareCommand([good, old, "--json"]);
+    expect((JSON.parse(printed) as { run: string }[]).map(({ run }) => run)).toEqual(["good"]);
+    expect(said.split("\n")).toEqual([
+      `${good}/metrics.jsonl: the last line is cut short, and is left out`,
+      expect.stringMatching(
+        /old\/recipe\.json was written by another version of terse, or changed: newKey: unknown option/,
+      ),
+      "",
+    ]);
+    writeFileSync(join(good, "metrics.jsonl"), '{"step":1,"train/lo');
+    await expect(adviseCommand([good])).rejects.toThrow(
+      /good has no measured steps: .*metrics\.jsonl: the last line is cut short, and is left out$/,
+    );
   });
 
   it("says in a line that a folder is no run", async () => {

@@ -1,4 +1,5 @@
 /** `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. */
+import { CheckpointError } from "@terse/checkpoint";
 import { OptionsError, parseArguments } from "@terse/options";
 import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
@@ -50,11 +51,19 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
   const { flags, words } = parseArguments(argv, syntax);
   if (words.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
   const names = runNames(words);
-  const runs = words.map((run, i) => ({
-    run: names[i]!,
-    recipe: recipeOfRun(run),
-    lines: readMetrics(run),
-  }));
+  const problems: string[] = [];
+  const runs = words.flatMap((run, i) => {
+    try {
+      const recipe = recipeOfRun(run);
+      return [{ run: names[i]!, recipe, lines: readMetrics(run, (problem) => problems.push(problem)) }];
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error;
+      problems.push(error.message);
+      return [];
+    }
+  });
+  if (runs.length === 0) throw new CheckpointError(problems.join("\n"));
+  for (const problem of problems) process.stderr.write(`${problem}\n`); // not where --json is read
   const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
   if (flags.json) return void process.stdout.write(`${JSON.stringify(results)}\n`);
   process.stdout.write(`${[...tableOf(results), ...differences(runs)].join("\n")}\n`);

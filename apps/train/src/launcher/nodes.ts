@@ -33,12 +33,26 @@ export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline }: Tr
     deadlineSeconds: deadline,
     timeoutSeconds: forever,
   }).catch((error: RendezvousError) => {
-    throw new Error(`the launchers did not meet; here, rank means --node-rank: ${error.message}`, { cause: error });
+    throw new Error(`the launchers did not meet; here, rank means --node-rank: ${withFlags(error.message)}`, {
+      cause: error,
+    });
   });
   return {
     tell: (mine) => told(group, mine),
     [Symbol.asyncDispose]: () => group.close(),
   };
+}
+
+/** The launchers' rendezvous names variables, which users have set by flags. */
+function withFlags(message: string): string {
+  const flags = [
+    [/MASTER_ADDR and MASTER_PORT, or TERSE_RENDEZVOUS, are/g, "--rdzv-endpoint is"],
+    [/MASTER_PORT, or --rdzv-endpoint/g, "--rdzv-endpoint"],
+    [/\b(MASTER_ADDR|MASTER_PORT|TERSE_RENDEZVOUS)\b/g, "--rdzv-endpoint"],
+    [/\bWORLD_SIZE\b/g, "--nnodes"],
+    [/\bRANK\b/g, "--node-rank"],
+  ] as const;
+  return flags.reduce((text, [variable, flag]) => text.replaceAll(variable, flag), message);
 }
 
 async function told<T>(group: Group, mine: T): Promise<T[]> {

@@ -23,8 +23,9 @@ describe("metrics.jsonl", () => {
     await metrics.cutAt(3); // there is no file yet
     for (const step of [0, 1, 2, 3]) metrics.log({ step, loss: 1 });
     writeFileSync(path(), '{"step":4,"lo', { flag: "a" });
-    await metrics.cutAt(3);
+    expect(await metrics.cutAt(3)).toBe("the last line is cut short, and is left out");
     expect(steps()).toEqual([0, 1, 2]);
+    expect(await metrics.cutAt(3)).toBeUndefined();
     metrics.log({ step: 3 });
     expect(steps()).toEqual([0, 1, 2, 3]);
   });

@@ -2,6 +2,7 @@
 import { appendFileSync, existsSync, readFileSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
+import { parseMetrics } from "../advice/read-metrics.ts";
 
 /** What grows from line to line of a run. */
 export interface Sums {
@@ -21,16 +22,15 @@ export class Metrics {
 
   /**
    * Removes the lines of steps from `step` on, which are taken again, and what is no line: a process may have died in the middle of one.
-   * What a run that ended at `step` has measured of its network stays.
+   * Resolves to a sentence about that, if there is any. What a run that ended at `step` has measured of its network stays.
    */
-  async cutAt(step: number): Promise<void> {
-    if (!existsSync(this.#path)) return;
-    const kept = readFileSync(this.#path, "utf8")
-      .split("\n")
-      .filter((line) => isBefore(line, step));
-    this.sums =
-      kept.map((line) => JSON.parse(line) as Sums).findLast(({ total_bytes }) => total_bytes !== undefined) ?? {};
-    await atomicWriteText(this.#path, kept.map((line) => `${line}\n`).join(""));
+  async cutAt(step: number): Promise<string | undefined> {
+    if (!existsSync(this.#path)) return undefined;
+    const { lines, problem } = parseMetrics(readFileSync(this.#path, "utf8"));
+    const kept = lines.filter((line) => line.step < step || (line.step === step && line["network"] !== undefined));
+    this.sums = (kept.findLast(({ total_bytes }) => total_bytes !== undefined) ?? {}) as Sums;
+    await atomicWriteText(this.#path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return problem;
   }
 
   log(line: object): void {
@@ -42,15 +42,5 @@ export class Metrics {
     } catch {
       if (existsSync(this.#path)) truncateSync(this.#path, size); // a part of a line may have been written
     }
-  }
-}
-
-/** The lines of a step are written when it is taken, the network's when the run ends; what is no line of metrics is before no step. */
-function isBefore(text: string, step: number): boolean {
-  try {
-    const line = JSON.parse(text) as { step: number; network?: object };
-    return line.step < step || (line.step === step && line.network !== undefined);
-  } catch {
-    return false;
   }
 }

@@ -51,12 +51,12 @@ export class Run implements AsyncDisposable {
   readonly recipe: Recipe;
   /** Steps that were taken before this process started. */
   readonly step: number;
-  /** What the user should know of how it begins, a line each. */
-  readonly notes: readonly string[];
   /** Is given each line of metrics.jsonl, on rank 0. */
   reader: ((line: Line) => void) | undefined;
   /** Gives what a save says of the steps before it, on rank 0. */
   sums: (() => Sums) | undefined;
+  readonly #notes: readonly string[];
+  #ofMetrics: string | undefined; // what of metrics.jsonl could not be read
   readonly #place: Place;
   readonly #group: Group;
   readonly #before: Sums | undefined;
@@ -74,7 +74,7 @@ export class Run implements AsyncDisposable {
     this.folder = place.run;
     this.recipe = place.recipe;
     this.step = step ?? 0;
-    this.notes = notes;
+    this.#notes = notes;
     this.#place = place;
     this.#group = group;
     this.#restore = restore;
@@ -92,11 +92,16 @@ export class Run implements AsyncDisposable {
     await checkSpace(this.#place, parts, this.#group);
     await together(this.#group, async () => {
       if (this.#group.rank > 0) return;
-      await this.#metrics.cutAt(this.step);
+      this.#ofMetrics = await this.#metrics.cutAt(this.step);
       await atomicWriteText(join(this.folder, recipeFile), `${JSON.stringify(this.recipe, undefined, 2)}\n`);
     });
     if (this.#group.rank === 0) tellLauncher({ run: this.folder });
     if (this.#savedStep !== undefined) this.#offerResume(this.#savedStep);
+  }
+
+  /** What the user should know of how it begins, a line each. */
+  get notes(): readonly string[] {
+    return this.#ofMetrics === undefined ? this.#notes : [...this.#notes, `metrics.jsonl: ${this.#ofMetrics}`];
   }
 
   /** What the save, or else the last line of metrics.jsonl, said of the steps before this process; on rank 0. */

@@ -1,0 +1,51 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loopback } from "@terse/collectives";
+import { Arena } from "@terse/tensor";
+import { afterAll, expect, it } from "vitest";
+import { buildData, buildModel, buildOptimizer } from "../build.ts";
+import { defaultRecipe, readRecipe } from "../recipe.ts";
+import { openRun, type Run } from "./run.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "terse-run-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const text = join(folder, "text");
+writeFileSync(text, "the quick brown fox jumps over the lazy dog. ".repeat(200));
+const recipe = readRecipe(defaultRecipe, ["model.preset=nano", `data.path=${JSON.stringify(text)}`, "steps=4"]);
+
+/** Begins or resumes a run on some ranks; resolves to what each has made of it. */
+async function onRanks<T>(ranks: number, resume: string | undefined, use: (run: Run) => Promise<T>): Promise<T[]> {
+  const groups = loopback(ranks);
+  const args = { overrides: [], ...(resume === undefined ? { out: join(folder, "run") } : { resume }) };
+  try {
+    return await Promise.all(
+      groups.map(async (group) => {
+        await using run = await openRun(resume === undefined ? recipe : undefined, group, args);
+        const model = buildModel(run.recipe);
+        await using data = await buildData(run.recipe, model, group);
+        await using optimizer = await buildOptimizer(run.recipe, new Arena(model), group);
+        await run.begin({ model, data, optimizer });
+        return await use(run);
+      }),
+    );
+  } finally {
+    await Promise.all(groups.map((group) => group.close()));
+  }
+}
+
+it("says that one rank has saved it, and what of metrics.jsonl it cannot read", async () => {
+  await onRanks(1, undefined, async (run) => {
+    run.log({ step: 0, "train/loss": 5 });
+    expect(run.notes.filter((note) => note.startsWith("metrics"))).toEqual([]);
+    expect(await run.save(1)).toBeUndefined();
+  });
+  const saved = join(folder, "run");
+  appendFileSync(join(saved, "metrics.jsonl"), '{"step":1,"train/lo');
+  const [first] = await onRanks(2, saved, async ({ notes }) => notes);
+  expect(first!.find((note) => note.startsWith("saved by"))).toMatch(
+    /^saved by 1 rank, goes on with 2: 8 rows a step, before 4/,
+  );
+  expect(first).toContain("metrics.jsonl: the last line is cut short, and is left out");
+});
