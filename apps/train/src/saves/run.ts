@@ -18,6 +18,7 @@ import {
 } from "../recipe.ts";
 import type { Line } from "../shows/numbers-of.ts";
 import { tellLauncher } from "../to-launcher.ts";
+import { isTraceFile } from "../trace/trace.ts";
 import { together } from "./between-ranks.ts";
 import { checkSpace } from "./disk-space.ts";
 import { DamagedSave, findSave, gatherSave, savedSteps } from "./find-save.ts";
@@ -308,7 +309,8 @@ function leave({ run, lock }: Place): void {
 }
 
 /** What a run has written before its first save. */
-const beforeFirstSave = /^(recipe\.json|metrics\.jsonl|trace\.json|tensorboard|\..*\.tmp)$/;
+const isBeforeFirstSave = (name: string) =>
+  isTraceFile(name) || /^(recipe\.json|metrics\.jsonl|tensorboard|\..*\.tmp)$/.test(name);
 
 /** Makes a new folder for this run. */
 function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {
@@ -317,7 +319,7 @@ function claimFolder({ out, recipe, resume, logDir }: RunArguments): string {
     makeFolder(folder);
     const mayBeThere = (name: string) =>
       name === lockFile ||
-      (resume === "auto" && beforeFirstSave.test(name)) ||
+      (resume === "auto" && isBeforeFirstSave(name)) ||
       (logDir !== undefined && join(folder, name) === resolve(logDir));
     if (!readdirSync(folder).every(mayBeThere))
       throw new CheckpointError(

@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { loopback } from "@terse/collectives";
 import { lionCub, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, Linear, Sequential, scope } from "@terse/tensor";
@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 import { StepMeter } from "../measures/step-meter.ts";
 import { lanesOf, type TraceEvent } from "./chrome-trace.ts";
 import { clockOffsets } from "./clock.ts";
-import { Trace, type TracedPart, writeTrace } from "./trace.ts";
+import { isTraceFile, Trace, type TracedPart, writeTrace } from "./trace.ts";
 
 const epsilon = 1e-3; // microseconds: Perfetto counts nanoseconds
 
@@ -95,6 +95,31 @@ it("is one file of all ranks, of the steps that were asked for", async () => {
     const backward = complete.find(({ name, pid }) => name === "backward" && pid === 0)!;
     expect(backward.dur).toBeCloseTo(30_000, 3);
     expect(complete.filter(({ name }) => name === "wire").map(({ tid }) => tid)).toContain(3);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it("leaves the file of an earlier process of the run", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "terse-trace-"));
+  try {
+    const write = async (step: number) => {
+      const [file] = await onRanks(1, async (group) => {
+        const trace = new Trace({ from: step, steps: 1 });
+        trace.begin(step);
+        trace.saw("step", 0, 1);
+        return writeTrace(trace, group, folder);
+      });
+      return file!;
+    };
+    const files = [await write(5), await write(5), await write(9)];
+    expect(files).toEqual(["trace.json", "trace-2.json", "trace-3.json"].map((name) => join(folder, name)));
+    const steps = files.map((file) => {
+      const { traceEvents } = JSON.parse(readFileSync(file, "utf8")) as { traceEvents: TraceEvent[] };
+      return traceEvents.find(({ ph }) => ph === "X")!.name;
+    });
+    expect(steps).toEqual(["step 5", "step 5", "step 9"]);
+    for (const file of files) expect(isTraceFile(basename(file))).toBe(true);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

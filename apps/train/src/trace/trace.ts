@@ -1,7 +1,8 @@
 /**
  * What happened when, in some steps of a run: every rank keeps the parts of its steps in memory, and rank 0 puts them on its clock and into
- * one file when the last of these steps has ended, trace.json in the run's folder.
+ * one file when the last of these steps has ended, trace.json in the run's folder; of a process that goes on with the run trace-2.json, and so on.
  */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
@@ -10,7 +11,9 @@ import type { Recipe } from "../recipe.ts";
 import { chromeTrace } from "./chrome-trace.ts";
 import { clockOffsets } from "./clock.ts";
 
-export const traceFile = "trace.json";
+/** The name of the file of each process that has traced a run, counted from 1. */
+const traceFile = (process: number) => (process === 1 ? "trace.json" : `trace-${process}.json`);
+export const isTraceFile = (name: string): boolean => /^trace(-\d+)?\.json$/.test(name);
 
 export interface TracedPart {
   readonly part: StepPart | "step";
@@ -62,7 +65,7 @@ export function traceOf({ trace: { from, steps }, steps: end }: Recipe, begin: n
 }
 
 /**
- * Writes the traces of all ranks to the folder's trace.json; all ranks call it, between two steps. Sent by a rank, to rank 0: its trace as
+ * Writes the traces of all ranks to a new file in the folder; all ranks call it, between two steps. Sent by a rank, to rank 0: its trace as
  * JSON, about 100 bytes for each part, and the pings of clock.ts. Resolves to the file on rank 0.
  */
 export async function writeTrace(trace: Trace, group: Group, folder: string): Promise<string | undefined> {
@@ -83,7 +86,9 @@ export async function writeTrace(trace: Trace, group: Group, folder: string): Pr
   const origin = Math.min(
     ...ranks.map((parts) => parts.reduce((first, { began }) => Math.min(first, began), Number.POSITIVE_INFINITY)),
   );
-  const file = join(folder, traceFile);
+  let process = 1;
+  while (existsSync(join(folder, traceFile(process)))) process++;
+  const file = join(folder, traceFile(process));
   await atomicWriteText(file, JSON.stringify(chromeTrace(ranks, origin)));
   return file;
 }
