@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
+
+const { folder, text } = trainingFolder("shows");
+
+it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a browser at once", async () => {
+  const run = join(folder, "run");
+  const shows = ["--trace", "--tensorboard", "--prometheus=0", "--dashboard=127.0.0.1:0"];
+  let printed = "";
+  let pid = 0;
+  const args = [...tinyTraining(text), "--steps=1000000", "--logEvery=20", "--out", run, ...shows];
+  const ended = terseIn(folder, args, (line, launcher) => {
+    printed += `${line}\n`;
+    pid = launcher;
+  });
+  try {
+    const said = (words: RegExp) => words.exec(printed)?.[1];
+    const [prometheus, page] = [/^numbers for Prometheus at (http\S+)$/m, /^page (http\S+)$/m];
+    const [traced, logged] = [/^trace (\S+\.json): /m, /^step: (20|21)\//m];
+    await until(() => [prometheus, page, traced, logged].every(said), 120);
+
+    const numbers = await (await fetch(said(prometheus)!)).text();
+    expect(numbers).toMatch(/^terse_train_loss [\d.]+$/m);
+    expect(numbers).toMatch(/^terse_ranks_compute_seconds\{rank="1"\} [\d.e-]+$/m);
+
+    const answer = await fetch(said(page)!);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toContain("text/html");
+    expect(await answer.text()).toContain("<script");
+
+    expect(said(traced)).toBe(join(run, "trace.json"));
+    const { traceEvents } = JSON.parse(readFileSync(said(traced)!, "utf8")) as {
+      traceEvents: { name: string; ph: string; pid: number }[];
+    };
+    for (const rank of [0, 1]) {
+      const names = traceEvents.filter(({ ph, pid }) => ph === "X" && pid === rank).map(({ name }) => name);
+      expect(names.filter((name) => /^step \d+$/.test(name))).toHaveLength(20);
+      for (const part of ["data", "forward", "backward", "encode", "wire", "decode"]) expect(names).toContain(part);
+    }
+  } finally {
+    if (pid > 0) process.kill(pid, "SIGTERM");
+  }
+  const { code, err } = await ended;
+  expect([code, err]).toEqual([143, expect.stringMatching(/^(resume: .*\n)?$/)]);
+
+  const [events, ...others] = readdirSync(join(run, "tensorboard"));
+  expect(others).toEqual([]);
+  const file = readFileSync(join(run, "tensorboard", events!));
+  const length = Number(file.readBigUInt64LE(0)); // of a record's data, which follows it and its checksum
+  expect(file.subarray(12, 12 + length).toString("latin1")).toContain("brain.Event:2");
+  expect(file.includes("train/loss")).toBe(true);
+});
