@@ -194,7 +194,7 @@ function memoryOfMessages(optimizer: Optimizer, step: number, ranks: number): nu
   const held = optimizer
     .requests(step)
     .map(({ rounds }) => Math.max(0, ...rounds.map((round) => memoryOfRound(round, ranks, 0, optimizer.schemes))));
-  return held.reduce((sum, bytes) => sum + bytes, 0);
+  return sum(held);
 }
 
 export function timeOf(
@@ -227,7 +227,6 @@ export function lastSteps(optimizer: Optimizer, steps: number): { step: number; 
 /** A mean of steps, which together are all. */
 export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
   steps.reduce((sum, step) => sum + step.share * value(step), 0);
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
