@@ -202,8 +202,8 @@ function otherRanks({ ranks, recipe: saved }: SaveManifest, { accumulate, data }
   const rows =
     before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
   return [
-    `saved by ${ranks} ranks, goes on with ${size}: ${rows}`,
-    `each rank takes the mean of the ${ranks} ranks' own momenta and errors, and the errors that belong to parts of the model are shared out anew`,
+    `saved by ${ranks} ${ranks === 1 ? "rank" : "ranks"}, goes on with ${size}: ${rows}`,
+    `each rank takes ${ranks === 1 ? "that rank's" : `the mean of the ${ranks} ranks'`} own momenta and errors, and the errors that belong to parts of the model are shared out anew`,
   ];
 }
 
