@@ -15,6 +15,7 @@ interface Pod {
   readonly replicas: number;
   readonly template: {
     readonly spec: {
+      readonly securityContext: { readonly runAsNonRoot: boolean; readonly fsGroup: number };
       readonly containers: readonly {
         readonly command: readonly string[];
         readonly env: readonly { readonly name: string }[];
@@ -68,6 +69,18 @@ describe("the job for Kubeflow's training operator", () => {
     expect(readWorldEnvironment(set).launcher).toBeDefined(); // and yet it is no rank
     expect(env.map(({ name }) => name)).toContain("TERSE_TOKEN");
     expect(volumeMounts.some(({ mountPath }) => out!.startsWith(mountPath))).toBe(true);
+  });
+});
+
+describe("the pods of the job", () => {
+  it("run as the image's user, who may write to their volumes", () => {
+    const image = readFileSync(new URL("../Containerfile", docs), "utf8");
+    const { spec } = parseYaml(read("launching/pytorchjob.yaml"), "pytorchjob.yaml") as Job;
+    for (const pod of Object.values(spec.pytorchReplicaSpecs) as Pod[])
+      expect(pod.template.spec.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        fsGroup: Number(/^USER (\d+)$/m.exec(image)![1]),
+      });
   });
 });
 
