@@ -272,11 +272,7 @@ function otherRanks({ ranks, saved }: Saved, { accumulate, data }: Recipe, { siz
     before === now ? `${now} rows a step as before` : `${now} rows a step, before ${before}; accumulate changes that`;
   return [
     `saved by ${ranks} ${ranks === 1 ? "rank" : "ranks"}, goes on with ${size}: ${rows}`,
-<<<<<<< HEAD
     carriedText(ranks, size),
-=======
-    `each rank takes ${ranks === 1 ? "that rank's" : `the mean of the ${ranks} ranks'`} own momenta and errors, and the errors that belong to parts of the model are shared out anew`,
->>>>>>> 5c00153dd1b43afde2d5d5616284c4e16f5c6d43
   ];
 }
 
