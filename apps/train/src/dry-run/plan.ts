@@ -227,7 +227,6 @@ export function lastSteps(optimizer: Optimizer, steps: number): { step: number; 
 /** A mean of steps, which together are all. */
 export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
   steps.reduce((sum, step) => sum + step.share * value(step), 0);
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
