@@ -188,6 +188,18 @@ describe("a recipe", () => {
     );
   });
 
+  it.each([
+    ["exchange.gradient", "powersgd", "rank", "matrixApproximationRank"],
+    ["exchange.gradient", "powersgd", "startIteration", "startPowerSGDIter"],
+    ["exchange.gradient", "powersgd", "errorFeedback", "useErrorFeedback"],
+    ["exchange.gradient", "powersgd", "seed", "randomSeed"],
+    ["optimizer", "muon", "adjustLr", "adjustLrFn"],
+  ])("names, of %s %s, for the old name %s the new one", (section, name, old, key) => {
+    expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
+      `${section}.${old}: unknown option; did you mean ${key}?`,
+    );
+  });
+
   it("drops the options that only the file's own choice has, and says so", () => {
     const recipe = file(
       "optimizer: { name: lion-cub, lr: 1e-3, bits: 2, beta1: 0.8 }\nsteps: 1\nmodel: { name: gpt }\ndata: { name: text }",
@@ -312,15 +324,15 @@ describe("a recipe", () => {
       ["name=dgc", "warmup=4", 4, "exchange.gradient.warmup: 4, and the save has 0: the warm-up is over"],
       [
         "name=powersgd",
-        "rank=4",
+        "matrixApproximationRank=4",
         4,
-        "exchange.gradient.rank: 4, and the save has 1: the optimizer's state depends on it",
+        "exchange.gradient.matrixApproximationRank: 4, and the save has 1: the optimizer's state depends on it",
       ],
       [
-        "{ name: powersgd, startIteration: 4 }",
-        "startIteration=9",
+        "{ name: powersgd, startPowerSGDIter: 4 }",
+        "startPowerSGDIter=9",
         4,
-        "startIteration: 9, and the save has 4: that step is over",
+        "startPowerSGDIter: 9, and the save has 4: that step is over",
       ],
       ["{ name: codec, codec: int8 }", "codec=f16", 4, 'exchange.gradient.codec: "f16", and the save has "int8"'],
       ["{ name: codec, codec: l1, bits: 4 }", "bits=3", 4, undefined],

@@ -270,8 +270,8 @@ function checked(read: Recipe): Recipe {
 
 /** What contradicts itself in how gradients are compressed, a line for each. */
 function problemsOfGradients({ exchange: { gradient }, steps }: Recipe): string[] {
-  const { warmup, startIteration } = { ...gradient } as { warmup?: number; startIteration?: number };
-  return Object.entries({ warmup, startIteration }).flatMap(([key, length]) =>
+  const { warmup, startPowerSGDIter } = { ...gradient } as { warmup?: number; startPowerSGDIter?: number };
+  return Object.entries({ warmup, startPowerSGDIter }).flatMap(([key, length]) =>
     length !== undefined && length > 0 && length >= steps
       ? [
           `exchange.gradient.${key}: ${length}, and the run has ${steps} steps, so it would end before the gradients are compressed as asked; take fewer, or more steps`,

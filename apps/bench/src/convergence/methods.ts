@@ -70,8 +70,14 @@ export const methods: Readonly<Record<string, Method>> = {
   "dion-rank-full": { changes: dion("rank=full"), lr: "dion" },
   "dion-no-error-feedback": { changes: dion("rank=0.25", "errorFeedback=false"), lr: "dion" },
   demo: { changes: optimizer("demo", "weightDecay=0"), lr: 1e-3 },
-  "adamw-powersgd-2": { changes: [...optimizer("adamw"), ...compressed("powersgd", "rank=2")], lr: 4e-3 },
-  "adamw-powersgd-8": { changes: [...optimizer("adamw"), ...compressed("powersgd", "rank=8")], lr: "adamw-powersgd-2" },
+  "adamw-powersgd-2": {
+    changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=2")],
+    lr: 4e-3,
+  },
+  "adamw-powersgd-8": {
+    changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=8")],
+    lr: "adamw-powersgd-2",
+  },
   "adamw-qsgd": { changes: [...optimizer("adamw"), ...compressed("qsgd")], lr: 4e-3 },
   "adamw-terngrad": { changes: [...optimizer("adamw"), ...compressed("terngrad")], lr: 4e-3 },
   "adamw-graddrop": { changes: [...optimizer("adamw"), ...compressed("graddrop")], lr: 4e-3 },

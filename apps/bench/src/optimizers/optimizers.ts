@@ -82,7 +82,11 @@ const cases: Readonly<Record<string, Case>> = {
     rounds: 3,
   },
   "powersgd, rank 4, under sgd": {
-    create: () => compressed(of("sgd")(), gradientCompressions.powersgd.create({ rank: 4, startIteration: 2 })),
+    create: () =>
+      compressed(
+        of("sgd")(),
+        gradientCompressions.powersgd.create({ matrixApproximationRank: 4, startPowerSGDIter: 2 }),
+      ),
     peer: "powersgd",
     before: 3,
   },

@@ -53,13 +53,13 @@ export const oursOfMethods: readonly OurSide[] = [
   {
     name: "lion powersgd rank 2 without-overlap",
     optimizer: "lion",
-    gradient: { name: "powersgd", options: { rank: 2, startIteration: 2 } },
+    gradient: { name: "powersgd", options: { matrixApproximationRank: 2, startPowerSGDIter: 2 } },
     overlap: "off",
   },
   {
     name: "lion powersgd rank 2 with-overlap",
     optimizer: "lion",
-    gradient: { name: "powersgd", options: { rank: 2, startIteration: 2 } },
+    gradient: { name: "powersgd", options: { matrixApproximationRank: 2, startPowerSGDIter: 2 } },
     overlap: "on",
   },
   {

@@ -16,7 +16,7 @@ export const candidates: readonly Candidate[] = [
   {
     name: "adamw, powersgd rank 4",
     optimizer: { name: "adamw" },
-    exchange: { gradient: { name: "powersgd", rank: 4 } },
+    exchange: { gradient: { name: "powersgd", matrixApproximationRank: 4 } },
   },
   { name: "adamw, terngrad", optimizer: { name: "adamw" }, exchange: { gradient: { name: "terngrad" } } },
   { name: "adamw, qsgd 4 bits", optimizer: { name: "adamw" }, exchange: { gradient: { name: "qsgd", bits: 4 } } },

@@ -99,7 +99,7 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
   },
   {
     name: "adamw",
-    given: ["exchange.gradient.name=powersgd", "exchange.gradient.rank=2"],
+    given: ["exchange.gradient.name=powersgd", "exchange.gradient.matrixApproximationRank=2"],
     forms: [{ text: "2 (P − 1)/P · 4 (m + n) r for each m × n matrix; 2 (P − 1)/P · 4 n of vectors" }],
   },
   {

@@ -108,7 +108,7 @@ optimizerContract("muon", {
 });
 
 optimizerContract("muon without Nesterov, with AdamW's learning rate", {
-  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLr: "match_rms_adamw" }),
+  create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLrFn: "match_rms_adamw" }),
   oracle: () => oracle({ nesterov: false, scale: (m, n) => 0.2 * Math.sqrt(Math.max(m, n)) }),
 });
 
@@ -231,7 +231,7 @@ outputs["X"] = X.detach().double()`,
   it.skipIf(!python).each([
     ["", {}],
     ["nesterov=False, momentum=0.8, weight_decay=0", { nesterov: false, momentum: 0.8, weightDecay: 0 }],
-    ['adjust_lr_fn="match_rms_adamw", ns_steps=3', { adjustLr: "match_rms_adamw", nsSteps: 3 }],
+    ['adjust_lr_fn="match_rms_adamw", ns_steps=3', { adjustLrFn: "match_rms_adamw", nsSteps: 3 }],
     [
       "ns_coefficients=(2, -1.5, 0.5), eps=1e-3",
       { nsCoefficients: [2, -1.5, 0.5] as [number, number, number], eps: 1e-3 },

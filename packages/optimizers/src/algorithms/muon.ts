@@ -1,13 +1,13 @@
 /**
- * Muon: momentum whose singular values all become about 1. Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; options and form
- * of torch.optim.Muon
+ * Muon: momentum whose singular values all become about 1. Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; options,
+ * defaults and form of torch.optim.Muon, but for nsType
  *
  *   ḡ ← mean_ranks(g)                          own gradients, to the matrix's owner
  *   M ← μ M + (1 − μ) ḡ                        the owner alone keeps M
  *   U ← NS(M)                                  Newton–Schulz (newton-schulz.ts); Nesterov: NS(μ M + (1 − μ) ḡ); the owner sends U to all
- *   X ← (1 − η λ) X − η s U                    s: adjustLr
+ *   X ← (1 − η λ) X − η s U                    s: adjustLrFn
  *
- *   adjustLr   original          s = √max(1, m/n)
+ *   adjustLrFn original          s = √max(1, m/n)
  *              match_rms_adamw   s = 0.2 √max(m, n), for a learning rate and a weight decay of AdamW. Liu et al. 2025, §2.2,
  *                                https://arxiv.org/abs/2502.16982
  *
@@ -57,7 +57,7 @@ export const muonOptions = v.object({
   nsSteps: v.optional(v.pipe(positiveInteger, v.maxValue(most))), // 5 if absent; with a list of triples as many as there are
   nsType: v.optional(oneOf(["auto", "f32", "bf16"]), "auto"), // of the iterations
   eps: v.optional(positiveFloat, 1e-7),
-  adjustLr: v.optional(oneOf(["original", "match_rms_adamw"]), "original"),
+  adjustLrFn: v.optional(oneOf(["original", "match_rms_adamw"]), "original"),
 });
 
 export interface MuonState extends State {
@@ -68,11 +68,11 @@ export interface MuonState extends State {
 
 export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<MuonState> {
   const given = parseOptions(muonOptions, options, "muon");
-  const { momentum, nesterov, weightDecay, nsType, eps, adjustLr } = given;
+  const { momentum, nesterov, weightDecay, nsType, eps, adjustLrFn } = given;
   const coefficients = coefficientsOf(given);
   const dtypeOn = (device: string) => (nsType === "auto" ? (multipliesBf16Fast(device) ? "bf16" : "f32") : nsType);
   const scaleOf = (m: number, n: number) =>
-    adjustLr === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
+    adjustLrFn === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
   return {
     name: "muon",
     splits: "at segments",

@@ -87,7 +87,7 @@ outputs["means"] = torch.stack(means)`,
     for (const rank of [1, 2, 4]) {
       const got = await onRanks(2, async (group) => {
         const arena = new Arena(new Layers());
-        const algorithm = compressed(sgd(), powersgd({ rank, startIteration: 2 }));
+        const algorithm = compressed(sgd(), powersgd({ matrixApproximationRank: rank, startPowerSGDIter: 2 }));
         const optimizer = new Optimizer(arena, group, { algorithm });
         // Both begin with the hook's random Q.
         const { tensors, scalars } = await stored(optimizer);

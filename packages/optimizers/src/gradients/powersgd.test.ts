@@ -25,7 +25,7 @@ const offsets = [0, 64, 128];
 
 /** Algorithms 1 and 2; every matrix is compressed. */
 function oracle(ranks: number, rank: number, options: Options): MeanOracle {
-  const { errorFeedback = true, warmStart = true, startIteration = 0 } = options;
+  const { useErrorFeedback = true, warmStart = true, startPowerSGDIter = 0 } = options;
   const errors = Array.from({ length: ranks }, () =>
     layerRanges().map(([begin, end]) => new Array<number>(end - begin).fill(0)),
   );
@@ -34,7 +34,7 @@ function oracle(ranks: number, rank: number, options: Options): MeanOracle {
     layerRanges().flatMap(([begin, end], layer) => {
       const own = g.map((of) => of.slice(begin, end));
       const shape = shapes[layer];
-      if (!shape || step < startIteration) return mean(own);
+      if (!shape || step < startPowerSGDIter) return mean(own);
       const [m, n] = shape;
       const r = Math.min(rank, m, n);
       if (!warmStart) Qs[layer] = undefined;
@@ -50,7 +50,7 @@ function oracle(ranks: number, rank: number, options: Options): MeanOracle {
       const P = gramSchmidt(product(M, Qs[layer]!));
       Qs[layer] = product(transposed(M), P);
       const decoded = product(P, transposed(Qs[layer]!)).flat();
-      if (errorFeedback)
+      if (useErrorFeedback)
         for (const [k, one] of Ms.entries()) errors[k]![layer] = one.flat().map((value, i) => value - decoded[i]!);
       return decoded;
     });
@@ -59,13 +59,13 @@ function oracle(ranks: number, rank: number, options: Options): MeanOracle {
 type Options = NonNullable<Parameters<typeof powersgd>[0]>;
 
 const variants: Record<string, Options> = {
-  "of rank 2, from step 2": { rank: 2, startIteration: 2 },
-  "without error feedback and warm start": { errorFeedback: false, warmStart: false },
+  "of rank 2, from step 2": { matrixApproximationRank: 2, startPowerSGDIter: 2 },
+  "without error feedback and warm start": { useErrorFeedback: false, warmStart: false },
 };
 for (const [name, options] of Object.entries(variants))
   gradientContract(`powersgd ${name}`, {
     create: () => powersgd({ minCompressionRate: 0.5, ...options }),
-    oracle: (_, ranks) => oracle(ranks, options.rank ?? 1, options),
+    oracle: (_, ranks) => oracle(ranks, options.matrixApproximationRank ?? 1, options),
     tolerance: 1e-4, // of values up to 100
   });
 
@@ -94,7 +94,7 @@ describe("powersgd", () => {
   });
 
   it("loses nothing: the means and the mean of the errors add up to the mean of all gradients", async () => {
-    const { sent, kept, given } = await ledgerOf(() => powersgd({ rank: 2 }), {
+    const { sent, kept, given } = await ledgerOf(() => powersgd({ matrixApproximationRank: 2 }), {
       error: "gradientError",
       shape: [12, 20],
     });
@@ -138,7 +138,12 @@ describe("powersgd", () => {
     const low = Float32Array.from({ length: m * n }, (_, i) => Math.sin(Math.floor(i / n)) * Math.cos(i % n));
     const zero = new Float32Array(m * n);
     await onRanks(2, async (group) => {
-      const { means } = await meansOf(group, powersgd({ rank: 2 }), [low, zero, zero, low, low], [m, n]);
+      const { means } = await meansOf(
+        group,
+        powersgd({ matrixApproximationRank: 2 }),
+        [low, zero, zero, low, low],
+        [m, n],
+      );
       for (const [step, g] of [low, zero, zero].entries())
         for (const [i, value] of means[step]!.entries()) expect(value).toBeCloseTo(g[i]!, 5);
       const total = means.reduce(
@@ -155,24 +160,24 @@ describe("powersgd", () => {
       const { vector } = spanOf(compression, shape, { rank: 0, size: 2 });
       return compression.messages(vector, 3).map((message) => [message.kind, message.n]);
     };
-    expect(kinds([10, 10], { rank: 2 })).toEqual([
+    expect(kinds([10, 10], { matrixApproximationRank: 2 })).toEqual([
       ["computedMean", 20],
       ["mean", 20],
     ]); // 20 · 2 · 2 < 100
-    expect(kinds([10, 10], { rank: 3 })).toEqual([["computedMean", 100]]); // 20 · 3 · 2 ≥ 100
-    expect(kinds([10, 10], { rank: 3, minCompressionRate: 1 })).toEqual([
+    expect(kinds([10, 10], { matrixApproximationRank: 3 })).toEqual([["computedMean", 100]]); // 20 · 3 · 2 ≥ 100
+    expect(kinds([10, 10], { matrixApproximationRank: 3, minCompressionRate: 1 })).toEqual([
       ["computedMean", 30],
       ["mean", 30],
     ]);
-    expect(kinds([4, 100], { rank: 9, minCompressionRate: 0.5 })).toEqual([
+    expect(kinds([4, 100], { matrixApproximationRank: 9, minCompressionRate: 0.5 })).toEqual([
       ["computedMean", 16],
       ["mean", 400],
     ]); // r = 4
-    expect(kinds([8, 2, 50], { rank: 1 })).toEqual([
+    expect(kinds([8, 2, 50], { matrixApproximationRank: 1 })).toEqual([
       ["computedMean", 8],
       ["mean", 100],
     ]);
-    expect(kinds([100], { rank: 1 })).toEqual([["computedMean", 100]]);
-    expect(kinds([10, 10], { rank: 1, startIteration: 4 })).toEqual([["mean", 100]]);
+    expect(kinds([100], { matrixApproximationRank: 1 })).toEqual([["computedMean", 100]]);
+    expect(kinds([10, 10], { matrixApproximationRank: 1, startPowerSGDIter: 4 })).toEqual([["mean", 100]]);
   });
 });

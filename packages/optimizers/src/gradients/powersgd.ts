@@ -7,9 +7,10 @@
  *   Q ← mean_ranks(Mᵀ P)
  *   g ← P Qᵀ,  e ← M − P Qᵀ
  *
- * Options are those of PyTorch's hook. Sent as they are, beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every
- * gradient before step `startIteration`. Q stays for the next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which
- * changes no P but in round-off; Householder's QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
+ * Options and defaults are those of PyTorch's hook, but for `startPowerSGDIter`: its 1000 would be longer than many runs. Sent as they are,
+ * beside P: vectors, matrices where (m + n) r · minCompressionRate ≥ m n, and every gradient before step `startPowerSGDIter`. Q stays for the
+ * next step (`warmStart`), or is drawn anew. The hook orthonormalises Q before it multiplies, which changes no P but in round-off; Householder's
+ * QR divides by no norm, so a gradient of 0 needs no `orthogonalization_epsilon`.
  *
  * Shapes: g, e, M (m, n): all but the first axis are one   P (m, r)   Q (n, r)
  * Sent per step: 2 messages for all matrices of a bucket, 2 (P − 1)/P · 4 (m + n) r bytes, if the ranks own equally much; 4 m n in place of
@@ -27,21 +28,21 @@ import { type KeptOptions, makesState } from "../kept-options.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
 export const powersgdOptions = v.object({
-  rank: v.optional(positiveInteger, 1), // r; at most that of the matrix
-  startIteration: v.optional(nonNegativeInteger, 0), // the first step that compresses
+  matrixApproximationRank: v.optional(positiveInteger, 1), // r
+  startPowerSGDIter: v.optional(nonNegativeInteger, 0), // the first step that compresses; the hook's default is 1000
   minCompressionRate: v.optional(positive, 2),
-  errorFeedback: v.optional(flag, true),
+  useErrorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),
-  seed: v.optional(nonNegativeInteger, 0), // of the first Q
+  randomSeed: v.optional(nonNegativeInteger, 0), // of the first Q
 });
 
 export const powersgdKept: KeptOptions<v.InferOutput<typeof powersgdOptions>> = ({ before, step }) => ({
-  rank: makesState,
+  matrixApproximationRank: makesState,
   minCompressionRate: makesState,
-  errorFeedback: makesState,
+  useErrorFeedback: makesState,
   warmStart: makesState,
-  ...(before.warmStart && { seed: makesState }),
-  ...(before.startIteration <= step && { startIteration: "that step is over" }),
+  ...(before.warmStart && { randomSeed: makesState }),
+  ...(before.startPowerSGDIter <= step && { startPowerSGDIter: "that step is over" }),
 });
 
 export interface PowersgdState extends State {
@@ -55,7 +56,7 @@ export interface PowersgdState extends State {
 
 export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): GradientCompression<PowersgdState> {
   const given = parseOptions(powersgdOptions, options, "powersgd");
-  const { startIteration, minCompressionRate, errorFeedback, warmStart } = given;
+  const { matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
 
   /** Of a matrix that is compressed. */
   const sizesOf = ({ n: length, segments: [segment] }: Vector) => {
@@ -63,11 +64,11 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
     if (shape.length < 2) return undefined;
     const m = shape[0]!;
     const n = length / m;
-    const r = Math.min(given.rank, m, n);
+    const r = Math.min(matrixApproximationRank, m, n);
     return (m + n) * r * minCompressionRate < m * n ? { m, n, r } : undefined;
   };
   const drawn = (n: number, r: number, { offset }: Vector, step: number, device: string) =>
-    randomMatrix([n, r], { seed: given.seed + step, stream: offset, device });
+    randomMatrix([n, r], { seed: given.randomSeed + step, stream: offset, device });
 
   return {
     name: "powersgd",
@@ -77,13 +78,13 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
       const sizes = sizesOf(vector);
       if (!sizes) return {};
       return {
-        elements: errorFeedback ? { gradientError: zerosLike(θ) } : {},
+        elements: useErrorFeedback ? { gradientError: zerosLike(θ) } : {},
         replicated: warmStart ? { Q: drawn(sizes.n, sizes.r, vector, 0, θ.device) } : {},
       };
     },
 
     async mean(g, { elements, replicated }, exchange, { step, vector }) {
-      if (step < startIteration) return exchange.mean(g);
+      if (step < startPowerSGDIter) return exchange.mean(g);
       const { owner } = vector;
       const sizes = sizesOf(vector);
       if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
@@ -119,7 +120,7 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
 
     messages(vector, step) {
       const { n: length, offset, owner } = vector;
-      if (step < startIteration) return [{ kind: "mean", n: length, offset }];
+      if (step < startPowerSGDIter) return [{ kind: "mean", n: length, offset }];
       const sizes = sizesOf(vector);
       if (!sizes) return [{ kind: "computedMean", n: length, owner }];
       return [
