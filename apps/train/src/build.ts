@@ -17,7 +17,7 @@ import { type Arena, manualSeed } from "@terse/tensor";
 import { deviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
-import { groupsOf } from "./parameter-groups.ts";
+import { groupsOf, momentumSyncInKeys } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
@@ -80,7 +80,7 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
     return made;
   } catch (error) {
     const wrong = error instanceof OverlapError || error instanceof RangeError;
-    throw wrong ? new OptionsError([error.message]) : error;
+    throw wrong ? new OptionsError([momentumSyncInKeys(error.message, optimizer)]) : error;
   }
 }
 

@@ -149,6 +149,45 @@ describe("optimizer.groups", () => {
   });
 });
 
+describe("what an optimizer says of its options", () => {
+  const vectors = "{ roles: [embedding, head, norm, vector], name: adamw }";
+
+  it.each([
+    [["name=sgd", "nesterov=true"], "optimizer.nesterov: needs a momentum"],
+    [["name=lamb", "minRatio=9", "maxRatio=1"], "optimizer.minRatio: 9 is more"],
+    [["name=demo", "k=9999"], "optimizer.k: a chunk of"],
+    [["name=lion-cub", "bits=2", "tie=plus"], "optimizer.tie: with bits: 2"],
+    [["name=lion-cub", "sumBits=2"], "optimizer.sumBits: 2 bits hold a sum"],
+    [["name=lion-cub", "momentumSync.segments={ match: hedd }"], "optimizer.momentumSync.segments: "],
+    [["name=dion", "rank=999", `groups=[${vectors}]`], "optimizer.rank: 999 is more than the rank of"],
+    [["groups=[{ roles: [head], name: sgd, nesterov: true }]"], "optimizer.groups.0.nesterov: "],
+    [["groups=[{ roles: [head], name: lion-cub, sumBits: 2 }]"], "optimizer.groups.0.sumBits: "],
+    [["name=dion", `groups=[${vectors}, { parameters: "*mlp*", name: dion, rank: 999 }]`], "optimizer.groups.1.rank: "],
+    [
+      ["groups=[{ roles: [head], name: lion-cub, momentumSync: { segments: { match: hedd } } }]"],
+      "optimizer.groups.0.momentumSync.segments: ",
+    ],
+  ])("names the recipe's key, for %j", async (given, message) => {
+    const overrides = given.map((option) => `optimizer.${option}`);
+    const made = onRanks(recipeOf(...overrides), async () => {});
+    await expect(made).rejects.toThrow(OptionsError);
+    await expect(made).rejects.toThrow(new RegExp(`^${message.replaceAll(".", "\\.")}`));
+  });
+
+  it.each([
+    ["optimizer.scale: per-layer", ["optimizer.name=one-bit-adam", "optimizer.scale=fused"]],
+    [
+      "exchange.gradient.threshold: layer",
+      ["optimizer.name=sgd", "exchange.gradient.name=graddrop", "exchange.gradient.threshold=model"],
+    ],
+  ])("names, where messages cannot leave while backward runs, %s", async (remedy, given) => {
+    const recipe = recipeOf(...given, "overlap=on");
+    await expect(onRanks(recipe, async () => {})).rejects.toThrow(`set overlap to off, or take ${remedy}`);
+    const [key, value] = remedy.split(": ") as [string, string];
+    await onRanks(recipeOf(...given, "overlap=on", `${key}=${value}`), async () => {});
+  });
+});
+
 describe("optimizer.noDecay", () => {
   it("leaves parameters with these roles undecayed, in groups too, and changes nothing else", async () => {
     const given = ["optimizer.weightDecay=0.5", "optimizer.groups=[{ roles: [head], name: lion, weightDecay: 0.25 }]"];

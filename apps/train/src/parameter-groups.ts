@@ -71,7 +71,7 @@ export function groupsOf(
     const decays = !optimizer.noDecay.includes(role) || weightDecayOf(section) === 0;
     const alike = `${key} ${decays}`;
     if (!treated.has(alike))
-      treated.set(alike, { key, names: new Set(), ...treatmentOf(section, decays, optimizer.lr, gradient) });
+      treated.set(alike, { key, names: new Set(), ...treatmentOf(key, section, decays, optimizer.lr, gradient) });
     treated.get(alike)!.names.add(name);
   }
   const all = [...treated.values()];
@@ -95,6 +95,7 @@ interface Treated extends Omit<ParameterGroup, "match"> {
 type Gradient = Recipe["exchange"]["gradient"];
 
 function treatmentOf(
+  key: string,
   section: Section,
   decays: boolean,
   ofAll: number,
@@ -102,19 +103,51 @@ function treatmentOf(
 ): Omit<ParameterGroup, "match"> {
   const { name, lr = ofAll, roles, parameters, ...options } = section;
   const create = algorithms[name].create as (options: object) => Algorithm;
-  const own = create(decays ? options : { ...options, weightDecay: 0 });
+  const own = inKeys(name, key, () => create(decays ? options : { ...options, weightDecay: 0 }));
   const algorithm = gradient ? compressed(own, compressionOf(gradient)) : own;
   return lr === ofAll ? { algorithm } : { algorithm, lrFactor: lr / ofAll };
 }
 
 /** Throws `OptionsError` where the optimizers of a recipe cannot have their gradients compressed as it says; found without a model. */
 export function checkGradients({ optimizer, exchange: { gradient } }: Pick<Recipe, "optimizer" | "exchange">): void {
-  if (gradient) for (const [, section] of optimizersOf(optimizer)) treatmentOf(section, true, optimizer.lr, gradient);
+  if (!gradient) return;
+  for (const [key, section] of optimizersOf(optimizer)) treatmentOf(key, section, true, optimizer.lr, gradient);
 }
 
 /** How gradients are compressed on the way to their mean. Throws `OptionsError`. */
 function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCompression {
-  return (gradientCompressions[name].create as (options: object) => GradientCompression)(options);
+  const create = gradientCompressions[name].create as (options: object) => GradientCompression;
+  return inKeys(name, "exchange.gradient", () => create(options));
+}
+
+/** What `create` makes, with errors and advice in the recipe's keys: where Dion alone says `dion.rank`, `optimizer.rank`. */
+function inKeys<Made extends Algorithm | GradientCompression>(name: string, key: string, create: () => Made): Made {
+  const renaming = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof OptionsError || error instanceof RangeError)) throw error;
+      const problems = error instanceof OptionsError ? error.problems : [error.message];
+      throw new OptionsError(problems.map((problem) => inKey(problem, name, key)));
+    }
+  };
+  const made = renaming(create);
+  const init: Made["init"] = (θ, vector) => renaming(() => made.init(θ, vector));
+  return { ...made, init, ...(made.perLayer && { perLayer: `${key}.${made.perLayer}` }) };
+}
+
+/** "dion.rank: 9 is …" → "optimizer.rank: 9 is …" */
+const inKey = (problem: string, name: string, key: string) =>
+  problem.startsWith(`${name}.`) || problem.startsWith(`${name}:`) ? `${key}${problem.slice(name.length)}` : problem;
+
+/** The same for a problem with `momentumSync`, which is found when the parameters of all optimizers are known. */
+export function momentumSyncInKeys(problem: string, optimizer: OptimizerSection): string {
+  const [name] = problem.split(".momentumSync.") as [string];
+  const found = optimizersOf(optimizer).find(([, section]) => {
+    const { segments = "none" } = (section as { momentumSync?: { segments?: unknown } }).momentumSync ?? {};
+    return section.name === name && segments !== "none";
+  });
+  return found ? inKey(problem, name, found[0]) : problem;
 }
 
 const matches = ({ roles, parameters }: Section, { name, role }: Segment): boolean =>
@@ -157,13 +190,10 @@ function needsGroup({ key, algorithm: { name } }: Treated, [first, ...others]: r
   ]);
 }
 
-function cannotShare(optimizer: OptimizerSection, { name }: Algorithm): OptionsError {
-  const [key, section] = optimizersOf(optimizer).find(([, each]) => each.name === name) ?? [];
-  const ofOptimizer = section && "scale" in section ? `take ${key}.scale: per-layer` : "take another optimizer";
-  const remedy = section ? ofOptimizer : "take exchange.gradient.threshold: layer"; // of an optimizer with compressed gradients
+function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another optimizer" }: Algorithm): OptionsError {
   const cause = optimizer.groups.length > 0 ? "optimizer.groups" : "optimizer.noDecay";
   return new OptionsError([
-    `${cause}: ${name} works on the whole model as one vector here, and cannot share it; ${remedy}, or drop ${cause}`,
+    `${cause}: ${name} works on the whole model as one vector here, and cannot share it; take ${perLayer}, or drop ${cause}`,
   ]);
 }
 

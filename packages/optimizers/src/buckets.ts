@@ -20,7 +20,8 @@ export function obstacle(
     return "clipping by the global norm needs the last gradient before the first message: set clipBy to previous or bucket, or clip to 0";
   const whole = algorithms.find(({ splits }) => splits === "nowhere");
   if (!whole) return undefined;
-  return `${whole.name} works on the whole vector at once: set overlap to off, or take an optimizer that works on single elements or layers, such as lion-cub`;
+  const { name, perLayer = "an optimizer that works on single elements or layers" } = whole;
+  return `${name} works on the whole vector at once: set overlap to off, or take ${perLayer}`;
 }
 
 /**

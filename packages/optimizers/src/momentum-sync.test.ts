@@ -279,7 +279,7 @@ describe("momentum synchronisation", () => {
   it("names the layers of the model when the options select none, and the wrong option", async () => {
     const [group] = loopback(1);
     expect(() => open(group!, lionCub({ momentumSync: { segments: { match: "hedd" } } }))).toThrow(
-      /momentumSync: segments {"match":"hedd"} means no parameter of this optimizer; there is embedding \(embedding\), norm \(norm\)/,
+      /lion-cub\.momentumSync\.segments: {"match":"hedd"} means no parameter of this optimizer; there is embedding \(embedding\), norm \(norm\)/,
     );
     expect(() => lionCub({ momentumSync: { segments: { match: "(" } } })).toThrow(/momentumSync.*regular expression/);
     expect(() => lionCub({ momentumSync: { every: 0 } })).toThrow(/lion-cub\.momentumSync\.every/);

@@ -76,8 +76,8 @@ export class MomentumSync {
     this.#momenta = spans.flatMap((span) => runsOf(span, isChosen));
     if (this.#momenta.length > 0) return;
     const names = all.map(({ name, role }) => `${name} (${role})`).join(", ");
-    throw new Error(
-      `momentumSync: segments ${JSON.stringify(options.segments)} means no parameter of this optimizer; there is ${names}`,
+    throw new RangeError(
+      `${spans[0]!.algorithm.name}.momentumSync.segments: ${JSON.stringify(options.segments)} means no parameter of this optimizer; there is ${names}`,
     );
   }
 

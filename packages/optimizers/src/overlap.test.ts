@@ -9,9 +9,11 @@ import { BucketSize } from "./bucket-size.ts";
 import {
   type Algorithm,
   adamw,
+  compressed,
   demo,
   dion,
   distributedLion,
+  graddrop,
   lamb,
   lambBasicOneBit,
   lion,
@@ -423,7 +425,14 @@ describe("overlap", () => {
       "overlap is on, and clipping by the global norm needs the last gradient before the first message: set clipBy to previous or bucket, or clip to 0",
     );
     const whole: Algorithm = { ...(lion() as Algorithm), name: "whole", splits: "nowhere" };
-    expect(() => make({ algorithm: whole, overlap: "on" })).toThrow("whole works on the whole vector at once");
+    expect(() => make({ algorithm: whole, overlap: "on" })).toThrow(
+      "whole works on the whole vector at once: set overlap to off, or take an optimizer that works on single elements or layers",
+    );
+    for (const [algorithm, remedy] of [
+      [oneBitLamb({ scale: "fused" }), "scale: per-layer"],
+      [compressed(sgd(), graddrop({ threshold: "model" })), "threshold: layer"],
+    ] as const)
+      expect(() => make({ algorithm, overlap: "on" })).toThrow(`set overlap to off, or take ${remedy}`);
     expect(make({ algorithm: lionCub(), clip: 1, overlap: "auto" }).obstacle).toContain("global norm");
     expect(make({ algorithm: lion(), clip: 1, overlap: "on" }).obstacle).toBeUndefined();
     expect(make({ algorithm: lionCub(), clip: 1, clipBy: "bucket", overlap: "on" }).obstacle).toBeUndefined();

@@ -48,7 +48,7 @@ export function spansOf(
     const single = algorithm.splits === "at segments";
     if (algorithm.splits === "nowhere" && mine.length !== segments.length)
       throw new RangeError(
-        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups; let it work on layers (scale: per-layer), or give it all parameters`,
+        `${algorithm.name} needs the whole model as one vector: it cannot share it with parameter groups; ${algorithm.perLayer ? `take ${algorithm.perLayer}, or ` : ""}give it all parameters`,
       );
     const seen = mine.map((segment) => takenBy(algorithm, segment));
     // A run ends where the next one starts: the pad between two segments belongs to the one before it.

@@ -52,6 +52,8 @@ export interface Algorithm<S extends State = State> {
   readonly name: string;
   /** Where a vector may be cut without changing the result: a step sees any run of segments, single segments, or the whole model. */
   readonly splits: "anywhere" | "at segments" | "nowhere";
+  /** Where `splits` is "nowhere": the option that lets it work on single layers, "scale: per-layer". */
+  readonly perLayer?: string;
   /**
    * The parameters that it can work on: all unless given. The others need a group with another algorithm. Filters of a convolution are
    * matrices, (out, in · kh · kw), and it sees them in this shape (matrix-shape.ts).

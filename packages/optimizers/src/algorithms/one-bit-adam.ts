@@ -51,6 +51,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
   return {
     name: "one-bit-adam",
     splits: momentum.splits,
+    perLayer: "scale: per-layer",
 
     init(θ, vector) {
       const { elements, owned, scalars } = momentum.init(θ, vector);

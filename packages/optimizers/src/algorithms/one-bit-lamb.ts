@@ -119,6 +119,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
   return {
     name,
     splits: momentum.splits,
+    perLayer: "scale: per-layer",
 
     init(θ, vector) {
       const { elements, owned, scalars } = momentum.init(θ, vector);

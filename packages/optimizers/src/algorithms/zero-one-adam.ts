@@ -105,6 +105,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
   return {
     name: "zero-one-adam",
     splits: scale === "per-layer" ? "at segments" : "nowhere",
+    perLayer: "scale: per-layer",
 
     init(θ, vector) {
       const { elements, owned } = compensationErrors(θ, vector);

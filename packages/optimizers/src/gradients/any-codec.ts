@@ -78,11 +78,11 @@ export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): Gradien
   const why = errorFeedback ? noFeedback[name](rest.bits) : undefined;
   if (why)
     throw new OptionsError([
-      `exchange.gradient.errorFeedback: ${name} has none, because it ${why}; set errorFeedback to false, or take int8, scaled-sign or top-k`,
+      `codec.errorFeedback: ${name} has none, because it ${why}; set errorFeedback to false, or take int8, scaled-sign or top-k`,
     ]);
   if ((name === "top-k") !== (ratio !== undefined))
     throw new OptionsError([
-      `exchange.gradient.ratio: ${name === "top-k" ? "top-k needs it: the share of elements that is sent, such as 0.01" : `only top-k has it, and codec is ${name}`}`,
+      `codec.ratio: ${name === "top-k" ? "top-k needs it: the share of elements that is sent, such as 0.01" : `only top-k has it, and codec is ${name}`}`,
     ]);
   const parameters = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
   const whole = name === "top-k" ? undefined : codecWith(name, parameters);
@@ -143,8 +143,7 @@ function codecWith(name: string, parameters: Parameters): Codec {
   try {
     return codecNamed(name, parameters);
   } catch (error) {
-    if (error instanceof RangeError || error instanceof TypeError)
-      throw new OptionsError([`exchange.gradient: ${error.message}`]);
+    if (error instanceof RangeError || error instanceof TypeError) throw new OptionsError([`codec: ${error.message}`]);
     throw error;
   }
 }

@@ -22,6 +22,7 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
     ...algorithm,
     name: `${algorithm.name} with ${compression.name}`,
     splits: stricter(algorithm.splits, compression.splits),
+    ...(compression.splits === "nowhere" && { perLayer: compression.perLayer }),
 
     init: (θ, vector) => together(algorithm.init(θ, vector), compression.init(θ, vector)),
 

@@ -37,6 +37,7 @@ export function graddrop(options: v.InferInput<typeof graddropOptions> = {}): Gr
   return {
     name: "graddrop",
     splits: threshold === "layer" ? "at segments" : "nowhere",
+    perLayer: "threshold: layer",
 
     init: (θ) => ({ elements: { residual: zerosLike(θ) } }),
 

@@ -8,6 +8,7 @@ export interface GradientCompression<S extends State = State> {
   readonly name: string;
   /** As of an algorithm: `mean` sees any run of parameters, single ones in their own shape, or the whole model. */
   readonly splits: Algorithm["splits"];
+  readonly perLayer?: string;
   /** The state of a vector, whose gradient has the shape of θ. Its keys are none that an algorithm under it uses. */
   init(θ: Tensor, vector: Vector): S;
   /**
