@@ -23,7 +23,7 @@ import { noise } from "../testing/train-matrices.ts";
 const shapes = [[3, 7], undefined, [2, 34]] as const; // of the contract's parameters as matrices; the second one is a vector
 const offsets = [0, 64, 128];
 
-/** Algorithms 1 and 2; every matrix is compressed. */
+/** Algorithms 1 and 2; every matrix is compressed that shrinks. */
 function oracle(ranks: number, rank: number, options: Options): MeanOracle {
   const { useErrorFeedback = true, warmStart = true, startPowerSGDIter = 0 } = options;
   const errors = Array.from({ length: ranks }, () =>
@@ -34,12 +34,11 @@ function oracle(ranks: number, rank: number, options: Options): MeanOracle {
     layerRanges().flatMap(([begin, end], layer) => {
       const own = g.map((of) => of.slice(begin, end));
       const shape = shapes[layer];
-      if (!shape || step < startPowerSGDIter) return mean(own);
-      const [m, n] = shape;
-      const r = Math.min(rank, m, n);
+      const [m, n] = shape ?? [1, end - begin];
+      if ((m + n) * rank >= m * n || step < startPowerSGDIter) return mean(own);
       if (!warmStart) Qs[layer] = undefined;
       const seed = warmStart ? 0 : step;
-      Qs[layer] ??= rowsOf(randomFloats(n * r, { seed, stream: offsets[layer]! }), [n, r]);
+      Qs[layer] ??= rowsOf(randomFloats(n * rank, { seed, stream: offsets[layer]! }), [n, rank]);
       const Ms = own.map((values, k) =>
         rowsOf(
           values.map((value, i) => value + errors[k]![layer]![i]!),
@@ -64,7 +63,7 @@ const variants: Record<string, Options> = {
 };
 for (const [name, options] of Object.entries(variants))
   gradientContract(`powersgd ${name}`, {
-    create: () => powersgd({ minCompressionRate: 0.5, ...options }),
+    create: () => powersgd({ minCompressionRate: 1, ...options }),
     oracle: (_, ranks) => oracle(ranks, options.matrixApproximationRank ?? 1, options),
     tolerance: 1e-4, // of values up to 100
   });
@@ -72,7 +71,7 @@ for (const [name, options] of Object.entries(variants))
 describe("powersgd", () => {
   it("makes one step of power iteration as printed", async () => {
     const [got] = await onRanks(1, async (group) => {
-      const compression = powersgd({ minCompressionRate: 0.1 });
+      const compression = powersgd({ minCompressionRate: 1 });
       const init: typeof compression.init = (θ, vector) => {
         const state = compression.init(θ, vector);
         noGrad(() => state.replicated!.Q!.copy_(tensor([[1], [0]])));
@@ -169,15 +168,38 @@ describe("powersgd", () => {
       ["computedMean", 30],
       ["mean", 30],
     ]);
-    expect(kinds([4, 100], { matrixApproximationRank: 9, minCompressionRate: 0.5 })).toEqual([
-      ["computedMean", 16],
-      ["mean", 400],
-    ]); // r = 4
+    for (const matrixApproximationRank of [4, 9, 9999])
+      expect(kinds([4, 100], { matrixApproximationRank, minCompressionRate: 1 })).toEqual([["computedMean", 400]]);
     expect(kinds([8, 2, 50], { matrixApproximationRank: 1 })).toEqual([
       ["computedMean", 8],
       ["mean", 100],
     ]);
     expect(kinds([100], { matrixApproximationRank: 1 })).toEqual([["computedMean", 100]]);
     expect(kinds([10, 10], { matrixApproximationRank: 1, startPowerSGDIter: 4 })).toEqual([["mean", 100]]);
+  });
+
+  it("refuses a rate with which factors could be more than their matrix", () => {
+    expect(() => powersgd({ minCompressionRate: 0.5 })).toThrow(
+      "powersgd.minCompressionRate: expected a number ≥ 1, got 0.5",
+    );
+  });
+
+  it("remarks on a rank with which no matrix is compressed, and says the largest that compresses one", () => {
+    const segments = [[10, 10], [64], [20, 3, 4]].map((shape, i) => {
+      const length = shape.reduce((a, b) => a * b, 1);
+      return { name: `${i}`, role: "matrix" as const, shape, offset: 256 * i, length };
+    });
+    const remark = (options: Options) => powersgd(options).remark!(segments);
+    // 20 × 12: 32 · 3 · 2 < 240 < 32 · 4 · 2
+    expect(remark({ matrixApproximationRank: 3 })).toBeUndefined();
+    for (const matrixApproximationRank of [4, 200, 9999])
+      expect(remark({ matrixApproximationRank })).toBe(
+        `powersgd.matrixApproximationRank: with ${matrixApproximationRank} no matrix of this model is compressed, and all gradients are sent whole; take at most 3`,
+      );
+    expect(remark({ matrixApproximationRank: 7, minCompressionRate: 1 })).toBeUndefined(); // 32 · 7 < 240
+    expect(remark({ matrixApproximationRank: 8, minCompressionRate: 1 })).toContain("take at most 7");
+    expect(remark({ minCompressionRate: 8 })).toBe(
+      "powersgd.minCompressionRate: no matrix of this model shrinks 8 times, even with a rank of 1, and all gradients are sent whole",
+    );
   });
 });

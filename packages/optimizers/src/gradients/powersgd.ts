@@ -17,8 +17,8 @@
  * 4 (m + n) r for what is sent as it is.
  */
 import { addLowRank } from "@terse/native-optimizers";
-import { flag, nonNegativeInteger, parseOptions, positive, positiveInteger, v } from "@terse/options";
-import { empty, keep, noGrad, type Tensor, zerosLike } from "@terse/tensor";
+import { finite, flag, nonNegativeInteger, parseOptions, positiveInteger, v } from "@terse/options";
+import { empty, keep, noGrad, type Segment, type Tensor, zerosLike } from "@terse/tensor";
 import type { Vector } from "../algorithms/algorithm.ts";
 import { multiply } from "../algorithms/kernels.ts";
 import { orthonormalize } from "../algorithms/orthonormalize.ts";
@@ -30,7 +30,7 @@ import type { GradientCompression } from "./gradient-compression.ts";
 export const powersgdOptions = v.object({
   matrixApproximationRank: v.optional(positiveInteger, 1), // r
   startPowerSGDIter: v.optional(nonNegativeInteger, 0), // the first step that compresses; the hook's default is 1000
-  minCompressionRate: v.optional(positive, 2),
+  minCompressionRate: v.optional(v.pipe(finite, v.minValue(1)), 2), // with less than 1 factors could be more than the matrix
   useErrorFeedback: v.optional(flag, true),
   warmStart: v.optional(flag, true),
   randomSeed: v.optional(nonNegativeInteger, 0), // of the first Q
@@ -56,30 +56,38 @@ export interface PowersgdState extends State {
 
 export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): GradientCompression<PowersgdState> {
   const given = parseOptions(powersgdOptions, options, "powersgd");
-  const { matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
+  const { matrixApproximationRank: r, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart } = given;
 
-  /** Of a matrix that is compressed. */
-  const sizesOf = ({ n: length, segments: [segment] }: Vector) => {
-    const { shape } = segment!;
-    if (shape.length < 2) return undefined;
-    const m = shape[0]!;
-    const n = length / m;
-    const r = Math.min(matrixApproximationRank, m, n);
-    return (m + n) * r * minCompressionRate < m * n ? { m, n, r } : undefined;
+  /** Of a matrix that is compressed, for which r < min(m, n). */
+  const sizesOf = ({ segments: [segment] }: Vector) => {
+    const { m, n } = rowsAndColumns(segment!);
+    return (m + n) * r * minCompressionRate < m * n ? { m, n } : undefined;
   };
-  const drawn = (n: number, r: number, { offset }: Vector, step: number, device: string) =>
+  const drawn = (n: number, { offset }: Vector, step: number, device: string) =>
     randomMatrix([n, r], { seed: given.randomSeed + step, stream: offset, device });
 
   return {
     name: "powersgd",
     splits: "at segments",
 
+    remark(segments) {
+      const largest = segments.map((segment) => {
+        const { m, n } = rowsAndColumns(segment);
+        return Math.ceil((m * n) / ((m + n) * minCompressionRate)) - 1; // the largest r that compresses it
+      });
+      const most = Math.max(...largest);
+      if (r <= most) return undefined;
+      return most < 1
+        ? `powersgd.minCompressionRate: no matrix of this model shrinks ${minCompressionRate} times, even with a rank of 1, and all gradients are sent whole`
+        : `powersgd.matrixApproximationRank: with ${r} no matrix of this model is compressed, and all gradients are sent whole; take at most ${most}`;
+    },
+
     init(θ, vector) {
       const sizes = sizesOf(vector);
       if (!sizes) return {};
       return {
         elements: useErrorFeedback ? { gradientError: zerosLike(θ) } : {},
-        replicated: warmStart ? { Q: drawn(sizes.n, sizes.r, vector, 0, θ.device) } : {},
+        replicated: warmStart ? { Q: drawn(sizes.n, vector, 0, θ.device) } : {},
       };
     },
 
@@ -89,7 +97,7 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
       const sizes = sizesOf(vector);
       if (!sizes) return exchange.computedMean(g, { owner, compute: itself });
 
-      const { m, n, r } = sizes;
+      const { m, n } = sizes;
       const e = elements?.gradientError;
       const { device } = g;
       using P = keep(empty([m, r], { device }));
@@ -100,7 +108,7 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
 
       // P ← orth(mean_ranks(M Q))
       {
-        using redrawn = warmStart ? undefined : drawn(n, r, vector, step, device);
+        using redrawn = warmStart ? undefined : drawn(n, vector, step, device);
         multiply(M, redrawn ?? replicated!.Q!, P);
       }
       await exchange.computedMean(P, { owner, compute: orthonormalize(r, "householder-qr", 0, device) });
@@ -124,11 +132,17 @@ export function powersgd(options: v.InferInput<typeof powersgdOptions> = {}): Gr
       const sizes = sizesOf(vector);
       if (!sizes) return [{ kind: "computedMean", n: length, owner }];
       return [
-        { kind: "computedMean", n: sizes.m * sizes.r, owner },
-        { kind: "mean", n: sizes.n * sizes.r },
+        { kind: "computedMean", n: sizes.m * r, owner },
+        { kind: "mean", n: sizes.n * r },
       ];
     },
   };
+}
+
+/** All axes but the first are one; a vector is a row. */
+function rowsAndColumns({ shape, length }: Segment): { m: number; n: number } {
+  const m = shape.length < 2 ? 1 : shape[0]!;
+  return { m, n: length / m };
 }
 
 const itself = (mean: Float32Array, result: Float32Array): void => result.set(mean);
