@@ -5,6 +5,7 @@ import {
   type ChosenSchemes,
   dense,
   type Measured,
+  type Message,
   measureLink,
   type VoteSchemeEntry,
   type VoteSchemeName,
@@ -17,7 +18,7 @@ import { type Arena, manualSeed } from "@terse/tensor";
 import { deviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
-import { groupsOf, momentumSyncInKeys } from "./parameter-groups.ts";
+import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** The same weights on every rank and every device: they are drawn from the seed on the CPU. Throws `OptionsError`. */
@@ -84,10 +85,28 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
   }
 }
 
+/** What of a recipe changes nothing with this model, a line each. */
+export function remarksOnModel(recipe: Recipe, { segments }: Arena, optimizer: Optimizer): string[] {
+  const { gradient, dense: type } = recipe.exchange;
+  const remark = gradient && remarkOnGradient(gradient, segments);
+  const isIdle = type !== "f32" && !sends(optimizer, "mean");
+  return [
+    ...(remark ? [remark] : []),
+    ...(isIdle
+      ? [
+          `exchange.dense: ${type} changes nothing: ${methodName(recipe)} with these options sends no mean that could have this type`,
+        ]
+      : []),
+  ];
+}
+
+/** Whether the first step has such a message. */
+const sends = (optimizer: Optimizer, kind: Message["kind"]) =>
+  optimizer.requests(0).some(({ rounds }) => rounds.flat().some((message) => message.kind === kind));
+
 /** A way to count votes has no effect where nothing votes. */
 function checkVotes({ exchange: { vote }, optimizer: { name } }: Recipe, optimizer: Optimizer): void {
-  const kinds = optimizer.requests(0).flatMap(({ rounds }) => rounds.flat().map(({ kind }) => kind));
-  if (vote === "all-to-all" || kinds.includes("vote")) return;
+  if (vote === "all-to-all" || sends(optimizer, "vote")) return;
   throw new OptionsError([
     `exchange.vote: ${name} with these options sends no votes, and vote is ${vote}; leave exchange.vote out, or take an optimizer that votes, such as lion-cub with its defaults`,
   ]);

@@ -24,6 +24,7 @@ interface Parts {
   optimizer: Optimizer;
   run: Run;
   meter: StepMeter;
+  remarks: readonly string[];
 }
 
 function overlapText({ overlap, bucket }: Recipe, { obstacle }: Optimizer): string {
@@ -66,7 +67,7 @@ export class Journal implements AsyncDisposable {
     this.#parts = parts;
     if (group.rank !== 0) return;
     this.#terminal = openTerminal(process.stdout);
-    const { model, data, optimizer, run } = parts;
+    const { model, data, optimizer, run, remarks } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
     run.sums = () => ({
@@ -86,7 +87,7 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    for (const note of [...(data.remarks ?? []), ...run.notes]) this.note(note);
+    for (const note of [...(data.remarks ?? []), ...run.notes, ...remarks]) this.note(note);
     this.note(`run ${run.folder}`);
   }
 

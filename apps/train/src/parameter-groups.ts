@@ -120,6 +120,12 @@ function compressionOf({ name, ...options }: NonNullable<Gradient>): GradientCom
   return inKeys(name, "exchange.gradient", () => create(options));
 }
 
+/** What of the compression of a recipe's gradients leaves nothing to compress in a model, in one line. */
+export function remarkOnGradient(gradient: NonNullable<Gradient>, segments: readonly Segment[]): string | undefined {
+  const remark = compressionOf(gradient).remark?.(segments);
+  return remark && inKey(remark, gradient.name, "exchange.gradient");
+}
+
 /** What `create` makes, with errors and advice in the recipe's keys: where Dion alone says `dion.rank`, `optimizer.rank`. */
 function inKeys<Made extends Algorithm | GradientCompression>(name: string, key: string, create: () => Made): Made {
   const renaming = <T>(work: () => T): T => {

@@ -5,7 +5,7 @@ import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
-import { buildData, buildModel, buildOptimizer } from "./build.ts";
+import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
 import { evaluate } from "./evaluate.ts";
 import { sentence } from "./failure.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
@@ -47,7 +47,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   const trace = traceOf(recipe, run.step);
   const meter = new StepMeter(trace);
   optimizer.watch = meter;
-  const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter }));
+  const remarks = remarksOnModel(recipe, arena, optimizer);
+  const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks }));
   if (args.dashboard && group.rank === 0) opened.use(openPage(run.folder, args.dashboard, journal));
   if (group.rank === 0) opened.use(await openShows(args, run, (text) => journal.note(text)));
   const asked = (signal: string) =>

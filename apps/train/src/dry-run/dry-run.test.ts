@@ -79,6 +79,31 @@ describe("a dry run", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(1e9);
   });
 
+  it.each([
+    [["optimizer.name=lion-cub", "exchange.dense=bf16"], "exchange.dense: bf16 changes nothing: lion-cub with these"],
+    [
+      ["optimizer.name=lion-cub", "exchange.dense=int8", "optimizer.momentumSync.segments=all"],
+      "exchange.dense: int8 changes nothing: lion-cub with these options sends no mean that could have this type",
+    ],
+    [["optimizer.name=adamw", "exchange.gradient.name=terngrad", "exchange.dense=f16"], "exchange.dense: f16 changes"],
+    [
+      ["optimizer.name=adamw", "exchange.gradient={ name: powersgd, matrixApproximationRank: 200 }"],
+      "exchange.gradient.matrixApproximationRank: with 200 no matrix of this model is compressed, and all gradients are sent whole; take at most ",
+    ],
+  ])("remarks on options that change nothing: %j", async (given, remark) => {
+    expect((await planOf(recipeOf(...given), 3)).remarks).toEqual([expect.stringContaining(remark)]);
+  });
+
+  it.each([
+    [["optimizer.name=adamw", "exchange.dense=bf16"]],
+    [["optimizer.name=lion-cub", "exchange.dense=bf16", "optimizer.groups=[{ roles: [norm], name: adamw }]"]],
+    [["optimizer.name=one-bit-adam", "exchange.dense=bf16", "optimizer.warmup=2"]],
+    [["optimizer.name=adamw", "exchange.gradient.name=dgc", "exchange.dense=bf16"]], // its vectors
+    [["optimizer.name=adamw", "exchange.gradient={ name: powersgd, matrixApproximationRank: 2 }"]],
+  ])("remarks on none that changes something: %j", async (given) => {
+    expect((await planOf(recipeOf(...given), 3)).remarks).toEqual([]);
+  });
+
   it("predicts the time of a step from the link and the operations of a rank", async () => {
     const speed = { flops: 1e10, measured: false };
     const recipe = recipeOf("model.preset=small", "optimizer.name=adamw", "overlap=off");
@@ -113,7 +138,7 @@ describe("a dry run", () => {
     expect(text).toMatch(
       /^ {2}steps 20 to 99 +[\d.]+ µs: forward and backward [\d.]+ µs; messages [\d.]+ µs, of which /m,
     );
-    expect(plan.assumed).toEqual([
+    expect(plan.remarks).toEqual([
       "optimizer.warmup is auto: it ends when the variance is stable, here after a fifth of the run",
     ]);
     expect(planText(await planOf(recipeOf(), 1), 1).join("\n")).toMatch(/sent: nothing, one rank\ntime: give --link/);

@@ -23,7 +23,7 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const plan = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
   const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode));
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
-  const remarks = [...dropped, ...remarksOn(recipe), ...plan.assumed, ...(absent === undefined ? [] : [absent])];
+  const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...(absent === undefined ? [] : [absent])];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
   process.stdout.write(`${[...planText(plan, ranks, on), ...remarks, ...methods].join("\n")}\n`);
   return 0;

@@ -16,7 +16,7 @@ import {
 } from "@terse/exchange";
 import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
-import { buildModel, makeOptimizer } from "../build.ts";
+import { buildModel, makeOptimizer, remarksOnModel } from "../build.ts";
 import { withWarmups } from "../parameter-groups.ts";
 import type { Recipe } from "../recipe.ts";
 import { absentRanks } from "./absent-ranks.ts";
@@ -24,9 +24,9 @@ import { matrixSpeed } from "./matrix-speed.ts";
 import { type Phase, periodsOf, phasesOf } from "./phases.ts";
 
 export interface Plan {
-  /** The recipe with what it leaves open, and what is assumed for that, a line each. */
+  /** The recipe with what it leaves open, and what is assumed for that or changes nothing, a line each. */
   readonly recipe: Recipe;
-  readonly assumed: readonly string[];
+  readonly remarks: readonly string[];
   readonly parameters: number;
   readonly byRole: ReadonlyMap<Segment["role"], number>;
   /** Bytes on each rank, without activations and what the optimizer computes in a step. */
@@ -106,7 +106,7 @@ export async function planOf(
   const firsts = phases.map(({ from }) => from);
   return {
     recipe,
-    assumed,
+    remarks: [...remarksOnModel(recipe, arena, optimizer), ...assumed],
     parameters,
     byRole,
     memory: await memoryOf(arena, optimizer, { ranks, steps: firsts }),
