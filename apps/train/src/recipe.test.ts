@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { algorithms } from "@terse/optimizers";
+import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
 import { changesOf, defaultRecipe, droppedOptions, readRecipe, remarksOn, resumedRecipe } from "./recipe.ts";
@@ -198,6 +198,17 @@ describe("a recipe", () => {
     expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
       `${section}.${old}: unknown option; did you mean ${key}?`,
     );
+  });
+
+  it("says where a compression of gradients belongs that is given as an optimizer", () => {
+    for (const name of Object.keys(gradientCompressions)) {
+      const problem = (key: string) =>
+        `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion or lamb; name that here, and give --exchange.gradient.name=${name}`;
+      expect(() => readRecipe(defaultRecipe, [`--optimizer.name=${name}`])).toThrow(problem("optimizer"));
+      expect(() => readRecipe(defaultRecipe, [`--optimizer.groups=[{ roles: [head], name: ${name} }]`])).toThrow(
+        problem("optimizer.groups.0"),
+      );
+    }
   });
 
   it("drops the options that only the file's own choice has, and says so", () => {

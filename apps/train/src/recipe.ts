@@ -184,7 +184,7 @@ export function resumedRecipe(
     return [...between(tree, after), ...between(saved, before)]; // recipe.json may have been edited
   });
   throwRefusals(refused.map((difference) => ({ ...difference, why: "a resumed run keeps it" })));
-  const recipe = checked(parseOptions(recipeSchema, after, ""));
+  const recipe = checked(parsed(after));
   throwRefusals(refusedOptionsOf(saved, recipe, save.step));
   if (recipe.steps < save.step)
     throw new OptionsError([
@@ -196,7 +196,7 @@ export function resumedRecipe(
 /** A recipe that a run has written. Throws `OptionsError` that names `where`, and what may have happened to it. */
 function parseWritten(tree: unknown, where: string): Recipe {
   try {
-    return parseOptions(recipeSchema, tree, "");
+    return parsed(tree);
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
     throw new OptionsError([`${where} was written by another version of terse, or changed: ${error.message}`]);
@@ -256,7 +256,25 @@ function differences(before: unknown, after: unknown, path: readonly string[]): 
 
 /** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
-  return checked(parseOptions(recipeSchema, overridden(file, overrides).tree, ""));
+  return checked(parsed(overridden(file, overrides).tree));
+}
+
+/** The recipe of a tree. Throws `OptionsError`, also where a compression of gradients is given as an optimizer. */
+function parsed(tree: unknown): Recipe {
+  const { optimizer } = { ...(tree as Tree | null) } as { optimizer?: Tree | null };
+  const groups = optimizer?.["groups"];
+  const sections = [optimizer, ...(Array.isArray(groups) ? (groups as (Tree | null)[]) : [])];
+  const problems = sections.flatMap((section, i) => {
+    const name = String(section?.["name"]);
+    const key = i === 0 ? "optimizer" : `optimizer.groups.${i - 1}`;
+    return Object.hasOwn(gradientCompressions, name)
+      ? [
+          `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion or lamb; name that here, and give --exchange.gradient.name=${name}`,
+        ]
+      : [];
+  });
+  if (problems.length > 0) throw new OptionsError(problems);
+  return parseOptions(recipeSchema, tree, "");
 }
 
 /** The same recipe, with warm-ups in steps. Throws `OptionsError` where keys of two sections contradict each other. */
