@@ -123,8 +123,8 @@ export interface ExchangeOptions {
 
 /** The code that makes requests; the exchange reports each request and each result to it. */
 export interface Caller {
-  /** Called before a request joins its round. `held`: its result waits for `release`. */
-  requested(): { held: boolean };
+  /** Called before a request joins its round. `held`: its result waits for `release`; `early`: it is among those that can be released first. */
+  requested(): { held: boolean; early?: boolean };
   /** Called before the request's promise settles. */
   answered(): void;
 }
@@ -140,6 +140,7 @@ interface Request<Part = unknown> {
   readonly notesMayFollow: boolean;
   /** The result waits for `release`. */
   readonly held: boolean;
+  readonly early: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -195,13 +196,14 @@ export class StepExchange {
       result: () => R,
     ): Promise<R> =>
       new Promise((resolve, reject) => {
-        const { held } = caller.requested();
+        const { held, early = false } = caller.requested();
         const added: Request<Part> = {
           key,
           part,
           carry,
           notesMayFollow,
           held,
+          early,
           resolve() {
             caller.answered();
             resolve(result());
@@ -397,12 +399,13 @@ export class StepExchange {
     }
   }
 
-  /** Hands out the results that are held. False when there were none. */
-  release(): boolean {
-    const held = this.#held;
-    this.#held = [];
-    for (const request of held) request.resolve();
-    return held.length > 0;
+  /** Hands out the results that are held, or only the early ones. False when there were none. */
+  release({ early = false }: { early?: boolean } = {}): boolean {
+    const isDue = (request: Request) => request.early || !early;
+    const due = this.#held.filter(isDue);
+    this.#held = this.#held.filter((request) => !isDue(request));
+    for (const request of due) request.resolve();
+    return due.length > 0;
   }
 
   /** Gives up the places of rounds that will not come. */

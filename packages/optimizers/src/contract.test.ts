@@ -3,7 +3,17 @@ import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { Arena, fromTypedArray, Linear, noGrad, ones, type Tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { type Algorithm, adamw, lionCub, MessagesError, Optimizer, type OptimizerOptions } from "./index.ts";
+import {
+  type Algorithm,
+  adamw,
+  compressed,
+  lionCub,
+  MessagesError,
+  Optimizer,
+  type OptimizerOptions,
+  sgd,
+  terngrad,
+} from "./index.ts";
 import { Chain, input } from "./testing/chain.ts";
 import { onRanks } from "./testing/on-ranks.ts";
 import { phased } from "./testing/phased.ts";
@@ -264,6 +274,60 @@ describe("an algorithm that averages something else", () => {
         ...{ clip: 1e-3, clipBy, overlap, bucket: 1e9 },
       }));
       expect(beside[0]!.θ).toEqual(alone[0]!.θ);
+    }
+  });
+});
+
+describe("a message that follows from the mean gradient", () => {
+  /** SGD that sends its clipped mean gradient once more. `spoils`: what one rank sends then is NaN. */
+  const again = (spoils: (rank: number, step: number) => boolean = () => false): Algorithm => ({
+    name: "again",
+    splits: "at segments",
+    init: () => ({}),
+    async step(θ, g, _, exchange, { lr, step, vector }) {
+      const scale = await exchange.meanGradient(g);
+      using x = noGrad(() => g.mul(spoils(vector.rank, step) ? Number.NaN : scale));
+      await exchange.mean(x);
+      noGrad(() => θ.sub_(x, { alpha: lr }));
+    },
+    messages: ({ n }) => [{ kind: "meanGradient" }, { kind: "mean", n }],
+  });
+  const clipped = { clip: 0.05, bucket: 1 } as const; // many buckets, whose common norm clips all
+
+  it("waits for the means of all buckets, and none of them for it", async () => {
+    for (const ranks of [2, 3]) {
+      const plain = await train(ranks, 3, () => ({ ...clipped, algorithm: sgd() }));
+      for (const overlap of ["off", "on"] as const) {
+        const all = await train(ranks, 3, () => ({ ...clipped, overlap, algorithm: again() }));
+        for (const { θ, reports } of all) {
+          expect(θ).toEqual(all[0]!.θ);
+          for (const [i, value] of θ.entries()) expect(value).toBeCloseTo(plain[0]!.θ[i]!, 6);
+          for (const { bytes, closed } of reports) expect(bytes).toBe(closed);
+        }
+      }
+    }
+  });
+
+  it.each([
+    ["means", adamw],
+    ["compressed means", () => compressed(adamw(), terngrad())],
+    ["votes", lionCub],
+  ] as const)("leaves parameters beside it that follow %s as they are when it is refused", async (_, beside) => {
+    const outcomes = await onRanks(2, async (group) => {
+      const training = open(group, {
+        ...clipped,
+        clipBy: "previous",
+        algorithm: again((rank, step) => rank === 1 && step === 1),
+        groups: [{ match: ({ name }) => name.startsWith("layers.0."), algorithm: beside() }],
+      });
+      await advance(training, 1);
+      const before = await floats(training.arena.parameters);
+      const error = await advance(training, 2).catch((error: unknown) => error);
+      return { error, unchanged: JSON.stringify(await floats(training.arena.parameters)) === JSON.stringify(before) };
+    });
+    for (const { error, unchanged } of outcomes) {
+      expect(error).toBeInstanceOf(StepRefusedError);
+      expect(unchanged).toBe(true);
     }
   });
 });

@@ -23,7 +23,7 @@ import { meshOf, type Parallel } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
-import { SpanExchange } from "./span-exchange.ts";
+import { awaitsOf, SpanExchange } from "./span-exchange.ts";
 import { type Departure, StepUnderWay, type StepWatch } from "./step-under-way.ts";
 
 export interface OptimizerOptions {
@@ -232,7 +232,7 @@ export class Optimizer implements AsyncDisposable {
     const norms = this.#clipping.open(this.#spans, this.#buckets, this.steps);
     const step = new StepUnderWay(
       this.#buckets,
-      (bucket) => this.#depart(bucket, { lr, loss, down, norms }),
+      (bucket, arrived) => this.#depart(bucket, { lr, loss, down, norms, arrived }),
       this.watch,
     );
     return { step, norms, before: await this.#sent() };
@@ -241,7 +241,13 @@ export class Optimizer implements AsyncDisposable {
   /** Starts the steps of a bucket's spans, which make its first requests. */
   #depart(
     bucket: Bucket,
-    { lr, loss, down, norms }: { lr: number; loss: number; down: Group; norms: GradientNorms },
+    {
+      lr,
+      loss,
+      down,
+      norms,
+      arrived,
+    }: { lr: number; loss: number; down: Group; norms: GradientNorms; arrived: Promise<void> },
   ): Departure {
     const { spans } = bucket;
     const exchange = new StepExchange(this.#group, {
@@ -259,15 +265,16 @@ export class Optimizer implements AsyncDisposable {
       for (const { g } of spans) noGrad(() => g.zero_());
     }
     const gradientScale = refusal ? 1 : norms.ownFactor(bucket);
-    let awaits = 0;
+    let [awaits, later] = [1, 0];
     const steps = spans.map(async ({ algorithm, lrFactor = 1, vector, θ, g, state }) => {
       const messages = algorithm.messages(vector, this.steps, state);
       const context = { step: this.steps, lr: lr * lrFactor, gradientScale, vector };
       const caller = new SpanExchange(algorithm.name, messages, norms.meansNeedAll);
-      awaits = Math.max(awaits, messages.length, 1);
+      const counts = awaitsOf(messages, norms.meansNeedAll);
+      [awaits, later] = [Math.max(awaits, counts.first), Math.max(later, counts.later)];
       // A step without messages changes θ as soon as it runs: the ranks agree first.
       if (messages.length === 0) await exchange.requests({ requested: () => ({ held: true }), answered() {} }).agree();
-      await algorithm.step(θ, g, state, caller.over(exchange, bucket, norms), context);
+      await algorithm.step(θ, g, state, caller.over(exchange, bucket, { norms, arrived }), context);
       caller.check();
     });
     const applied = Promise.all(steps);
@@ -276,7 +283,7 @@ export class Optimizer implements AsyncDisposable {
       // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its messages for ever.
       if (!(error instanceof StepRefusedError)) this.#group.abort(`step ${this.steps} failed: ${String(error)}`);
     });
-    return { exchange, awaits, applied };
+    return { exchange, awaits, later, applied };
   }
 
   /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */

@@ -26,7 +26,7 @@ export class SpanExchange implements Caller {
     this.#holdsGradients = holdsGradients;
   }
 
-  requested(): { held: boolean } {
+  requested(): { held: boolean; early: boolean } {
     if (this.#pending === 0) this.#awaits++;
     this.#pending++;
     const message = this.#messages[this.#awaits - 1];
@@ -34,10 +34,10 @@ export class SpanExchange implements Caller {
       throw new MessagesError(
         `${this.#name}: its messages say ${this.#messages.length} for this step, and the step asks for one more`,
       );
-    const next = this.#messages[this.#awaits];
-    if (!next) return { held: true };
-    if (message.kind === "meanGradient") return { held: this.#holdsGradients };
-    return { held: message.ofMean === true && !isOfMean(next) }; // all ranks look at the norm of a compressed mean before they use it
+    const isLast = this.#awaits === this.#messages.length;
+    // What a compressed mean is made of is handed out before all others: its norm is known only then.
+    if (isLast) return { held: true, early: isOfMean(message) };
+    return { held: waits(this.#messages, this.#awaits - 1, this.#holdsGradients), early: true };
   }
 
   answered(): void {
@@ -52,7 +52,12 @@ export class SpanExchange implements Caller {
       );
   }
 
-  over(exchange: StepExchange, bucket: Bucket, norms: GradientNorms): OptimizerExchange {
+  /** `arrived`: all messages of the step have come. */
+  over(
+    exchange: StepExchange,
+    bucket: Bucket,
+    { norms, arrived }: { norms: GradientNorms; arrived: Promise<void> },
+  ): OptimizerExchange {
     const requests = exchange.requests(this);
     return {
       ...requests,
@@ -61,9 +66,26 @@ export class SpanExchange implements Caller {
         await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
         return norms.meanFactor(bucket);
       },
-      factorOf: (g) => norms.factorOfCompressed(bucket, g),
+      factorOf: async (g) => {
+        const factor = await norms.factorOfCompressed(bucket, g);
+        if (this.#awaits === this.#messages.length) await arrived;
+        return factor;
+      },
     };
   }
+}
+
+/** Whether the result of a message that is not the last one waits until all ranks know the mean gradients of the step, whose norm clips them. */
+function waits(messages: readonly StepMessage[], i: number, holdsGradients: boolean): boolean {
+  const [message, next] = [messages[i]!, messages[i + 1]!];
+  return message.kind === "meanGradient" ? holdsGradients : isOfMean(message) && !isOfMean(next);
+}
+
+/** The awaits of a step up to its mean gradient, and those that follow from it once all ranks know it. */
+export function awaitsOf(messages: readonly StepMessage[], holdsGradients: boolean): { first: number; later: number } {
+  const count = messages.length;
+  const held = messages.findIndex((_, i) => i + 1 < count && waits(messages, i, holdsGradients));
+  return held < 0 ? { first: count, later: 0 } : { first: held + 1, later: count - held - 1 };
 }
 
 const isOfMean = (message: StepMessage) => message.kind !== "meanGradient" && message.ofMean === true;

@@ -11,6 +11,8 @@ export interface Departure {
   readonly exchange: StepExchange;
   /** How many times its messages wait for those before: the longest of its algorithms' steps. */
   readonly awaits: number;
+  /** The same of the messages that follow from the mean gradients of all buckets. */
+  readonly later: number;
   /** The algorithms' steps: done when the bucket's parameters have changed. */
   readonly applied: Promise<unknown>;
 }
@@ -21,19 +23,27 @@ export interface Departure {
  * The results of the last ones are held until all buckets have theirs and all are good; only then does any parameter change.
  *
  * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third messages after
- * the second ones of that, and so on: an order that depends on no clock, and fills the wire while a bucket computes.
+ * the second ones of that, and so on: an order that depends on no clock, and fills the wire while a bucket computes. Messages that follow from
+ * mean gradients, of which all ranks know the norm only when backward has ended, come behind all others.
  */
 export class StepUnderWay {
   readonly #buckets: readonly Bucket[];
-  readonly #depart: (bucket: Bucket) => Departure;
+  readonly #depart: (bucket: Bucket, arrived: Promise<void>) => Departure;
   readonly #watch: StepWatch | undefined;
   readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
   readonly #left = new Set<string>(); // names of the segments that have left
   readonly #departures: Departure[] = [];
+  readonly #arrived = Promise.withResolvers<void>();
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
   #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one
 
-  constructor(buckets: readonly Bucket[], depart: (bucket: Bucket) => Departure, watch?: StepWatch) {
+  /** `arrived`: all messages of the step have come, and no parameter has changed. */
+  constructor(
+    buckets: readonly Bucket[],
+    depart: (bucket: Bucket, arrived: Promise<void>) => Departure,
+    watch?: StepWatch,
+  ) {
+    this.#arrived.promise.catch(() => {}); // `finish` throws it
     this.#buckets = buckets;
     this.#depart = depart;
     this.#watch = watch;
@@ -69,25 +79,36 @@ export class StepUnderWay {
         await nextIteration();
       }
       for (let last = this.#buckets.length; this.#enterBehind(last); last++);
-      let seconds = 0;
-      do {
-        const began = performance.now();
-        const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
-        seconds += (performance.now() - began) / 1000;
-        if (this.#stepFailure) throw this.#stepFailure.error;
-        for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
-      } while (await this.#release());
+      let seconds = await this.#arrive();
+      if (this.#enterLater()) {
+        await this.#release({ early: true });
+        seconds += await this.#arrive();
+      }
+      this.#arrived.resolve();
+      while (await this.#release()) seconds += await this.#arrive();
       await Promise.all(this.#departures.map(({ applied }) => applied));
       return seconds;
+    } catch (error) {
+      this.#arrived.reject(error);
+      throw error;
     } finally {
       for (const { exchange } of this.#departures) exchange.close();
     }
   }
 
-  /** Hands out the results that are held. False when there were none. */
-  async #release(): Promise<boolean> {
+  /** Waits for all messages that have been asked for, and those that follow from them; resolves to the seconds. */
+  async #arrive(): Promise<number> {
     const began = performance.now();
-    const released = this.#departures.map(({ exchange }) => exchange.release());
+    const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+    if (this.#stepFailure) throw this.#stepFailure.error;
+    for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
+    return (performance.now() - began) / 1000;
+  }
+
+  /** Hands out the results that are held, or only the early ones. False when there were none. */
+  async #release(which: { early?: boolean } = {}): Promise<boolean> {
+    const began = performance.now();
+    const released = this.#departures.map(({ exchange }) => exchange.release(which));
     await nextIteration();
     this.#watch?.bucket(this.#buckets.length - 1).saw("update", began, performance.now());
     return released.includes(true);
@@ -96,7 +117,7 @@ export class StepUnderWay {
   #leave(): void {
     const place = this.#departures.length;
     const bucket = this.#buckets[place]!;
-    const departure = watched(this.#watch?.bucket(place), "update", () => this.#depart(bucket));
+    const departure = watched(this.#watch?.bucket(place), "update", () => this.#depart(bucket, this.#arrived.promise));
     for (const { vector } of bucket.spans) for (const { name } of vector.segments) this.#left.add(name);
     departure.applied.catch((error: unknown) => {
       this.#stepFailure ??= { error }; // `finish` throws it
@@ -104,6 +125,14 @@ export class StepUnderWay {
     this.#departures.push(departure);
     departure.exchange.enter();
     this.#enterBehind(place);
+  }
+
+  /** The places of the messages that follow from mean gradients. False when there are none. */
+  #enterLater(): boolean {
+    const rounds = Math.max(0, ...this.#departures.map(({ later }) => later));
+    for (let round = 0; round < rounds; round++)
+      for (const { exchange, later } of this.#departures) if (round < later) exchange.enter();
+    return rounds > 0;
   }
 
   /** The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False when none has. */
