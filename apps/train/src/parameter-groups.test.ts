@@ -319,9 +319,9 @@ describe("exchange.gradient", () => {
   });
 
   it("is refused under a group that sends no mean gradient, and by groups where it works on the whole model", () => {
-    const withMuon = "optimizer.groups=[{ roles: [matrix], name: muon }]";
-    expect(() => takers("optimizer.name=adamw", withMuon, "exchange.gradient.name=dgc")).toThrow(
-      "exchange.gradient: dgc compresses mean gradients, and muon does not send one in every step",
+    const withDion = "optimizer.groups=[{ roles: [matrix], name: dion }]";
+    expect(() => takers("optimizer.name=adamw", withDion, "exchange.gradient.name=dgc")).toThrow(
+      "exchange.gradient: dgc compresses mean gradients, and dion does not send one in every step",
     );
     expect(() => takers(...all, "exchange.gradient.name=graddrop", "exchange.gradient.threshold=model")).toThrow(
       "optimizer.groups: lion with graddrop works on the whole model as one vector here, and cannot share it; take exchange.gradient.threshold: layer, or drop optimizer.groups",

@@ -203,7 +203,7 @@ describe("a recipe", () => {
   it("says where a compression of gradients belongs that is given as an optimizer", () => {
     for (const name of Object.keys(gradientCompressions)) {
       const problem = (key: string) =>
-        `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion or lamb; name that here, and give --exchange.gradient.name=${name}`;
+        `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion, lamb or muon; name that here, and give --exchange.gradient.name=${name}`;
       expect(() => readRecipe(defaultRecipe, [`--optimizer.name=${name}`])).toThrow(problem("optimizer"));
       expect(() => readRecipe(defaultRecipe, [`--optimizer.groups=[{ roles: [head], name: ${name} }]`])).toThrow(
         problem("optimizer.groups.0"),

@@ -269,7 +269,7 @@ function parsed(tree: unknown): Recipe {
     const key = i === 0 ? "optimizer" : `optimizer.groups.${i - 1}`;
     return Object.hasOwn(gradientCompressions, name)
       ? [
-          `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion or lamb; name that here, and give --exchange.gradient.name=${name}`,
+          `${key}.name: ${name} compresses the gradients of an optimizer, such as sgd, adamw, lion, lamb or muon; name that here, and give --exchange.gradient.name=${name}`,
         ]
       : [];
   });

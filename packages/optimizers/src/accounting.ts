@@ -3,6 +3,7 @@ import type { Group, Sent } from "@terse/collectives";
 import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
 import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
+import { awaitsOf } from "./span-exchange.ts";
 
 interface Sender {
   readonly rank: number;
@@ -11,17 +12,33 @@ interface Sender {
 }
 
 /** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
-export function roundsOfBucket({ spans }: Bucket, step: number): Message[][] {
-  const bySpan = spans.map(({ algorithm, vector, state }) =>
-    algorithm.messages(vector, step, state).map((message) => inArena(message, vector)),
-  );
+export interface Rounds {
+  readonly rounds: readonly (readonly Message[])[];
+  /** How many of the last ones follow from the mean gradients of all buckets, which are known after backward. */
+  readonly later: number;
+}
+
+export function roundsOfBucket({ spans }: Bucket, step: number): Rounds {
+  const bySpan = spans.map(({ algorithm, vector, state }) => {
+    const messages = algorithm.messages(vector, step, state);
+    const { first } = awaitsOf(messages, true);
+    const all = messages.map((message) => inArena(message, vector));
+    return [all.slice(0, first), all.slice(first)] as const;
+  });
+  const first = together(bySpan.map(([messages]) => messages));
+  const later = together(bySpan.map(([, messages]) => messages));
+  return { rounds: [...first, ...later], later: later.length };
+}
+
+/** The messages of several spans by round. */
+function together(bySpan: readonly (readonly Message[])[]): Message[][] {
   const rounds = Math.max(...bySpan.map(({ length }) => length));
   return Array.from({ length: rounds }, (_, round) => bySpan.flatMap((messages) => messages[round] ?? []));
 }
 
 /** Payload bytes that one rank sends for the messages of a bucket. */
 export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
-  return roundsOfBucket(bucket, step).reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
+  return roundsOfBucket(bucket, step).rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
 
 /** A mean of gradients lies in the arena, where neighbours travel as one vector. */

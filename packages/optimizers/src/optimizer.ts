@@ -4,7 +4,6 @@ import {
   type ChosenSchemes,
   headerBytes,
   type Measured,
-  type Message,
   meanCost,
   type RefusalReason,
   StepExchange,
@@ -13,7 +12,7 @@ import {
 } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
 import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
-import { bytesOfBucket, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
+import { bytesOfBucket, type Rounds, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
@@ -328,10 +327,10 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /** The requests of a step, the next one's unless given: of each bucket, in the order in which they leave, its elements and its rounds. */
-  requests(step = this.steps): { readonly elements: number; readonly rounds: readonly (readonly Message[])[] }[] {
+  requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
       elements: bucket.spans.reduce((sum, { vector }) => sum + vector.n, 0),
-      rounds: roundsOfBucket(bucket, step),
+      ...roundsOfBucket(bucket, step),
     }));
   }
 

@@ -70,6 +70,11 @@ const rows: readonly { name: keyof typeof algorithms; given?: readonly string[];
     ],
   },
   {
+    name: "muon",
+    given: [groups, "exchange.gradient.name=terngrad"],
+    forms: [{ text: "of matrices (P − 1) 4 c down for c owned elements; and the compressed gradients of all" }],
+  },
+  {
     name: "dion",
     given: [groups],
     forms: [

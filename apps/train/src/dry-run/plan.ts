@@ -228,10 +228,12 @@ export function lastSteps(optimizer: Optimizer, steps: number): { step: number; 
 export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
   steps.reduce((sum, step) => sum + step.share * value(step), 0);
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
 /**
  * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
- * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts). Messages that belong to no bucket come at the end. `bytes`:
- * all that rank 0 sends in the step.
+ * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts). Messages that follow from mean gradients, or belong to no bucket,
+ * come at the end. `bytes`: all that rank 0 sends in the step.
  */
 export function timeOfMessages(
   optimizer: Optimizer,
@@ -240,14 +242,17 @@ export function timeOfMessages(
 ): Omit<StepTime, "computing"> {
   const all = optimizer.requests(from);
   const whole = all.reduce((sum, { elements }) => sum + elements, 0);
-  let [complete, end, messages, left] = [0, 0, 0, bytes];
-  for (const { elements, rounds } of all) {
+  let [complete, end, messages, after, left] = [0, 0, 0, 0, bytes];
+  for (const { elements, rounds, later } of all) {
     complete += elements;
-    const seconds = rounds.reduce((sum, round) => sum + predictRound(round, ranks, optimizer.schemes, measured), 0);
-    left -= rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, 0, optimizer.schemes), 0);
-    messages += seconds;
-    end = Math.max(end, backward * (complete / whole)) + seconds;
+    const seconds = rounds.map((round) => predictRound(round, ranks, optimizer.schemes, measured));
+    const first = sum(seconds.slice(0, rounds.length - later));
+    left -= sum(rounds.map((round) => bytesOfRound(round, ranks, 0, optimizer.schemes)));
+    messages += sum(seconds);
+    after += sum(seconds) - first;
+    end = Math.max(end, backward * (complete / whole)) + first;
   }
+  end += after;
   const { alpha, beta } = measured.link;
   const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
   messages += beside;

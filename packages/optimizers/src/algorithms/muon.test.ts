@@ -10,7 +10,7 @@ import {
 } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
-import { muon, Optimizer, type StoredState } from "../index.ts";
+import { compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
 import {
   added,
   largestDifference,
@@ -111,6 +111,14 @@ optimizerContract("muon without Nesterov, with AdamW's learning rate", {
   create: () => muon({ ...exact, momentum: 0.5, weightDecay: 0.25, nesterov: false, adjustLrFn: "match_rms_adamw" }),
   oracle: () => oracle({ nesterov: false, scale: (m, n) => 0.2 * Math.sqrt(Math.max(m, n)) }),
 });
+
+optimizerContract("muon with a dense mean that all ranks have, as compressions leave one", {
+  create: () => compressed(muon({ ...exact, momentum: 0.5, weightDecay: 0.25 }), powersgd({ startPowerSGDIter: 1000 })),
+  oracle: () => oracle({ nesterov: true, scale: original }),
+});
+
+for (const compression of [() => powersgd({ minCompressionRate: 1 }), terngrad])
+  optimizerContract(`muon with ${compression().name}`, { create: () => compressed(muon(exact), compression()) });
 
 const rows = async (x: Tensor) =>
   rowsOf((await x.contiguous().toTypedArray()) as Float64Array, x.shape as [number, number]);

@@ -21,7 +21,8 @@
  * The ranks share the matrices, so each does its share of the matrix products, and no bit depends on a rank's own processor.
  *
  * Shapes: X, g, M, U (m, n)
- * Sent per step: 1 message, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much.
+ * Sent per step: 1 message, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much. With a compressed mean (gradients/) all ranks have ḡ, and the
+ * owner's U is a message of its own, (P − 1)/P · 4 m n bytes, which follows when all ranks have seen that the mean is finite.
  */
 import { copy } from "@terse/collectives";
 import { sgdStep } from "@terse/native-optimizers";
@@ -82,29 +83,49 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
       owned: { M: { begin: 0, values: zeros([rank === owner ? n : 0], { device }) } },
     }),
 
-    async step(X, G, { owned: { M } }, exchange, { lr: η, gradientScale, vector }) {
+    async step(X, G, { owned: { M } }, exchange, { lr, gradientScale, vector: { owner } }) {
       if (gradientScale !== 1) noGrad(() => G.mul_(gradientScale));
-      const [m, n] = X.shape as [number, number];
 
       // the owner: G ← NS(M)
       await exchange.computedMean(G, {
-        owner: vector.owner,
-        compute: (mean, result) => update(M.values, mean, result, [m, n]),
+        owner,
+        compute(mean, result) {
+          using g = fromTypedArray(mean, G.shape, { device: G.device });
+          update(M.values, g, result);
+        },
       });
 
-      // X ← (1 − η λ) X − η s G, as X ← X − η (s G + λ X)
-      sgdStep(X, undefined, G, { ...withoutMomentum, lr: η, weightDecay, gradientScale: scaleOf(m, n) });
+      move(X, G, lr);
     },
 
     messages: ({ n, owner }) => [{ kind: "computedMean", n, owner }],
+
+    onMean: {
+      async step(X, G, { owned: { M } }, exchange, { lr, vector: { owner } }) {
+        const gradientScale = await exchange.meanGradient(G);
+        if (gradientScale !== 1) noGrad(() => G.mul_(gradientScale));
+
+        // the owner: G ← NS(M), of the mean that it has
+        await exchange.computedMean(nothing, { owner, compute: (_, result) => update(M.values, G, result), into: G });
+
+        move(X, G, lr);
+      },
+
+      messages: ({ n, owner }) => [{ kind: "meanGradient" }, { kind: "computedMean", n: 0, owner, result: n }],
+    },
   };
 
-  /** M ← μ M + (1 − μ) ḡ,  result ← NS(M) */
-  function update(values: Tensor, mean: Float32Array, result: Float32Array, shape: [number, number]): void {
+  /** X ← (1 − η λ) X − η s U, as X ← X − η (s U + λ X) */
+  function move(X: Tensor, U: Tensor, η: number): void {
+    const [m, n] = X.shape as [number, number];
+    sgdStep(X, undefined, U, { ...withoutMomentum, lr: η, weightDecay, gradientScale: scaleOf(m, n) });
+  }
+
+  /** M ← μ M + (1 − μ) ḡ,  result ← NS(M); g holds ḡ, and is used up. */
+  function update(values: Tensor, g: Tensor, result: Float32Array): void {
     noGrad(() =>
       scope(() => {
-        const g = fromTypedArray(mean, shape, { device: values.device });
-        const M = values.view(shape);
+        const M = values.view(g.shape);
         M.lerp_(g, 1 - momentum);
         const U = newtonSchulz(nesterov ? g.lerp_(M, momentum) : M, {
           coefficients,
@@ -131,4 +152,5 @@ function coefficientsOf({ nsCoefficients, nsSteps }: v.InferOutput<typeof muonOp
 const isList = (given: Coefficients | readonly Coefficients[]): given is readonly Coefficients[] =>
   Array.isArray(given[0]);
 
+const nothing = new Float32Array(0);
 const withoutMomentum = { momentum: 0, dampening: 0, nesterov: false, first: true } as const;

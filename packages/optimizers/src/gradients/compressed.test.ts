@@ -59,7 +59,7 @@ describe("an algorithm whose gradients are compressed", () => {
     for (const [name, { create }] of Object.entries(algorithms)) {
       const algorithm = (create as () => Algorithm)();
       const pair = () => compressed(algorithm, efSignsgd());
-      if (["sgd", "adamw", "lion", "lamb"].includes(name)) expect(pair().name).toBe(`${name} with ef-signsgd`);
+      if (["sgd", "adamw", "lion", "lamb", "muon"].includes(name)) expect(pair().name).toBe(`${name} with ef-signsgd`);
       else
         expect(pair).toThrow(`exchange.gradient: ef-signsgd compresses mean gradients, and ${name} does not send one`);
     }

@@ -14,9 +14,10 @@ import type { GradientCompression } from "./gradient-compression.ts";
 
 /** OptionsError for an algorithm that has steps without a mean gradient. */
 export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
-  if (!algorithm.takesMean)
+  const onMean = algorithm.takesMean ? algorithm : algorithm.onMean;
+  if (!onMean)
     throw new OptionsError([
-      `exchange.gradient: ${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step; take an optimizer that does, such as sgd, adamw, lion or lamb, or leave exchange.gradient out`,
+      `exchange.gradient: ${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step; take an optimizer that does, such as sgd, adamw, lion, lamb or muon, or leave exchange.gradient out`,
     ]);
   return {
     ...algorithm,
@@ -31,11 +32,17 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
         await compression.mean(g, state, exchange, context);
         return exchange.factorOf(g);
       };
-      await algorithm.step(θ, g, state, { ...exchange, meanGradient }, context);
+      await onMean.step(θ, g, state, { ...exchange, meanGradient }, context);
     },
 
-    messages: (vector, step) =>
-      compression.messages(vector, step).map((message) => ({ ...message, ofMean: true }) as const),
+    messages: (vector, step, state) =>
+      onMean
+        .messages(vector, step, state)
+        .flatMap((message) =>
+          message.kind === "meanGradient"
+            ? compression.messages(vector, step).map((each) => ({ ...each, ofMean: true }) as const)
+            : [message],
+        ),
   };
 }
 

@@ -12,9 +12,11 @@ import {
   gradientCompressions,
   lion,
   lionCub,
+  muon,
   Optimizer,
   type OptimizerOptions,
   sgd,
+  terngrad,
 } from "../index.ts";
 import { savesOf, stored } from "./stored.ts";
 
@@ -105,6 +107,12 @@ for (const [name, { create }] of Object.entries(gradientCompressions))
       compressed(sgd(), (create as (options: object) => GradientCompression)(compressionOptions[name] ?? {})),
     more: {},
   });
+
+cases.push({
+  name: "muon with terngrad",
+  create: () => compressed(muon({ nsType: "f32" }), terngrad()),
+  more: { groups: [{ ...groups[0]!, algorithm: compressed(lion(), terngrad()) }] },
+});
 
 /** Parameters and saved state of three ranks after some steps, in the middle of which they go on from a save. */
 export async function train(algorithm: () => Algorithm, more: Partial<OptimizerOptions>, device = "cpu") {

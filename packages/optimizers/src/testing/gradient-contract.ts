@@ -12,6 +12,7 @@ import {
   type GradientCompression,
   lamb,
   lion,
+  muon,
   Optimizer,
   type OptimizerOptions,
   sgd,
@@ -79,6 +80,25 @@ export function gradientContract(name: string, { create, oracle, tolerance = 1e-
       if (create().splits === "nowhere") return;
       const on = await train(3, 4, () => ({ ...options, overlap: "on" }));
       for (const { θ } of on) expect(θ).toEqual(off[0]!.θ);
+    });
+
+    it("leaves the same bits under Muon, whose own message follows the mean, also while backward runs", async () => {
+      if (create().splits === "nowhere") return; // Muon's matrices share the model with vectors
+      const options = (overlap: "on" | "off"): OptimizerOptions => ({
+        algorithm: compressed(adamw(), create()),
+        groups: [
+          { match: ({ shape }) => shape.length === 2, algorithm: compressed(muon({ nsType: "f32" }), create()) },
+        ],
+        clip: 1e-3,
+        overlap,
+      });
+      for (const ranks of [2, 3]) {
+        const [off, on] = [await train(ranks, 3, () => options("off")), await train(ranks, 3, () => options("on"))];
+        for (const { θ, reports } of [...off, ...on]) {
+          expect(θ).toEqual(off[0]!.θ);
+          for (const { bytes, closed } of reports) expect(bytes).toBe(closed);
+        }
+      }
     });
 
     it("is clipped by the norm of what all ranks received", async () => {
