@@ -73,6 +73,12 @@ describe("closed forms", () => {
     ]);
   });
 
+  it("multi-step: ten times less at each milestone, after a warm-up from a share of it", () => {
+    const all = rates(40, { name: "multi-step", warmup: 4, start: 0.2, milestones: [10, 20] });
+    for (const [t, rate] of [0.2, 0.4, 0.6, 0.8, 1].entries()) expect(all[t]).toBeCloseTo(rate, 14);
+    for (const [t, rate] of all.slice(4).entries()) expect(rate).toBeCloseTo(t < 10 ? 1 : t < 20 ? 0.1 : 0.01, 14);
+  });
+
   it("warmup-stable-decay: constant, then down to `final` in the last part", () => {
     const given = { name: "warmup-stable-decay", warmup: 4, decay: 0.25, final: 0.2 };
     const linear = rates(20, given);
@@ -98,6 +104,7 @@ describe("a recipe", () => {
     ["schedule.warmup=-1", /^schedule\.warmup: expected an integer ≥ 0/],
     ["schedule={ name: exponential, decay: 1.5 }", /^schedule\.decay: expected a number > 0 and ≤ 1/],
     ["schedule={ name: exponential, every: 0 }", /^schedule\.every: expected an integer ≥ 1/],
+    ["schedule={ name: multi-step, milestones: [10, 0] }", /^schedule\.milestones\.1: expected an integer ≥ 1/],
     ["schedule={ name: warmup-stable-decay, shape: root }", /^schedule\.shape: expected one of linear, square-root/],
   ])("refuses %s", (override, message) => {
     expect(() => readRecipe(defaultRecipe, [override])).toThrow(message);
@@ -127,6 +134,7 @@ print(json.dumps({
     "constant": run(lambda o: [ConstantLR(o, factor=1)]),
     "linear": run(lambda o: [LinearLR(o, start_factor=1, end_factor=0.2, total_iters=steps - warmup - 1)]),
     "cosine": run(lambda o: [CosineAnnealingLR(o, T_max=steps - warmup - 1, eta_min=0.5 * 0.2)]),
+    "multi-step": run(lambda o: [MultiStepLR(o, milestones=[20, 50, 51], gamma=0.3)]),
     "exponential": run(lambda o: [StepLR(o, step_size=10, gamma=0.7)]),
     "warmup-stable-decay": run(
         lambda o: [ConstantLR(o, factor=1), LinearLR(o, start_factor=1, end_factor=0.2, total_iters=22)], [warmup, steps - 23]
@@ -142,6 +150,7 @@ print(json.dumps({
     linear: { final },
     cosine: { final },
     exponential: { decay: 0.7, every: 10 },
+    "multi-step": { milestones: [20, 50, 51], decay: 0.3 },
     "warmup-stable-decay": { decay: 0.25, final },
   };
   expect(Object.keys(theirs).sort()).toEqual([...names].sort());

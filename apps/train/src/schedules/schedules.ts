@@ -5,6 +5,7 @@ import { constant } from "./constant.ts";
 import { cosine } from "./cosine.ts";
 import { exponential } from "./exponential.ts";
 import { linear } from "./linear.ts";
+import { multiStep } from "./multi-step.ts";
 import type { Schedule } from "./schedule.ts";
 import { warmupStableDecay } from "./warmup-stable-decay.ts";
 
@@ -14,6 +15,7 @@ export const schedules = {
   linear,
   constant,
   exponential,
+  "multi-step": multiStep,
   "warmup-stable-decay": warmupStableDecay,
 } as const;
 
