@@ -335,9 +335,9 @@ describe("a recipe", () => {
       ["name=dgc", "warmup=4", 4, "exchange.gradient.warmup: 4, and the save has 0: the warm-up is over"],
       [
         "name=powersgd",
-        "rank=4",
+        "matrixApproximationRank=4",
         4,
-        "exchange.gradient.rank: 4, and the save has 1: the optimizer's state depends on it",
+        "exchange.gradient.matrixApproximationRank: 4, and the save has 1: the optimizer's state depends on it",
       ],
       [
         "{ name: powersgd, startPowerSGDIter: 4 }",

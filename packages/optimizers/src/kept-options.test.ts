@@ -68,7 +68,7 @@ const ofAlgorithms: Record<keyof typeof algorithms, Cases> = {
     nsSteps: [2],
     nsType: ["bf16", { nsType: "f32" }],
     eps: [1],
-    adjustLr: ["match_rms_adamw"],
+    adjustLrFn: ["match_rms_adamw"],
   },
   dion: {
     momentum: [0.5],
@@ -126,12 +126,12 @@ const ofCompressions: Record<keyof typeof gradientCompressions, Cases> = {
     warmupRatios: ["exponential"],
   },
   powersgd: {
-    rank: [2],
-    startIteration: [5],
+    matrixApproximationRank: [2],
+    startPowerSGDIter: [5],
     minCompressionRate: [3],
-    errorFeedback: [false],
+    useErrorFeedback: [false],
     warmStart: [false],
-    seed: [1, { warmStart: false }],
+    randomSeed: [1, { warmStart: false }],
   },
 };
 
@@ -144,7 +144,7 @@ const phases: Record<string, object> = {
   demo: { k: 1, chunk: 4 },
   codec: { codec: "int8" },
   dgc: { warmup: 4 },
-  powersgd: { startIteration: 4 },
+  powersgd: { startPowerSGDIter: 4 },
 };
 
 const ranks = 4; // votes can tie, and be more than one for or against
