@@ -9,8 +9,10 @@ import { BucketSize } from "./bucket-size.ts";
 import {
   type Algorithm,
   adamw,
+  anyCodec,
   compressed,
   demo,
+  dgc,
   dion,
   distributedLion,
   graddrop,
@@ -23,26 +25,39 @@ import {
   type OptimizerOptions,
   oneBitAdam,
   oneBitLamb,
+  powersgd,
+  qsgd,
   type StepReport,
+  type StoredState,
   sgd,
   signsgd,
   signum,
+  terngrad,
   zeroOneAdam,
 } from "./index.ts";
 import { Chain, input, layers } from "./testing/chain.ts";
 import { onRanks } from "./testing/on-ranks.ts";
+import { savesOf, stored } from "./testing/stored.ts";
 
 interface Run extends Partial<OptimizerOptions> {
   algorithm: Algorithm;
   ranks?: number;
   steps?: number;
   accumulate?: number;
+  width?: number;
   frozen?: readonly number[];
   /** Layers that a rank's loss leaves out. */
   skips?: (rank: number) => readonly number[];
   /** Layers that a rank has frozen for a step, after their arena was made. */
   asleep?: (rank: number, step: number) => readonly number[];
   poison?: (rank: number, step: number) => number;
+  /** The parameters and states of all ranks after `at` steps, from which this run goes on. */
+  from?: { at: number; saves: readonly Saved[] };
+}
+
+interface Saved {
+  readonly flat: Float32Array; // parameters, with pads
+  readonly save: StoredState;
 }
 
 /** For algorithms that work on matrices alone. */
@@ -55,40 +70,49 @@ function train({
   ranks = 2,
   steps = 4,
   accumulate = 1,
+  width,
   frozen = [],
   skips = () => [],
   asleep = () => [],
   poison = () => 1,
+  from,
   ...options
 }: Run) {
   return onRanks(ranks, async (group) => {
-    const model = new Chain();
+    const model = new Chain(width);
     for (const i of frozen)
       for (const [, parameter] of [...model.layers][i]!.namedParameters()) parameter.requiresGrad = false;
     const arena = new Arena(model);
     const groups = options.algorithm.takes === "matrices" ? othersBy(adamw()) : {};
     await using optimizer = new Optimizer(arena, group, { bucket: 64, compareEvery: 1, ...groups, ...options });
+    if (from) {
+      noGrad(() => arena.parameters.copy_(fromTypedArray(from.saves[group.rank]!.flat)));
+      await optimizer.restore(from.at, savesOf(group.rank, ranks, from.saves[group.rank]!.save));
+    }
     const reports: StepReport[] = [];
-    for (let step = 0; step < steps; step++) {
+    for (let step = from?.at ?? 0; step < steps; step++) {
       arena.zeroGradients();
       for (const [i, layer] of [...model.layers].entries())
         if (!frozen.includes(i)) layer.requiresGrad_(!asleep(group.rank, step).includes(i));
       for (let part = 0; part < accumulate; part++) {
         const scale = fromTypedArray(Float32Array.of(poison(group.rank, step)), []);
-        const share = model.loss(input(group.rank, step, part), skips(group.rank)).mul(scale);
+        const share = model.loss(input(group.rank, step, part, width), skips(group.rank)).mul(scale);
         if (part + 1 === accumulate) await optimizer.begin({ lr: 0.01, loss: share.item() });
         await share.backward();
       }
       reports.push(await optimizer.step({ lr: 0.01 }));
     }
+    const flat = ((await arena.parameters.toTypedArray()) as Float32Array).slice();
     return {
-      θ: [...((await arena.parameters.toTypedArray()) as Float32Array)],
+      θ: [...flat],
+      flat,
+      save: await stored(optimizer),
       m: (await Promise.all([...(await optimizer.state()).tensors.values()].map((m) => m.toTypedArray()))).map((m) => [
         ...m,
       ]),
       reports,
       report: reports.at(-1)!,
-      bytesSent: optimizer.bytesSent(optimizer.steps - 1), // of the step that is reported
+      bytesSent: optimizer.bytesSent(Math.max(0, optimizer.steps - 1)), // of the step that is reported
       bucketing: optimizer.bucketing,
     };
   });
@@ -115,6 +139,41 @@ const algorithms: Record<string, () => Algorithm> = {
   demo: () => demo({ chunk: 4, k: 3 }),
 };
 
+/** Options that change what is sent, or what is kept. */
+const variants: Record<string, () => Algorithm> = {
+  "lion-cub, 8 bits": () => lionCub({ bits: 8 }),
+  "lion-cub, levels that all ranks' sum leaves in 8 bits, by one all-reduce": () =>
+    lionCub({ sumBits: 8, sum: "direct" }),
+  "lion-cub, levels that are drawn": () => lionCub({ bits: 4, quantizer: "linf" }),
+  "lion-cub, averaged momenta": () => lionCub({ momentumSync: { segments: "all", every: 2 } }),
+  "lion-cub, 8 bits, late averages of some momenta": () =>
+    lionCub({ bits: 8, momentumSync: { segments: "first-and-last", every: 2, late: true } }),
+  "lion-cub, a mask": () => lionCub({ maskEvery: 2 }),
+  "distributed-lion, a mask": () => distributedLion({ maskEvery: 2, tie: "alternate" }),
+  "distributed-lion, zeros held": () => distributedLion({ zero: "hold" }),
+  "sgd, nesterov": () => sgd({ momentum: 0.9, nesterov: true, weightDecay: 0.1 }),
+  "muon, without Nesterov, a triple for each iteration": () =>
+    muon({
+      nesterov: false,
+      nsCoefficients: [
+        [4.1, -6.9, 2.9],
+        [2, -1.5, 0.5],
+      ],
+    }),
+  "dion, without error feedback": () => dion({ rank: 3, errorFeedback: false }),
+  "dion, own errors, on the longer side": () => dion({ rank: 3, errorFeedback: "own", orientation: "longer" }),
+  "dion, by singular values": () => dion({ rank: 3, approximate: "svd" }),
+  "one-bit-lamb as DeepSpeed": () => oneBitLamb({ warmup: 2, squareRoot: true, decayCorrection: true }),
+  "zero-one-adam as DeepSpeed": () =>
+    zeroOneAdam({ freeze: 2, kappa: 1, doubling: 1, localSteps: 2, early: "gradient" }),
+  "demo over senders, without the sign": () => demo({ chunk: 4, k: 3, over: "senders", sign: false }),
+  "adamw with powersgd": () => compressed(adamw(), powersgd({ minCompressionRate: 1 })),
+  "sgd with dgc": () => compressed(sgd(), dgc({ ratio: 0.1, warmup: 4 })),
+  "lion with terngrad": () => compressed(lion(), terngrad()),
+  "lamb with qsgd": () => compressed(lamb(), qsgd({ bucket: 16 })),
+  "adamw with scaled signs": () => compressed(adamw(), anyCodec({ codec: "scaled-sign" })),
+};
+
 const cases: Record<string, Omit<Run, "algorithm">> = {
   "on 2 ranks": {},
   "on 3 ranks": { ranks: 3 },
@@ -132,12 +191,28 @@ const cases: Record<string, Omit<Run, "algorithm">> = {
   "with each bucket clipped": { clip: 0.05, clipBy: "bucket" },
 };
 
+/** What variants go through: most of it at once. */
+const few: typeof cases = {
+  "on 3 ranks, with accumulation, and with layers that are frozen now and then":
+    cases["with layers that are frozen now and then, others on each rank"]!,
+  "with each bucket clipped": cases["with each bucket clipped"]!,
+};
+const tested = [
+  ...Object.entries(algorithms).map(([name, algorithm]) => ({ name, algorithm, cases })),
+  ...Object.entries(variants).map(([name, algorithm]) => ({ name, algorithm, cases: few })),
+  {
+    name: "dion, by Cholesky-QR",
+    algorithm: () => dion({ rank: 3, orthonormalize: "cholesky-qr" }),
+    cases: { "of matrices of 128 rows, without which it is Householder's": { width: 128, bucket: 20_000 } },
+  },
+];
+
 it("every optimizer can be overlapped with backward, and is tested here", () => {
   const names = Object.values(algorithms).map((create) => create().name);
   expect([...new Set(names)].sort()).toEqual(Object.keys(registry).sort());
 });
 
-describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
+describe.each(tested)("$name overlapped", ({ algorithm, cases }) => {
   it.each(Object.entries(cases))("gives the same bits as no overlap, %s", async (_, options) => {
     const off = await train({ ...options, algorithm: algorithm(), overlap: "off" });
     const on = await train({ ...options, algorithm: algorithm(), overlap: "on" });
@@ -157,6 +232,23 @@ describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
     }
   });
 
+  it("goes on from a save as if it had never stopped, with buckets of another size", async () => {
+    const whole = await train({ algorithm: algorithm(), overlap: "on", steps: 5 });
+    for (const at of [1, 3]) {
+      const before = await train({ algorithm: algorithm(), overlap: "on", steps: at });
+      const after = await train({
+        algorithm: algorithm(),
+        overlap: "on",
+        steps: 5,
+        bucket: 200,
+        from: { at, saves: before },
+      });
+      expect(after.map(({ θ }) => θ)).toEqual(whole.map(({ θ }) => θ));
+    }
+  });
+});
+
+describe.each(Object.entries(algorithms))("%s", (_, algorithm) => {
   it.each(["on", "off"] as const)("refuses a step together, one rank's loss being NaN, overlap %s", async (overlap) => {
     const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.NaN : 1);
     const before = await train({ ranks: 3, algorithm: algorithm(), overlap, steps: 2 });
@@ -188,19 +280,51 @@ describe.each(Object.entries(algorithms))("%s overlapped", (_, algorithm) => {
 });
 
 describe("dion over a mesh, overlapped", () => {
-  it("gives the same bits as no overlap, with layers that are frozen now and then and clipped buckets", async () => {
-    const options: Omit<Run, "algorithm"> = {
-      ranks: 4,
-      parallel: { data: 2, weight: 2 },
-      clip: 0.05,
-      clipBy: "bucket",
-      asleep: (rank, step) => (step % 2 === 1 ? [rank, 4] : []),
-    };
-    const off = await train({ ...options, algorithm: dion({ rank: 3 }), overlap: "off" });
-    const on = await train({ ...options, algorithm: dion({ rank: 3 }), overlap: "on" });
-    for (const { θ } of [...off, ...on]) expect(θ).toEqual(off[0]!.θ);
-    for (const { report, bytesSent } of on) expect(report.bytes - 32 * report.messages).toBe(bytesSent);
-  });
+  it.each([{}, { errorFeedback: false }, { errorFeedback: "own", orientation: "longer" }] as const)(
+    "gives the same bits as no overlap, with layers that are frozen now and then and clipped buckets, and after a save: %o",
+    async (given) => {
+      const options = (): Run => ({
+        ranks: 4,
+        algorithm: dion({ rank: 3, ...given }),
+        parallel: { data: 2, weight: 2 },
+        clip: 0.05,
+        clipBy: "bucket",
+        asleep: (rank, step) => (step % 2 === 1 ? [rank, 4] : []),
+      });
+      const off = await train({ ...options(), overlap: "off" });
+      const on = await train({ ...options(), overlap: "on" });
+      const before = await train({ ...options(), overlap: "on", steps: 2 });
+      const after = await train({ ...options(), overlap: "on", from: { at: 2, saves: before } });
+      for (const { θ } of [...off, ...on, ...after]) expect(θ).toEqual(off[0]!.θ);
+      for (const { report, bytesSent } of on) expect(report.bytes - 32 * report.messages).toBe(bytesSent);
+    },
+  );
+});
+
+describe.each(
+  Object.entries({
+    "one-bit-adam": (scale: "fused" | "momentum-scaled") => oneBitAdam({ warmup: 2, scale }),
+    "one-bit-lamb": (scale: "fused" | "momentum-scaled") => oneBitLamb({ warmup: 2, scale }),
+    "lamb-basic-one-bit": (scale: "fused" | "momentum-scaled") => lambBasicOneBit({ warmup: 2, scale }),
+  }),
+)("%s with one magnitude for the model", (_, create) => {
+  it.each(["fused", "momentum-scaled"] as const)(
+    "waits for the end of backward, and goes on from a save, %s",
+    async (scale) => {
+      const off = await train({ algorithm: create(scale), overlap: "off", accumulate: 2, frozen: [2] });
+      const auto = await train({ algorithm: create(scale), overlap: "auto", accumulate: 2, frozen: [2] });
+      for (const { θ } of [...off, ...auto]) expect(θ).toEqual(off[0]!.θ);
+      await expect(train({ algorithm: create(scale), overlap: "on" })).rejects.toThrow(
+        "works on the whole vector at once",
+      );
+      const whole = await train({ algorithm: create(scale), steps: 5 });
+      for (const at of [1, 3]) {
+        const before = await train({ algorithm: create(scale), steps: at });
+        const after = await train({ algorithm: create(scale), steps: 5, from: { at, saves: before } });
+        expect(after.map(({ θ }) => θ)).toEqual(whole.map(({ θ }) => θ));
+      }
+    },
+  );
 });
 
 /** The elements of the chain's matrices. */

@@ -23,8 +23,12 @@ import { layerRanges, matrixShapes, type Oracle, optimizerContract } from "../te
 import { type Gradients, noise, type Shape, trainMatrices } from "../testing/train-matrices.ts";
 import { randomFloats } from "./random-floats.ts";
 
-/** Algorithm 1 on the mean gradient, with μ 1/2 and λ 1/4. */
-function oracle(rank: (smaller: number) => number, of: Readonly<Record<string, readonly number[]>>): Oracle {
+/** Algorithm 1 on the mean gradient, with μ 1/2 and λ 1/4; without error feedback as §4.1 has it. */
+function oracle(
+  rank: (smaller: number) => number,
+  of: Readonly<Record<string, readonly number[]>>,
+  { errorFeedback = true }: { errorFeedback?: boolean } = {},
+): Oracle {
   const shapes = Object.values(of) as unknown as [number, number][];
   let offset = 0; // of a layer in the arena
   const states = shapes.map(([m, n]) => {
@@ -37,10 +41,11 @@ function oracle(rank: (smaller: number) => number, of: Readonly<Record<string, r
     for (const [k, [begin]] of layerRanges(shapes.map(([m, n]) => m * n)).entries()) {
       const [m, n] = shapes[k]!;
       const state = states[k]!;
-      const B = added(state.M, meanOf(g.map((of) => rowsOf(of, [m, n], begin))));
+      const kept = errorFeedback ? state.M : state.M.map((row) => row.map((x) => x / 2));
+      const B = added(kept, meanOf(g.map((of) => rowsOf(of, [m, n], begin))));
       const P = gramSchmidt(product(B, state.Q));
       const R = product(transposed(B), P);
-      state.M = added(B, product(P, transposed(R)), -0.5);
+      state.M = errorFeedback ? added(B, product(P, transposed(R)), -0.5) : B;
       state.Q = unitColumns(R);
       const update: Matrix = product(P, transposed(state.Q));
       for (let i = 0; i < m * n; i++)
@@ -52,6 +57,16 @@ function oracle(rank: (smaller: number) => number, of: Readonly<Record<string, r
 optimizerContract("dion of rank 2", {
   create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 2 }),
   oracle: () => oracle(() => 2, matrixShapes),
+});
+
+optimizerContract("dion without error feedback", {
+  create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 2, errorFeedback: false }),
+  oracle: () => oracle(() => 2, matrixShapes, { errorFeedback: false }),
+});
+
+optimizerContract("dion with each rank's own error feedback", {
+  create: () => dion({ momentum: 0.5, weightDecay: 0.25, rank: 2, errorFeedback: "own" }),
+  oracle: () => oracle(() => 2, matrixShapes), // whose mean is the same
 });
 
 const withTall = { ...matrixShapes, second: [130, 5] }; // with less than 128 rows Cholesky-QR is Householder's

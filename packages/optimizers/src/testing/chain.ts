@@ -2,12 +2,12 @@
 import { fromTypedArray, Linear, Module, ModuleList, noGrad, type Tensor } from "@terse/tensor";
 
 export const layers = 6;
-const width = 12;
+const narrow = 12;
 
 export class Chain extends Module {
   readonly layers: ModuleList<Linear>;
 
-  constructor() {
+  constructor(width = narrow) {
     super();
     this.layers = new ModuleList(Array.from({ length: layers }, () => new Linear(width, width)));
     let at = 0;
@@ -25,7 +25,7 @@ export class Chain extends Module {
 }
 
 /** (2, width), of a rank, a step and a micro-batch. */
-export const input = (rank: number, step: number, part = 0): Tensor =>
+export const input = (rank: number, step: number, part = 0, width = narrow): Tensor =>
   fromTypedArray(
     Float32Array.from({ length: 2 * width }, (_, i) => Math.cos(i * 3.7 + rank * 11.3 + step * 5.9 + part * 2.1)),
     [2, width],
