@@ -248,7 +248,9 @@ describe.each(tested)("$name overlapped", ({ algorithm, cases }) => {
       expect(after.map(({ θ }) => θ)).toEqual(whole.map(({ θ }) => θ));
     }
   });
+});
 
+describe.each(Object.entries(algorithms))("%s", (_, algorithm) => {
   it.each(["on", "off"] as const)("refuses a step together, one rank's loss being NaN, overlap %s", async (overlap) => {
     const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.NaN : 1);
     const before = await train({ ranks: 3, algorithm: algorithm(), overlap, steps: 2 });
