@@ -224,8 +224,6 @@ describe.each(tested)("$name overlapped", ({ algorithm, cases }) => {
   });
 
   it("sends the closed form, in several messages", async () => {
-    const { momentumSync } = algorithm();
-    if (momentumSync && momentumSync.segments !== "none") return; // its bytes are a mean of several steps: momentum-sync.test.ts
     for (const ranks of [2, 3]) {
       const [first] = await train({ ranks, algorithm: algorithm(), overlap: "on", steps: 1, compareEvery: 0 });
       const { bytes, messages } = first!.report;
@@ -248,7 +246,9 @@ describe.each(tested)("$name overlapped", ({ algorithm, cases }) => {
       expect(after.map(({ θ }) => θ)).toEqual(whole.map(({ θ }) => θ));
     }
   });
+});
 
+describe.each(Object.entries(algorithms))("%s", (_, algorithm) => {
   it.each(["on", "off"] as const)("refuses a step together, one rank's loss being NaN, overlap %s", async (overlap) => {
     const poison = (rank: number, step: number) => (rank === 1 && step === 2 ? Number.NaN : 1);
     const before = await train({ ranks: 3, algorithm: algorithm(), overlap, steps: 2 });
