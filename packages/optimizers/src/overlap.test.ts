@@ -224,8 +224,6 @@ describe.each(tested)("$name overlapped", ({ algorithm, cases }) => {
   });
 
   it("sends the closed form, in several messages", async () => {
-    const { momentumSync } = algorithm();
-    if (momentumSync && momentumSync.segments !== "none") return; // its bytes are a mean of several steps: momentum-sync.test.ts
     for (const ranks of [2, 3]) {
       const [first] = await train({ ranks, algorithm: algorithm(), overlap: "on", steps: 1, compareEvery: 0 });
       const { bytes, messages } = first!.report;
