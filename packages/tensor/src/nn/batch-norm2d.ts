@@ -59,7 +59,7 @@ export class BatchNorm2d extends Module {
   readonly runningVar: Buffer | null;
   readonly numBatchesTracked: Buffer | null; // () i64
   readonly eps: number;
-  readonly momentum: number;
+  readonly momentum: number | null;
 
   constructor(
     channels: number,
@@ -82,13 +82,14 @@ export class BatchNorm2d extends Module {
     const { weight, bias, training, momentum, eps } = this;
     if (training) noGrad(() => this.numBatchesTracked?.add_(1));
     const running = this.runningMean && { mean: this.runningMean, variance: this.runningVar! };
-    return batchNorm(x, running, { weight, bias, training, momentum, eps });
+    const share = momentum ?? 1 / Math.max(this.numBatchesTracked?.item() ?? 1, 1);
+    return batchNorm(x, running, { weight, bias, training, momentum: share, eps });
   }
 }
 
 export interface BatchNormOptions {
   eps?: number;
-  momentum?: number; // share of the newest batch in the running statistics
+  momentum?: number | null; // share of the newest batch in the running statistics; null: they are the means of all batches
   affine?: boolean; // whether there are γ and β
   trackRunningStats?: boolean; // false: the statistics of the batch in evaluation too
 }

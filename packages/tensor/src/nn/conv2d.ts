@@ -6,11 +6,17 @@ import { Module } from "./module.ts";
 import { type Pair, pair } from "./pair.ts";
 import type { Parameter, Role } from "./parameter.ts";
 
-const id = native.find("aten::conv2d");
+const id = {
+  conv: native.find("aten::conv2d"),
+  named: native.find("aten::conv2d.padding"),
+  pad: native.find("aten::pad"),
+};
+
+const paddingModes = ["zeros", "reflect", "replicate", "circular"] as const;
 
 export interface ConvolutionOptions {
   stride?: Pair;
-  padding?: Pair; // zeros around the image
+  padding?: Pair | "same" | "valid"; // around the image; same: so much that its size stays, valid: none
   dilation?: Pair; // distance between the points of a filter
   groups?: number; // output channels of a group see the input channels of that group alone
 }
@@ -25,18 +31,25 @@ export function conv2d(
   bias?: Tensor | null,
   { stride = 1, padding = 0, dilation = 1, groups = 1 }: ConvolutionOptions = {},
 ): Tensor {
+  const named = typeof padding === "string";
   return new Tensor(
     native.call(
-      id,
+      named ? id.named : id.conv,
       handleOf(x),
       handleOf(weight),
       bias ? handleOf(bias) : null,
       pair(stride),
-      pair(padding),
+      named ? padding : pair(padding),
       pair(dilation),
       groups,
     ) as Handle,
   );
+}
+
+export interface ConvolutionLayerOptions extends ConvolutionOptions {
+  bias?: boolean;
+  paddingMode?: (typeof paddingModes)[number]; // what is around the image: zeros, or its own pixels
+  role?: Role;
 }
 
 /** A layer of `outputs` filters over `inputs` channels. Weight and bias are initialised as in PyTorch, uniform in ±1/√(in/groups · kh · kw). */
@@ -44,14 +57,17 @@ export class Conv2d extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
   readonly options: ConvolutionOptions;
+  readonly paddingMode: (typeof paddingModes)[number];
 
   constructor(
     inputs: number,
     outputs: number,
     kernelSize: Pair,
-    { bias = true, role = "matrix", ...options }: ConvolutionOptions & { bias?: boolean; role?: Role } = {},
+    { bias = true, role = "matrix", paddingMode = "zeros", ...options }: ConvolutionLayerOptions = {},
   ) {
     super();
+    if (!paddingModes.includes(paddingMode))
+      throw new RangeError(`Conv2d: paddingMode is ${paddingMode}; give one of ${paddingModes.join(", ")}`);
     const { groups = 1 } = options;
     if (inputs % groups !== 0 || outputs % groups !== 0)
       throw new RangeError(
@@ -63,10 +79,26 @@ export class Conv2d extends Module {
     this.weight = createParameter([outputs, inputs / groups, height, width], role, (w) => w.uniform_(-bound, bound));
     this.bias = bias ? createParameter([outputs], "vector", (b) => b.uniform_(-bound, bound)) : null;
     this.options = options;
+    this.paddingMode = paddingMode;
   }
 
   /** x (B, in, H, W) → (B, out, H′, W′) */
   forward(x: Tensor): Tensor {
-    return conv2d(x, this.weight, this.bias, this.options);
+    if (this.paddingMode === "zeros") return conv2d(x, this.weight, this.bias, this.options);
+    const padded = new Tensor(native.call(id.pad, handleOf(x), this.#around(), this.paddingMode, null) as Handle);
+    return conv2d(padded, this.weight, this.bias, { ...this.options, padding: 0 });
+  }
+
+  /** Pixels to the left, right, top and bottom. */
+  #around(): number[] {
+    const { padding = 0, dilation = 1 } = this.options;
+    const size = this.weight.shape.slice(2);
+    const sides = ([0, 1] as const).map((axis) => {
+      if (padding === "valid") return [0, 0];
+      if (padding !== "same") return [pair(padding)[axis], pair(padding)[axis]];
+      const both = pair(dilation)[axis] * (size[axis]! - 1);
+      return [Math.floor(both / 2), Math.ceil(both / 2)];
+    });
+    return sides.reverse().flat();
   }
 }

@@ -1,5 +1,5 @@
 import { type Handle, native } from "@terse/native-tensor";
-import { handleOf } from "../lifetime.ts";
+import { handleOf, scope } from "../lifetime.ts";
 import { Tensor } from "../tensor.ts";
 import { createParameter } from "./create-parameter.ts";
 import { Module } from "./module.ts";
@@ -7,22 +7,41 @@ import type { Parameter, Role } from "./parameter.ts";
 
 const id = native.find("aten::embedding");
 
-/** Rows of a table:  indices (…) i64   weight (rows, width)   → (…, width) */
-export function embedding(indices: Tensor, weight: Tensor): Tensor {
-  return new Tensor(native.call(id, handleOf(weight), handleOf(indices)) as Handle);
+export interface EmbeddingOptions {
+  paddingIdx?: number | null; // this row gets no gradient; −1 is the last one
 }
 
-/** Rows of a learned table (rows, width). Initialised from the standard normal distribution, as in PyTorch. */
+/** Rows of a table:  indices (…) i64   weight (rows, width)   → (…, width) */
+export function embedding(indices: Tensor, weight: Tensor, { paddingIdx }: EmbeddingOptions = {}): Tensor {
+  const none = -1; // for the operator
+  const row = paddingIdx == null ? none : rowOf(paddingIdx, weight.shape[0]!);
+  return new Tensor(native.call(id, handleOf(weight), handleOf(indices), row) as Handle);
+}
+
+function rowOf(paddingIdx: number, rows: number): number {
+  const row = paddingIdx < 0 ? paddingIdx + rows : paddingIdx;
+  if (Number.isInteger(row) && row >= 0 && row < rows) return row;
+  throw new RangeError(`Embedding: paddingIdx is ${paddingIdx}, and there are ${rows} rows; give one of them`);
+}
+
+/** Rows of a learned table (rows, width). Initialised from the standard normal distribution, and the row of padding with 0, as in PyTorch. */
 export class Embedding extends Module {
   readonly weight: Parameter;
+  readonly paddingIdx: number | null;
 
-  constructor(rows: number, width: number, { role = "embedding" }: { role?: Role } = {}) {
+  constructor(
+    rows: number,
+    width: number,
+    { role = "embedding", paddingIdx = null }: EmbeddingOptions & { role?: Role } = {},
+  ) {
     super();
+    this.paddingIdx = paddingIdx === null ? null : rowOf(paddingIdx, rows);
     this.weight = createParameter([rows, width], role, (w) => w.normal_());
+    if (this.paddingIdx !== null) scope(() => this.weight.detach().select(0, this.paddingIdx!).zero_());
   }
 
   /** indices (…) → (…, width) */
   forward(indices: Tensor): Tensor {
-    return embedding(indices, this.weight);
+    return embedding(indices, this.weight, this);
   }
 }

@@ -9,11 +9,11 @@ export {
 export { Buffer } from "./buffer.ts";
 export { causalAttention, KeyValueCache } from "./causal-attention.ts";
 export { CausalSelfAttention } from "./causal-self-attention.ts";
-export { Conv2d, type ConvolutionOptions, conv2d } from "./conv2d.ts";
+export { Conv2d, type ConvolutionLayerOptions, type ConvolutionOptions, conv2d } from "./conv2d.ts";
 export { createParameter } from "./create-parameter.ts";
 export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.ts";
 export { Dropout, dropout } from "./dropout.ts";
-export { Embedding, embedding } from "./embedding.ts";
+export { Embedding, type EmbeddingOptions, embedding } from "./embedding.ts";
 export { GroupNorm, groupNorm } from "./group-norm.ts";
 export { joinHeads, splitHeads } from "./heads.ts";
 export { LayerNorm, layerNorm } from "./layer-norm.ts";

@@ -14,6 +14,7 @@ import {
   Sequential,
   scope,
   snakeCase,
+  zeros,
 } from "../index.ts";
 
 class Block extends Module {
@@ -83,6 +84,40 @@ describe("Module", () => {
       model.forward(randn([3, 2, 1, 1], { dtype: "f64" }));
       expect(model.numBatchesTracked!.item()).toBe(1);
       expect(model.runningVar!.equal(ones([2], { dtype: "f64" }))).toBe(false);
+    }));
+
+  it("loads a state by its names, in place, also of another dtype", () =>
+    scope(() => {
+      const create = () => new Sequential(new Linear(3, 2), new BatchNorm2d(2));
+      const [model, other] = [create(), create()];
+      model.stateDict()[5]![1].fill_(7);
+      expect(other.loadStateDict(model.to("f64").stateDict())).toEqual({ missingKeys: [], unexpectedKeys: [] });
+      for (const [i, [name, tensor]] of other.stateDict().entries())
+        expect(tensor.equal(model.stateDict()[i]![1].to(tensor.dtype)), name).toBe(true);
+      expect(other.parameters().every((p) => p.requiresGrad && p.isLeaf && p.dtype === "f32")).toBe(true);
+    }));
+
+  it("names what is missing, unexpected or of another shape in a state, the first ten, and then loads nothing", () =>
+    scope(() => {
+      const model = new Model();
+      const before = model.outputScale.clone();
+      const state = [
+        ["output_scale", zeros([4])],
+        ["tied", zeros([3, 4])],
+        ["more", zeros([1])],
+      ] as const;
+      expect(() => model.loadStateDict(state)).toThrow(
+        "loadStateDict: the state does not fit Model: blocks.0.attention_norm.weight is missing; blocks.0.fc1.weight is missing; blocks.1.attention_norm.weight is missing; blocks.1.fc1.weight is missing; more is unexpected; tied is [3, 4] there and [10, 4] here",
+      );
+      expect(() => model.loadStateDict(state, { strict: false })).toThrow(/Model: tied is \[3, 4\] there/);
+      expect(model.outputScale.equal(before)).toBe(true);
+      const many = Array.from({ length: 12 }, (_, i) => [`more.${i}`, zeros([1])] as const);
+      expect(() => model.loadStateDict(many)).toThrow(/more\.3 is unexpected; and 8 more$/);
+      expect(model.loadStateDict([state[0], state[2]], { strict: false })).toMatchObject({
+        missingKeys: ["tied", "blocks.0.attention_norm.weight", ...Array(3).fill(expect.any(String))],
+        unexpectedKeys: ["more"],
+      });
+      expect(model.outputScale.equal(state[0][1])).toBe(true);
     }));
 
   it("freezes its parameters and unfreezes them", () => {

@@ -1,5 +1,6 @@
 import { type DType, native } from "@terse/native-tensor";
 import { handleOf, scope } from "../lifetime.ts";
+import { noGrad } from "../no-grad.ts";
 import type { Tensor } from "../tensor.ts";
 import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
@@ -38,6 +39,36 @@ export abstract class Module {
   /** Parameters and buffers, with PyTorch's names: all that a checkpoint stores of the module. */
   stateDict(): [name: string, tensor: Parameter | Buffer][] {
     return this.#named((value) => value instanceof Parameter || value instanceof Buffer);
+  }
+
+  /**
+   * Copies the tensors of a state, by their names, into parameters and buffers; devices and dtypes stay. Throws, and then changes nothing, where
+   * names are missing or unexpected, or shapes differ; without `strict`, only where shapes differ. Returns the names that were left out.
+   */
+  loadStateDict(
+    state: Iterable<readonly [name: string, tensor: Tensor]>,
+    { strict = true }: { strict?: boolean } = {},
+  ): { missingKeys: string[]; unexpectedKeys: string[] } {
+    const [own, given] = [new Map(this.stateDict()), new Map(state)];
+    const missingKeys = [...own.keys()].filter((name) => !given.has(name));
+    const unexpectedKeys = [...given.keys()].filter((name) => !own.has(name));
+    const both = [...own].flatMap(([name, to]) => (given.has(name) ? [{ name, to, from: given.get(name)! }] : []));
+    const problems = both
+      .filter(({ to, from }) => to.shape.join() !== from.shape.join())
+      .map(({ name, to, from }) => `${name} is [${from.shape.join(", ")}] there and [${to.shape.join(", ")}] here`);
+    if (strict) {
+      problems.unshift(...unexpectedKeys.map((name) => `${name} is unexpected`));
+      problems.unshift(...missingKeys.map((name) => `${name} is missing`));
+    }
+    const more = problems.length - listed;
+    if (problems.length > 0)
+      throw new Error(
+        `loadStateDict: the state does not fit ${this.constructor.name}: ${problems.slice(0, listed).join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
+      );
+    noGrad(() => {
+      for (const { to, from } of both) to.copy_(from);
+    });
+    return { missingKeys, unexpectedKeys };
   }
 
   #named<T extends Tensor>(wanted: (value: unknown) => value is T): [name: string, tensor: T][] {
@@ -105,6 +136,7 @@ export abstract class Module {
   }
 }
 
+const listed = 10; // problems in a message
 const floating: readonly DType[] = ["f16", "bf16", "f32", "f64"];
 
 /** attentionNorm → attention_norm, fc1 → fc1, RMSNorm → rms_norm */

@@ -93,11 +93,18 @@ describe.skipIf(python === undefined)(
       }),
     );
 
-    it("Embedding", () =>
+    it.each([
+      [{}, ""],
+      [{ paddingIdx: 3 }, ", padding_idx=3"],
+      [{ paddingIdx: -2 }, ", padding_idx=-2"],
+    ])("Embedding, %o", (options, more) =>
       scope(async () => {
-        const m = new Embedding(11, 6);
-        await compare(m, (x) => m.forward(x), randint(0, 11, [4, 9]), "m = nn.Embedding(11, 6)");
-      }));
+        const m = new Embedding(11, 6, options);
+        const initial = m.weight.abs().sum(1).eq(0).sum().item(); // rows of zeros
+        expect(initial).toBe("paddingIdx" in options ? 1 : 0);
+        await compare(m, (x) => m.forward(x), randint(0, 11, [4, 9]), `m = nn.Embedding(11, 6${more})`);
+      }),
+    );
 
     it.each([undefined, 1e-2])("RMSNorm, eps %s", (eps) =>
       scope(async () => {
@@ -150,6 +157,24 @@ m = Attention(${bias ? "True" : "False"})
         () => new Conv2d(4, 6, [3, 2], { stride: [2, 1], padding: 1, dilation: [1, 2], groups: 2, bias: false }),
         "nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=1, dilation=(1, 2), groups=2, bias=False)",
       ],
+      [() => new Conv2d(4, 6, 3, { padding: "same" }), "nn.Conv2d(4, 6, 3, padding='same')"],
+      [
+        () => new Conv2d(4, 6, [5, 3], { padding: "same", dilation: [1, 2] }),
+        "nn.Conv2d(4, 6, (5, 3), padding='same', dilation=(1, 2))",
+      ],
+      [() => new Conv2d(4, 6, 3, { padding: "valid", stride: 2 }), "nn.Conv2d(4, 6, 3, padding='valid', stride=2)"],
+      [
+        () => new Conv2d(4, 6, [2, 3], { padding: [1, 2], stride: 2, paddingMode: "reflect" }),
+        "nn.Conv2d(4, 6, (2, 3), padding=(1, 2), stride=2, padding_mode='reflect')",
+      ],
+      [
+        () => new Conv2d(4, 6, [4, 3], { padding: "same", paddingMode: "replicate" }),
+        "nn.Conv2d(4, 6, (4, 3), padding='same', padding_mode='replicate')",
+      ],
+      [
+        () => new Conv2d(4, 6, 3, { padding: [1, 2], paddingMode: "circular" }),
+        "nn.Conv2d(4, 6, 3, padding=(1, 2), padding_mode='circular')",
+      ],
       [() => new GroupNorm(2, 4), "nn.GroupNorm(2, 4)"],
       [() => new GroupNorm(4, 4, { eps: 1e-2, affine: false }), "nn.GroupNorm(4, 4, eps=1e-2, affine=False)"],
       [() => new MaxPool2d(2), "nn.MaxPool2d(2)"],
@@ -162,6 +187,7 @@ m = Attention(${bias ? "True" : "False"})
         () => new AvgPool2d(3, { stride: 2, padding: 1, ceilMode: true, countIncludePad: false }),
         "nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)",
       ],
+      [() => new AvgPool2d(3, { padding: 1, divisorOverride: 5 }), "nn.AvgPool2d(3, padding=1, divisor_override=5)"],
       [() => new AdaptiveAvgPool2d([2, 3]), "nn.AdaptiveAvgPool2d((2, 3))"],
       [() => new GELU(), "nn.GELU()"],
       [() => new GELU({ approximate: "tanh" }), "nn.GELU(approximate='tanh')"],
@@ -180,8 +206,10 @@ m = Attention(${bias ? "True" : "False"})
     it.each([
       [{}, ""],
       [{ eps: 1e-2, momentum: 0.4 }, ", eps=1e-2, momentum=0.4"],
+      [{ momentum: null }, ", momentum=None"],
       [{ affine: false }, ", affine=False"],
       [{ trackRunningStats: false }, ", track_running_stats=False"],
+      [{ trackRunningStats: false, momentum: null }, ", track_running_stats=False, momentum=None"],
     ])("BatchNorm2d, %o, in training and then in evaluation", (options, more) =>
       scope(async () => {
         const m = perturb(new BatchNorm2d(4, options));
@@ -254,6 +282,38 @@ outputs["rms"] = q / (q.square().mean(-1, keepdim=True) + 1e-3).sqrt()
         expect(relativeError(rmsNorm(q, null, { eps: 1e-3 }), expected["rms"]!)).toBeLessThan(tolerance);
       }));
 
+    it.each(["bool", "f32"] as const)("scaledDotProductAttention with a mask of %s, and its gradients", (dtype) =>
+      scope(async () => {
+        const shapes = { q: [2, 3, 4, 8], k: [2, 3, 6, 8], v: [2, 3, 6, 8] };
+        const inputs = Object.entries(shapes).map(
+          ([name, shape]) => [name, randn(shape, { requiresGrad: true })] as const,
+        );
+        const [q, k, v] = inputs.map(([, t]) => t) as [Tensor, Tensor, Tensor];
+        const mask = dtype === "bool" ? randn([2, 1, 4, 6]).gt(-1) : randn([2, 1, 4, 6]).detach();
+        if (dtype === "f32") mask.requiresGrad = true;
+        const y = scaledDotProductAttention(q, k, v, { mask });
+        const weight = randn(y.shape);
+        await y.mul(weight).sum().backward();
+        const expected = await runPython(
+          `
+q, k, v = (inputs[n].requires_grad_(True) for n in ("q", "k", "v"))
+mask = inputs["mask"]
+scores = q @ k.mT / 8 ** 0.5
+if mask.dtype == torch.bool: scores = scores.masked_fill(~mask, float("-inf"))
+else: scores = scores + mask.requires_grad_(True)
+outputs["y"] = scores.softmax(-1) @ v
+(outputs["y"] * inputs["weight"]).sum().backward()
+for name, t in dict(q=q, k=k, v=v, mask=mask).items():
+    if t.grad is not None: outputs[name] = t.grad`,
+          { ...Object.fromEntries(inputs.map(([name, t]) => [name, t.detach()])), mask: mask.detach(), weight },
+        );
+        const got = { y, q: q.grad!, k: k.grad!, v: v.grad!, ...(dtype === "f32" && { mask: mask.grad! }) };
+        expect(Object.keys(got).sort()).toEqual(Object.keys(expected).sort());
+        for (const [name, t] of Object.entries(got))
+          expect(relativeError(t, expected[name]!), name).toBeLessThan(tolerance);
+      }),
+    );
+
     const { version } = libtorch();
     const needsSame =
       pythonTorchVersion === version
@@ -321,6 +381,10 @@ describe("nn", () => {
   it("refuses channels that groups do not divide, and what is no image", () =>
     scope(() => {
       expect(() => new Conv2d(4, 5, 3, { groups: 2 })).toThrow(/4 input and 5 output channels do not divide into 2/);
+      expect(() => new Conv2d(4, 4, 3, { paddingMode: "mirror" as "reflect" })).toThrow(
+        /paddingMode is mirror; give one of zeros, reflect, replicate, circular/,
+      );
+      expect(() => new Embedding(4, 2, { paddingIdx: 4 })).toThrow(/paddingIdx is 4, and there are 4 rows/);
       expect(() => new GroupNorm(3, 4)).toThrow(/4 channels do not divide into 3 groups/);
       expect(() => new BatchNorm2d(4).forward(randn([2, 4]))).toThrow(
         /needs images of shape \(B, C, H, W\), got \[2, 4\]/,

@@ -23,6 +23,7 @@ export interface MaxPoolingOptions extends PoolingOptions {
 
 export interface AvgPoolingOptions extends PoolingOptions {
   countIncludePad?: boolean; // whether the padding's zeros count in the mean
+  divisorOverride?: number | null; // divides the sum of a window, whatever its size
 }
 
 /** The maximum of each window. */
@@ -39,10 +40,17 @@ export function maxPool2d(
 export function avgPool2d(
   x: Tensor,
   kernelSize: Pair,
-  { stride = kernelSize, padding = 0, ceilMode = false, countIncludePad = true }: AvgPoolingOptions = {},
+  {
+    stride = kernelSize,
+    padding = 0,
+    ceilMode = false,
+    countIncludePad = true,
+    divisorOverride = null,
+  }: AvgPoolingOptions = {},
 ): Tensor {
   const window = [kernelSize, stride, padding].map(pair);
-  return new Tensor(native.call(id.average, handleOf(x), ...window, ceilMode, countIncludePad, null) as Handle);
+  const how = [ceilMode, countIncludePad, divisorOverride];
+  return new Tensor(native.call(id.average, handleOf(x), ...window, ...how) as Handle);
 }
 
 /** Means of windows that cover the image evenly, so many that the result has this size. */
