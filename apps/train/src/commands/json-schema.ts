@@ -50,7 +50,11 @@ function converted(schema: Schema, path: readonly string[], sentences: ReadonlyM
   if (schema.wrapped) {
     const { default: fallback } = schema as { default?: unknown };
     const isPlain = fallback !== undefined && typeof fallback !== "function" && typeof fallback !== "object";
-    return { ...converted(schema.wrapped, path, sentences), ...(isPlain && { default: fallback }) };
+    const inner = converted(schema.wrapped, path, sentences);
+    // null takes back the choice of an extended recipe, as of exchange.gradient.
+    if (fallback === undefined && schema.wrapped.type === "variant")
+      return { ...inner, oneOf: [...(inner["oneOf"] as Json[]), { type: "null" }] };
+    return { ...inner, ...(isPlain && { default: fallback }) };
   }
   const sentence = sentences.get(path.join("."));
   return { ...(sentence !== undefined && { description: sentence }), ...bare(schema, path, sentences) };
