@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../ranks/start-ranks.ts";
-import { children, main, type Outcome, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
+import { children, main, type Outcome, rankOf, terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("recovery");
 /** How many kills a run has to survive: TERSE_KILLS=50 ./terse test recovery. */
@@ -35,20 +35,6 @@ function metrics(run: string): object[] {
     .map((entries) => Object.fromEntries(entries));
 }
 
-function environmentOf(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-  } catch {
-    return []; // it has ended
-  }
-}
-const rankOf = (pid: string) =>
-  Number(
-    environmentOf(pid)
-      .find((each) => each.startsWith("RANK="))
-      ?.slice(5) ?? -1,
-  );
-
 function isRunning(pid: string): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -73,11 +59,11 @@ describe("a run whose ranks are killed at random moments", () => {
     let next = victim();
     let isWaiting = false; // for the next attempt
     const kill = (pid: number, { rank, wait }: ReturnType<typeof victim>, line: string) => {
-      const child = children(pid).find((each) => rankOf(each) === rank);
+      const child = rankOf(pid, rank);
       if (child === undefined) return;
       left--;
       moments.push(`rank ${rank} ${wait.toFixed(0)} ms after "${line}"`);
-      process.kill(Number(child), "SIGKILL");
+      process.kill(child, "SIGKILL");
     };
     const during = (line: string, pid: number) => {
       // The first line of an attempt comes while its parts are being made; then a line for every second step.
@@ -128,7 +114,7 @@ describe("a launcher", () => {
     const { code, err } = await terseIn(folder, args, (line, pid) => {
       if (stopped || !/step: 3\//.test(line)) return;
       stopped = true;
-      process.kill(Number(children(pid).find((child) => rankOf(child) === 1)), "SIGSTOP");
+      process.kill(rankOf(pid, 1)!, "SIGSTOP");
       process.kill(pid, "SIGTERM");
     });
     expect(code).toBe(137);

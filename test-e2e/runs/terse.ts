@@ -38,7 +38,7 @@ export const tinyTraining = (text: string): string[] => [
   "--schedule.warmup=2",
 ];
 
-/** Runs `./terse …` as a process in a folder; calls `during` with every line of its output. */
+/** Runs `./terse …` as a process in a folder; calls `during` with an empty line at the start, and then with every line of its output. */
 export function terseIn(
   folder: string,
   args: readonly string[],
@@ -58,6 +58,7 @@ export function outcomeOf(
   return new Promise((resolve) => {
     const child = spawn(program!, args, { cwd: folder, env: { ...process.env, OMP_NUM_THREADS: "1", ...env } });
     let [out, err] = ["", ""];
+    during?.("", child.pid!);
     child.stdout.on("data", (data: Buffer) => {
       out += data;
       for (const line of data.toString().split("\n")) during?.(line, child.pid!);
@@ -72,6 +73,19 @@ export function outcomeOf(
 /** The child processes of a process. */
 export const children = (pid: number): string[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+
+/** The process of a rank that this launcher has started; undefined where it has ended, or is not started yet. */
+export function rankOf(launcher: number, rank: number): number | undefined {
+  const isIt = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`RANK=${rank}`);
+    } catch {
+      return false; // it has ended
+    }
+  };
+  const pid = children(launcher).find(isIt);
+  return pid === undefined ? undefined : Number(pid);
+}
 
 export async function until(holds: () => boolean, seconds = 10): Promise<void> {
   for (let i = 0; i < 20 * seconds && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 50));

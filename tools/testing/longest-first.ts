@@ -14,6 +14,7 @@ export const longest: readonly string[] = [
   "packages/collectives/src/rendezvous/server.test.ts",
   "tools/testing/document-commands.test.ts",
   "test-e2e/runs/recovery.test.ts",
+  "test-e2e/runs/launcher.test.ts",
   "test-e2e/ranks/faults.test.ts",
   "test-e2e/runs/saves.test.ts",
   "test-e2e/runs/requeue.test.ts",
