@@ -228,6 +228,8 @@ export function lastSteps(optimizer: Optimizer, steps: number): { step: number; 
 export const meanOf = <S extends { share: number }>(steps: readonly S[], value: (step: S) => number): number =>
   steps.reduce((sum, step) => sum + step.share * value(step), 0);
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
 /**
  * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
  * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts). Messages that follow from mean gradients, or belong to no bucket,
