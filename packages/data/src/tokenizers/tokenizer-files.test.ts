@@ -85,6 +85,20 @@ it.skipIf(why).each(["masked-text", "labelled-text"] as const)(
   180_000,
 );
 
+it.each([
+  ["bytes", undefined],
+  ["gpt2", 50256],
+])("open here too, with the same ids and texts: %s", async (name, endOfText) => {
+  const path = join(folder, `own-${name}`);
+  await write("text", { tokenizer: name }, path);
+  const [known, opened] = [await openTokenizer(name), await openTokenizer(path)];
+  expect([opened.vocabulary, opened.endOfText]).toEqual([known.vocabulary, endOfText]);
+  for (const text of texts) {
+    expect([...opened.encode(text)]).toEqual([...known.encode(text)]);
+    expect(opened.decode(known.encode(text))).toBe(text);
+  }
+});
+
 it("are those of a tokenizer.json, and of the tokenizer_config.json beside it", async () => {
   const path = join(folder, "given");
   mkdirSync(path);

@@ -70,6 +70,9 @@ export async function tokenizerJson(path: string): Promise<Tokenizer> {
     vocabulary,
     endOfText: id("<|endoftext|>") ?? id("</s>") ?? id("[SEP]"),
     encode: (text) => loaded.encode(text, { add_special_tokens: false }).ids,
-    decode: (ids) => loaded.decode(Array.from(ids, Number), { skip_special_tokens: true }),
+    decode(ids) {
+      const numbers = Array.from(ids, Number);
+      return numbers.length === 0 ? "" : loaded.decode(numbers, { skip_special_tokens: true }); // the library refuses none
+    },
   };
 }
