@@ -19,8 +19,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const tokensIn = async (name: string) => {
-  const file = await openTokenFile(join(folder, "out", name));
-  const tokens = [...(await file.read(0, file.length))];
+  const file = openTokenFile(join(folder, "out", name));
+  const tokens = [...file.read(0, file.length)];
   await file.close();
   return tokens;
 };
