@@ -5,9 +5,9 @@
 import { type Batch, batchOf } from "./batch.ts";
 import { DataError } from "./data-error.ts";
 import type { Dataset, DatasetState, OpenOptions } from "./dataset.ts";
+import { evenlySpread } from "./evenly-spread.ts";
 import { permuted } from "./permutation.ts";
 import type { Arrays, Row, Samples } from "./samples.ts";
-import { evenStarts } from "./windows.ts";
 
 export interface SampledState extends DatasetState {
   readonly rows: number; // of all ranks, so far
@@ -29,6 +29,11 @@ export class SampledData implements Dataset {
   readonly #ahead = new Map<number, Promise<Arrays[]>>();
 
   constructor(samples: Samples, given: Sharding) {
+    const { rank, ranks } = given;
+    if (rank >= ranks)
+      throw new DataError(
+        `data.rank is ${rank}, but with ${ranks} ranks the last one is ${ranks - 1}; set a rank from 0 to ${ranks - 1}.`,
+      );
     this.#samples = samples;
     this.#given = given;
   }
@@ -63,6 +68,10 @@ export class SampledData implements Dataset {
 
   get prompt(): string | undefined {
     return this.#samples.facts.prompt;
+  }
+
+  get remarks(): readonly string[] {
+    return this.#samples.facts.remarks ?? [];
   }
 
   get skipped(): readonly string[] {
@@ -126,7 +135,7 @@ export class SampledData implements Dataset {
    */
   async *validation({ windows = 64, sharded = false } = {}): AsyncGenerator<Batch> {
     const { batchSize, rank, ranks } = this.#given;
-    const all = evenStarts(windows, 1, this.#samples.facts.validationSamples);
+    const all = evenlySpread(windows, this.#samples.facts.validationSamples);
     const mine = sharded ? all.filter((_, i) => i % ranks === rank) : all;
     for (let i = 0; i < mine.length; i += batchSize)
       yield batchOf(await this.#samples.validation(mine.slice(i, i + batchSize)), i + batchSize >= mine.length);
@@ -139,13 +148,17 @@ export class SampledData implements Dataset {
   /** Continues from `state`, on any number of ranks and with any batch size. Throws `DataError` if the rows would differ. */
   restore(state: DatasetState): void {
     const { step, rows, seed, data } = state as SampledState;
+    if (rows === undefined)
+      throw new DataError(
+        `The save is of an earlier version of terse, which drew the rows of ${this.source} in another way; finish the run with that version, or begin one from its weights with --init-from.`,
+      );
     if (![step, rows].every((n) => Number.isSafeInteger(n) && n >= 0))
       throw new DataError(
         `The saved data state has step ${step} and rows ${rows}, which are not both integers ≥ 0; resume from another checkpoint.`,
       );
     if (data !== this.fingerprint)
       throw new DataError(
-        `${this.source} is not the data of the saved run, or is read with other options; use the same data and options, or start a new run.`,
+        `${this.source} is not the data of the saved run, or was read with other options or by an earlier version of terse; use the same data and options, or begin a run from its weights with --init-from.`,
       );
     if (seed !== this.#given.seed)
       throw new DataError(
