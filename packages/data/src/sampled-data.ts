@@ -16,26 +16,28 @@ export interface SampledState extends DatasetState {
 
 const stepsAhead = 2;
 
-export type Sharding = Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks">;
+export type Sharding = Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks" | "accumulate">;
 
 export class SampledData implements Dataset {
   readonly #samples: Samples;
   readonly #given: Sharding;
   #step = 0;
   #rows = 0;
-  #count = 1; // batches of the last step
+  #count: number; // batches of the last step
   #waited = 0; // milliseconds
   /** Steps that are read ahead, by the row with which they begin. */
   readonly #ahead = new Map<number, Promise<Arrays[]>>();
 
   constructor(samples: Samples, given: Sharding) {
-    const { rank, ranks } = given;
+    const { rank, ranks, accumulate = 1 } = given;
     if (rank >= ranks)
       throw new DataError(
         `data.rank is ${rank}, but with ${ranks} ranks the last one is ${ranks - 1}; set a rank from 0 to ${ranks - 1}.`,
       );
     this.#samples = samples;
     this.#given = given;
+    this.#count = accumulate;
+    this.#readAhead();
   }
 
   get source(): string {
@@ -89,17 +91,21 @@ export class SampledData implements Dataset {
   async next(count = 1): Promise<Batch[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       throw new DataError(`A step cannot have ${count} batches; give 1 or more (the accumulation count).`);
+    const began = performance.now();
     if (count !== this.#count) this.#ahead.clear();
     this.#count = count;
     const arrays = this.#read(this.#rows);
     this.#ahead.delete(this.#rows);
     this.#step++;
     this.#rows += this.#rowsOfStep;
-    for (let i = 0; i < stepsAhead; i++) this.#read(this.#rows + i * this.#rowsOfStep);
-    const began = performance.now();
-    const read = await arrays;
+    this.#readAhead();
+    const batches = (await arrays).map((each, i) => batchOf(each, i === count - 1));
     this.#waited += performance.now() - began;
-    return read.map((each, i) => batchOf(each, i === count - 1));
+    return batches;
+  }
+
+  #readAhead(): void {
+    for (let i = 0; i < stepsAhead; i++) this.#read(this.#rows + i * this.#rowsOfStep);
   }
 
   get #rowsOfStep(): number {
@@ -167,6 +173,7 @@ export class SampledData implements Dataset {
     this.#step = step;
     this.#rows = rows;
     this.#ahead.clear();
+    this.#readAhead();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
