@@ -48,7 +48,10 @@ const ways: readonly Way[] = [
   },
   { is: /^mpirun /, never: "several machines; test-e2e/ranks/mpirun.test.ts does it on one" },
   { is: /^ssh /, never: "needs another machine" },
-  { is: /prepare tinyshakespeare/, never: "needs a network; fetch-source.test.ts fetches from a server of its own" },
+  {
+    is: /prepare (tinyshakespeare|fineweb|sst2)/,
+    never: "needs a network; fetch-source.test.ts fetches from a server of its own",
+  },
 
   { is: /^export TERSE_TOKEN=/ },
   { is: /^\.\/terse (doctor|help|cost|data prepare) ?/ },

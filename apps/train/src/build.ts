@@ -44,11 +44,11 @@ export function buildModel(recipe: Recipe): Model {
 }
 
 /** This rank's share of the data. Where a rank finds it to be wrong, all ranks throw the same error. */
-export async function buildData({ data, seed }: Recipe, model: Model, group: Group): Promise<Dataset> {
+export async function buildData({ data, seed, accumulate }: Recipe, model: Model, group: Group): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
   const { rank, size: ranks } = group;
   const progress = (words: string) => void (rank === 0 && process.stdout.write(`data: ${words}\n`));
-  const given = { batchSize, seed, rank, ranks, length: model.context, thread: true, progress };
+  const given = { batchSize, seed, rank, ranks, accumulate, length: model.context, thread: true, progress };
   const opened = await datasets[name].open(options, given).catch((error: unknown) => {
     if (error instanceof DataError) return error;
     throw error;

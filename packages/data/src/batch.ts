@@ -1,6 +1,5 @@
 import { fromTypedArray, type Tensor } from "@terse/tensor";
 import type { Arrays } from "./samples.ts";
-import { rowsAt } from "./windows.ts";
 
 /** The common part of batches of all datasets. Disposing a batch frees its tensors, as does the scope in which it was created. */
 export interface Batch extends Disposable {
@@ -33,13 +32,6 @@ export interface LabelledTextBatch extends Batch {
   readonly segments: Tensor; // (B, T) i64
   readonly mask: Tensor; // (B, T) i64
   readonly labels: Tensor; // (B) i64
-}
-
-/** A batch of the windows that start at `starts`, of T = `blockSize` tokens each. */
-export function batchAt(bytes: Uint8Array, starts: readonly number[], blockSize: number, last: boolean): TextBatch {
-  const { tokens, next } = rowsAt(bytes, starts, blockSize);
-  const shape = [starts.length, blockSize];
-  return batchOf({ tokens: { data: tokens, shape }, next: { data: next, shape } }, last) as TextBatch;
 }
 
 /** The batch whose tensors are `arrays`. */

@@ -30,7 +30,7 @@ export interface Dataset extends AsyncDisposable {
   /** The names of the samples that this rank could not read so far, and replaced by others. */
   readonly skipped?: readonly string[];
 
-  /** Seconds that `next` has waited for rows so far. */
+  /** Seconds that `next` has taken so far: waiting for rows, and making tensors of them. */
   readonly waitedSeconds: number;
 
   /** This rank's `count` batches of the next step. */
@@ -67,6 +67,7 @@ export interface OpenOptions {
   readonly rank: number;
   readonly ranks: number;
   readonly length?: number; // tokens per row that the model takes
+  readonly accumulate?: number; // batches of a step, 1 if absent: what is read ahead of the first one
   /** Read and augment on a thread of its own, where the dataset can; batches are the same. */
   readonly thread?: boolean;
   /** Is told in some words, now and then, how far an opening is that takes long. */

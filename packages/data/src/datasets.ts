@@ -1,13 +1,12 @@
 import type { DatasetEntry } from "./dataset.ts";
 import { SamplesInThread } from "./prefetch/samples-in-thread.ts";
 import { SampledData } from "./sampled-data.ts";
-import { type SampledName, sampledEntries } from "./sampled-entries.ts";
-import { textEntry } from "./text/text-entry.ts";
+import { sampledEntries } from "./sampled-entries.ts";
 
-export type DatasetName = "text" | SampledName;
+export type DatasetName = keyof typeof sampledEntries;
 
 /** The dataset of an entry's samples. */
-function sampled(name: SampledName): DatasetEntry {
+function sampled(name: DatasetName): DatasetEntry {
   const { samples, ...entry } = sampledEntries[name];
   return {
     ...entry,
@@ -19,10 +18,6 @@ function sampled(name: SampledName): DatasetEntry {
 }
 
 /** Every dataset by the name that recipes use. */
-export const datasets: Readonly<Record<DatasetName, DatasetEntry>> = {
-  text: textEntry,
-  ...(Object.fromEntries((Object.keys(sampledEntries) as SampledName[]).map((name) => [name, sampled(name)])) as Record<
-    SampledName,
-    DatasetEntry
-  >),
-};
+export const datasets = Object.fromEntries(
+  (Object.keys(sampledEntries) as DatasetName[]).map((name) => [name, sampled(name)]),
+) as Readonly<Record<DatasetName, DatasetEntry>>;

@@ -5,10 +5,7 @@ export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, Token
 export { type DatasetName, datasets } from "./datasets.ts";
 export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
 export { type Prepared, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
-export { type Source, type SourceName, sources } from "./prepare/sources.ts";
-export { type SplitText, splitText } from "./text/split-text.ts";
-export { type TextOptions, textBytes, textFiles } from "./text/text-bytes.ts";
-export { TextData, type TextDataOptions, type TextDataState, textData, textDataOptions } from "./text/text-data.ts";
+export { type Published, type Source, type SourceName, sources } from "./prepare/sources.ts";
 export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
 export { openTokenizer, vocabularyOf } from "./tokenizers/tokenizers.ts";

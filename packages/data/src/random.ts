@@ -2,7 +2,7 @@
 import { philox, wordsOf } from "@terse/codecs";
 
 /** What a number is for. Two purposes never share numbers. A number of this list never changes: it is part of what a seed means. */
-export const purposes = { order: 1, augmentation: 2, mixing: 3, masking: 4, images: 5, partner: 6 } as const;
+export const purposes = { order: 1, augmentation: 2, mixing: 3, masking: 4, images: 5, partner: 6, shift: 7 } as const;
 
 export class RandomNumbers {
   readonly #key: [number, number];
@@ -20,7 +20,6 @@ export class RandomNumbers {
   /** Uniform over 0 … 2³² − 1. */
   word(): number {
     const i = this.#drawn++;
-    // The purpose is in the highest word. The starts of windows (windows.ts) have the high word of a step there, which is 0.
     if (i % 4 === 0) this.#words = philox([...this.#counter, i >>> 2, this.#purpose << 24], this.#key);
     return this.#words[i % 4]!;
   }

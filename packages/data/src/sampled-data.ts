@@ -5,9 +5,9 @@
 import { type Batch, batchOf } from "./batch.ts";
 import { DataError } from "./data-error.ts";
 import type { Dataset, DatasetState, OpenOptions } from "./dataset.ts";
+import { evenlySpread } from "./evenly-spread.ts";
 import { permuted } from "./permutation.ts";
 import type { Arrays, Row, Samples } from "./samples.ts";
-import { evenStarts } from "./windows.ts";
 
 export interface SampledState extends DatasetState {
   readonly rows: number; // of all ranks, so far
@@ -16,21 +16,28 @@ export interface SampledState extends DatasetState {
 
 const stepsAhead = 2;
 
-export type Sharding = Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks">;
+export type Sharding = Pick<OpenOptions, "batchSize" | "seed" | "rank" | "ranks" | "accumulate">;
 
 export class SampledData implements Dataset {
   readonly #samples: Samples;
   readonly #given: Sharding;
   #step = 0;
   #rows = 0;
-  #count = 1; // batches of the last step
+  #count: number; // batches of the last step
   #waited = 0; // milliseconds
   /** Steps that are read ahead, by the row with which they begin. */
   readonly #ahead = new Map<number, Promise<Arrays[]>>();
 
   constructor(samples: Samples, given: Sharding) {
+    const { rank, ranks, accumulate = 1 } = given;
+    if (rank >= ranks)
+      throw new DataError(
+        `data.rank is ${rank}, but with ${ranks} ranks the last one is ${ranks - 1}; set a rank from 0 to ${ranks - 1}.`,
+      );
     this.#samples = samples;
     this.#given = given;
+    this.#count = accumulate;
+    this.#readAhead();
   }
 
   get source(): string {
@@ -65,6 +72,10 @@ export class SampledData implements Dataset {
     return this.#samples.facts.prompt;
   }
 
+  get remarks(): readonly string[] {
+    return this.#samples.facts.remarks ?? [];
+  }
+
   get skipped(): readonly string[] {
     return this.#samples.skipped ?? [];
   }
@@ -80,17 +91,21 @@ export class SampledData implements Dataset {
   async next(count = 1): Promise<Batch[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       throw new DataError(`A step cannot have ${count} batches; give 1 or more (the accumulation count).`);
+    const began = performance.now();
     if (count !== this.#count) this.#ahead.clear();
     this.#count = count;
     const arrays = this.#read(this.#rows);
     this.#ahead.delete(this.#rows);
     this.#step++;
     this.#rows += this.#rowsOfStep;
-    for (let i = 0; i < stepsAhead; i++) this.#read(this.#rows + i * this.#rowsOfStep);
-    const began = performance.now();
-    const read = await arrays;
+    this.#readAhead();
+    const batches = (await arrays).map((each, i) => batchOf(each, i === count - 1));
     this.#waited += performance.now() - began;
-    return read.map((each, i) => batchOf(each, i === count - 1));
+    return batches;
+  }
+
+  #readAhead(): void {
+    for (let i = 0; i < stepsAhead; i++) this.#read(this.#rows + i * this.#rowsOfStep);
   }
 
   get #rowsOfStep(): number {
@@ -126,7 +141,7 @@ export class SampledData implements Dataset {
    */
   async *validation({ windows = 64, sharded = false } = {}): AsyncGenerator<Batch> {
     const { batchSize, rank, ranks } = this.#given;
-    const all = evenStarts(windows, 1, this.#samples.facts.validationSamples);
+    const all = evenlySpread(windows, this.#samples.facts.validationSamples);
     const mine = sharded ? all.filter((_, i) => i % ranks === rank) : all;
     for (let i = 0; i < mine.length; i += batchSize)
       yield batchOf(await this.#samples.validation(mine.slice(i, i + batchSize)), i + batchSize >= mine.length);
@@ -139,13 +154,17 @@ export class SampledData implements Dataset {
   /** Continues from `state`, on any number of ranks and with any batch size. Throws `DataError` if the rows would differ. */
   restore(state: DatasetState): void {
     const { step, rows, seed, data } = state as SampledState;
+    if (rows === undefined)
+      throw new DataError(
+        `The save is of an earlier version of terse, which drew the rows of ${this.source} in another way; finish the run with that version, or begin one from its weights with --init-from.`,
+      );
     if (![step, rows].every((n) => Number.isSafeInteger(n) && n >= 0))
       throw new DataError(
         `The saved data state has step ${step} and rows ${rows}, which are not both integers ≥ 0; resume from another checkpoint.`,
       );
     if (data !== this.fingerprint)
       throw new DataError(
-        `${this.source} is not the data of the saved run, or is read with other options; use the same data and options, or start a new run.`,
+        `${this.source} is not the data of the saved run, or was read with other options or by an earlier version of terse; use the same data and options, or begin a run from its weights with --init-from.`,
       );
     if (seed !== this.#given.seed)
       throw new DataError(
@@ -154,6 +173,7 @@ export class SampledData implements Dataset {
     this.#step = step;
     this.#rows = rows;
     this.#ahead.clear();
+    this.#readAhead();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -27,6 +27,8 @@ export interface SampleFacts {
   readonly fingerprint: string;
   /** The beginning of the held-out text. */
   readonly prompt?: string | undefined;
+  /** What the user should know of how the data is read, a line each. */
+  readonly remarks?: readonly string[] | undefined;
 }
 
 export interface Samples {

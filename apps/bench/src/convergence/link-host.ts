@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
 import { joinWorld } from "@terse/collectives";
-import { textData } from "@terse/data";
+import { datasets } from "@terse/data";
 import { gptPresets } from "@terse/models";
 import { setNumThreads } from "@terse/tensor";
 import { buildModel } from "@terse/train/build";
@@ -12,6 +12,7 @@ import { type Recipe, readRecipe } from "@terse/train/recipe";
 import { learningRate } from "@terse/train/schedule";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
+import { rowsOfBytes } from "../rows-of-bytes.ts";
 import type { Hook } from "./methods.ts";
 import { type Trained, trainRank, windows } from "./training.ts";
 
@@ -75,19 +76,13 @@ await serve({
 async function taskOf(recipe: Recipe, { take, hook, folder }: { take: number; hook: Hook; folder: string }) {
   const model = buildModel(recipe);
   await saveModel(folder, model.namedParameters(), {});
-  const { batchSize } = recipe.data;
-  const context = model.context!;
-  const data = await textData({
-    blockSize: context,
-    batchSize,
-    seed: recipe.seed,
-    rank: world.rank,
-    ranks: world.size,
-  });
-  const row = (bytes: Uint8Array) => (start: number) => bytes.subarray(start, start + context + 1);
-  const training = Array.from({ length: take }, (_, step) => data.trainingStarts(step, 0).map(row(data.trainBytes)));
-  writeFileSync(`${folder}/training`, Buffer.concat(training.flat()));
-  writeFileSync(`${folder}/held-out`, Buffer.concat(data.validationStarts({ windows }).map(row(data.validationBytes))));
+  const { name: dataset, batchSize, ...dataOptions } = recipe.data;
+  const share = { batchSize, seed: recipe.seed, rank: world.rank, ranks: world.size, length: model.context };
+  await using data = await datasets[dataset].open(dataOptions, share);
+  const training: Buffer[] = [];
+  for (let step = 0; step < take; step++) training.push(await rowsOfBytes(await data.next()));
+  writeFileSync(`${folder}/training`, Buffer.concat(training));
+  writeFileSync(`${folder}/held-out`, await rowsOfBytes(data.validation({ windows, sharded: false })));
   const { name: _, preset, ...given } = recipe.model as { name: string; preset: keyof typeof gptPresets };
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const { clip, ...adamw } = recipe.optimizer as unknown as Record<string, number>;

@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { saveModel } from "@terse/checkpoint";
 import { type Group, joinWorld, loopback } from "@terse/collectives";
-import { type TextData, textData } from "@terse/data";
+import { type Dataset, datasets, type TextBatch } from "@terse/data";
 import { dense as denseMeans } from "@terse/exchange";
 import { Gpt, gptPresets } from "@terse/models";
 import {
@@ -16,6 +16,7 @@ import {
 import { Arena, manualSeed, scope, setNumThreads } from "@terse/tensor";
 import { bytesOnLink, serve } from "../hosts/serve.ts";
 import { Peer } from "../peer.ts";
+import { rowsOfBytes } from "../rows-of-bytes.ts";
 import type { OurSide, PeerSide } from "./sides.ts";
 
 /** One step of one rank. */
@@ -47,7 +48,7 @@ class Ours {
   readonly #arena = new Arena(this.#model);
   readonly #optimizer: Optimizer;
   readonly #group: Group;
-  #data: TextData | undefined;
+  #data: Dataset | undefined;
 
   constructor({ optimizer, options, others, gradient, overlap, dense = "f32", alone }: OurSide, group: Group) {
     this.#group = alone ? loopback(1)[0]! : group;
@@ -74,8 +75,12 @@ class Ours {
     return steps;
   }
 
+  async close(): Promise<void> {
+    await this.#data?.[Symbol.asyncDispose]();
+  }
+
   async #step(): Promise<Step> {
-    const [batch] = await this.#data!.next();
+    const [batch] = (await this.#data!.next()) as TextBatch[];
     const began = performance.now();
     return scope(async () => {
       this.#arena.replaceGradients();
@@ -99,7 +104,11 @@ function seeded(): Gpt {
   return new Gpt(shape);
 }
 
-const batches = () => textData({ blockSize: shape.context, batchSize, rank: world.rank, ranks: world.size });
+const batches = () =>
+  datasets.text.open(
+    { tokenizer: "bytes", validationFraction: 0.1 },
+    { batchSize, seed: 0, rank: world.rank, ranks: world.size, length: shape.context, thread: true },
+  );
 
 const sides = new Map<string, Ours>();
 let peer: Peer | undefined;
@@ -113,11 +122,10 @@ await serve({
   /** Starts PyTorch, with the same weights and the same batches. */
   async openPeers({ peers, steps }: { peers: readonly PeerSide[]; steps: number }) {
     await saveModel(folder, seeded().namedParameters(), {});
-    const data = await batches();
-    const rows = Array.from({ length: steps }, (_, step) =>
-      data.trainingStarts(step, 0).map((start) => data.trainBytes.subarray(start, start + shape.context + 1)),
-    );
-    writeFileSync(`${folder}/tokens`, Buffer.concat(rows.flat()));
+    await using data = await batches();
+    const rows: Buffer[] = [];
+    for (let step = 0; step < steps; step++) rows.push(await rowsOfBytes(await data.next()));
+    writeFileSync(`${folder}/tokens`, Buffer.concat(rows));
     peer = await Peer.start("ddp_gpt.py", [JSON.stringify({ shape, batchSize, lion, folder, peers })]);
   },
 
@@ -129,6 +137,7 @@ await serve({
   },
 
   async close() {
+    for (const side of sides.values()) await side.close();
     await peer?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
     await world.close();

@@ -1,8 +1,8 @@
 /** `./terse data prepare …`: writes texts as files of tokens, and fetches published data. */
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
-import { fetchSource, openTokenizer, prepareTokens, type SourceName, sources } from "@terse/data";
-import { numberFrom, OptionsError, parseArguments } from "@terse/options";
+import { basename, join } from "node:path";
+import { fetchSource, openTokenizer, type Published, prepareTokens, sources } from "@terse/data";
+import { numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { ProgressBar } from "./progress-bar.ts";
@@ -12,6 +12,7 @@ const flags = {
   tokenizer: String, // bytes, gpt2, or the path of a tokenizer.json
   column: String, // of jsonl, parquet and tsv
   validationFraction: numberFrom({ least: 0, most: 0.5 }),
+  shards: wholeNumberFrom({ least: 1, most: sources.fineweb.files.length - 1 }), // of data that is published in shards
 } as const;
 
 async function main([command, ...argv]: readonly string[]): Promise<void> {
@@ -27,18 +28,25 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
       `prepare takes one file or folder of text, or one of ${Object.keys(sources).join(", ")}; got ${words.length}`,
     ]);
   const out = given.out ?? "data";
-  if (!Object.hasOwn(sources, what)) return prepare(what, out, given);
-  const hasImages = what.startsWith("cifar");
-  if (hasImages && given.tokenizer !== undefined)
-    throw new OptionsError([`--tokenizer: ${what} has images, which no tokenizer reads; leave it out`]);
-  const fetched = await fetchNamed(what as SourceName, out);
+  const published = Object.hasOwn(sources, what) ? (sources as Record<string, Published>)[what] : undefined;
+  if (given.shards !== undefined && !published?.inShards)
+    throw new OptionsError([`--shards: only fineweb is published in shards, and this is ${what}; leave it out`]);
+  if (published === undefined) return prepare(what, out, given);
+  if (given.tokenizer !== undefined && !published.isText)
+    throw new OptionsError([`--tokenizer: ${what} is not fetched as plain text; leave it out`]);
+  const fetched = await fetchAll(published, out, given.shards ?? 1);
   if (given.tokenizer !== undefined) return prepare(fetched, out, given);
-  say(`${what} is in ${fetched}`, `train with --data.name=${hasImages ? what : "text"} --data.path=${fetched}`);
+  say(`${what} is in ${fetched}`, `train with ${published.options} --data.path=${fetched}`);
 }
 
-async function fetchNamed(name: SourceName, out: string): Promise<string> {
-  using bar = new ProgressBar(`fetching ${basename(sources[name].url)}`, bytesText);
-  return fetchSource(sources[name], out, (done, total) => bar.at(done, total));
+/** The fetched file, or the folder of several. */
+async function fetchAll({ files, folder, inShards }: Published, out: string, shards: number): Promise<string> {
+  let path = out;
+  for (const file of files.slice(0, inShards ? 1 + shards : files.length)) {
+    using bar = new ProgressBar(`fetching ${basename(file.url)}`, bytesText);
+    path = await fetchSource(file, out, (done, total) => bar.at(done, total));
+  }
+  return folder === undefined ? path : join(out, folder);
 }
 
 async function prepare(

@@ -137,7 +137,7 @@ const open = (path: string, more: object = {}) =>
 
 it("a text of bytes may have columns too, and says what is read without one", async () => {
   const path = put("bytes.jsonl", texts.map((text) => JSON.stringify({ text: text.repeat(10) })).join("\n"));
-  const joined = texts.map((text) => `${text.repeat(10)}\n`).join("");
+  const joined = texts.map((text) => text.repeat(10)).join("\n");
   const columns = await open(path, { column: "text" });
   expect([columns.trainingUnits, columns.remarks]).toEqual([Buffer.byteLength(joined), []]);
   const asItIs = await open(path);
@@ -151,7 +151,7 @@ it("what is no text is not read as bytes: the column of parquet is, and tokens a
   const data = ["one", "two", "three"];
   const parquet = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
   const file = put("parquet/a.parquet", parquet);
-  expect((await open(join(folder, "parquet"))).trainingUnits).toBe("one\ntwo\nthree\n".length);
+  expect((await open(join(folder, "parquet"))).trainingUnits).toBe("one\ntwo\nthree".length);
   put("parquet/README.md", "a longer text about the three");
   const beside = await open(join(folder, "parquet"));
   expect([beside.trainingUnits, beside.remarks]).toEqual([

@@ -1,7 +1,6 @@
 /** The texts in a file or folder, one after the other, never all in memory: plain text, jsonl, parquet and tsv. */
 import { DataError } from "../data-error.ts";
-import type { SizedFile } from "../read-files.ts";
-import { textFiles } from "../text/text-bytes.ts";
+import { type SizedFile, textFiles } from "../text/text-files.ts";
 import { jsonlTexts } from "./jsonl.ts";
 import { parquetTexts } from "./parquet.ts";
 import { plainText } from "./plain-text.ts";

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -83,6 +83,15 @@ describe("cifar10", () => {
       bytes[2 * 3073] = 10;
       writeFileSync(join(broken, "data_batch_1.bin"), bytes);
       await refused(/data_batch_1\.bin: image 2 has label 10, and the labels of 10 classes are 0 to 9/);
+      const many = new Uint8Array(70 * 3073);
+      many[69 * 3073] = 10;
+      writeFileSync(join(broken, "data_batch_1.bin"), many);
+      writeFileSync(join(broken, "test_batch.bin"), many);
+      const { training, close } = await cifar("cifar10", broken);
+      expect(() => training.label(69)).toThrow(/image 69 has label 10/); // only the first 64 are looked at before
+      truncateSync(join(broken, "data_batch_1.bin"), 60 * 3073);
+      expect(() => training.read(65)).toThrow(/data_batch_1\.bin became shorter while it was read; start again/);
+      close!();
     } finally {
       rmSync(broken, { recursive: true });
     }

@@ -3,14 +3,15 @@
  * coarse and fine) and 3072 pixels, (3, 32, 32) u8.
  */
 import { createHash } from "node:crypto";
-import { readdir, stat } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
-import { readInto } from "../read-files.ts";
-import { type ImageSet, imagesInMemory } from "./images.ts";
+import { hashPages, PositionalFile } from "../positional-file.ts";
+import type { ImageSet, Images } from "./images.ts";
 
 const side = 32;
 const pixels = side * side;
+const checkedFirst = 64; // labels of each file, when it is opened; the others when they are read
 
 /** Names of the files, labels in front of the pixels, and mean and deviation of all training images. */
 export const cifarForms = {
@@ -33,7 +34,7 @@ export const cifarForms = {
 } as const;
 export type CifarName = keyof typeof cifarForms;
 
-/** Reads the files of a folder. Fewer than all training files are fine. Throws `DataError`. */
+/** Opens the files of a folder. Fewer than all training files are fine. Throws `DataError`. */
 export async function cifar(name: CifarName, folder: string): Promise<ImageSet> {
   const form = cifarForms[name];
   const names = await readdir(folder).catch((error) => {
@@ -42,56 +43,80 @@ export async function cifar(name: CifarName, folder: string): Promise<ImageSet> 
     );
   });
   const hash = createHash("sha256");
-  const read = async (pattern: RegExp, what: string) => {
+  const open: PositionalFile[] = [];
+  const part = async (pattern: RegExp, what: string) => {
     const files = names.filter((file) => pattern.test(file)).sort();
     if (files.length === 0)
       throw new DataError(
         `${folder} has no ${what} images of ${name}, files named like ${example(pattern)}; name the folder of the binary version, which ./terse data prepare ${name} fetches.`,
       );
-    const parts = await Promise.all(files.map((file) => readRecords(join(folder, file), form)));
-    for (const { bytes } of parts) hash.update(`${bytes.length} `).update(bytes);
-    const records = parts.reduce((sum, { count }) => sum + count, 0);
-    const [labels, images] = [new Uint8Array(records), new Uint8Array(records * 3 * pixels)];
-    let at = 0;
-    for (const { bytes, count } of parts)
-      for (let i = 0; i < count; i++, at++) {
-        const begin = i * (form.labelBytes + 3 * pixels) + form.labelBytes;
-        labels[at] = bytes[begin - 1]!;
-        interleave(bytes.subarray(begin, begin + 3 * pixels), images.subarray(at * 3 * pixels));
-      }
-    return imagesInMemory(images, labels, 3 * pixels);
+    const parts: Images[] = [];
+    for (const each of files) {
+      const file = new PositionalFile(join(folder, each));
+      open.push(file);
+      await hashPages(hash, file.size, (at, count) => file.read(at, count));
+      parts.push(recordsOf(file, form));
+    }
+    return joined(parts);
   };
-  const [training, validation] = [await read(form.training, "training"), await read(form.validation, "test")];
-  const { classes, mean, deviation } = form;
-  const common = { source: folder, classes, height: side, width: side, mean, deviation };
-  return { ...common, training, validation, fingerprint: hash.digest("hex") };
+  const close = () => {
+    for (const file of open) file.close();
+  };
+  try {
+    const [training, validation] = [await part(form.training, "training"), await part(form.validation, "test")];
+    const { classes, mean, deviation } = form;
+    const common = { source: folder, classes, height: side, width: side, mean, deviation };
+    return { ...common, training, validation, fingerprint: hash.digest("hex"), close };
+  } catch (error) {
+    close();
+    throw error;
+  }
 }
 
 /** A name that fits: data_batch_1.bin. */
 const example = (pattern: RegExp) => pattern.source.replace("\\d+", "1").replaceAll(/[\^$\\]/g, "");
 
-async function readRecords(path: string, { classes, labelBytes }: (typeof cifarForms)[CifarName]) {
-  const { size } = await stat(path);
+/** The images of a file, which are read one by one. Throws `DataError`. */
+function recordsOf(file: PositionalFile, { classes, labelBytes }: (typeof cifarForms)[CifarName]): Images {
+  const { path, size } = file;
   const record = labelBytes + 3 * pixels;
   if (size === 0 || size % record !== 0)
     throw new DataError(
       `${path} has ${size} bytes, which is no multiple of ${record}, the bytes of an image: it is cut short or of another format; fetch it again.`,
     );
-  const bytes = new Uint8Array(size);
-  await readInto(bytes, path);
-  const count = size / record;
-  for (let i = 0; i < count; i++) {
-    const label = bytes[i * record + labelBytes - 1]!;
-    if (label >= classes)
+  const images: Images = {
+    count: size / record,
+    label(i) {
+      const [label] = file.read(i * record + labelBytes - 1, 1);
+      if (label! < classes) return label!;
       throw new DataError(
         `${path}: image ${i} has label ${label}, and the labels of ${classes} classes are 0 to ${classes - 1}; fetch the file again.`,
       );
-  }
-  return { bytes, count };
+    },
+    read: (i) => interleaved(file.read(i * record + labelBytes, 3 * pixels)),
+  };
+  for (let i = 0; i < Math.min(checkedFirst, images.count); i++) images.label(i);
+  return images;
+}
+
+/** Images of several files, one after the other. */
+function joined(parts: readonly Images[]): Images {
+  const placed = <T>(i: number, use: (part: Images, inside: number) => T): T => {
+    let [at, inside] = [0, i];
+    for (; inside >= parts[at]!.count; at++) inside -= parts[at]!.count;
+    return use(parts[at]!, inside);
+  };
+  return {
+    count: parts.reduce((sum, { count }) => sum + count, 0),
+    label: (i) => placed(i, (part, inside) => part.label(inside)),
+    read: (i) => placed(i, (part, inside) => part.read(inside)),
+  };
 }
 
 /** (3, H, W) → (H, W, 3) */
-function interleave(planes: Uint8Array, into: Uint8Array): void {
+function interleaved(planes: Uint8Array): Uint8Array {
+  const image = new Uint8Array(3 * pixels);
   for (let i = 0; i < pixels; i++)
-    for (let channel = 0; channel < 3; channel++) into[3 * i + channel] = planes[channel * pixels + i]!;
+    for (let channel = 0; channel < 3; channel++) image[3 * i + channel] = planes[channel * pixels + i]!;
+  return image;
 }

@@ -8,9 +8,9 @@ import { open, readdir, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { SampleOptions } from "../dataset.ts";
+import { evenlySpread } from "../evenly-spread.ts";
 import { permuted } from "../permutation.ts";
-import { byCodeUnit } from "../text/text-bytes.ts";
-import { evenStarts } from "../windows.ts";
+import { byCodeUnit } from "../text/text-files.ts";
 import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
 
 export interface ImageFolderOptions {
@@ -64,13 +64,13 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
   const files = [...training, ...validation];
   for (const file of files)
     hash.update(`${relative(path, file.path).replaceAll(sep, "/")} ${(await stat(file.path)).size}\n`);
-  for (const i of evenStarts(decodedFirst, 1, files.length)) hash.update(await endOf(files[i]!.path));
+  for (const i of evenlySpread(decodedFirst, files.length)) hash.update(await endOf(files[i]!.path));
   const images = (files: readonly File[]): Images => ({
     count: files.length,
     label: (i) => files[i]!.label,
     read: (i) => decode(files[i]!.path, options),
   });
-  const some = [training, validation].flatMap((part) => evenStarts(decodedFirst, 1, part.length).map((i) => part[i]!));
+  const some = [training, validation].flatMap((part) => evenlySpread(decodedFirst, part.length).map((i) => part[i]!));
   const corrupt = new Map<string, string>(); // each path, and why
   await check(some, (file) => decode(file.path, options), corrupt);
   const { rank = 0, ranks = 1, progress } = share;

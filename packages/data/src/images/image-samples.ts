@@ -144,6 +144,10 @@ export class ImageSamples implements Samples {
     );
   }
 
+  async close(): Promise<void> {
+    this.#set.close?.();
+  }
+
   /** (H, W, 3) u8 → (3, H, W) f32 */
   #normalise(pixels: Uint8Array): Float32Array {
     const area = this.#set.height * this.#set.width;

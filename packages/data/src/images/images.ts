@@ -3,7 +3,7 @@ import { DataError } from "../data-error.ts";
 
 export interface Images {
   readonly count: number;
-  /** The label of image `i`: 0 … classes − 1. */
+  /** The label of image `i`: 0 … classes − 1. Throws `DataError`. */
   label(i: number): number;
   /** The pixels of image `i`, (H, W, 3) u8. Throws `CorruptImage`. */
   read(i: number): Promise<Uint8Array> | Uint8Array;
@@ -21,6 +21,8 @@ export interface ImageSet {
   readonly fingerprint: string; // SHA-256 of the files
   readonly training: Images;
   readonly validation: Images;
+  /** Closes files. */
+  close?(): void;
 }
 
 /** An image that cannot be decoded: a dataset takes another one in its place. */
@@ -34,7 +36,7 @@ export const tooManyCorrupt = (source: string, corrupt: number, images: number, 
     `${source}: ${corrupt} of ${images} images cannot be decoded, more than data.maxCorrupt allows; the last is ${last}.`,
   );
 
-/** Images one after the other in one array, as CIFAR's files have them. */
+/** Images one after the other in one array. */
 export function imagesInMemory(pixels: Uint8Array, labels: ArrayLike<number>, bytesEach: number): Images {
   return {
     count: labels.length,

@@ -40,6 +40,28 @@ describe("samples in a thread", () => {
     await inThread[Symbol.asyncDispose]();
   });
 
+  it("of a text too", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "terse-thread-"));
+    writeFileSync(
+      join(folder, "text.txt"),
+      Uint8Array.from({ length: 5000 }, (_, i) => (i * i) >> 4),
+    );
+    const open = (thread: boolean) =>
+      datasets.text.open(
+        { path: join(folder, "text.txt"), tokenizer: "bytes", validationFraction: 0.1 },
+        { ...given, length: 16, accumulate: 2, thread },
+      );
+    const [inThread, here] = [await open(true), await open(false)];
+    for (let step = 0; step < 3; step++) {
+      const [a, b] = [await inThread.next(2), await here.next(2)];
+      for (const [i, batch] of a.entries())
+        expect(await rowsOf(batch, datasets.text.fields)).toEqual(await rowsOf(b[i]!, datasets.text.fields));
+    }
+    expect(inThread.waitedSeconds).toBeGreaterThan(0);
+    for (const data of [inThread, here]) await data[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true });
+  });
+
   it("go on from a state, and drop what was read ahead of it", async () => {
     const [data, again] = [await entry.open(options, { ...given, thread: true }), await entry.open(options, given)];
     await data.next();

@@ -1,12 +1,15 @@
-/** Fetches a file that is published on the web: goes on where an earlier attempt ended, and checks the checksum. */
+/** Fetches a file that is published on the web: goes on where an earlier attempt ended, and checks the checksum, or else the header. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { mkdir, mkdtemp, open, rename, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { DataError, reasonOf } from "../data-error.ts";
+import { PositionalFile } from "../positional-file.ts";
+import { headers, openTokenFile } from "../tokens/token-file.ts";
 import type { Source } from "./sources.ts";
+import { unzip } from "./unzip.ts";
 
 /** Bytes that are there, of so many if that is known. */
 export type Progress = (done: number, total: number | undefined) => void;
@@ -16,18 +19,19 @@ export async function fetchSource(source: Source, folder: string, progress: Prog
   const target = join(folder, source.file);
   const unpacked = source.folder === undefined ? undefined : join(folder, source.folder);
   if (unpacked !== undefined && existsSync(unpacked)) return unpacked;
-  await mkdir(folder, { recursive: true }).catch((error) => {
-    throw new DataError(`Cannot make the folder ${folder}: ${reasonOf(error)}; name another one with --out.`);
+  await mkdir(dirname(target), { recursive: true }).catch((error) => {
+    throw new DataError(`Cannot make the folder ${dirname(target)}: ${reasonOf(error)}; name another one with --out.`);
   });
   if (!existsSync(target)) {
     await download(source, target, progress);
-    await checkSum(source, `${target}.partial`);
+    await check(source, `${target}.partial`);
     await rename(`${target}.partial`, target);
-  } else await checkSum(source, target);
+  } else await check(source, target);
   if (unpacked === undefined) return target;
   const place = await mkdtemp(join(folder, "unpacking-")); // so that what an interruption leaves is not taken for the whole
   try {
-    await promisify(execFile)("tar", ["-xzf", resolve(target), "-C", resolve(place)]);
+    if (target.endsWith(".zip")) await unzip(target, source.folder!, place);
+    else await promisify(execFile)("tar", ["-xzf", resolve(target), "-C", resolve(place)]);
     await rename(join(place, source.folder!), unpacked);
   } catch (error) {
     throw new DataError(
@@ -72,7 +76,10 @@ async function download({ url }: Source, target: string, progress: Progress): Pr
   }
 }
 
-async function checkSum({ url, checksum: [algorithm, digits] }: Source, path: string): Promise<void> {
+/** Throws `DataError` where the file is not the published one, or where that is not known, no whole file of tokens. */
+async function check({ url, checksum }: Source, path: string): Promise<void> {
+  if (checksum === undefined) return checkTokens(path, url);
+  const [algorithm, digits] = checksum;
   const hash = createHash(algorithm);
   for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
   const found = hash.digest("hex");
@@ -80,4 +87,14 @@ async function checkSum({ url, checksum: [algorithm, digits] }: Source, path: st
     throw new DataError(
       `${path} is not the published file: its ${algorithm} is ${found}, not ${digits}; remove it and fetch ${url} again.`,
     );
+}
+
+function checkTokens(path: string, url: string): void {
+  using file = new PositionalFile(path);
+  const [magic] = new Int32Array(file.read(0, Math.min(4, file.size & ~3)).buffer);
+  if (!headers.some((header) => header.magic === magic))
+    throw new DataError(
+      `${path} is not the published file: it has no header of tokens; remove it and fetch ${url} again.`,
+    );
+  void openTokenFile(path).close(); // compares its size with its header
 }

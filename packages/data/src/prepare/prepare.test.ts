@@ -6,11 +6,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { needsPython, python } from "../../../tensor/src/testing/python.ts";
 import { openTokenizer } from "../tokenizers/tokenizers.ts";
-import { openTokenFile } from "../tokens/token-file.ts";
+import { headerOf, openTokenFile } from "../tokens/token-file.ts";
 import { fetchSource } from "./fetch-source.ts";
 import { prepareTokens } from "./prepare-tokens.ts";
-import type { Source } from "./sources.ts";
+import { type Published, type Source, sources } from "./sources.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -19,8 +20,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const tokensIn = async (name: string) => {
-  const file = await openTokenFile(join(folder, "out", name));
-  const tokens = [...(await file.read(0, file.length))];
+  const file = openTokenFile(join(folder, "out", name));
+  const tokens = [...file.read(0, file.length)];
   await file.close();
   return tokens;
 };
@@ -138,6 +139,74 @@ describe("fetchSource", () => {
       /^Cannot fetch http:\/\/127\.0\.0\.1:1\/file: .+; fetch it on another machine, put it at .*data\.bin, and run the same command again\.$/,
     );
     await expect(fetchSource(absent, folder)).rejects.toThrow(/the server answers 404; fetch it on another machine/);
+  });
+
+  it("checks the header of tokens where no checksum is published", async () => {
+    const unchecked = { ...source(), file: "shards/one.bin", checksum: undefined } as Source;
+    await expect(fetchSource(unchecked, folder)).rejects.toThrow(
+      /one\.bin\.partial is not the published file: it has no header of tokens; remove it and fetch/,
+    );
+    rmSync(join(folder, "shards/one.bin.partial"));
+    const shard = join(folder, "shards/one.bin");
+    writeFileSync(shard, Buffer.concat([headerOf(5, 2), new Uint8Array(10)]));
+    expect(await fetchSource(unchecked, folder)).toBe(shard); // put there by hand
+    writeFileSync(shard, Buffer.concat([headerOf(5, 2), new Uint8Array(8)]));
+    await expect(fetchSource(unchecked, folder)).rejects.toThrow(
+      /one\.bin has 1032 bytes, and its header says 5 tokens/,
+    );
+    writeFileSync(shard, "");
+    await expect(fetchSource(unchecked, folder)).rejects.toThrow(/has no header of tokens/);
+    const unreachable = { ...unchecked, url: "http://127.0.0.1:1/one.bin", file: "shards/two.bin" };
+    await expect(fetchSource(unreachable, folder)).rejects.toThrow(
+      /put it at .*shards\/two\.bin, and run the same command/,
+    );
+  });
+
+  it.skipIf(needsPython)(`unpacks one folder of a zip archive, and refuses a damaged one${needsPython}`, async () => {
+    const script = `
+import zipfile, sys
+with zipfile.ZipFile(sys.argv[1], "w") as archive:
+    archive.writestr("inside/train.tsv", "sentence\\tlabel\\n" * 1000, zipfile.ZIP_DEFLATED)
+    archive.writestr("inside/deep/stored.tsv", "stored", zipfile.ZIP_STORED)
+    archive.writestr("__MACOSX/inside", "left out")
+    archive.writestr("inside/../../outside", "left out") if sys.argv[2] == "outside" else None
+`;
+    const zipped = (name: string, kind = "") => {
+      const path = join(folder, name);
+      execFileSync(python!, ["-c", script, path, kind]);
+      const sum = () => createHash("sha256").update(readFileSync(path)).digest("hex");
+      return { path, source: () => source({ file: name, folder: "inside", checksum: ["sha256", sum()] }) };
+    };
+    const good = zipped("a.zip");
+    const unpacked = await fetchSource(good.source(), folder);
+    expect(readFileSync(join(unpacked, "train.tsv"), "utf8")).toBe("sentence\tlabel\n".repeat(1000));
+    expect(readFileSync(join(unpacked, "deep/stored.tsv"), "utf8")).toBe("stored");
+    expect(readdirSync(folder).sort()).toEqual(["a.zip", "inside"]);
+    rmSync(unpacked, { recursive: true });
+    const bytes = readFileSync(good.path);
+    bytes[bytes.indexOf("stored.tsvstored") + 10]! ^= 1; // of the content, behind the name
+    writeFileSync(good.path, bytes);
+    await expect(fetchSource(good.source(), folder)).rejects.toThrow(
+      /Cannot unpack .*a\.zip: inside\/deep\/stored\.tsv is damaged; unpack it into/,
+    );
+    await expect(fetchSource(zipped("b.zip", "outside").source(), folder)).rejects.toThrow(
+      /Cannot unpack .*b\.zip: it has a file outside of its folder/,
+    );
+    expect(readdirSync(folder).sort()).toEqual(["a.zip", "b.zip"]);
+  });
+
+  it("knows 103 shards of FineWeb, of which the first is held out, and a sum of 64 or 32 digits for all else", () => {
+    const { files, inShards } = sources.fineweb;
+    expect([files.length, inShards]).toEqual([104, true]);
+    expect(files.map(({ file }) => file).slice(0, 2)).toEqual([
+      "fineweb10B/fineweb_val_000000.bin",
+      "fineweb10B/fineweb_train_000001.bin",
+    ]);
+    expect(files.at(-1)!.url).toMatch(/fineweb_train_000103\.bin$/);
+    for (const { files } of Object.values(sources) as Published[])
+      for (const { file, checksum } of files)
+        if (checksum === undefined) expect(file).toMatch(/^fineweb10B\//);
+        else expect(checksum[1]).toMatch(checksum[0] === "md5" ? /^[0-9a-f]{32}$/ : /^[0-9a-f]{64}$/);
   });
 
   it("unpacks an archive", async () => {

@@ -2,17 +2,19 @@
 import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
-import type { DatasetEntry } from "../dataset.ts";
-import { documents } from "../documents/documents.ts";
-import { SampledData } from "../sampled-data.ts";
+import type { SampledEntry } from "../dataset.ts";
+import { hashPages } from "../positional-file.ts";
 import { byteTokenizer } from "../tokenizers/byte-tokenizer.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { TokenSamples } from "../tokens/token-samples.ts";
-import { part, tokensInMemory } from "../tokens/token-source.ts";
+import { joined, part, type TokenSource, type Tokens, tokensInMemory } from "../tokens/token-source.ts";
 import { tokenized } from "../tokens/tokenized-text.ts";
-import { TextData, textData } from "./text-data.ts";
+import { bytesOfFiles } from "./bytes-of-files.ts";
+import { type Stretch, splitText } from "./split-text.ts";
+import { textFiles } from "./text-files.ts";
 import { type TextForm, textForm } from "./text-form.ts";
+import { installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
 
 const textOptions = v.object({
   path: v.optional(text), // a file or folder of text, jsonl, parquet or tsv; the TypeScript declarations of the installed packages if absent
@@ -23,8 +25,7 @@ const textOptions = v.object({
 });
 type TextOptions = v.InferOutput<typeof textOptions>;
 
-/** Bytes of plain text, in windows that begin anywhere; else tokens, cut into rows. */
-export const textEntry: DatasetEntry = {
+export const textEntry: SampledEntry = {
   options: textOptions,
   fields: ["tokens", "next"],
   tokenizer: ({ tokenizer = "bytes" }: Partial<TextOptions>) => openTokenizer(tokenizer),
@@ -33,69 +34,76 @@ export const textEntry: DatasetEntry = {
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,
   }),
-  async open(options: TextOptions, { length, thread: _, progress: __, ...given }) {
-    const { path, tokenizer = "bytes", validationFraction } = options;
-    const { column, remarks }: TextForm =
-      options.column === undefined && path !== undefined
-        ? await textForm(path)
-        : { column: options.column, remarks: [] };
-    const blockSize = options.blockSize ?? length!;
-    const sizes = { blockSize, validationFraction };
-    if (tokenizer === "bytes") {
-      const data =
-        path === undefined || column === undefined
-          ? await textData({ ...given, path, ...sizes })
-          : new TextData(await joined(path, column), path, { ...given, ...sizes });
-      data.remarks = remarks;
-      return data;
+  async samples(options: TextOptions, { length, seed }) {
+    const { tokenizer: name = "bytes", validationFraction: fraction } = options;
+    const { all, fingerprint, source, remarks } = await sourceOf(options, name);
+    try {
+      const [unit, stretches] = name === "bytes" ? ["byte", splitText] : ["token", splitAtEnd];
+      const { training, validation } = stretches(all.length, fraction);
+      const of = (parts: readonly Stretch[]) => [
+        joined(
+          source,
+          parts.map(([begin, end]) => part(all, begin, end)),
+        ),
+      ];
+      const shown = of(fraction > 0 ? validation : training)[0]!;
+      const tokenizer = await openTokenizer(name);
+      return new TokenSamples({
+        source,
+        unit,
+        training: of(training),
+        validation: of(validation),
+        blockSize: options.blockSize ?? length!,
+        vocabulary: tokenizer.vocabulary,
+        seed,
+        fingerprint: `${fingerprint} ${fraction}`,
+        remarks,
+        prompt: tokenizer.decode(await shown.read(0, Math.min(name === "bytes" ? 24 : 8, shown.length))),
+      });
+    } catch (error) {
+      await all.close?.();
+      throw error;
     }
-    if (path === undefined)
-      throw new DataError(
-        `data.tokenizer is ${tokenizer}, and data.path names no text; the text that needs no path is read as bytes.`,
-      );
-    return new SampledData(await tokenizedSamples({ path, tokenizer, column: column ?? "text", ...sizes }), given);
   },
 };
 
-/** The documents with a newline behind each. */
-async function joined(path: string, column: string): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  for await (const { text, ends } of documents(path, { column }))
-    parts.push(byteTokenizer.encode(ends && !text.endsWith("\n") ? `${text}\n` : text));
-  return new Uint8Array(Buffer.concat(parts));
+interface Source {
+  readonly all: TokenSource;
+  readonly fingerprint: string;
+  readonly source: string; // the path or name, for messages
+  readonly remarks?: readonly string[];
 }
 
-/** All of a text in memory; its last tokens are held out. */
-async function tokenizedSamples({
-  path,
-  tokenizer: name,
-  column,
-  blockSize,
-  validationFraction,
-}: {
-  path: string;
-  tokenizer: string;
-  column: string;
-  blockSize: number;
-  validationFraction: number;
-}): Promise<TokenSamples> {
-  const tokenizer = await openTokenizer(name);
-  const { tokens, fingerprint } = await tokenized(path, tokenizer, column);
-  const all = tokensInMemory(path, tokens);
-  const cut = tokens.length - Math.floor(tokens.length * validationFraction);
-  const begin = cut < tokens.length ? cut : 0; // of the prompt
-  return new TokenSamples({
-    source: path,
-    training: [part(all, 0, cut)],
-    validation: cut < tokens.length ? [part(all, cut, tokens.length)] : [],
-    blockSize,
-    vocabulary: tokenizer.vocabulary,
-    fingerprint: fingerprintWith(fingerprint, cut, blockSize),
-    prompt: tokenizer.decode(tokens.subarray(begin, begin + 8)),
-  });
+/** Bytes of files are read where they are; tokens, and texts of columns, are in memory. */
+async function sourceOf({ path, ...options }: TextOptions, tokenizer: string): Promise<Source> {
+  if (path === undefined) {
+    if (tokenizer !== "bytes")
+      throw new DataError(
+        `data.tokenizer is ${tokenizer}, and data.path names no text; the text that needs no path is read as bytes.`,
+      );
+    const source = "the installed TypeScript declarations";
+    const bytes = await typescriptDeclarations(installationRoot());
+    return { all: tokensInMemory(source, bytes), fingerprint: sha256(bytes), source };
+  }
+  const { column, remarks }: TextForm =
+    options.column === undefined ? await textForm(path) : { column: options.column, remarks: [] };
+  if (tokenizer !== "bytes" || column !== undefined) {
+    const opened = tokenizer === "bytes" ? { ...byteTokenizer, endOfText: newline } : await openTokenizer(tokenizer);
+    const { tokens, fingerprint } = await tokenized(path, opened, column ?? "text");
+    return { all: tokensInMemory(path, tokens), fingerprint, source: path };
+  }
+  const all = bytesOfFiles(path, await textFiles(path));
+  const hash = createHash("sha256");
+  await hashPages(hash, all.length, async (at, count) => Uint8Array.from(await all.read(at, count)));
+  return { all, fingerprint: hash.digest("hex"), source: path, remarks };
 }
 
-const fingerprintWith = (fingerprint: string, ...numbers: readonly number[]) =>
-  createHash("sha256")
-    .update(`${fingerprint} ${numbers.join(" ")}`)
-    .digest("hex");
+const newline = 10;
+
+/** The last tokens are held out, as in nanoGPT's files. */
+function splitAtEnd(length: number, fraction: number): { training: Stretch[]; validation: Stretch[] } {
+  const cut = length - Math.floor(length * fraction);
+  return { training: [[0, cut]], validation: [[cut, length]] };
+}
+
+const sha256 = (bytes: Tokens) => createHash("sha256").update(bytes).digest("hex");

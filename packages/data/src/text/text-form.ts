@@ -1,5 +1,5 @@
 import { DataError } from "../data-error.ts";
-import { isText, textFiles } from "./text-bytes.ts";
+import { isText, textFiles } from "./text-files.ts";
 
 /** How a path is read where the options name no column, and what the user should know of it, a line each. */
 export interface TextForm {
@@ -17,7 +17,7 @@ export async function textForm(path: string): Promise<TextForm> {
     if (error instanceof DataError) return [];
     throw error;
   });
-  const all = await textFiles(path, [...withColumns, ...noText], { binary: true }).catch(() => []); // textBytes says why
+  const all = await textFiles(path, [...withColumns, ...noText], { binary: true }).catch(() => []); // textFiles says why
   const ending = (files: typeof all, ...endings: string[]) =>
     files.filter((file) => endings.some((each) => file.path.endsWith(each)));
   const isFile = all.length === 1 && all[0]!.path === path;

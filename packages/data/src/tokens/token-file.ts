@@ -6,9 +6,9 @@
  *
  * karpathy/nanoGPT data/openwebtext/prepare.py; karpathy/llm.c dev/data/data_common.py. All little-endian.
  */
-import { createHash, type Hash } from "node:crypto";
-import { type FileHandle, open } from "node:fs/promises";
-import { DataError, reasonOf } from "../data-error.ts";
+import { createHash } from "node:crypto";
+import { DataError } from "../data-error.ts";
+import { hashPages, PositionalFile } from "../positional-file.ts";
 import type { TokenSource } from "./token-source.ts";
 
 export const headerBytes = 1024;
@@ -27,32 +27,26 @@ export function headerOf(count: number, bytes: 2 | 4): Uint8Array {
 }
 
 export interface TokenFile extends TokenSource {
-  /** Adds the file to a fingerprint: its size and up to 1024 evenly spread pages, all of a file that is no longer. */
-  hashInto(hash: Hash): Promise<void>;
+  readonly file: PositionalFile;
+  read(start: number, count: number): Uint16Array | Uint32Array;
   close(): Promise<void>;
 }
 
-const pageBytes = 4096;
-const pages = 1024;
-
 /** Opens a file, of which only what is asked for is read. Throws `DataError` where it is no file of tokens, or is cut short. */
-export async function openTokenFile(path: string): Promise<TokenFile> {
-  const file = await open(path, "r").catch((error) => {
-    throw new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or correct data.path.`);
-  });
+export function openTokenFile(path: string): TokenFile {
+  const file = new PositionalFile(path);
   try {
-    return await tokensOf(file, path);
+    return tokensOf(file);
   } catch (error) {
-    await file.close();
+    file.close();
     throw error;
   }
 }
 
-async function tokensOf(file: FileHandle, path: string): Promise<TokenFile> {
-  const { size } = await file.stat();
-  const start = new Int32Array(headerBytes / 4);
-  if (size >= headerBytes) await file.read(new Uint8Array(start.buffer), 0, headerBytes, 0);
-  const [magic, version, count] = start as unknown as [number, number, number];
+function tokensOf(file: PositionalFile): TokenFile {
+  const { path, size } = file;
+  const start = size >= headerBytes ? file.read(0, headerBytes) : new Uint8Array(headerBytes);
+  const [magic, version, count] = new Int32Array(start.buffer) as unknown as [number, number, number];
   const header = headers.find((known) => known.magic === magic);
   if (header && version !== header.version)
     throw new DataError(
@@ -73,37 +67,15 @@ async function tokensOf(file: FileHandle, path: string): Promise<TokenFile> {
   return {
     name: path,
     length,
-    async read(first, wantedTokens) {
-      const tokens = new Tokens(wantedTokens);
-      await readFully(file, new Uint8Array(tokens.buffer), from + first * bytes, path);
-      return tokens;
-    },
-    async hashInto(hash) {
-      hash.update(`${size} `);
-      const each = Math.min(pages, Math.ceil(size / pageBytes));
-      for (let i = 0; i < each; i++) {
-        const at = each === 1 ? 0 : Math.floor((i * (size - Math.min(size, pageBytes))) / (each - 1));
-        const page = new Uint8Array(Math.min(pageBytes, size - at));
-        await readFully(file, page, at, path);
-        hash.update(page);
-      }
-    },
-    close: () => file.close(),
+    file,
+    read: (first, count) => new Tokens(file.read(from + first * bytes, count * bytes).buffer),
+    close: async () => file.close(),
   };
-}
-
-async function readFully(file: FileHandle, into: Uint8Array, position: number, path: string): Promise<void> {
-  for (let done = 0; done < into.length; ) {
-    const { bytesRead } = await file.read(into, done, into.length - done, position + done);
-    if (bytesRead === 0)
-      throw new DataError(`${path} became shorter while it was read; start again when no other program writes to it.`);
-    done += bytesRead;
-  }
 }
 
 /** One fingerprint of several files. */
 export async function fingerprintOf(files: readonly TokenFile[], more: string): Promise<string> {
   const hash = createHash("sha256").update(more);
-  for (const file of files) await file.hashInto(hash);
+  for (const { file } of files) await hashPages(hash, file.size, (at, count) => file.read(at, count));
   return hash.digest("hex");
 }

@@ -33,7 +33,7 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
   const held = names.length === 1 ? [] : names.filter((name) => /val/i.test(basename(name)));
   const files: TokenFile[] = [];
   try {
-    for (const name of names) files.push(await openTokenFile(name));
+    for (const name of names) files.push(openTokenFile(name));
     const training: TokenSource[] = files.filter(({ name }) => !held.includes(name));
     const validation: TokenSource[] = files.filter(({ name }) => held.includes(name));
     if (training.length === 0)
@@ -42,7 +42,7 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
       const last = training.pop()!;
       const cut = last.length - Math.floor(last.length * validationFraction);
       training.push(part(last, 0, cut));
-      validation.push({ ...part(last, cut, last.length), close: undefined });
+      validation.push(part(last, cut, last.length));
     }
     // A wrong vocabulary nearly always shows in the first tokens: say so before the first step.
     for (const file of files) await readChecked(file, 0, Math.min(checkedFirst, file.length), vocabulary);

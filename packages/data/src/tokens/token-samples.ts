@@ -1,5 +1,10 @@
-/** Rows of T tokens and of the tokens after each: the sources cut into stretches of T, none across two sources. */
+/**
+ * Rows of T tokens and of the tokens after each: the sources cut into stretches of T, none across two sources. The first epoch cuts at the
+ * multiples of T; each later one shifts all cuts by a number of its own below T, so that a token is not always at the same place of its row.
+ */
+import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
+import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { readChecked, type TokenSource } from "./token-source.ts";
 
@@ -9,8 +14,11 @@ interface Given {
   readonly validation: readonly TokenSource[];
   readonly blockSize: number; // T
   readonly vocabulary: number;
-  readonly fingerprint: string;
+  readonly seed: number; // of the shifts
+  readonly fingerprint: string; // of the sources
+  readonly unit?: string; // "token" if absent
   readonly prompt?: string | undefined;
+  readonly remarks?: readonly string[] | undefined;
 }
 
 export class TokenSamples implements Samples {
@@ -19,21 +27,23 @@ export class TokenSamples implements Samples {
 
   /** Throws `DataError` where there are too few tokens. */
   constructor(given: Given) {
-    const { source, training, validation, blockSize, fingerprint, prompt } = given;
+    const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks } = given;
     this.#given = given;
     const sum = (sources: readonly TokenSource[], count: (source: TokenSource) => number) =>
       sources.reduce((total, each) => total + count(each), 0);
     this.facts = {
       source,
-      unit: "token",
+      unit,
       trainingUnits: sum(training, ({ length }) => length),
       validationUnits: sum(validation, ({ length }) => length),
       item: "token",
       itemsPerRow: blockSize,
-      trainingSamples: sum(training, (each) => this.#rowsIn(each)),
-      validationSamples: sum(validation, (each) => this.#rowsIn(each)),
-      fingerprint,
+      trainingSamples: sum(training, (each) => this.#shifted(each)),
+      validationSamples: sum(validation, (each) => this.#unshifted(each)),
+      // Earlier versions cut otherwise: with another fingerprint their saves are refused.
+      fingerprint: createHash("sha256").update(`${fingerprint} ${blockSize} shifted`).digest("hex"),
       prompt,
+      remarks,
     };
     const { trainingUnits, validationUnits, trainingSamples, validationSamples } = this.facts;
     for (const [samples, units, what] of [
@@ -42,60 +52,75 @@ export class TokenSamples implements Samples {
     ] as const)
       if (samples === 0 && (what === "train" || units > 0))
         throw new DataError(
-          `${source} has ${units} tokens to ${what} on, but one row needs ${blockSize + 1} (data.blockSize ${blockSize} and the token after it); give more text or a smaller block.`,
+          `${source} has ${units} ${unit}s to ${what} on, but one row needs ${blockSize + 1} (data.blockSize ${blockSize} and the ${unit} after it); give more text${what === "train" ? "" : ", a larger data.validationFraction (0 for none)"} or a smaller block.`,
         );
   }
 
-  /** The last token of a row needs a next token. */
-  #rowsIn({ length }: TokenSource): number {
+  /** Rows without a shift. The last token of a row needs a next token. */
+  #unshifted({ length }: TokenSource): number {
     return Math.max(0, Math.floor((length - 1) / this.#given.blockSize));
   }
 
+  /** The rows for which there is room with every shift; of a source that is shorter than two, one. */
+  #shifted(source: TokenSource): number {
+    return Math.max(Math.floor(source.length / this.#given.blockSize) - 1, Math.min(1, this.#unshifted(source)));
+  }
+
   training(rows: readonly Row[]): Promise<Arrays> {
+    const { training, blockSize, seed } = this.#given;
     return this.#batch(
-      this.#given.training,
-      rows.map(({ sample }) => sample),
+      rows.map(({ sample, position }) => {
+        const epoch = Math.floor(position / this.facts.trainingSamples);
+        const shift = epoch === 0 ? 0 : new RandomNumbers(seed, epoch, "shift").below(blockSize);
+        const [source, inside] = placeOf(sample, training, (each) => this.#shifted(each));
+        const room = source.length - 1 - blockSize * this.#shifted(source); // less than T − 1 only in a source of one row
+        return [source, inside * blockSize + Math.min(shift, room)] as const;
+      }),
     );
   }
 
   validation(samples: readonly number[]): Promise<Arrays> {
-    return this.#batch(this.#given.validation, samples);
+    const { validation, blockSize } = this.#given;
+    return this.#batch(
+      samples.map((sample) => {
+        const [source, inside] = placeOf(sample, validation, (each) => this.#unshifted(each));
+        return [source, inside * blockSize] as const;
+      }),
+    );
   }
 
-  async #batch(sources: readonly TokenSource[], samples: readonly number[]): Promise<Arrays> {
-    const { blockSize } = this.#given;
-    const [tokens, next] = [0, 0].map(() => new BigInt64Array(samples.length * blockSize)) as [
+  async #batch(starts: readonly (readonly [TokenSource, number])[]): Promise<Arrays> {
+    const { blockSize, vocabulary } = this.#given;
+    const [tokens, next] = [0, 0].map(() => new BigInt64Array(starts.length * blockSize)) as [
       BigInt64Array,
       BigInt64Array,
     ];
     // Writes the low 32 bits of each 64-bit token. Assumes a little-endian machine, as the wire and file formats do.
     const [tokenWords, nextWords] = [new Uint32Array(tokens.buffer), new Uint32Array(next.buffer)];
     await Promise.all(
-      samples.map(async (sample, row) => {
-        const read = await this.#row(sources, sample);
+      starts.map(async ([source, start], row) => {
+        const read = await readChecked(source, start, blockSize + 1, vocabulary);
         for (let t = 0, at = 2 * row * blockSize; t < blockSize; t++, at += 2) {
           tokenWords[at] = read[t]!;
           nextWords[at] = read[t + 1]!;
         }
       }),
     );
-    const shape = [samples.length, blockSize];
+    const shape = [starts.length, blockSize];
     return { tokens: { data: tokens, shape }, next: { data: next, shape } };
-  }
-
-  /** T + 1 tokens. */
-  async #row(sources: readonly TokenSource[], sample: number): Promise<Uint16Array | Uint32Array> {
-    const { blockSize, vocabulary } = this.#given;
-    let [i, inside] = [0, sample];
-    for (let rows = this.#rowsIn(sources[i]!); inside >= rows; rows = this.#rowsIn(sources[i]!)) {
-      inside -= rows;
-      i++;
-    }
-    const source = sources[i]!;
-    return readChecked(source, inside * blockSize, blockSize + 1, vocabulary);
   }
 
   async close(): Promise<void> {
     for (const source of [...this.#given.training, ...this.#given.validation]) await source.close?.();
   }
+}
+
+/** The source of a sample, and the sample's number in it. */
+function placeOf(sample: number, sources: readonly TokenSource[], rowsIn: (source: TokenSource) => number) {
+  let [i, inside] = [0, sample];
+  for (let rows = rowsIn(sources[i]!); inside >= rows; rows = rowsIn(sources[i]!)) {
+    inside -= rows;
+    i++;
+  }
+  return [sources[i]!, inside] as const;
 }

@@ -1,15 +1,17 @@
 import { DataError } from "../data-error.ts";
 
+export type Tokens = Uint8Array | Uint16Array | Uint32Array;
+
 /** A stretch of token ids, in memory or in a file. */
 export interface TokenSource {
   readonly name: string; // for messages
   readonly length: number;
   /** `count` tokens from `start` on. Throws `DataError`. */
-  read(start: number, count: number): Promise<Uint16Array | Uint32Array> | Uint16Array | Uint32Array;
+  read(start: number, count: number): Promise<Tokens> | Tokens;
   close?(): Promise<void>;
 }
 
-export const tokensInMemory = (name: string, tokens: Uint16Array | Uint32Array): TokenSource => ({
+export const tokensInMemory = (name: string, tokens: Tokens): TokenSource => ({
   name,
   length: tokens.length,
   read: (start, count) => tokens.subarray(start, start + count),
@@ -25,17 +27,17 @@ export const part = (source: TokenSource, begin: number, end: number): TokenSour
 
 /** Several sources as one. */
 export function joined(name: string, sources: readonly TokenSource[]): TokenSource {
+  const begins = new Float64Array(sources.length + 1); // of each source, and the end of the last
+  for (const [i, { length }] of sources.entries()) begins[i + 1] = begins[i]! + length;
   return {
     name,
-    length: sources.reduce((sum, { length }) => sum + length, 0),
+    length: begins[sources.length]!,
     async read(start, count) {
-      const parts: (Uint16Array | Uint32Array)[] = [];
-      let begin = 0; // of a source, in all of them
-      for (const source of sources) {
-        const from = Math.max(start, begin) - begin;
-        const to = Math.min(start + count - begin, source.length);
-        if (from < to) parts.push(await source.read(from, to - from));
-        begin += source.length;
+      const parts: Tokens[] = [];
+      for (let i = lastAtMost(begins, start); i < sources.length && begins[i]! < start + count; i++) {
+        const from = Math.max(start, begins[i]!);
+        const to = Math.min(start + count, begins[i + 1]!);
+        if (from < to) parts.push(await sources[i]!.read(from - begins[i]!, to - from));
       }
       if (parts.length === 1) return parts[0]!;
       const all = new Uint32Array(count);
@@ -52,13 +54,24 @@ export function joined(name: string, sources: readonly TokenSource[]): TokenSour
   };
 }
 
+/** The last place of ascending numbers whose number is `most` or less. */
+function lastAtMost(numbers: Float64Array, most: number): number {
+  let [low, high] = [0, numbers.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle]! <= most) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 /** `count` tokens from `start` on. Throws `DataError` for one that is not below `vocabulary`. */
 export async function readChecked(
   source: TokenSource,
   start: number,
   count: number,
   vocabulary: number,
-): Promise<Uint16Array | Uint32Array> {
+): Promise<Tokens> {
   const tokens = await source.read(start, count);
   const wrong = tokens.findIndex((token) => token >= vocabulary);
   if (wrong >= 0)

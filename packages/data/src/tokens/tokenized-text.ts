@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { documentFiles, documents, type Piece } from "../documents/documents.ts";
+import type { Tokens } from "./token-source.ts";
 
 export interface TokenPiece extends Omit<Piece, "text"> {
   readonly tokens: Iterable<number>;
@@ -19,7 +20,7 @@ export async function* textTokens(path: string, tokenizer: Tokenizer, column: st
 }
 
 export interface Tokenized {
-  readonly tokens: Uint16Array | Uint32Array;
+  readonly tokens: Tokens;
   readonly fingerprint: string;
 }
 
@@ -40,11 +41,12 @@ export async function tokenized(path: string, tokenizer: Tokenizer, column: stri
 
 /** Tokens of which the number is not known before. */
 class GrowingTokens {
-  #tokens: Uint16Array | Uint32Array;
+  #tokens: Tokens;
   #length = 0;
 
   constructor(vocabulary: number) {
-    this.#tokens = vocabulary <= 65536 ? new Uint16Array(1 << 16) : new Uint32Array(1 << 16);
+    const Ids = vocabulary <= 256 ? Uint8Array : vocabulary <= 65536 ? Uint16Array : Uint32Array;
+    this.#tokens = new Ids(1 << 16);
   }
 
   push(tokens: Iterable<number>): void {
@@ -59,7 +61,7 @@ class GrowingTokens {
   }
 
   /** All of them, in an array of their length. */
-  take(): Uint16Array | Uint32Array {
+  take(): Tokens {
     return this.#tokens.slice(0, this.#length);
   }
 }

@@ -1,5 +1,4 @@
 /** Files of tokens, for the registry. */
-import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
@@ -41,7 +40,7 @@ export const tokensEntry: SampledEntry = {
     return name === undefined ? undefined : tokenizerFiles(name);
   },
   facts: ({ vocabulary, blockSize }: TokensOptions) => ({ vocabulary, length: blockSize }),
-  async samples(options: TokensOptions, { length }) {
+  async samples(options: TokensOptions, { length, seed }) {
     const { path, vocabulary } = options;
     const blockSize = options.blockSize ?? length!;
     const tokenizer = await tokenizerOf(options);
@@ -49,8 +48,7 @@ export const tokensEntry: SampledEntry = {
     const shown = files.validation[0] ?? files.training[0]!;
     try {
       const prompt = tokenizer?.decode(await shown.read(0, Math.min(8, shown.length)));
-      const fingerprint = createHash("sha256").update(`${files.fingerprint} ${blockSize}`).digest("hex");
-      return new TokenSamples({ ...files, source: path, blockSize, vocabulary, prompt, fingerprint });
+      return new TokenSamples({ ...files, source: path, blockSize, vocabulary, prompt, seed });
     } catch (error) {
       for (const file of [...files.training, ...files.validation]) await file.close?.();
       throw error;

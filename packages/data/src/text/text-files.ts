@@ -1,44 +1,26 @@
 /**
- * Reads a file or a folder of text as bytes: the same bytes on every machine that has the same files.
+ * The files of a text: the same ones in the same order on every machine that has the same folder.
  *
- * Of a folder, all text files are read (no zero byte in their first 8 KiB, as git and grep define it), in the order of their paths. Paths
+ * Of a folder, all text files are taken (no zero byte in their first 8 KiB, as git and grep define it), in the order of their paths. Paths
  * are compared by code units, not by the locale. Names that start with a dot are skipped. A file or folder that several symbolic links
- * lead to is read once.
+ * lead to is taken once.
  */
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
-import { readFiles, type SizedFile } from "../read-files.ts";
 
-export interface TextOptions {
-  /** Read only names with one of these endings, such as [".txt", ".md"]. Absent: all text files. */
-  readonly extensions?: readonly string[] | undefined;
-  /** Maximum number of bytes; by default nine tenths of the process's available memory. */
-  readonly limitBytes?: number | undefined;
+export interface SizedFile {
+  readonly path: string;
+  readonly size: number; // bytes
 }
 
-/**
- * Reads the text at `path` into one array. A single file is read as it is, also if it is not text; the text files of a folder are joined.
- * Files may be larger than 2 GiB, but all must fit in memory. Throws `DataError`.
- */
-export async function textBytes(path: string, options: TextOptions = {}): Promise<Uint8Array> {
-  if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder of text.");
-  const files = await textFiles(path, options.extensions);
-  const total = files.reduce((sum, { size }) => sum + size, 0);
-  const limit = options.limitBytes ?? Math.floor(process.availableMemory() * 0.9);
-  if (total > limit)
-    throw new DataError(
-      `The text at ${path} has ${total} bytes, but it must fit in memory, where ${limit} are available; name a smaller part of it.`,
-    );
-  return readFiles(files);
-}
-
-/** The files that `textBytes` reads, in order. Throws `DataError`. */
+/** A single file as it is, also if it is not text, or the text files of a folder, in order. Throws `DataError`. */
 export async function textFiles(
   path: string,
   extensions?: readonly string[],
   { binary = false }: { binary?: boolean } = {}, // files with zero bytes too
 ): Promise<readonly SizedFile[]> {
+  if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder of text.");
   const status = await statusOf(path, `There is no file or folder at ${path}; check the data path.`);
   if (status.isFile()) {
     if (status.size === 0) throw new DataError(`The file ${path} is empty; name a file with text in it.`);

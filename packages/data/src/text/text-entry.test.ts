@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { TextBatch } from "../batch.ts";
+import type { Dataset } from "../dataset.ts";
+import { datasetContract } from "../dataset-contract.ts";
+import { datasets } from "../datasets.ts";
+
+let folder: string;
+let path: string;
+/** Every window of 8 bytes or more is at one place only. */
+const text = Array.from({ length: 120 }, (_, i) => `${1000 + i} `).join("");
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "terse-text-"));
+  path = join(folder, "text.txt");
+  writeFileSync(path, text);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const given = { batchSize: 2, seed: 5, rank: 0, ranks: 1, length: 16 };
+const options = { tokenizer: "bytes", validationFraction: 0.2 };
+const open = (more = {}, share = {}) => datasets.text.open({ path, ...options, ...more }, { ...given, ...share });
+
+/** The rows of a step, as text. */
+async function rowsOf(data: Dataset, side: "tokens" | "next" = "tokens"): Promise<string[]> {
+  const rows: string[] = [];
+  for (using batch of await data.next()) {
+    const bytes = Buffer.from([...(await (batch as TextBatch)[side].toTypedArray())].map(Number));
+    for (let at = 0; at < bytes.length; at += 16) rows.push(bytes.toString("latin1", at, at + 16));
+  }
+  return rows;
+}
+
+describe("text of bytes", () => {
+  const samples = (480 / 16) | 0; // of 600 bytes, 120 are held out
+  datasetContract((share) => open({}, share), { samples: samples - 1, fields: datasets.text.fields, random: true });
+
+  it("gives no byte to two rows of an epoch, on any rank, and cuts the next epoch elsewhere", async () => {
+    const world = await Promise.all([0, 1].map((rank) => open({}, { rank, ranks: 2, batchSize: 1 })));
+    const epochs: number[][] = [[], []];
+    for (let row = 0; row < 2 * (samples - 1); row += 2)
+      for (const data of world) epochs[Math.floor(row / (samples - 1))]!.push(text.indexOf((await rowsOf(data))[0]!));
+    const all = epochs.flat();
+    const [first, second] = [all.slice(0, samples - 1), all.slice(samples - 1)].map((starts) =>
+      starts.toSorted((a, b) => a - b),
+    ) as [number[], number[]];
+    expect(first).toEqual(Array.from({ length: samples - 1 }, (_, i) => 16 * i));
+    expect(second).toEqual(first.map((start) => start + second[0]!));
+    expect(second[0]).toBeGreaterThan(0);
+    expect(second[0]).toBeLessThan(16);
+    for (const data of world) await data[Symbol.asyncDispose]();
+  });
+
+  it("has the next byte of each, and holds the end out", async () => {
+    const [a, b] = [await open(), await open()];
+    for (let step = 0; step < 40; step++) {
+      const [now, next] = [await rowsOf(a), await rowsOf(b, "next")];
+      for (const [i, row] of now.entries()) {
+        const start = text.indexOf(row);
+        expect(next[i]).toBe(text.slice(start + 1, start + 17));
+        expect(start + 17).toBeLessThanOrEqual(480);
+      }
+    }
+    const held: string[] = [];
+    for await (using batch of a.validation({ windows: 100, sharded: false })) {
+      const bytes = Buffer.from([...(await (batch as TextBatch).tokens.toTypedArray())].map(Number));
+      for (let at = 0; at < bytes.length; at += 16) held.push(bytes.toString("latin1", at, at + 16));
+    }
+    expect(held.join("")).toBe(text.slice(480, 480 + 112)); // (120 − 1) / 16 rows
+  });
+
+  it("holds out the ends of 64 stretches of a long text", async () => {
+    const long = join(folder, "long.txt");
+    writeFileSync(long, Buffer.alloc(32 << 20).fill((32 << 20).toString(2)));
+    const data = await open({ path: long, validationFraction: 1 / 16 });
+    expect([data.trainingUnits, data.validationUnits]).toEqual([30 << 20, 2 << 20]);
+    await data[Symbol.asyncDispose]();
+  });
+
+  it("works with the shortest possible text: one row and the byte after it", async () => {
+    const short = join(folder, "short.txt");
+    writeFileSync(short, "1234567890abcdefg");
+    const data = await open({ path: short, validationFraction: 0 }, { batchSize: 3 });
+    expect(await rowsOf(data)).toEqual(Array(3).fill("1234567890abcdef"));
+    for await (const _ of data.validation({ windows: 3, sharded: false })) expect.fail("nothing is held out");
+    await expect(open({ path: short, validationFraction: 0, blockSize: 17 })).rejects.toThrow(
+      /short\.txt has 17 bytes to train on, but one row needs 18 \(data\.blockSize 17 and the byte after it\); give more text or a smaller block\.$/,
+    );
+    await expect(open({ validationFraction: 0.01 })).rejects.toThrow(
+      /has 6 bytes to validate on, but one row needs 17 .*a larger data\.validationFraction \(0 for none\) or a smaller block\.$/,
+    );
+  });
+
+  it("refuses the state of another split, and one of an earlier version", async () => {
+    const data = await open();
+    const state = data.state();
+    const other = await open({ validationFraction: 0.3 });
+    expect(() => other.restore(state)).toThrow(
+      /text\.txt is not the data of the saved run, or was read with other options or by an earlier version of terse; use the same/,
+    );
+    const earlier = { step: 3, seed: 5, text: "0".repeat(64) };
+    expect(() => data.restore(earlier)).toThrow(
+      /^The save is of an earlier version of terse, which drew the rows of .*text\.txt in another way; finish the run with that version/,
+    );
+  });
+
+  it("refuses a rank beyond the last, and a step of no batches", async () => {
+    await expect(open({}, { rank: 2, ranks: 2 })).rejects.toThrow(
+      "data.rank is 2, but with 2 ranks the last one is 1; set a rank from 0 to 1.",
+    );
+    await expect((await open()).next(0)).rejects.toThrow(
+      "A step cannot have 0 batches; give 1 or more (the accumulation count).",
+    );
+  });
+});
