@@ -1,7 +1,7 @@
 /**
- * `advice`: how far the advice's predictions are from measured times. On each link a run of 1-bit Lion Cub predicts the step time of
- * another method from its own measurements; right after it that method trains on the same emulated link. So each prediction has a run of its own,
- * and a machine that becomes faster or slower meanwhile does not count as an error of the predictions.
+ * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. A run of 1-bit Lion Cub predicts
+ * the step time of another method from its own measurements; right after it that method trains on the same emulated link. So each prediction
+ * has a run of its own, and a machine that becomes faster or slower meanwhile does not count as an error of the predictions.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,43 +14,40 @@ import { type Measurement, median } from "../measurement.ts";
 import type { SuiteOptions } from "../suite.ts";
 import { stepsOf, trained } from "./trained.ts";
 
-const rates = ["20mbit", "100mbit", "1gbit"] as const;
-const compared = ["adamw, dense f32", "adamw, dense bf16", "lion-cub, 8-bit sums", "one-bit-lamb"];
 const ownSteps = 50; // the fewest after which a run measures its network
 const [leastSteps, leastSeconds] = [14, 10]; // of the others
 const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.lr=3e-4"];
 
-/** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of all. */
-export async function* advice({ overrides }: SuiteOptions): AsyncGenerator<Measurement> {
+/** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of them. */
+export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncGenerator<Measurement> {
   const above = mkdtempSync(join(tmpdir(), "terse-bench-"));
   const own = overrides.map((each) => `--${each}`);
+  const link = ["--emulate-link", rate];
   const errors: number[] = [];
   try {
-    for (const rate of rates)
-      for (const candidate of candidates.filter(({ name }) => compared.includes(name))) {
-        const link = ["--emulate-link", rate];
-        const first = join(above, `${rate} before ${candidate.name}`);
-        await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
-        const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
-        const lines = readMetrics(first);
-        const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
-        const predicted = rows.find(({ name }) => name === candidate.name)?.step;
-        if (predicted === undefined) continue;
-        const folder = join(above, `${rate} ${candidate.name}`);
-        const file = `${folder}.json`;
-        writeFileSync(file, JSON.stringify(recipeOfCandidate(recipe, candidate)));
-        const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / predicted)));
-        await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
-        const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
-        const measured = median(late.map(({ step_seconds }) => step_seconds));
-        const error = Math.abs(predicted / measured - 1);
-        errors.push(error);
-        const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };
-        yield { ...inCase, metric: "step_predicted", value: 1000 * predicted, unit: "ms" };
-        yield { ...inCase, metric: "step_measured", value: 1000 * measured, unit: "ms" };
-        yield { ...inCase, metric: "error", value: error, unit: "ratio" };
-      }
-    yield { case: "advice ×2", metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
+    for (const candidate of candidates) {
+      const first = join(above, `before ${candidate.name.replaceAll("/", " of ")}`);
+      await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
+      const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
+      const lines = readMetrics(first);
+      const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
+      const predicted = rows.find(({ name }) => name === candidate.name)?.step;
+      if (predicted === undefined) continue; // such as votes of hosts, on one host
+      const folder = join(above, candidate.name.replaceAll("/", " of "));
+      const file = `${folder}.json`;
+      writeFileSync(file, JSON.stringify(recipeOfCandidate(recipe, candidate)));
+      const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / predicted)));
+      await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
+      const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
+      const measured = median(late.map(({ step_seconds }) => step_seconds));
+      const error = Math.abs(predicted / measured - 1);
+      errors.push(error);
+      const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };
+      yield { ...inCase, metric: "step_predicted", value: 1000 * predicted, unit: "ms" };
+      yield { ...inCase, metric: "step_measured", value: 1000 * measured, unit: "ms" };
+      yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+    }
+    yield { case: `advice ×2 ${rate}`, metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
   } finally {
     rmSync(above, { recursive: true, force: true });
   }
