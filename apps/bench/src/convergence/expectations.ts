@@ -32,6 +32,7 @@ export const expectations: readonly Expectation[] = [
   { words: "Dion with rank d/4 is a little behind full rank", source: "Dion", methods: ["dion", "dion-rank-full"], holds: little },
   { words: "Dion with rank d/8 is a little behind d/4", source: "Dion", methods: ["dion-rank-0.125", "dion"], holds: little },
   { words: "Dion breaks without error feedback", source: "Dion", methods: ["dion-no-error-feedback", "dion"], holds: much },
+  { words: "one power iteration of Dion is as good as singular values", source: "Dion", methods: ["dion", "dion-svd"], holds: asGood },
   { words: "our PowerSGD of rank 2 is as good as PyTorch's", source: "PyTorch", methods: ["adamw-powersgd-2", "pytorch-ddp-powersgd-2"], holds: asGood },
 ];
 

@@ -35,6 +35,7 @@ export const methods: Readonly<Record<string, Method>> = {
   signsgd: { changes: optimizer("signsgd", "weightDecay=0"), lr: 1e-3 },
   signum: { changes: optimizer("signum", "weightDecay=0"), lr: 1e-3 },
   lion: { changes: lion("lion"), lr: 1e-3 },
+  "lion-bf16": { changes: [...lion("lion"), "exchange.dense=bf16"], lr: "lion" },
   "lion-int8": { changes: [...lion("lion"), "exchange.dense=int8"], lr: "lion" },
   "lion-beta-0.95": { changes: lion("lion", "beta2=0.95"), lr: "lion" },
   "distributed-lion": { changes: lion("distributed-lion"), lr: 1e-3 },
@@ -69,6 +70,7 @@ export const methods: Readonly<Record<string, Method>> = {
   "dion-rank-0.125": { changes: dion("rank=0.125"), lr: "dion" },
   "dion-rank-full": { changes: dion("rank=full"), lr: "dion" },
   "dion-no-error-feedback": { changes: dion("rank=0.25", "errorFeedback=false"), lr: "dion" },
+  "dion-svd": { changes: dion("rank=0.25", "approximate=svd"), lr: "dion" },
   demo: { changes: optimizer("demo", "weightDecay=0"), lr: 1e-3 },
   "adamw-powersgd-2": {
     changes: [...optimizer("adamw"), ...compressed("powersgd", "matrixApproximationRank=2")],
