@@ -41,6 +41,13 @@ describe("sign", () => {
       }
   });
 
+  it("begins with the lowest bit of a byte, where numpy.packbits and DeepSpeed begin with the highest", () => {
+    const wire = new Uint8Array(2);
+    sign.encode(wire, new Float32Array([0.5, -1, 0, 2, -3, 4, -5, 6, -0]), { zero: "plus" });
+    const turned = (byte: number) => Number.parseInt([...byte.toString(2).padStart(8, "0")].reverse().join(""), 2);
+    expect([...wire].map(turned)).toEqual([181, 128]); // packbits of x ≥ 0
+  });
+
   it("counts −0.0 as any other zero", () => {
     const wire = new Uint8Array(1);
     sign.encode(wire, new Float32Array([0, -0, 1, -1]), { zero: "plus" });
