@@ -1,7 +1,7 @@
 /**
- * A file of which only what is asked for is read. The reads wait for the page cache, which all ranks of a machine share: the thread that
- * reads data has nothing else to do, and gets its bytes in a quarter of the time that an asynchronous read takes. The file is not mapped
- * into memory: whoever touches a mapped page of a file that was cut short meanwhile is ended by SIGBUS, and a read fails with a sentence.
+ * A file of which only what is asked for is read, through the page cache, which all ranks of a machine share. The reads block: the thread
+ * that reads data has nothing else to do, and an asynchronous read takes two to four times as long. The file is not mapped into memory:
+ * whoever touches a mapped page of a file that was cut short meanwhile is ended by SIGBUS, and a read fails with a sentence.
  */
 import type { Hash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
