@@ -25,7 +25,7 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
   const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...(absent === undefined ? [] : [absent])];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
-  process.stdout.write(`${[...planText(plan, ranks, on), ...remarks, ...methods].join("\n")}\n`);
+  process.stdout.write(`${[...planText(plan, ranks, on), ...methods, ...remarks].join("\n")}\n`);
   return 0;
 }
 
