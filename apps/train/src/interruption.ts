@@ -15,7 +15,7 @@ export class Interruption implements Disposable {
   readonly #group: Group;
   readonly #onFirst: (reason: Reason) => void;
   #asked: { reason: Reason; time: number } | undefined;
-  #checked = { step: 0, time: performance.now() };
+  #checked: { step: number | undefined; time: number } = { step: undefined, time: performance.now() }; // a resumed run begins later than step 0
   #next = 0; // the step before which the ranks agree again
 
   /** `onFirst` is called at once, on the rank that got the signal. */
@@ -31,7 +31,8 @@ export class Interruption implements Disposable {
   async before(step: number): Promise<Reason | undefined> {
     if (step < this.#next) return undefined;
     const { reason, seconds } = await this.#agree();
-    this.#next = step + Math.max(1, Math.floor((interval * (step - this.#checked.step)) / seconds));
+    const steps = step - (this.#checked.step ?? step); // in these seconds
+    this.#next = step + Math.max(1, Math.floor((interval * steps) / seconds));
     this.#checked = { step, time: performance.now() };
     return reason;
   }
