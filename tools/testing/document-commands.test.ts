@@ -26,35 +26,89 @@ interface Way {
   first?: string;
   /** beside: while the next lines run; untilTold: until it has printed an address. */
   runs?: "beside" | "untilTold";
-  /** Why no test runs the line. */
+  /** Why this test does not run the line. */
   never?: string;
+  /** The test that runs it instead, in a form for one machine, and words of it that are there. */
+  by?: readonly [file: string, ...words: string[]];
 }
 
 /** Each line goes the first way that fits. */
 const ways: readonly Way[] = [
   { is: /^\.\/terse test\b/, never: "takes minutes; this test is part of it" },
   { is: /^\.\/terse setup$/, never: "is what ./terse test does before its tests" },
-  { is: /^\.\/terse netlab /, never: "needs root; tools/netlab/netlab.test.ts runs it where there is root" },
+  { is: /^\.\/terse netlab /, never: "needs root", by: ["tools/netlab/netlab.test.ts", "netlab"] },
   {
     is: /^eval "\$\(\.\/terse env\)" && \.\/terse build|^pnpm .* pack/,
     never: "builds for minutes; ./terse release does",
   },
   { is: /npm install/, never: "fetches from a registry; ./terse release does" },
-  { is: /^pip install/, never: "fetches from a registry" },
-  { is: /^torchrun .*ddp_vote\.py/, never: "packages/codecs/python/tests/test_ddp_vote.py runs it" },
   {
-    is: /^(torchrun|srun) .*\.\/terse train/,
-    never: "several machines; test-e2e/ranks/launchers.test.ts does it on one",
+    is: /^pip install/,
+    never: "fetches from a registry",
+    by: ["packages/codecs/python/python.test.ts", "pip", "wheel"],
   },
-  { is: /^mpirun /, never: "several machines; test-e2e/ranks/mpirun.test.ts does it on one" },
+  {
+    is: /^torchrun .*ddp_vote\.py/,
+    never: "the model is small there",
+    by: ["packages/codecs/python/tests/test_ddp_vote.py", "ddp_vote.vote_hook"],
+  },
+  {
+    is: /^torchrun .*--nnodes=1:4 /,
+    never: "several machines",
+    by: ["test-e2e/runs/recovery.test.ts", "torch.distributed.run", "--nnodes=1:4", "--resume=auto"],
+  },
+  {
+    is: /^torchrun .*\.\/terse train/,
+    never: "several machines",
+    by: ["test-e2e/ranks/launchers.test.ts", "torch.distributed.run", "--nnodes=2", "--rdzv-backend=c10d"],
+  },
+  {
+    is: /^srun .*\.\/terse train/,
+    never: "several machines",
+    by: ["test-e2e/ranks/launchers.test.ts", '"srun", "-n", "2"'],
+  },
+  {
+    is: /^sbatch /,
+    never: "needs Slurm",
+    by: ["test-e2e/runs/requeue.test.ts", '"sbatch"', "docs/launching/train.sbatch"],
+  },
+  {
+    is: /^mpirun /,
+    never: "several machines, or more cores",
+    by: ["test-e2e/ranks/mpirun.test.ts", "--bind-to", "TERSE_ENGINE"],
+  },
+  { is: /^kubectl /, never: "needs a cluster", by: ["apps/train/src/launcher/launching.test.ts", "pytorchjob.yaml"] },
   { is: /^ssh /, never: "needs another machine" },
   {
     is: /prepare (tinyshakespeare|fineweb|sst2)/,
-    never: "needs a network; fetch-source.test.ts fetches from a server of its own",
+    never: "needs a network",
+    by: ["packages/data/src/prepare/prepare.test.ts", "createServer"],
   },
+  {
+    is: /^cmake -S native\/codecs -B|^cc example\.c/,
+    never: "installs for all users",
+    by: [
+      "native/codecs/src/library.test.ts",
+      '"cmake", "--install"',
+      '"pkg-config", "--cflags", "--libs", "terse-codecs"',
+    ],
+  },
+  { is: /^ldconfig$/, never: "needs root, and changes the machine" },
+  {
+    is: /^cmake -S native\/codecs\/cuda/,
+    never: "compiles for minutes",
+    by: ["native/codecs/src/cuda.test.ts", '"cmake"'],
+  },
+  {
+    is: /^cmake -S native\/optimizers\/cuda/,
+    never: "compiles for minutes",
+    by: ["native/optimizers/src/cuda.test.ts", '"cmake"'],
+  },
+  { is: /^\.\/terse train --device=cuda/, never: "needs a GPU", by: ["apps/train/src/device.test.ts", "cuda"] },
 
-  { is: /^export TERSE_TOKEN=/ },
-  { is: /^\.\/terse (doctor|help|cost|data prepare) ?/ },
+  { is: /^export \w+=/ },
+  { is: /^\.\/terse docs$/, added: "pages" },
+  { is: /^(source <\()?\.\/terse (doctor|help|cost|config|completion|data prepare) ?/ },
   { is: /^\.\/terse train .*--dry-run/ },
   { is: /^\.\/terse sample/, added: "--bytes=1" },
   {
@@ -85,6 +139,7 @@ const ways: readonly Way[] = [
     added: nano,
   },
 
+  { is: /--trace/, added: `${oneRank} --steps=8` }, // it begins with the sixth
   { is: /--data\.name=tokens/, added: `${tiny} --out=runs/gpt2` },
   { is: /--init-from gpt2 .*TEXT$/, first: "./terse export runs/gpt2 --out gpt2", added: tiny },
   { is: /--init-from gpt2/, added: tiny },
@@ -95,7 +150,10 @@ const ways: readonly Way[] = [
   { is: /^\.\/terse train/, added: oneRank },
 ];
 
-const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps}/*/README.md"], { cwd: root })
+const documents = globSync(["README.md", "docs/**/*.md", "{packages,apps,native}/**/README.md"], {
+  cwd: root,
+  exclude: (path) => /(^|\/)(node_modules|build|dist)$/.test(path),
+})
   .sort((a, b) => a.localeCompare(b, "en")) // README.md last, after what its lines need
   .map((file) => ({ file, lines: shellLinesIn(readFileSync(join(root, file), "utf8")) }))
   .filter(({ lines }) => lines.length > 0);
@@ -171,7 +229,12 @@ describe("the commands of the documents", () => {
     expect(lines.filter(({ text }) => wayOf(text) === undefined)).toEqual([]);
     const taken = new Set(lines.map(({ text }) => wayOf(text)));
     expect(ways.filter((way) => !taken.has(way))).toEqual([]);
-    expect(lines.filter(({ text }) => wayOf(text)?.never === undefined).length).toBeGreaterThan(35);
+    expect(lines.filter(({ text }) => wayOf(text)?.never === undefined).length).toBeGreaterThan(45);
+  });
+
+  it.each(ways.flatMap(({ by }) => (by ? [by] : [])))("that this test does not run are run by %s", (file, ...words) => {
+    const test = readFileSync(join(root, file), "utf8");
+    expect(words.filter((word) => !test.includes(word))).toEqual([]);
   });
 
   const withCommands = documents.filter(({ lines }) => lines.some(({ text }) => wayOf(text)?.never === undefined));
