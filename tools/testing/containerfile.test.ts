@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { parseAddress } from "../../apps/page/src/address.ts";
@@ -32,7 +32,8 @@ it("installs what CI installs on a fresh machine, with which everything is known
 
 it("names its user by the number that it gave, which Kubernetes' runAsNonRoot needs, and a torch that the addons know", () => {
   expect(all("USER")).toEqual([/useradd .*--uid (\d+) /.exec(all("RUN").join("\n"))![1]]);
-  expect(text).toContain(`--build-arg TORCH=torch==${pins.torch}`);
+  for (const each of [text, readFileSync(join(root, "docs/launching.md"), "utf8")])
+    expect(each).toContain(`--build-arg TORCH=torch==${pins.torch}`);
 });
 
 it("starts the entry script with commands that it has", () => {
@@ -90,6 +91,7 @@ describe.skipIf(obstacle)(`the image${obstacle ? ` (skipped: ${obstacle})` : ""}
   };
   const ways: Record<string, (value: string) => void> = {
     FROM: (value) => {
+      chmodSync(image, 0o755); // for its user
       run(debootstrap!, "--variant=minbase", suites[value]!, image);
       for (const file of ["etc/resolv.conf", "etc/hosts"])
         cpSync(join("/", file), join(image, file), { dereference: true });

@@ -1,10 +1,11 @@
-import type { Group } from "@terse/collectives";
+import { loopback } from "@terse/collectives";
 import { expect, it } from "vitest";
 import { Interruption } from "./interruption.ts";
 
-it("stops a run that was resumed at a late step soon after the signal", async () => {
-  using interruption = new Interruption({ size: 1 } as Group, () => {});
-  expect(await interruption.before(1_000_000)).toBeUndefined();
-  process.emit("SIGTERM", "SIGTERM");
-  expect(await interruption.before(1_000_001)).toBe("SIGTERM");
+it.each([0, 100_000])("ends a run that begins at step %i before its second step after a signal", async (first) => {
+  const [group] = loopback(1);
+  using interruption = new Interruption(group!, first, () => {});
+  expect(await interruption.before(first)).toBeUndefined();
+  process.emit("SIGHUP", "SIGHUP");
+  expect(await interruption.before(first + 1)).toBe("SIGHUP");
 });

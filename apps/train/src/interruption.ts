@@ -15,12 +15,13 @@ export class Interruption implements Disposable {
   readonly #group: Group;
   readonly #onFirst: (reason: Reason) => void;
   #asked: { reason: Reason; time: number } | undefined;
-  #checked: { step: number | undefined; time: number } = { step: undefined, time: performance.now() }; // a resumed run begins later than step 0
+  #checked: { readonly step: number; readonly time: number };
   #next = 0; // the step before which the ranks agree again
 
-  /** `onFirst` is called at once, on the rank that got the signal. */
-  constructor(group: Group, onFirst: (reason: Reason) => void) {
+  /** `step`: the first of this process. `onFirst` is called at once, on the rank that got the signal. */
+  constructor(group: Group, step: number, onFirst: (reason: Reason) => void) {
     this.#group = group;
+    this.#checked = { step, time: performance.now() };
     this.#onFirst = onFirst;
     for (const signal of signals) process.on(signal, this.#ask);
     process.stdout.on("error", this.#pipe);
@@ -31,8 +32,7 @@ export class Interruption implements Disposable {
   async before(step: number): Promise<Reason | undefined> {
     if (step < this.#next) return undefined;
     const { reason, seconds } = await this.#agree();
-    const steps = step - (this.#checked.step ?? step); // in these seconds
-    this.#next = step + Math.max(1, Math.floor((interval * steps) / seconds));
+    this.#next = step + Math.max(1, Math.floor((interval * (step - this.#checked.step)) / seconds));
     this.#checked = { step, time: performance.now() };
     return reason;
   }

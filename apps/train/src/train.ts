@@ -53,7 +53,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   if (group.rank === 0) opened.use(await openShows(args, run, (text) => journal.note(text)));
   const asked = (signal: string) =>
     journal.note(`${signal}: saves after this step and ends; a second signal ends at once`);
-  const interruption = opened.use(new Interruption(group, asked));
+  const interruption = opened.use(new Interruption(group, run.step, asked));
 
   const schedule = { ...recipe.schedule, steps: recipe.steps, lr: recipe.optimizer.lr };
   const forward = forwardIn(recipe);
