@@ -57,6 +57,7 @@ export async function startSlurm(): Promise<Slurm> {
     ProctrackType: "proctrack/linuxproc",
     TaskPlugin: "task/none",
     SwitchType: "switch/none",
+    SchedulerParameters: "sched_interval=2,bf_interval=2", // seconds; a job that may start now would wait for a minute
     MpiDefault: "none",
     SelectType: "select/linear",
     SlurmdParameters: "config_overrides",
