@@ -8,7 +8,7 @@ export function sentence(thrown: unknown): string {
 }
 
 /** The error itself, where what was closed after it has failed too. */
-function firstOf(error: unknown): unknown {
+export function firstOf(error: unknown): unknown {
   return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }
 

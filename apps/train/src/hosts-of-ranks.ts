@@ -1,6 +1,7 @@
 /** Which ranks share a host, as their launcher says. */
 import type { Group, WorldEnvironment } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
+import { agreed } from "./end-others.ts";
 
 /** The host of every rank, as the number of its first rank. Throws `OptionsError` where the ranks of a host do not follow each other. */
 export async function hostsOfRanks(
@@ -13,8 +14,10 @@ export async function hostsOfRanks(
   const hosts = places.map(([local], rank) => rank - local!);
   for (const [rank, [local, size]] of places.entries())
     if (hosts.filter((host) => host === hosts[rank]).length !== size)
-      throw new OptionsError([
-        `exchange.vote: hierarchical: by its launcher rank ${rank} is number ${local} of the ${size} ranks on its host, and these do not follow each other; give the ranks of a host consecutive numbers, or set exchange.ranksPerHost`,
-      ]);
+      throw agreed(
+        new OptionsError([
+          `exchange.vote: hierarchical: by its launcher rank ${rank} is number ${local} of the ${size} ranks on its host, and these do not follow each other; give the ranks of a host consecutive numbers, or set exchange.ranksPerHost`,
+        ]),
+      );
   return hosts;
 }

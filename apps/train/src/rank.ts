@@ -4,7 +4,7 @@ import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
 import { numThreads, setNumThreads } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
-import { sentence } from "./failure.ts";
+import { endOthers } from "./end-others.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
 import { shareCores } from "./share-cores.ts";
@@ -28,7 +28,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
     useThreads(numThreads());
     return await train(recipe, world, args);
   } catch (error) {
-    world.abort(sentence(error)); // the other ranks stop at once, with this reason
+    await endOthers(world, error);
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type { Group } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
+import { agreed } from "./end-others.ts";
 import { gatherTexts } from "./gather-texts.ts";
 
 /** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
@@ -19,7 +20,7 @@ export async function checkSameRecipe(recipe: object, group: Group): Promise<voi
     );
   });
   if (problems.length > 0)
-    throw new OptionsError([...problems, "Start all ranks with the same recipe and the same command line."]);
+    throw agreed(new OptionsError([...problems, "Start all ranks with the same recipe and the same command line."]));
 }
 
 /** Every value of a tree, as JSON, with its dotted key. */

@@ -6,8 +6,8 @@ import { adviseAtEnd } from "./advice/at-end.ts";
 import type { TrainArguments } from "./arguments.ts";
 import { averageBuffers } from "./average-buffers.ts";
 import { buildData, buildModel, buildOptimizer, remarksOnModel } from "./build.ts";
+import { endOthers } from "./end-others.ts";
 import { evaluate } from "./evaluate.ts";
-import { sentence } from "./failure.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
@@ -31,7 +31,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
   } catch (error) {
     await run.written();
     // Before `opened` closes its groups: they would wait for ranks that wait for this one.
-    group.abort(sentence(error));
+    await endOthers(group, error);
     throw error;
   }
 }

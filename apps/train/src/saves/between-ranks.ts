@@ -1,6 +1,7 @@
 /** Work that succeeds on all ranks or on none. */
 import { CheckpointError } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
+import { agreed } from "../end-others.ts";
 import { sentence } from "../failure.ts";
 import { gatherTexts } from "../gather-texts.ts";
 
@@ -17,6 +18,6 @@ export async function together<T>(group: Group, work: () => T | Promise<T>): Pro
   }
   const all = (await gatherTexts(group, JSON.stringify(mine))).map((text) => JSON.parse(text) as typeof mine);
   const problems = new Set(all.flatMap(({ problem }) => (problem === undefined ? [] : [problem])));
-  if (problems.size > 0) throw new CheckpointError([...problems].join("; "));
+  if (problems.size > 0) throw agreed(new CheckpointError([...problems].join("; ")));
   return all.map(({ result }) => result as T);
 }
