@@ -28,8 +28,10 @@ export {
   readSafetensors,
   SafetensorsFile,
   type StoredTensor,
+  type TensorInParts,
   type TensorSource,
   type Tensors,
+  type WritableTensor,
   writeSafetensors,
 } from "./safetensors.ts";
 export type { Header, TensorInfo } from "./safetensors-header.ts";

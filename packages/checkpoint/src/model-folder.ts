@@ -10,7 +10,14 @@ import { type DType, elementCount, elements, showShape } from "./dtypes.ts";
 import type { FileRecord } from "./file-record.ts";
 import { float8ToFloat32, isFloat8 } from "./float8.ts";
 import { makeFolder } from "./make-folder.ts";
-import type { StoredTensor, TensorPlace, TensorSource } from "./safetensors.ts";
+import {
+  partsOf,
+  type StoredTensor,
+  type TensorInParts,
+  type TensorPlace,
+  type Tensors,
+  type WritableTensor,
+} from "./safetensors.ts";
 import { openWeights, type Weights, writeJson, writeWeights } from "./weights.ts";
 
 export type Config = Readonly<Record<string, unknown>>;
@@ -24,7 +31,7 @@ export const configFile = "config.json";
  */
 export async function saveModel(
   folder: string,
-  parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
+  parameters: Tensors,
   config: Config,
   options: SaveOptions = {},
 ): Promise<FileRecord[]> {
@@ -40,10 +47,7 @@ export interface SaveOptions {
   storedAs?(parameter: string): readonly string[];
 }
 
-function* underNames(
-  parameters: Iterable<readonly [name: string, parameter: StoredTensor | TensorSource]>,
-  options: SaveOptions,
-): Generator<readonly [string, StoredTensor | TensorSource]> {
+function* underNames(parameters: Tensors, options: SaveOptions): Generator<readonly [string, WritableTensor]> {
   for (const [parameter, tensor] of parameters) {
     const names = options.storedAs?.(parameter) ?? [parameter];
     for (const [i, name] of names.entries())
@@ -51,17 +55,22 @@ function* underNames(
   }
 }
 
-/** The i-th of `parts` equal parts of the rows. */
-function rowsOf(tensor: StoredTensor | TensorSource, i: number, parts: number): TensorSource {
+/** The i-th of `count` equal blocks of the rows. */
+function rowsOf(tensor: WritableTensor, i: number, count: number): TensorInParts {
   const { dtype } = tensor;
   const [rows, ...rest] = tensor.shape as [number, ...number[]];
-  const shape = [rows / parts, ...rest];
+  const shape = [rows / count, ...rest];
   const bytes = elementCount(shape) * elements[dtype].bytes;
-  const toTypedArray = async () => {
-    const whole = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
-    return new Uint8Array(whole.buffer, whole.byteOffset + i * bytes, bytes);
-  };
-  return { dtype, shape, toTypedArray };
+  const [begin, end] = [i * bytes, (i + 1) * bytes];
+  async function* parts() {
+    let at = 0; // bytes of the whole tensor before the part
+    for await (const { buffer, byteOffset, byteLength } of partsOf(tensor)) {
+      const [from, to] = [Math.max(begin - at, 0), Math.min(end - at, byteLength)];
+      if (from < to) yield new Uint8Array(buffer, byteOffset + from, to - from);
+      at += byteLength;
+    }
+  }
+  return { dtype, shape, parts };
 }
 
 /** Reads the config.json of a model's folder. Throws `CheckpointError`. */

@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CheckpointError } from "./checkpoint-error.ts";
 import { type DType, elementCount, elements } from "./dtypes.ts";
-import { openSafetensors, readSafetensors, type StoredTensor, writeSafetensors } from "./safetensors.ts";
+import {
+  openSafetensors,
+  readSafetensors,
+  type StoredTensor,
+  type WritableTensor,
+  writeSafetensors,
+} from "./safetensors.ts";
 import { repeatedKey } from "./safetensors-header.ts";
 
 let folder: string;
@@ -106,6 +112,25 @@ describe("safetensors", () => {
     expect(read).toEqual(["x", "y"]);
     expect((await readSafetensors(path)).get("x")).toEqual(f32([2], 1, 2));
     expect((await readSafetensors(path)).get("y")).toEqual(f32([2], 2, 3));
+  });
+
+  it("writes elements that come in parts, at once or later, one part after the other", async () => {
+    const all = Float32Array.of(0, 1, 2, 3);
+    const whole = { dtype: "f32", shape: [4] } as const;
+    let inUse = 0;
+    async function* later() {
+      for (let i = 0; i < 4; i++) {
+        expect(inUse++).toBe(0);
+        yield Float32Array.of(i);
+        inUse--;
+      }
+    }
+    await writeSafetensors(path, [["x", { ...whole, data: all }]]);
+    const bytes = readFileSync(path);
+    for (const parts of [later, () => [all.subarray(0, 3), all.subarray(3)], () => [all, new Float32Array()]]) {
+      await writeSafetensors(path, [["x", { ...whole, parts }]]);
+      expect(readFileSync(path)).toEqual(bytes);
+    }
   });
 
   it("reads only the named tensors", async () => {
@@ -363,7 +388,7 @@ describe("openSafetensors", () => {
 });
 
 describe("writeSafetensors", () => {
-  it.each<[string, [string, StoredTensor][], Record<string, string>, string]>([
+  it.each<[string, [string, WritableTensor][], Record<string, string>, string]>([
     [
       "a name twice",
       [
@@ -384,6 +409,12 @@ describe("writeSafetensors", () => {
       [["a", f32([3], 1, 2)]],
       {},
       'tensor "a" has 8 bytes, but shape (3) in f32 needs 12; give as many elements as the shape has. The file is as it was before.',
+    ],
+    [
+      "parts that are too many",
+      [["a", { dtype: "f32", shape: [3], parts: () => [1, 2].map(() => new Float32Array(2)) }]],
+      {},
+      'tensor "a" has 16 bytes, but shape (3) in f32 needs 12; give as many elements as the shape has. The file is as it was before.',
     ],
     [
       "an invalid shape",

@@ -29,7 +29,16 @@ export interface TensorSource {
   toTypedArray(): ArrayBufferView | Promise<ArrayBufferView>;
 }
 
-export type Tensors = Iterable<readonly [name: string, tensor: StoredTensor | TensorSource]>;
+/** A tensor whose elements are read in parts, each of whole elements, which follow each other in row-major order. */
+export interface TensorInParts {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  parts(): Iterable<ArrayBufferView> | AsyncIterable<ArrayBufferView>;
+}
+
+export type WritableTensor = StoredTensor | TensorSource | TensorInParts;
+
+export type Tensors = Iterable<readonly [name: string, tensor: WritableTensor]>;
 
 /**
  * Writes a safetensors file, completely or not at all. Tensors are in the order of the format's own library: larger elements first, then by
@@ -47,13 +56,17 @@ export async function writeSafetensors(
     checksum.add(header);
     await writeAll(file, header);
     for (const { name, tensor, bytes } of ordered) {
-      const data = "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
-      if (data.byteLength !== bytes)
+      let given = 0;
+      for await (const part of partsOf(tensor)) {
+        given += part.byteLength;
+        if (given > bytes) continue; // they are too many, and counted for the error
+        checksum.add(part);
+        await writeAll(file, part);
+      }
+      if (given !== bytes)
         throw new CheckpointError(
-          `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${data.byteLength} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} needs ${bytes}; give as many elements as the shape has. The file is as it was before.`,
+          `Cannot write ${path}: tensor ${JSON.stringify(name)} has ${given} bytes, but shape ${showShape(tensor.shape)} in ${tensor.dtype} needs ${bytes}; give as many elements as the shape has. The file is as it was before.`,
         );
-      checksum.add(data);
-      await writeAll(file, data);
     }
   });
   const described = ordered.map(({ name, tensor: { dtype, shape } }) => [name, { dtype, shape }] as const);
@@ -61,9 +74,15 @@ export async function writeSafetensors(
   return { name: basename(path), bytes, crc32, tensors: Object.fromEntries(described) };
 }
 
+/** The elements of a tensor, whole or in parts. */
+export async function* partsOf(tensor: WritableTensor): AsyncGenerator<ArrayBufferView> {
+  if ("parts" in tensor) yield* tensor.parts();
+  else yield "toTypedArray" in tensor ? await tensor.toTypedArray() : tensor.data;
+}
+
 interface OrderedTensor {
   readonly name: string;
-  readonly tensor: StoredTensor | TensorSource;
+  readonly tensor: WritableTensor;
   readonly bytes: number;
 }
 

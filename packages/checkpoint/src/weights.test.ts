@@ -214,9 +214,15 @@ describe("weights of others", () => {
     const shape = (x: readonly number[]) =>
       new Map([["x", { shape: x, dtype: "f32" as DType, values: undefined as unknown }]]);
 
-    it("are written row by row, also of a tensor that reads its elements, and read into it", async () => {
+    it("are written row by row, also of a tensor that reads its elements, whole or in parts, and read into it", async () => {
       const source = { ...rows(3, 0), toTypedArray: async () => rows(3, 0).data };
-      for (const tensor of [rows(3, 0), source]) {
+      const { dtype, shape: whole } = rows(3, 0);
+      const parts = (...cuts: number[]) => ({
+        dtype,
+        shape: whole,
+        parts: () => cuts.map((cut, i) => Float32Array.from([0, 1, 2, 3, 4, 5]).subarray(cuts[i - 1] ?? 0, cut)),
+      });
+      for (const tensor of [rows(3, 0), source, parts(1, 5, 6), parts(2, 4, 6), parts(0, 6)]) {
         await saveModel(folder, [["x", tensor]], {}, qkv);
         const stored = await readSafetensors(join(folder, "model.safetensors"));
         expect([...stored].map(([name, { shape, data }]) => [name, shape, [...data]])).toEqual([

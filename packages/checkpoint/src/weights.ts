@@ -19,8 +19,8 @@ import {
   type SafetensorsFile,
   type StoredTensor,
   type TensorPlace,
-  type TensorSource,
   type Tensors,
+  type WritableTensor,
   writeSafetensors,
 } from "./safetensors.ts";
 import { brief, type TensorInfo } from "./safetensors-header.ts";
@@ -168,7 +168,7 @@ function namesOf(count: number, taken: readonly string[]): string[] {
   }
 }
 
-type Named = readonly [name: string, tensor: StoredTensor | TensorSource];
+type Named = readonly [name: string, tensor: WritableTensor];
 
 function inShards(tensors: readonly Named[], shardBytes: number): Named[][] {
   const shards: Named[][] = [];

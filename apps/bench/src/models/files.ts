@@ -68,13 +68,8 @@ export async function* stepWhileSaving(): AsyncGenerator<Measurement> {
     const whileSaving = async (save: number) => {
       const began = performance.now();
       await run.beginSave(save, failed);
-      let isWritten = false;
-      const written = run.save(save).then(() => {
-        isWritten = true;
-      });
       let steps = 0;
-      for (; !isWritten || steps < 4; steps++) await takeStep(training, recipe.optimizer.lr);
-      await written;
+      for (; run.isSaving || steps < 4; steps++) await takeStep(training, recipe.optimizer.lr);
       return { steps, milliseconds: performance.now() - began };
     };
     const alone = async (steps: number) => {

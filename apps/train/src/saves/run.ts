@@ -135,6 +135,7 @@ export class Run implements AsyncDisposable {
         if (error instanceof CheckpointError) failed({ why: sentence(error), lasts: error instanceof NotFiniteError });
         else this.#broken = error;
       }
+      this.#underWay = undefined;
     };
     this.#underWay = write();
   }
@@ -151,7 +152,13 @@ export class Run implements AsyncDisposable {
 
   /** Resolves when no save is under way, whether or not it could be written. */
   async written(): Promise<void> {
+    this.#writer.hurry();
     await this.#underWay;
+  }
+
+  /** Whether a save is being written. */
+  get isSaving(): boolean {
+    return this.#underWay !== undefined;
   }
 
   async #complete(): Promise<void> {

@@ -8,7 +8,7 @@ import {
   makeFolder,
   type StoredTensor,
   saveModel,
-  type TensorSource,
+  type TensorInParts,
   writeSafetensors,
 } from "@terse/checkpoint";
 import { type SavedFile, stateFile } from "./save-folder.ts";
@@ -35,26 +35,44 @@ export interface SavedModel {
 /** A value of the model or of an optimizer is NaN or infinite: such a save shall not take the place of a good one. */
 export class NotFiniteError extends CheckpointError {}
 
-/** Makes the folder and writes the files into it. Resolves to their records. Throws `CheckpointError`. */
-export async function writeFiles(folder: string, { rank, state, metadata, model }: SaveFiles): Promise<SavedFile[]> {
+/** Bytes that are checked, summed up and written while they are in a processor's cache. */
+const partBytes = 1 << 20;
+
+/**
+ * Makes the folder and writes the files into it; `pace` is called after each mebibyte. Resolves to their records. Throws `CheckpointError`.
+ */
+export async function writeFiles(
+  folder: string,
+  { rank, state, metadata, model }: SaveFiles,
+  pace: () => void = () => {},
+): Promise<SavedFile[]> {
   makeFolder(folder);
-  const ofState = finite(state, `of rank ${rank}'s state`);
+  const ofState = finite(state, `of rank ${rank}'s state`, pace);
   const files = [await writeSafetensors(join(folder, stateFile(rank)), ofState, metadata)];
   if (model) {
     const { tensors, config, storedAs } = model;
     const names = storedAs ? { storedAs: (name: string) => storedAs[name]! } : {};
-    files.push(...(await saveModel(folder, finite(tensors, "of the model"), config, names)));
+    files.push(...(await saveModel(folder, finite(tensors, "of the model", pace), config, names)));
   }
   return files.map((file) => ({ ...file, rank, host: hostname() }));
 }
 
-/** The same tensors; reading one throws where a value of it is not finite. */
-function* finite(tensors: readonly NamedTensor[], where: string): Generator<readonly [string, TensorSource]> {
+/** The same tensors in parts; reading one throws where a value of it is not finite. */
+function* finite(
+  tensors: readonly NamedTensor[],
+  where: string,
+  pace: () => void,
+): Generator<readonly [string, TensorInParts]> {
   for (const [name, { dtype, shape, data }] of tensors) {
-    const toTypedArray = () => {
-      if (!allFinite(dtype, data)) throw new NotFiniteError(`${name} ${where} has values that are not finite`);
-      return data;
-    };
-    yield [name, { dtype, shape, toTypedArray }];
+    const length = partBytes / data.BYTES_PER_ELEMENT;
+    function* parts() {
+      for (let at = 0; at < data.length; at += length) {
+        const part = data.subarray(at, at + length);
+        if (!allFinite(dtype, part)) throw new NotFiniteError(`${name} ${where} has values that are not finite`);
+        yield part;
+        pace();
+      }
+    }
+    yield [name, { dtype, shape, parts }];
   }
 }

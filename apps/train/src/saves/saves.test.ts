@@ -17,7 +17,7 @@ import { lockFolder } from "./folder-lock.ts";
 import { loadModelOf } from "./model-of-run.ts";
 import { restoreSave } from "./restore-save.ts";
 import { openRun, type SaveFailure } from "./run.ts";
-import { NotFiniteError, writeFiles } from "./save-files.ts";
+import { NotFiniteError, type SaveFiles, writeFiles } from "./save-files.ts";
 import { readSave, removeLeftovers, saveFolder, savesIn } from "./save-folder.ts";
 import { ThreadWriter } from "./thread-writer.ts";
 import { copyState, type Parts, type Place, writeCopy, writeSave } from "./write-save.ts";
@@ -498,6 +498,30 @@ describe("a save that is written beside the steps", () => {
     await writer.write(disk("files"), { rank: 1, state: [], metadata: {} });
     expect(niceness()).toContain(19);
     expect(getPriority()).toBeLessThan(19);
+  });
+
+  it("is written in parts of a mebibyte with a pause after each, and is whole at once when somebody waits", async () => {
+    const big = new Float32Array(3 * (1 << 18) + 5).map((_, i) => i % 100);
+    const filesOf = (data: Float32Array): SaveFiles => ({
+      rank: 1,
+      state: [["x", { dtype: "f32", shape: [data.length], data }]],
+      metadata: {},
+    });
+    let pauses = 0;
+    const here = await writeFiles(disk("here"), filesOf(big), () => pauses++);
+    expect(pauses).toBe(4);
+    await using writer = new ThreadWriter();
+    for (const _ of [1, 2]) {
+      const written = writer.write(disk("thread"), filesOf(big.slice()));
+      writer.hurry();
+      expect(await written).toEqual(here);
+    }
+    const bad = big.slice();
+    bad[bad.length - 1] = Number.NaN;
+    await expect(writer.write(disk("bad"), filesOf(bad))).rejects.toThrow(
+      "x of rank 1's state has values that are not finite",
+    );
+    expect(readdirSync(disk("bad"))).toEqual([]);
   });
 
   it("has the values of its step, whatever the steps after it change; the next one waits for it", async () => {

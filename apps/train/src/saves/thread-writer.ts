@@ -10,6 +10,8 @@ import type { SavedFile } from "./save-folder.ts";
 export interface Request {
   readonly folder: string;
   readonly files: SaveFiles;
+  /** Its one element is 1 when somebody waits for the save. */
+  readonly waits: Int32Array;
 }
 
 export type Answer = { readonly files: SaveFiles } & (
@@ -29,15 +31,24 @@ export class ThreadWriter implements Writer, AsyncDisposable {
   spare: SaveFiles | undefined;
   #worker: Worker | undefined; // begins with the first save
   #asked: PromiseWithResolvers<Answer> | undefined;
+  readonly #waits = new Int32Array(new SharedArrayBuffer(4));
 
+  /** Takes its time, in which steps have the processors, until `hurry` is called. */
   async write(folder: string, files: SaveFiles): Promise<SavedFile[]> {
     this.spare = undefined;
-    const answer = await this.#ask({ folder, files });
+    Atomics.store(this.#waits, 0, 0);
+    const answer = await this.#ask({ folder, files, waits: this.#waits });
     this.spare = answer.files;
     if ("written" in answer) return answer.written;
     const { problem, kind } = answer;
     if (kind === "not finite") throw new NotFiniteError(problem);
     throw kind === "checkpoint" ? new CheckpointError(problem) : new Error(problem);
+  }
+
+  /** Ends the write that is under way as soon as can be. */
+  hurry(): void {
+    Atomics.store(this.#waits, 0, 1);
+    Atomics.notify(this.#waits, 0);
   }
 
   async #ask(request: Request): Promise<Answer> {
