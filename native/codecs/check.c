@@ -292,7 +292,7 @@ static void check_codec(const terse_codec *codec, const terse_codec *scalar, con
         const size_t n = lengths[l];
         if (n < c->least) continue;
         for (int kind = 0; kind < 3; kind++) {
-            terse_walk_use(random_word() % 2 ? 1 : 4);
+            terse_walk_use(random_word() % 2 ? 1 : 4, 1);
             // Odd starts: the wire at any byte, the floats at any float.
             const size_t shift = random_word() % 32;
             float *x = x_room + shift;
@@ -689,7 +689,7 @@ static void check_long(const terse_codec *codec, const terse_codec *scalar, cons
     size_t bytes = 0, bad = 0, scalar_bad = 0;
     terse_codec_wire_bytes(codec, LONG, &o, &bytes);
     memset(long_wires, SENTINEL, sizeof long_wires);
-    terse_walk_use(0);  // a walk that measures both orders
+    terse_walk_use(0, 1);  // a walk that measures both orders
     const terse_codec_status status = terse_codec_encode(codec, long_wires[0], bytes, x, LONG, &o, &bad);
     expect(terse_codec_encode(scalar, long_wires[1], bytes, x, LONG, &o, &scalar_bad) == status && bad == scalar_bad, "l1", codec->implementation, LONG, how);
     expect(status != TERSE_CODEC_OK || !memcmp(long_wires[0], long_wires[1], sizeof *long_wires), "l1", codec->implementation, LONG, how);

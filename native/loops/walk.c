@@ -1,6 +1,6 @@
-// Measures which order of pages is faster here. The first long walks alternate between both orders, stretch by stretch, and count which
-// of two neighbouring stretches took less time: on the caller's own arrays, so that nothing has to be allocated or read for it, and on
-// so many pairs that another process that slows some of them down does not matter.
+// Measures which order of pages is faster here, and whether prefetching is. The first long walks alternate between both ways, stretch by
+// stretch, and count which of two neighbouring stretches took less time: on the caller's own arrays, so that nothing has to be allocated or
+// read for it, and on so many pairs that another process that slows some of them down does not matter.
 #include "terse/walk.h"
 
 #include <stdatomic.h>
@@ -11,8 +11,15 @@ enum {
     PAIRS = 31,      // of stretches: 2 Mi elements in all
 };
 
-static atomic_uint order;               // 1 or 4; 0: being measured
-static atomic_uint pairs, for_four;     // measured by all walks; how many of them four pages won
+enum { UNKNOWN, FIRST, SECOND };
+
+typedef struct question {
+    atomic_uint answer;             // which of two ways is faster; UNKNOWN: being measured
+    atomic_uint pairs, for_second;  // measured by all walks; how many of them the second way won
+} question;
+
+static question order;     // in order; four pages in turn
+static question fetching;  // with prefetching; without
 
 static uint64_t nanoseconds(void) {
     struct timespec now;
@@ -20,25 +27,59 @@ static uint64_t nanoseconds(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-size_t terse_walk_pages(terse_walk_trial *trial, size_t n) {
-    const unsigned known = atomic_load_explicit(&order, memory_order_relaxed);
+// The way of the next stretch, FIRST or SECOND; measures the one before.
+static unsigned ask(question *q, terse_walk_trial *trial) {
+    const unsigned known = atomic_load_explicit(&q->answer, memory_order_relaxed);
     if (known) return known;
-    if (n < LONG) return 1;
+    if (trial->question != q) *trial = (terse_walk_trial){.question = q};
     const uint64_t now = nanoseconds(), took = now - trial->began;
-    const unsigned stretch = trial->stretches++;  // even ones are walked in order
+    const unsigned stretch = trial->stretches++;  // even ones go the first way
     trial->began = now;
-    if (stretch % 2 == 1) trial->in_order = took;
+    if (stretch % 2 == 1) trial->first = took;
     else if (stretch) {
-        if (took < trial->in_order) atomic_fetch_add(&for_four, 1);
-        if (atomic_fetch_add(&pairs, 1) + 1 == PAIRS) atomic_store(&order, atomic_load(&for_four) > PAIRS / 2 ? 4 : 1);
+        if (took < trial->first) atomic_fetch_add(&q->for_second, 1);
+        if (atomic_fetch_add(&q->pairs, 1) + 1 == PAIRS) atomic_store(&q->answer, atomic_load(&q->for_second) > PAIRS / 2 ? SECOND : FIRST);
     }
-    return stretch % 2 ? 4 : 1;
+    return stretch % 2 ? SECOND : FIRST;
 }
 
-void terse_walk_use(unsigned pages) {
-    atomic_store(&pairs, 0);
-    atomic_store(&for_four, 0);
-    atomic_store(&order, pages);
+size_t terse_walk_pages(terse_walk_trial *trial, size_t n) {
+    const unsigned known = atomic_load_explicit(&order.answer, memory_order_relaxed);
+    if (!known && n < LONG) return 1;
+    return ask(&order, trial) == SECOND ? 4 : 1;
 }
 
-unsigned terse_walk_order(void) { return atomic_load(&order); }
+size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches) {
+    const unsigned known = atomic_load_explicit(&order.answer, memory_order_relaxed);
+    *fetches = 1;
+    if (!known) return terse_walk_pages(trial, n);
+    *fetches = terse_walk_fetching_next(trial, n);
+    return known == SECOND ? 4 : 1;
+}
+
+int terse_walk_fetching_next(terse_walk_trial *trial, size_t n) {
+    const unsigned known = atomic_load_explicit(&fetching.answer, memory_order_relaxed);
+    if (!known && n < LONG) return 1;
+    return ask(&fetching, trial) == FIRST;
+}
+
+static void answer(question *q, unsigned with) {
+    atomic_store(&q->pairs, 0);
+    atomic_store(&q->for_second, 0);
+    atomic_store(&q->answer, with);
+}
+
+void terse_walk_use(unsigned pages, int fetches) {
+    answer(&order, pages == 0 ? UNKNOWN : pages == 4 ? SECOND : FIRST);
+    answer(&fetching, pages == 0 ? UNKNOWN : fetches ? FIRST : SECOND);
+}
+
+unsigned terse_walk_order(void) {
+    const unsigned known = atomic_load(&order.answer);
+    return known == SECOND ? 4 : known;
+}
+
+int terse_walk_fetches(void) {
+    const unsigned known = atomic_load(&fetching.answer);
+    return known == UNKNOWN ? -1 : known == FIRST;
+}

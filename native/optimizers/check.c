@@ -55,7 +55,7 @@ static state mine, scalars;
 static size_t at[5];
 
 static void fill(size_t n) {
-    terse_walk_use(random_word() % 2 ? 1 : 4);
+    terse_walk_use(random_word() % 2 ? 1 : 4, random_word() % 2);
     for (size_t i = 0; i < n + 2 * MARGIN; i++) {
         mine.theta[i] = random_float();
         mine.m[i] = random_float();
@@ -105,21 +105,22 @@ static size_t run_lion(const terse_lion *lion, state *s, int kernel, size_t n, c
 static const char *const lion_kernels[] = {"lion vote", "lion step", "apply_signs", "apply_ternary", "apply_tally", "lion mix"};
 static const float worst[] = {NAN, -NAN, INFINITY, -INFINITY};
 
-// A walk so long that it measures both orders: it gives the same bits as the scalar kernel, and afterwards the order is known.
+// Walks so long that they measure both orders, and whether to prefetch: they give the same bits as the scalar kernel, and afterwards both are known.
 static void check_long_walk(const terse_lion *lion, const terse_lion *scalar) {
-    enum { LENGTH = (3 << 20) + 777 };
+    enum { LENGTH = (5 << 20) + 777 };
     const terse_lion_options o = {0.01, 0.9, 0.99, 0.1, TERSE_LION_PLUS, 1};
     float *const floats = malloc(6 * sizeof(float) * LENGTH), *part[6];
     if (!floats) return expect(0, "lion step", lion->implementation, LENGTH, "there is no memory for this check");
     for (int j = 0; j < 6; j++) part[j] = floats + (size_t)j * LENGTH;
     for (size_t i = 0; i < LENGTH; i++)
         for (int j = 0; j < 3; j++) part[j][i] = part[3 + j][i] = random_float();
-    terse_walk_use(0);
+    terse_walk_use(0, 0);
     const size_t accepted = lion->step(part[0], part[1], part[2], LENGTH, &o);
     const unsigned order = terse_walk_order();
     scalar->step(part[3], part[4], part[5], LENGTH, &o);
     expect(accepted == LENGTH && !memcmp(part[0], part[3], 2 * sizeof(float) * LENGTH), "lion step", lion->implementation, LENGTH, "a walk that measures");
     expect(lion == scalar ? order == 0 : order == 1 || order == 4, "lion step", lion->implementation, LENGTH, "the order is known after a long walk");
+    expect((terse_walk_fetches() >= 0) == (lion != scalar), "lion step", lion->implementation, LENGTH, "whether to prefetch is known after a long walk");
     free(floats);
 }
 

@@ -232,7 +232,7 @@ describe("./terse train", () => {
     const outcomes = await byHand([rank(), rank("--optimizer.lr=1e-3", "--optimizer.zero=plus")]);
     for (const { code, output } of outcomes) {
       expect(code).toBe(1);
-      expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0003");
+      expect(output).toContain("optimizer.lr: rank 1 has 0.001, and rank 0 has 0.0005");
       expect(output).toContain('optimizer.zero: rank 1 has "plus", and rank 0 has no value');
     }
   });

@@ -8,11 +8,13 @@ import { groupsOf } from "./parameter-groups.ts";
 import { readRecipe, resumedRecipe } from "./recipe.ts";
 
 const recipeOf = (...overrides: string[]) =>
-  readRecipe("gpt-small-lion-cub", [
+  readRecipe("gpt-small-lion", [
+    "optimizer.name=lion-cub",
     "model.preset=nano",
     "model.width=32",
     "model.layers=1",
     "optimizer.clip=0",
+    "optimizer.lr=3e-4",
     ...overrides,
   ]);
 
@@ -159,6 +161,14 @@ describe("what an optimizer says of its options", () => {
     [["name=lion-cub", "bits=2", "tie=plus"], "optimizer.tie: with bits: 2"],
     [["name=lion-cub", "sumBits=2"], "optimizer.sumBits: 2 bits hold a sum"],
     [["name=lion-cub", "momentumSync.segments={ match: hedd }"], "optimizer.momentumSync.segments: "],
+    [
+      [
+        "name=lion-cub",
+        "momentumSync.segments=all",
+        "groups=[{ roles: [head], name: lion-cub, momentumSync: { segments: { match: hedd } } }]",
+      ],
+      "optimizer.groups.0.momentumSync.segments: ",
+    ],
     [["name=dion", "rank=999", `groups=[${vectors}]`], "optimizer.rank: 999 is more than the rank of"],
     [["groups=[{ roles: [head], name: sgd, nesterov: true }]"], "optimizer.groups.0.nesterov: "],
     [["groups=[{ roles: [head], name: lion-cub, sumBits: 2 }]"], "optimizer.groups.0.sumBits: "],

@@ -151,7 +151,7 @@ export function momentumSyncInKeys(problem: string, optimizer: OptimizerSection)
   const [name] = problem.split(".momentumSync.") as [string];
   const found = optimizersOf(optimizer).find(([, section]) => {
     const { segments = "none" } = (section as { momentumSync?: { segments?: unknown } }).momentumSync ?? {};
-    return section.name === name && segments !== "none";
+    return section.name === name && problem.includes(`: ${JSON.stringify(segments)} means`);
   });
   return found ? inKey(problem, name, found[0]) : problem;
 }

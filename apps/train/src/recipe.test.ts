@@ -41,7 +41,7 @@ describe("a recipe", () => {
 
   it("selects the momenta that are averaged", () => {
     const of = (...overrides: string[]) => {
-      const { optimizer } = readRecipe("gpt-small-lion-cub", overrides);
+      const { optimizer } = readRecipe("gpt-small-lion", ["optimizer.name=lion-cub", ...overrides]);
       return "momentumSync" in optimizer ? optimizer.momentumSync : undefined;
     };
     expect(of()).toEqual({ segments: "none", every: 10, late: false });

@@ -12,8 +12,13 @@
 //
 // A kernel of one array prefetches a group ahead. One of two or three prefetches only a few lines ahead (TERSE_NEAR): arrays of one model
 // often lie a page apart, modulo a large power of two, and what is prefetched a page ahead in one then evicts what the next one is about to
-// use: a Lion step on Zen 5, 4 KiB pages 42 ms with it and 36 without, 2 MiB pages 36 and 27. On a Xeon with 260 MB of L3, shares of the
-// streaming speed without and with TERSE_NEAR: a Lion step 0.91 and 1.03, Lion Cub's first half 0.88 and 0.99, c and momentum 0.73 and 1.04.
+// use: a Lion step on Zen 5, 4 KiB pages 42 ms with it and 36 without, 2 MiB pages 36 and 27. Whether prefetching a few lines ahead is faster is
+// measured too, for walks that can go without. Shares of the streaming speed without and with it:
+//
+//                       a Lion step     momentum and sign    theta keep +- scale    AdamW
+//   Xeon, 260 MB of L3  0.91, 1.03      0.88, 0.99
+//   Zen 5, 4 KiB pages  1.07, 0.87      1.04, 0.82           0.98, 0.83             1.13, 0.93
+//   Zen 5, 2 MiB pages  1.05, 0.88      1.07, 0.85           0.89, 0.85             1.03, 0.85
 #ifndef TERSE_WALK_H
 #define TERSE_WALK_H
 #include <stddef.h>
@@ -33,22 +38,32 @@ enum {
 // What a walk of n elements has measured; zeros at the beginning.
 typedef struct terse_walk_trial {
     unsigned stretches;
-    uint64_t began, in_order;  // nanoseconds: when the last stretch began; how long the last one in order took
+    uint64_t began, first;  // nanoseconds: when the last stretch began; how long the last one took that went the first way
+    const void *question;   // what is being measured
 } terse_walk_trial;
 
 // How many pages the next stretch of a walk of n elements takes in turn: 1 or 4.
 size_t terse_walk_pages(terse_walk_trial *trial, size_t n);
 
-// All walks of the process take this many pages in turn, 1 or 4; 0: they measure again. For tests.
-void terse_walk_use(unsigned pages);
+// The same, and whether it prefetches. The order is measured first, with prefetching.
+size_t terse_walk_way(terse_walk_trial *trial, size_t n, int *fetches);
+
+// Whether the next stretch of a walk in order prefetches.
+int terse_walk_fetching_next(terse_walk_trial *trial, size_t n);
+
+// All walks of the process take this many pages in turn, 1 or 4, and prefetch or not; 0 pages: they measure both again. For tests.
+void terse_walk_use(unsigned pages, int fetches);
 
 // How many pages walks take in turn; 0 as long as it is being measured.
 unsigned terse_walk_order(void);
 
+// Whether walks prefetch that can go without: 0 or 1; -1 as long as it is being measured.
+int terse_walk_fetches(void);
+
 // Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the index of the first
 // element after the whole rounds. Always inlined, so that the context stays in registers.
 static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i), void *context) {
-    terse_walk_trial trial = {0, 0, 0};
+    terse_walk_trial trial = {0, 0, 0, 0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
         const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
@@ -58,6 +73,34 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
     }
     for (; i + TERSE_ROUND <= n; i += TERSE_ROUND) round(context, i);
     return i;
+}
+
+// The same for rounds that can prefetch: round(context, i, fetches), where `fetches` is known at compile time.
+static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n, void (*round)(void *context, size_t i, int fetches), void *context) {
+    terse_walk_trial trial = {0, 0, 0, 0};
+    size_t i = 0;
+    while (n - i >= TERSE_WALK_GROUP) {
+        int fetches;
+        const size_t page = TERSE_WALK_GROUP / terse_walk_way(&trial, n, &fetches), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
+        for (; end - i >= TERSE_WALK_GROUP; i += TERSE_WALK_GROUP)
+            for (size_t at = 0; at < page; at += TERSE_ROUND)
+                if (fetches)
+                    for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page) round(context, from, 1);
+                else
+                    for (size_t from = i + at; from < i + TERSE_WALK_GROUP; from += page) round(context, from, 0);
+    }
+    for (; i + TERSE_ROUND <= n; i += TERSE_ROUND) round(context, i, 0);
+    return i;
+}
+
+// Calls stretch(context, from, to, fetches) for one stretch of n elements after the other: for sums, whose order is part of the result.
+static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, void (*stretch)(void *context, size_t from, size_t to, int fetches), void *context) {
+    terse_walk_trial trial = {0, 0, 0, 0};
+    for (size_t from = 0; from < n; from += TERSE_WALK_STRETCH) {
+        const size_t to = n - from < TERSE_WALK_STRETCH ? n : from + TERSE_WALK_STRETCH;
+        if (terse_walk_fetching_next(&trial, n)) stretch(context, from, to, 1);
+        else stretch(context, from, to, 0);
+    }
 }
 
 // Prefetches the 64 floats at x; x may be past the end of the array. A round prefetches its own floats of the next group, whatever the

@@ -37,14 +37,15 @@ static inline __attribute__((always_inline)) int look(momentum *s, size_t i, __m
 }
 
 // Also what is written and not read, which no processor fetches by itself.
-static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta) {
+static inline __attribute__((always_inline)) void fetch(const momentum *s, size_t i, const int theta, const int fetches) {
+    if (!fetches) return;
     terse_prefetch(s->m + i + TERSE_NEAR);
     terse_prefetch(s->g + i + TERSE_NEAR);
     if (theta) terse_prefetch(s->theta + i + TERSE_NEAR);
 }
 
-static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus) {
-    fetch(s, i, 0);
+static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t i, const int is_plus, const int fetches) {
+    fetch(s, i, 0, fetches);
     uint64_t word = 0;
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
@@ -59,19 +60,19 @@ static inline __attribute__((always_inline)) void vote_round(momentum *s, size_t
     memcpy(s->wire + i / 8, &word, 8);
 }
 
-TERSE_ROUND_FUNCTION vote_zero_plus(void *s, size_t i) { vote_round(s, i, _CMP_GE_OQ); }
-TERSE_ROUND_FUNCTION vote_zero_minus(void *s, size_t i) { vote_round(s, i, _CMP_GT_OQ); }
+TERSE_ROUND_FUNCTION vote_zero_plus(void *s, size_t i, int fetches) { vote_round(s, i, _CMP_GE_OQ, fetches); }
+TERSE_ROUND_FUNCTION vote_zero_minus(void *s, size_t i, int fetches) { vote_round(s, i, _CMP_GT_OQ, fetches); }
 
 static size_t vote(uint8_t *wire, float *m, const float *g, size_t n, const terse_lion_options *options) {
     momentum s = momentum_of(wire, NULL, m, g, n, options);
-    size_t done = options->zero == TERSE_LION_PLUS ? terse_walk(n, vote_zero_plus, &s) : terse_walk(n, vote_zero_minus, &s);
+    size_t done = options->zero == TERSE_LION_PLUS ? terse_walk_fetching(n, vote_zero_plus, &s) : terse_walk_fetching(n, vote_zero_minus, &s);
     if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.vote(wire + done / 8, m + done, g + done, n - done, options);
 }
 
-TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
+TERSE_ROUND_FUNCTION mix_round(void *context, size_t i, int fetches) {
     momentum *s = context;
-    fetch(s, i, 1);
+    fetch(s, i, 1, fetches);
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
         __m256 c[4], next[4];
@@ -86,12 +87,12 @@ TERSE_ROUND_FUNCTION mix_round(void *context, size_t i) {
 
 static void mix(float *c, float *m, const float *g, size_t n, const terse_lion_options *options) {
     momentum s = momentum_of(NULL, c, m, g, n, options);
-    const size_t done = terse_walk(n, mix_round, &s);
+    const size_t done = terse_walk_fetching(n, mix_round, &s);
     terse_lion_scalar.mix(c + done, m + done, g + done, n - done, options);
 }
 
-static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold) {
-    fetch(s, i, 1);
+static inline __attribute__((always_inline)) void step_round(momentum *s, size_t i, const int is_plus, const int hold, const int fetches) {
+    fetch(s, i, 1, fetches);
     const __m256 zero = _mm256_setzero_ps();
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; half++) {
@@ -109,15 +110,15 @@ static inline __attribute__((always_inline)) void step_round(momentum *s, size_t
     }
 }
 
-TERSE_ROUND_FUNCTION step_zero_plus(void *s, size_t i) { step_round(s, i, _CMP_GE_OQ, 0); }
-TERSE_ROUND_FUNCTION step_zero_minus(void *s, size_t i) { step_round(s, i, _CMP_GT_OQ, 0); }
-TERSE_ROUND_FUNCTION step_zero_hold(void *s, size_t i) { step_round(s, i, _CMP_GT_OQ, 1); }
+TERSE_ROUND_FUNCTION step_zero_plus(void *s, size_t i, int fetches) { step_round(s, i, _CMP_GE_OQ, 0, fetches); }
+TERSE_ROUND_FUNCTION step_zero_minus(void *s, size_t i, int fetches) { step_round(s, i, _CMP_GT_OQ, 0, fetches); }
+TERSE_ROUND_FUNCTION step_zero_hold(void *s, size_t i, int fetches) { step_round(s, i, _CMP_GT_OQ, 1, fetches); }
 
 static size_t step(float *theta, float *m, const float *g, size_t n, const terse_lion_options *options) {
     momentum s = momentum_of(NULL, theta, m, g, n, options);
-    size_t done = options->zero == TERSE_LION_PLUS    ? terse_walk(n, step_zero_plus, &s)
-                  : options->zero == TERSE_LION_MINUS ? terse_walk(n, step_zero_minus, &s)
-                                                      : terse_walk(n, step_zero_hold, &s);
+    size_t done = options->zero == TERSE_LION_PLUS    ? terse_walk_fetching(n, step_zero_plus, &s)
+                  : options->zero == TERSE_LION_MINUS ? terse_walk_fetching(n, step_zero_minus, &s)
+                                                      : terse_walk_fetching(n, step_zero_hold, &s);
     if (s.first_bad < n) done = s.first_bad;
     return done + terse_lion_scalar.step(theta + done, m + done, g + done, n - done, options);
 }
@@ -150,9 +151,9 @@ static inline change change_of(float *theta, const uint8_t *const *wires, float 
 // x where the bit is 0, -x where it is 1.
 static inline __m256 negate(const change *c, __m256 x, __m256 bits) { return _mm256_xor_ps(x, _mm256_and_ps(bits, c->sign_bit)); }
 
-TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
+TERSE_ROUND_FUNCTION signs_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t word = load_word(c->wires[0] + i / 8);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
@@ -164,13 +165,13 @@ TERSE_ROUND_FUNCTION signs_round(void *context, size_t i) {
 
 static void apply_signs(float *theta, const uint8_t *wire, size_t n, float keep, float scale) {
     change c = change_of(theta, &wire, keep, scale);
-    const size_t done = terse_walk(n, signs_round, &c);
+    const size_t done = terse_walk_fetching(n, signs_round, &c);
     terse_lion_scalar.apply_signs(theta + done, wire + done / 8, n - done, keep, scale);
 }
 
-TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
+TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     const uint64_t signs = load_word(c->wires[0] + i / 8), moves = load_word(c->wires[1] + i / 8);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
@@ -184,14 +185,14 @@ TERSE_ROUND_FUNCTION ternary_round(void *context, size_t i) {
 static void apply_ternary(float *theta, const uint8_t *plus, const uint8_t *nonzero, size_t n, float keep, float scale) {
     const uint8_t *const wires[] = {plus, nonzero};
     change c = change_of(theta, wires, keep, scale);
-    const size_t done = terse_walk(n, ternary_round, &c);
+    const size_t done = terse_walk_fetching(n, ternary_round, &c);
     terse_lion_scalar.apply_ternary(theta + done, plus + done / 8, nonzero + done / 8, n - done, keep, scale);
 }
 
 // 2 c = (2^planes - 1) + the sum of +2^k where bit k of c is 1 and -2^k where it is 0: small whole numbers, exact in fp32.
-TERSE_ROUND_FUNCTION tally_round(void *context, size_t i) {
+TERSE_ROUND_FUNCTION tally_round(void *context, size_t i, int fetches) {
     const change *c = context;
-    terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
+    if (fetches) terse_prefetch(c->theta + i + TERSE_WALK_GROUP);
     __m256 balance[8] = {c->none, c->none, c->none, c->none, c->none, c->none, c->none, c->none};  // 2 c - ranks
     for (int plane = 0; plane < c->planes; plane++) {
         const uint64_t word = load_word(c->wires[plane] + i / 8);
@@ -211,7 +212,7 @@ static terse_optimizer_status apply_tally(float *theta, const uint8_t *const *pl
     if (ranks < 1 || ranks > TERSE_TALLY_MAX_RANKS) return TERSE_OPTIMIZER_BAD_RANKS;
     change c = change_of(theta, planes, keep, scale);
     c.planes = tally_planes(ranks), c.all = _mm256_set1_ps((float)ranks), c.none = _mm256_set1_ps((float)((1 << c.planes) - 1) - (float)ranks);
-    const size_t done = terse_walk(n, tally_round, &c);
+    const size_t done = terse_walk_fetching(n, tally_round, &c);
     const uint8_t *rest[TALLY_PLANES];
     for (int k = 0; k < c.planes; k++) rest[k] = planes[k] + done / 8;
     return terse_lion_scalar.apply_tally(theta + done, rest, ranks, n - done, keep, scale);

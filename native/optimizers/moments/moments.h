@@ -117,28 +117,48 @@ static inline uint64_t measure_one(double partial[PARTIALS], const float *x, siz
     return (uint64_t)(!is_held && x[k] >= 0.0f) << k;
 }
 
-static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
-    double partial[PARTIALS] = {0};
-    for (size_t i = 0; i < n; i += BLOCK) {
-        float *restrict x = error + i;
+typedef struct carrying {
+    float *error;
+    uint8_t *signs;
+    const float *m, *g;
+    const uint8_t *hold;
+    size_t n;
+    float keep, add, sent;
+    double partial[PARTIALS];
+} carrying;
+
+TERSE_ROUND_FUNCTION carry_stretch(void *context, size_t from, size_t to, int fetches) {
+    carrying *const c = context;
+    const float *restrict m = c->m, *restrict g = c->g;
+    const size_t n = c->n;
+    const float keep = c->keep, add = c->add, sent = c->sent;
+    for (size_t i = from; i < to; i += BLOCK) {
+        float *restrict x = c->error + i;
         const size_t count = n - i < BLOCK ? n - i : BLOCK;
-        const uint64_t held = hold ? bits_at(hold, i, n) : 0;
+        const uint64_t held = c->hold ? bits_at(c->hold, i, n) : 0;
         uint64_t plus = 0;
         if (count == BLOCK && !held) {
-            terse_prefetch(x + TERSE_NEAR);
-            terse_prefetch(m + i + TERSE_NEAR);
-            terse_prefetch(g + i + TERSE_NEAR);
+            if (fetches) {
+                terse_prefetch(x + TERSE_NEAR);
+                terse_prefetch(m + i + TERSE_NEAR);
+                terse_prefetch(g + i + TERSE_NEAR);
+            }
             for (size_t k = 0; k < BLOCK; k++) x[k] = carried(rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-            plus = measure_block(partial, x);
+            plus = measure_block(c->partial, x);
         } else
             for (size_t k = 0; k < count; k++) {
                 const int is_held = (int)(held >> k & 1);
                 x[k] = carried(is_held ? x[k] : rest_of(x[k], sent), m[i + k], g[i + k], keep, add);
-                plus |= measure_one(partial, x, k, is_held);
+                plus |= measure_one(c->partial, x, k, is_held);
             }
-        memcpy(signs + i / 8, &plus, (count + 7) / 8);
+        memcpy(c->signs + i / 8, &plus, (count + 7) / 8);
     }
-    return fold(partial);
+}
+
+static double carry(float *restrict error, uint8_t *restrict signs, const float *restrict m, const float *restrict g, const uint8_t *hold, size_t n, float keep, float add, float sent) {
+    carrying c = {error, signs, m, g, hold, n, keep, add, sent, {0}};
+    terse_walk_in_order(n, carry_stretch, &c);
+    return fold(c.partial);
 }
 
 static double carry_mean(float *restrict error, uint8_t *restrict signs, const uint8_t *const *wires, const float *scales, size_t ranks, const uint8_t *hold, size_t n, float sent) {

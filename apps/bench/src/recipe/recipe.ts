@@ -13,7 +13,19 @@ const seeds = [1, 2, 3];
 const every = 20; // steps between evaluations
 
 /** Lion's authors advise a third to a tenth of AdamW's learning rate, and as much more decay. */
-const lion = (name: string) => [`optimizer.name=${name}`, "optimizer.lr=3e-4", "optimizer.weightDecay=0.1"];
+const ofLion = (name: string, lr: number) => [
+  `optimizer.name=${name}`,
+  `optimizer.lr=${lr}`,
+  "optimizer.weightDecay=0.1",
+];
+/** As in the small recipes of Lion and Lion Cub. */
+const lion = [...ofLion("lion", 5e-4), "optimizer.beta2=0.95", "optimizer.clipBy=global"];
+const lionCub = [
+  ...ofLion("lion-cub", 5e-4),
+  "optimizer.beta2=0.95",
+  "optimizer.momentumSync.segments=first-and-last",
+  "optimizer.momentumSync.every=10",
+];
 const ofLamb = ["optimizer.lr=1e-2", "optimizer.weightDecay=0.01"];
 const oneBitLamb = ["optimizer.name=one-bit-lamb", ...ofLamb, "optimizer.warmup=0.2"];
 
@@ -25,11 +37,11 @@ export const methods: Readonly<Record<string, readonly string[]>> = {
   "one-bit-lamb": [...oneBitLamb, "exchange.dense=bf16"],
   "one-bit-lamb-f32-warmup": oneBitLamb,
   "one-bit-lamb-clip-global": [...oneBitLamb, "exchange.dense=bf16", "optimizer.clipBy=global"],
-  lion: lion("lion"),
-  "lion-cub": lion("lion-cub"),
-  "lion-cub-clip-global": [...lion("lion-cub"), "optimizer.clipBy=global"],
-  "distributed-lion": lion("distributed-lion"),
-  "distributed-lion-average": [...lion("distributed-lion"), "optimizer.vote=average"],
+  lion,
+  "lion-cub": lionCub,
+  "lion-cub-clip-global": [...lionCub, "optimizer.clipBy=global"],
+  "distributed-lion": ofLion("distributed-lion", 3e-4),
+  "distributed-lion-average": [...ofLion("distributed-lion", 3e-4), "optimizer.vote=average"],
 };
 
 export const recipe: Suite = Object.fromEntries(

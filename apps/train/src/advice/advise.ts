@@ -80,7 +80,8 @@ export async function advise(recipe: Recipe, measured: MeasuredSteps, network: M
   const slower = await slowerInRun(recipe, measured);
   const rows: Row[] = [];
   const leftOut: string[] = [];
-  for (const candidate of candidates)
+  const hostsAreKnown = recipe.exchange.ranksPerHost !== undefined;
+  for (const candidate of candidates.filter(({ exchange }) => hostsAreKnown || exchange?.["vote"] !== "hierarchical"))
     try {
       rows.push(await predictCandidate(candidate, recipe, measured, network, slower));
     } catch (error) {

@@ -297,7 +297,7 @@ async function plans(): Promise<Planned[]> {
   const made: Planned[] = [];
   for (const { name, given = [], larger } of rows) {
     const overrides = [`optimizer.name=${name}`, `steps=${steps}`, "optimizer.clip=0", "optimizer.clipBy=global"];
-    const recipe = (more: readonly string[]) => readRecipe("gpt-small-lion-cub", [...overrides, ...given, ...more]);
+    const recipe = (more: readonly string[]) => readRecipe("gpt-small-lion", [...overrides, ...given, ...more]);
     const plan = await planOf(recipe([]), ranks);
     const compared = recipe(larger ? [larger] : []);
     made.push({ plan, compared: larger ? await planOf(compared, ranks) : plan, ...layersOf(compared) });

@@ -13,7 +13,7 @@ import { methodsOf } from "./methods.ts";
 import { planOf } from "./plan.ts";
 
 const recipeOf = (...overrides: string[]) =>
-  readRecipe("gpt-small-lion-cub", ["model.preset=nano", "optimizer.clip=0", ...overrides]);
+  readRecipe("gpt-small-lion", ["optimizer.name=lion-cub", "model.preset=nano", "optimizer.clip=0", ...overrides]);
 const link = parseLink("1gbit,50us");
 
 /** What ranks of this process really hold and send: of rank 0, the bytes of every step by the counters of its transport. */
