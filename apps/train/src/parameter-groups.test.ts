@@ -1,5 +1,5 @@
 import { type Group, loopback } from "@terse/collectives";
-import { algorithms, type Optimizer } from "@terse/optimizers";
+import { algorithms, type Optimizer, SavedStateError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { Arena, fromTypedArray, noGrad, type Segment, type TypedArray } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
@@ -182,6 +182,13 @@ describe("what an optimizer says of its options", () => {
     const made = onRanks(recipeOf(...overrides), async () => {});
     await expect(made).rejects.toThrow(OptionsError);
     await expect(made).rejects.toThrow(new RegExp(`^${message.replaceAll(".", "\\.")}`));
+  });
+
+  it("names the recipe's key of what does not fit a save", () => {
+    const { groups } = groupsOf(recipeOf("optimizer.name=one-bit-adam", "optimizer.warmup=5"), segments);
+    const adopt = () => groups[0]!.algorithm.adopt!({ compressesFrom: 10, varianceNorm: 1, factors: [] }, 20);
+    expect(adopt).toThrow(SavedStateError);
+    expect(adopt).toThrow(/^optimizer\.warmup: 5, and the warm-up of this save has ended after 10 steps/);
   });
 
   it.each([

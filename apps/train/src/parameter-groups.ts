@@ -19,6 +19,7 @@ import {
   gradientCompressions,
   matrixShape,
   type ParameterGroup,
+  SavedStateError,
 } from "@terse/optimizers";
 import { OptionsError, oneOf, positiveFloat, text, v } from "@terse/options";
 import { roles, type Segment } from "@terse/tensor";
@@ -139,7 +140,27 @@ function inKeys<Made extends Algorithm | GradientCompression>(name: string, key:
   };
   const made = renaming(create);
   const init: Made["init"] = (θ, vector) => renaming(() => made.init(θ, vector));
-  return { ...made, init, ...(made.perLayer && { perLayer: `${key}.${made.perLayer}` }) };
+  return {
+    ...made,
+    init,
+    ...adoptInKeys(made, name, key),
+    ...(made.perLayer && { perLayer: `${key}.${made.perLayer}` }),
+  };
+}
+
+/** What refuses the numbers of a save, with its errors in the recipe's keys. */
+function adoptInKeys(made: Algorithm | GradientCompression, name: string, key: string): Pick<Algorithm, "adopt"> {
+  if (!("adopt" in made && made.adopt)) return {};
+  const { adopt } = made;
+  return {
+    adopt(scalars, step) {
+      try {
+        return adopt(scalars, step);
+      } catch (error) {
+        throw error instanceof SavedStateError ? new SavedStateError(inKey(error.message, name, key)) : error;
+      }
+    },
+  };
 }
 
 /** "dion.rank: 9 is …" → "optimizer.rank: 9 is …" */
