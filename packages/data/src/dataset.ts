@@ -2,7 +2,6 @@
 import type { v } from "@terse/options";
 import type { Batch } from "./batch.ts";
 import type { Samples } from "./samples.ts";
-import type { TokenizerFiles } from "./tokenizers/tokenizer-files.ts";
 
 /** A run's position in its data. JSON, the same on every rank. */
 export interface DatasetState {
@@ -78,6 +77,9 @@ export interface OpenOptions {
 export type SampleOptions = Pick<OpenOptions, "seed" | "length" | "progress"> &
   Partial<Pick<OpenOptions, "rank" | "ranks">>;
 
+/** Texts of files by their names. */
+export type ProcessorFiles = Readonly<Record<string, string>>;
+
 /** One entry of the registry `datasets`. The methods get options that its schema has checked. */
 export interface DatasetEntry {
   /** Keys of a recipe's `data` section, besides `name` and `batchSize`. */
@@ -86,8 +88,11 @@ export interface DatasetEntry {
   readonly fields: readonly string[];
   /** Of data that a model can continue; resolves to undefined where the options name none. Throws `DataError`. */
   tokenizer?(options: object): Promise<Tokenizer | undefined>;
-  /** Of data of text: the files with which transformers opens its tokenizer; resolves to undefined where the options name none. Throws `DataError`. */
-  tokenizerFiles?(options: object): Promise<TokenizerFiles | undefined>;
+  /**
+   * The files with which transformers prepares inputs as this data does: those of the tokenizer of a text, of the processor of images; resolves
+   * to undefined where the options name no tokenizer. Throws `DataError`.
+   */
+  processorFiles?(options: object): Promise<ProcessorFiles | undefined>;
   facts(options: object): DataFacts;
   open(options: object, given: OpenOptions): Promise<Dataset>;
 }

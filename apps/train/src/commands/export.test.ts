@@ -6,7 +6,7 @@ import { readSafetensors } from "@terse/checkpoint";
 import { loopback } from "@terse/collectives";
 import { type DatasetEntry, datasets, openTokenizer } from "@terse/data";
 import type { Bert, BertClassifier, Gpt2, ResNet, Vit } from "@terse/models";
-import { Arena, manualSeed, noGrad, ones, randint, randn, type Tensor } from "@terse/tensor";
+import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, randn, type Tensor } from "@terse/tensor";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { needsModules, relativeError, runPython } from "../../../../packages/tensor/src/testing/python.ts";
 import { buildData, buildModel, buildOptimizer } from "../build.ts";
@@ -135,8 +135,8 @@ describe.skipIf(missing !== "")(`the export of a run${missing}`, () => {
       const [run, out] = [join(folder, name), join(folder, `${name}-model`)];
       await save(run, keys);
       await exportCommand([run, "--out", out]);
-      const tokenizerFiles = tokenizer ? ["tokenizer.json", "tokenizer_config.json"] : [];
-      expect(readdirSync(out).sort()).toEqual(["config.json", "model.safetensors", ...tokenizerFiles]);
+      const processor = tokenizer ? ["tokenizer.json", "tokenizer_config.json"] : ["preprocessor_config.json"];
+      expect(readdirSync(out).sort()).toEqual(["config.json", "model.safetensors", ...processor].sort());
       const given = inputs();
       const found = await runPython(
         `
@@ -163,6 +163,67 @@ if ${tokenizer ? "True" : "False"}:
     },
     180_000,
   );
+
+  // Needs no model: transformers finds the processor by its own file.
+  it.each<[string, readonly string[], readonly [number, number]]>([
+    ["made-images", ["size=16"], [16, 16]],
+    ["cifar10", [], [32, 32]],
+    ["cifar10", ["path=cifar"], [32, 32]],
+    ["cifar100", ["path=cifar"], [32, 32]],
+    ["image-folder", ["path=pictures", "classes=2", "size=24"], [24, 24]],
+    ["image-folder", ["path=pictures", "classes=2", "size=24"], [24, 32]], // its sides are cut
+  ])(
+    "of data %s %j has a processor that gives what the data gives",
+    async (name, options, [height, width]) => {
+      const { data } = readRecipe("resnet18-cifar", [
+        `data.name=${name}`,
+        ...options.map((option) => `data.${option}`),
+      ]);
+      const entry: DatasetEntry = datasets[data.name];
+      const out = mkdtempSync(join(folder, "processor-"));
+      for (const [file, content] of Object.entries((await entry.processorFiles!(data))!))
+        writeFileSync(join(out, file), content);
+      const found = await runPython(
+        `
+import transformers, numpy
+from PIL import Image
+processor = transformers.AutoImageProcessor.from_pretrained(${JSON.stringify(out)})
+pixels = numpy.arange(${height * width * 3}, dtype=numpy.int64).reshape(${height}, ${width}, 3) * 7 % 256
+outputs["images"] = torch.as_tensor(processor(Image.fromarray(pixels.astype("uint8")), return_tensors="pt")["pixel_values"])`,
+        {},
+      );
+      const of = {
+        cifar10: [
+          [0.4914, 0.4822, 0.4465],
+          [0.247, 0.2435, 0.2616],
+        ],
+        cifar100: [
+          [0.5071, 0.4865, 0.4409],
+          [0.2673, 0.2564, 0.2762],
+        ],
+        "image-folder": [
+          [0.485, 0.456, 0.406],
+          [0.229, 0.224, 0.225],
+        ],
+      } as const;
+      const made = [
+        [0.5, 0.5, 0.5],
+        [0.25, 0.25, 0.25],
+      ] as const;
+      const [mean, deviation] =
+        (name === "cifar10" && options.length === 0 ? undefined : of[name as "cifar10"]) ?? made;
+      const side = Math.min(height, width);
+      const left = Math.floor((width - side) / 2);
+      const expected = Float32Array.from({ length: 3 * side * side }, (_, i) => {
+        const [channel, row, column] = [Math.floor(i / side ** 2), Math.floor(i / side) % side, i % side];
+        const byte = ((3 * (row * width + left + column) + channel) * 7) % 256;
+        return (byte / 255 - mean[channel]!) / deviation[channel]!;
+      });
+      expect(found["images"]!.shape).toEqual([1, 3, side, side]);
+      expect(relativeError(fromTypedArray(expected, [1, 3, side, side]), found["images"]!)).toBeLessThan(1e-6);
+    },
+    60_000,
+  );
 });
 
 it("has the names of timm and torchvision with --own-names, and no config.json", async () => {
@@ -188,7 +249,7 @@ it("has the names of timm and torchvision with --own-names, and no config.json",
 
 it("is written without a tokenizer whose file is no longer there, and says so", async () => {
   const [run, file] = [join(folder, "gone"), join(folder, "tokenizer.json")];
-  const files = await (datasets.text as DatasetEntry).tokenizerFiles!({ tokenizer: "bytes" });
+  const files = await (datasets.text as DatasetEntry).processorFiles!({ tokenizer: "bytes" });
   writeFileSync(file, files!["tokenizer.json"]!);
   await save(run, [
     "model.name=gpt",

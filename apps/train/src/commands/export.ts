@@ -1,4 +1,4 @@
-/** `./terse export RUN`: the model of a run alone, as a folder that transformers or safetensors, and `--init-from`, open; and its tokenizer. */
+/** `./terse export RUN`: the model of a run alone, as a folder that transformers or safetensors, and `--init-from`, open; and its tokenizer or image processor. */
 import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { CheckpointError, configFile, makeFolder, weightsFile, writeSafetensors } from "@terse/checkpoint";
@@ -9,7 +9,8 @@ import { readSave } from "../saves/save-folder.ts";
 
 /** The files of a model in Hugging Face's layout, among those of a save. */
 const ofModel = (name: string) =>
-  name === configFile || /^(tokenizer.*\.json|model.*\.safetensors(\.index\.json)?)$/.test(name);
+  name === configFile ||
+  /^(tokenizer.*\.json|preprocessor_config\.json|model.*\.safetensors(\.index\.json)?)$/.test(name);
 
 export async function exportCommand(argv: readonly string[]): Promise<void> {
   const { flags, words } = parseArguments(argv, {
@@ -30,12 +31,12 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
 }
 
 async function exportAll(run: string, from: string, out: string): Promise<string[]> {
-  const tokenizer = await tokenizerOf(run);
-  for (const [name, text] of Object.entries(tokenizer)) writeFileSync(join(out, name), text);
+  const processor = await processorOf(run);
+  for (const [name, text] of Object.entries(processor)) writeFileSync(join(out, name), text);
   const files = readdirSync(from).filter(ofModel);
   const isWeights = (name: string) => Number(name.startsWith("model"));
   for (const name of files.sort((a, b) => isWeights(a) - isWeights(b))) copyFileSync(join(from, name), join(out, name));
-  return [...Object.keys(tokenizer), ...files];
+  return [...Object.keys(processor), ...files];
 }
 
 /** Weights alone: with these names transformers would not find them, and would take random ones. */
@@ -45,13 +46,13 @@ async function exportWeights(run: string, out: string): Promise<string[]> {
   return [weightsFile];
 }
 
-/** The files of the tokenizer of a run's data. */
-async function tokenizerOf(run: string): Promise<Readonly<Record<string, string>>> {
+/** The files that prepare inputs as a run's data does. */
+async function processorOf(run: string): Promise<Readonly<Record<string, string>>> {
   if (isModelFolder(run)) return {};
   const { data } = readSave(run).manifest.recipe;
   const entry: DatasetEntry = datasets[data.name];
   try {
-    return (await entry.tokenizerFiles?.(data)) ?? {};
+    return (await entry.processorFiles?.(data)) ?? {};
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     process.stderr.write(`without a tokenizer: ${error.message}\n`);

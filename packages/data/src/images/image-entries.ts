@@ -3,9 +3,10 @@ import { flag, positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
 import { augmentationOptions } from "./augment/augmentation.ts";
 import { type CifarName, cifar, cifarForms } from "./cifar.ts";
-import { imageFolder } from "./image-folder.ts";
+import { imageFolder, imageNetForm } from "./image-folder.ts";
 import { ImageSamples } from "./image-samples.ts";
-import { madeImages } from "./made-images.ts";
+import { madeForm, madeImages } from "./made-images.ts";
+import { processorFile } from "./processor-file.ts";
 
 const fields = ["images", "labels"];
 
@@ -18,6 +19,8 @@ const cifarEntry = (name: CifarName): SampledEntry => ({
   options: cifarOptions,
   fields,
   facts: () => ({ classes: cifarForms[name].classes, channels: 3, height: 32, width: 32 }),
+  processorFiles: async ({ path }: v.InferOutput<typeof cifarOptions>) =>
+    processorFile(path === undefined ? madeForm : cifarForms[name], 32),
   async samples({ path, ...augment }: v.InferOutput<typeof cifarOptions>, { seed }) {
     const set = path === undefined ? madeImages({ classes: cifarForms[name].classes }) : await cifar(name, path);
     return new ImageSamples(set, { seed, augment });
@@ -35,6 +38,7 @@ const madeEntry: SampledEntry = {
   options: madeOptions,
   fields,
   facts: ({ classes, size }: MadeOptions) => ({ classes, channels: 3, height: size, width: size }),
+  processorFiles: async ({ size }: MadeOptions) => processorFile(madeForm, size),
   samples: async ({ classes, size, ...augment }: MadeOptions, { seed }) =>
     new ImageSamples(madeImages({ classes, side: size }), { seed, augment }),
 };
@@ -54,6 +58,7 @@ const folderEntry: SampledEntry = {
   options: folderOptions,
   fields,
   facts: ({ classes, size }: FolderOptions) => ({ classes, channels: 3, height: size, width: size }),
+  processorFiles: async ({ size }: FolderOptions) => processorFile(imageNetForm, size),
   async samples({ maxCorrupt, path, classes, size, resize, validationFraction, ...augment }: FolderOptions, given) {
     const set = await imageFolder({ path, classes, size, resize, validationFraction, maxCorrupt }, given);
     return new ImageSamples(set, { seed: given.seed, augment, corrupt: maxCorrupt });

@@ -40,7 +40,7 @@ const progressMs = 10_000;
 const picture = /\.(jpe?g|png)$/i;
 
 /** The mean and deviation of ImageNet's pixels, which torchvision's weights expect. */
-const [mean, deviation] = [[0.485, 0.456, 0.406] as const, [0.229, 0.224, 0.225] as const];
+export const imageNetForm = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] } as const;
 
 /** Before the first step the header of every picture is read, by the rank whose share it is. Throws `DataError`. */
 export async function imageFolder(options: ImageFolderOptions, share: Share = {}): Promise<ImageSet> {
@@ -83,8 +83,7 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
     classes,
     height: size,
     width: size,
-    mean,
-    deviation,
+    ...imageNetForm,
     fingerprint: hash.digest("hex"),
     training: images(training),
     validation: images(validation),

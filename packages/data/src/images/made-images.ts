@@ -13,6 +13,8 @@ export interface MadeImagesOptions {
   readonly validation?: number;
 }
 
+export const madeForm = { mean: [0.5, 0.5, 0.5], deviation: [0.25, 0.25, 0.25] } as const;
+
 export function madeImages({ classes, side = 32, training = 5000, validation = 1000 }: MadeImagesOptions): ImageSet {
   const hash = createHash("sha256");
   const part = (first: number, count: number): Images => {
@@ -29,8 +31,7 @@ export function madeImages({ classes, side = 32, training = 5000, validation = 1
     classes,
     height: side,
     width: side,
-    mean: [0.5, 0.5, 0.5],
-    deviation: [0.25, 0.25, 0.25],
+    ...madeForm,
     fingerprint: hash.digest("hex"),
     training: train,
     validation: held,

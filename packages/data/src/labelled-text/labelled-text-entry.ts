@@ -27,7 +27,7 @@ type Options = v.InferOutput<typeof options>;
 export const labelledTextEntry: SampledEntry = {
   options,
   fields: ["tokens", "segments", "mask", "labels"],
-  tokenizerFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
+  processorFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize, classes, labels }: Options) => ({
     vocabulary: bertTokens(tokenizer).vocabulary,
     length: blockSize,

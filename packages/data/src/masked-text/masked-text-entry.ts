@@ -22,7 +22,7 @@ type Options = v.InferOutput<typeof options>;
 export const maskedTextEntry: SampledEntry = {
   options,
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
-  tokenizerFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
+  processorFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize }: Options) => ({ vocabulary: bertTokens(tokenizer).vocabulary, length: blockSize }),
   async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
     const vocabulary = vocabularyOf(name);

@@ -29,7 +29,7 @@ export const textEntry: SampledEntry = {
   options: textOptions,
   fields: ["tokens", "next"],
   tokenizer: ({ tokenizer = "bytes" }: Partial<TextOptions>) => openTokenizer(tokenizer),
-  tokenizerFiles: ({ tokenizer = "bytes" }: Partial<TextOptions>) => tokenizerFiles(tokenizer),
+  processorFiles: ({ tokenizer = "bytes" }: Partial<TextOptions>) => tokenizerFiles(tokenizer),
   facts: ({ blockSize, tokenizer = "bytes" }: TextOptions) => ({
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,

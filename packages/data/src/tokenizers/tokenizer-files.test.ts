@@ -21,7 +21,7 @@ const why = needsModules("transformers", "tokenizers");
 
 async function write(name: keyof typeof datasets, options: object, into: string): Promise<void> {
   mkdirSync(into);
-  const files = (await (datasets[name] as DatasetEntry).tokenizerFiles!(options))!;
+  const files = (await (datasets[name] as DatasetEntry).processorFiles!(options))!;
   for (const [name, text] of Object.entries(files)) writeFileSync(join(into, name), text);
 }
 
@@ -104,16 +104,16 @@ it("are those of a tokenizer.json, and of the tokenizer_config.json beside it", 
   mkdirSync(path);
   const json = { model: { type: "BPE", vocab: { a: 0 }, merges: [] }, added_tokens: [{ id: 1, content: "</s>" }] };
   writeFileSync(join(path, "tokenizer.json"), JSON.stringify(json));
-  const { tokenizerFiles } = datasets.text as DatasetEntry;
-  const { "tokenizer.json": own, "tokenizer_config.json": config } = (await tokenizerFiles!({ tokenizer: path }))!;
+  const { processorFiles } = datasets.text as DatasetEntry;
+  const { "tokenizer.json": own, "tokenizer_config.json": config } = (await processorFiles!({ tokenizer: path }))!;
   expect([JSON.parse(own!), JSON.parse(config!)]).toEqual([
     json,
     { tokenizer_class: "PreTrainedTokenizerFast", bos_token: "</s>", eos_token: "</s>" },
   ]);
   writeFileSync(join(path, "tokenizer_config.json"), '{"model_max_length": 7}');
-  expect((await tokenizerFiles!({ tokenizer: join(path, "tokenizer.json") }))!["tokenizer_config.json"]).toBe(
+  expect((await processorFiles!({ tokenizer: join(path, "tokenizer.json") }))!["tokenizer_config.json"]).toBe(
     '{"model_max_length": 7}',
   );
-  await expect(tokenizerFiles!({ tokenizer: join(path, "none.json") })).rejects.toThrow(/Cannot read the tokenizer/);
-  expect(await (datasets.tokens as DatasetEntry).tokenizerFiles!({ path: "x", vocabulary: 7 })).toBeUndefined();
+  await expect(processorFiles!({ tokenizer: join(path, "none.json") })).rejects.toThrow(/Cannot read the tokenizer/);
+  expect(await (datasets.tokens as DatasetEntry).processorFiles!({ path: "x", vocabulary: 7 })).toBeUndefined();
 });

@@ -1,12 +1,11 @@
 /** The files with which transformers' AutoTokenizer opens a tokenizer, by their names. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ProcessorFiles } from "../dataset.ts";
 import { bytesJson } from "./byte-level-json.ts";
 import { gpt2Json } from "./gpt2-tokenizer.ts";
 import { readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
 import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
-
-export type TokenizerFiles = Readonly<Record<string, string>>;
 
 const configFile = "tokenizer_config.json";
 
@@ -14,7 +13,7 @@ const configFile = "tokenizer_config.json";
  * Of bytes, gpt2, or the path of a tokenizer.json, whose tokenizer_config.json is taken too. With `bert`, texts get the tokens that BERT adds:
  * [CLS] A [SEP], [CLS] A [SEP] B [SEP]. Throws `DataError`.
  */
-export async function tokenizerFiles(name: string, { bert = false } = {}): Promise<TokenizerFiles> {
+export async function tokenizerFiles(name: string, { bert = false } = {}): Promise<ProcessorFiles> {
   const file = fileOf(name);
   const json = name === "bytes" ? bytesJson() : name === "gpt2" ? await gpt2Json() : readTokenizerJson(file);
   const files = { "tokenizer.json": text(bert ? withBertTokens(json, name) : json) };

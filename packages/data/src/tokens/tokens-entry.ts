@@ -35,7 +35,7 @@ export const tokensEntry: SampledEntry = {
   options: tokensOptions,
   fields: ["tokens", "next"],
   tokenizer: tokenizerOf,
-  tokenizerFiles: async (options: TokensOptions) => {
+  processorFiles: async (options: TokensOptions) => {
     const name = nameOf(options);
     return name === undefined ? undefined : tokenizerFiles(name);
   },
