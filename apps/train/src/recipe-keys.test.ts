@@ -2,13 +2,18 @@ import { readFileSync } from "node:fs";
 import { parseYaml } from "@terse/options";
 import { expect, it } from "vitest";
 import { usage } from "./arguments.ts";
+import { sentences } from "./commands/config.ts";
 import { defaultRecipe, readRecipe, recipeSchema } from "./recipe.ts";
-import { recipeKeysText } from "./recipe-keys.ts";
+import { recipeKeysPage, recipeKeysText } from "./recipe-keys.ts";
 
 const recipe = parseYaml(readFileSync(defaultRecipe, "utf8"), "default recipe") as Record<string, unknown>;
 
 it("is what the help shows: recipe-keys.txt (made anew by ./terse test recipe-keys -u)", async () => {
   await expect(recipeKeysText(recipeSchema, recipe)).toMatchFileSnapshot("recipe-keys.txt");
+});
+
+it("is the page of the documents: docs/recipe-keys.md (made anew by ./terse test recipe-keys -u)", async () => {
+  await expect(recipeKeysPage(recipeSchema, sentences)).toMatchFileSnapshot("../../../docs/recipe-keys.md");
 });
 
 it("fits in 80 columns, and shows types, defaults, and what the default recipe sets", () => {

@@ -1,5 +1,8 @@
-/** The keys of a recipe as the help shows them. `./terse` prints recipe-keys.txt, which this file makes, without Node and without a build. */
-import { listOptions, type v } from "@terse/options";
+/**
+ * The keys of a recipe, as the help and docs/recipe-keys.md show them. `./terse` prints recipe-keys.txt, which this file makes, without Node
+ * and without a build.
+ */
+import { type ListedOption, listOptions, type v } from "@terse/options";
 
 const [width, left] = [80, 38]; // columns; of the second one
 
@@ -17,6 +20,31 @@ export function recipeKeysText(schema: v.GenericSchema, recipe: Readonly<Record<
     return [...heading, ...columns(`${only === undefined ? "  " : "    "}--${name}`, `${takes} (${shown})`)];
   });
   return `recipe: every key, what it takes, and its default (*: set by the default recipe)\n${lines.join("\n")}\n`;
+}
+
+/** A page with a table of each section's keys, and of those that belong to a choice such as `optimizer.name=lion`. */
+export function recipeKeysPage(schema: v.GenericSchema, sentences: ReadonlyMap<string, string>): string {
+  const sectionOf = ({ name }: ListedOption) => (name.includes(".") ? name.split(".")[0]! : "run");
+  const sections = [...Map.groupBy(listOptions(schema), sectionOf)].map(([section, keys]) => {
+    const tables = [...Map.groupBy(keys, ({ only }) => only)].map(([only, own]) => {
+      const rows = own.map(({ name, takes, required, fallback }) => {
+        const value = fallback === undefined ? (required ? "required" : "") : `\`${textOf(fallback)}\``;
+        return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`.replaceAll(
+          /\|(?=\S)|(?<=\S)\|(?!$)/g,
+          "\\|",
+        );
+      });
+      const heading = only === undefined ? [] : [`### ${only}`, ""];
+      return [...heading, "| key | takes | default | |", "|---|---|---|---|", ...rows, ""].join("\n");
+    });
+    return `## ${section}\n\n${tables.join("\n")}`;
+  });
+  return `# The keys of a recipe
+
+Each can be set in a recipe's file, as [Recipes](recipes.md) says, and on the command line: \`./terse train --optimizer.lr=1e-3\`. The same is
+printed by \`./terse config explain [KEY]\`; \`./terse config schema\` gives it to editors as JSON Schema.
+
+${sections.join("\n")}`;
 }
 
 /** Two columns; the second one is wrapped at its words. */
