@@ -29,10 +29,7 @@ export function recipeKeysPage(schema: v.GenericSchema, sentences: ReadonlyMap<s
     const tables = [...Map.groupBy(keys, ({ only }) => only)].map(([only, own]) => {
       const rows = own.map(({ name, takes, required, fallback }) => {
         const value = fallback === undefined ? (required ? "required" : "") : `\`${textOf(fallback)}\``;
-        return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`.replaceAll(
-          /\|(?=\S)|(?<=\S)\|(?!$)/g,
-          "\\|",
-        );
+        return `| \`${name}\` | ${takes} | ${value} | ${sentences.get(name)} |`;
       });
       const heading = only === undefined ? [] : [`### ${only}`, ""];
       return [...heading, "| key | takes | default | |", "|---|---|---|---|", ...rows, ""].join("\n");
