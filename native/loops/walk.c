@@ -1,10 +1,17 @@
 // Measures which order of pages is faster here, and whether prefetching is. The first long walks alternate between both ways, stretch by
 // stretch, and count which of two neighbouring stretches took less time: on the caller's own arrays, so that nothing has to be allocated or
-// read for it, and on so many pairs that another process that slows some of them down does not matter.
+// read for it, and on so many pairs that another process that slows some of them down does not matter. A pair in which pages were touched for
+// the first time, as those of a new optimizer state are, does not count.
+#define _GNU_SOURCE
 #include "terse/walk.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <time.h>
+
+#ifndef RUSAGE_THREAD
+#define RUSAGE_THREAD RUSAGE_SELF
+#endif
 
 enum {
     LONG = 1 << 20,  // elements: shorter arrays lie in a cache
@@ -27,6 +34,17 @@ static uint64_t nanoseconds(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static long page_faults(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_minflt + usage.ru_majflt : 0;
+}
+
+// A pair of stretches, of which the second took so long.
+static void count(question *q, const terse_walk_trial *trial, uint64_t took) {
+    if (took < trial->first) atomic_fetch_add(&q->for_second, 1);
+    if (atomic_fetch_add(&q->pairs, 1) + 1 == PAIRS) atomic_store(&q->answer, atomic_load(&q->for_second) > PAIRS / 2 ? SECOND : FIRST);
+}
+
 // The way of the next stretch, FIRST or SECOND; measures the one before.
 static unsigned ask(question *q, terse_walk_trial *trial) {
     const unsigned known = atomic_load_explicit(&q->answer, memory_order_relaxed);
@@ -34,12 +52,13 @@ static unsigned ask(question *q, terse_walk_trial *trial) {
     if (trial->question != q) *trial = (terse_walk_trial){.question = q};
     const uint64_t now = nanoseconds(), took = now - trial->began;
     const unsigned stretch = trial->stretches++;  // even ones go the first way
-    trial->began = now;
     if (stretch % 2 == 1) trial->first = took;
-    else if (stretch) {
-        if (took < trial->first) atomic_fetch_add(&q->for_second, 1);
-        if (atomic_fetch_add(&q->pairs, 1) + 1 == PAIRS) atomic_store(&q->answer, atomic_load(&q->for_second) > PAIRS / 2 ? SECOND : FIRST);
+    else {
+        const long faults = page_faults(), before = trial->faults;
+        trial->faults = faults;
+        if (stretch && faults == before) count(q, trial, took);
     }
+    trial->began = nanoseconds();
     return stretch % 2 ? SECOND : FIRST;
 }
 

@@ -39,6 +39,7 @@ enum {
 typedef struct terse_walk_trial {
     unsigned stretches;
     uint64_t began, first;  // nanoseconds: when the last stretch began; how long the last one took that went the first way
+    long faults;            // of this thread, before the last pair of stretches
     const void *question;   // what is being measured
 } terse_walk_trial;
 
@@ -63,7 +64,7 @@ int terse_walk_fetches(void);
 // Calls round(context, i) once for every whole round of n elements; i is the index of its first element. Returns the index of the first
 // element after the whole rounds. Always inlined, so that the context stays in registers.
 static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*round)(void *context, size_t i), void *context) {
-    terse_walk_trial trial = {0, 0, 0, 0};
+    terse_walk_trial trial = {0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
         const size_t page = TERSE_WALK_GROUP / terse_walk_pages(&trial, n), end = n - i < TERSE_WALK_STRETCH ? n : i + TERSE_WALK_STRETCH;
@@ -77,7 +78,7 @@ static inline __attribute__((always_inline)) size_t terse_walk(size_t n, void (*
 
 // The same for rounds that can prefetch: round(context, i, fetches), where `fetches` is known at compile time.
 static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n, void (*round)(void *context, size_t i, int fetches), void *context) {
-    terse_walk_trial trial = {0, 0, 0, 0};
+    terse_walk_trial trial = {0};
     size_t i = 0;
     while (n - i >= TERSE_WALK_GROUP) {
         int fetches;
@@ -95,7 +96,7 @@ static inline __attribute__((always_inline)) size_t terse_walk_fetching(size_t n
 
 // Calls stretch(context, from, to, fetches) for one stretch of n elements after the other: for sums, whose order is part of the result.
 static inline __attribute__((always_inline)) void terse_walk_in_order(size_t n, void (*stretch)(void *context, size_t from, size_t to, int fetches), void *context) {
-    terse_walk_trial trial = {0, 0, 0, 0};
+    terse_walk_trial trial = {0};
     for (size_t from = 0; from < n; from += TERSE_WALK_STRETCH) {
         const size_t to = n - from < TERSE_WALK_STRETCH ? n : from + TERSE_WALK_STRETCH;
         if (terse_walk_fetching_next(&trial, n)) stretch(context, from, to, 1);

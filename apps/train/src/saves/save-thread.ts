@@ -10,8 +10,8 @@ import { type Answer, memoryOf, type Request } from "./thread-writer.ts";
 if (process.platform === "linux") setPriority(19);
 
 /** What the thread takes of a processor while nobody waits for the save: a step beside it is longer by about as much. */
-const share = 1 / 40;
-const longestPause = 50; // milliseconds after a mebibyte: where the disk or the processors are slow, a save is not slower still
+const share = 1 / 60;
+const longestPause = 75; // milliseconds after a mebibyte: where the disk or the processors are slow, a save is not slower still
 
 /** Pauses after each part as long as keeps to `share`, until the first element of `waits` is 1. */
 function paceOf(waits: Int32Array): () => void {
