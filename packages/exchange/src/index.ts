@@ -11,7 +11,7 @@ export {
   predictVoteOfHosts,
   type Question,
 } from "./cost-model/predict.ts";
-export { predictRound } from "./cost-model/predict-round.ts";
+export { predictRound, returningShare } from "./cost-model/predict-round.ts";
 export {
   crossing,
   type Implementation,

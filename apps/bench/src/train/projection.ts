@@ -7,6 +7,7 @@ import { loopback } from "@terse/collectives";
 import type { Model } from "@terse/models";
 import { Arena, full, manualSeed, ones, rand, randint, scope, setNumThreads, where } from "@terse/tensor";
 import { buildModel, makeOptimizer } from "@terse/train/build";
+import { recipeOfCandidate } from "@terse/train/candidates";
 import { type Plan, planOf } from "@terse/train/plan";
 import { type Recipe, readRecipe } from "@terse/train/recipe";
 import { type Measurement, median } from "../measurement.ts";
@@ -36,7 +37,11 @@ export async function* projection(): AsyncGenerator<Measurement> {
   setNumThreads(1);
   for (const { recipe: name, model, method, late } of projected) {
     const recipe = readRecipe(new URL(`../../../train/recipes/${name}.yaml`, import.meta.url), []);
-    const dense: Recipe = { ...recipe, optimizer: { name: "adamw", lr: 1e-4 } as Recipe["optimizer"] };
+    const dense = recipeOfCandidate(recipe, {
+      name: "dense",
+      optimizer: { name: "adamw" },
+      exchange: { dense: "f32" },
+    });
     const warm: Recipe = late
       ? { ...recipe, optimizer: { ...recipe.optimizer, warmup: 1 } as Recipe["optimizer"] }
       : recipe;

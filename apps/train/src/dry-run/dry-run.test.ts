@@ -120,6 +120,14 @@ describe("a dry run", () => {
     expect(overlapped.phases[0]!.time!.exposed).toBeGreaterThan(least);
   });
 
+  it("lets votes to a server go beside its answers to the votes before", async () => {
+    const slow = { link: parseLink("1mbit,1us"), speed: { flops: 1e12, measured: false } }; // messages alone
+    const recipe = recipeOf("model.preset=small", "exchange.vote=parameter-server", "bucket=400000");
+    const { messages, exposed } = (await planOf(recipe, 2, slow)).phases[0]!.time!;
+    expect(exposed).toBeLessThan(0.6 * messages); // half, and the last answer
+    expect(exposed).toBeGreaterThan(0.5 * messages);
+  });
+
   it("prints parameters, memory, bytes of each phase and times, and what it assumes", async () => {
     const recipe = recipeOf(
       "steps=100",

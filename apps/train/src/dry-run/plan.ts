@@ -13,6 +13,7 @@ import {
   measureLink,
   memoryOfRound,
   predictRound,
+  returningShare,
 } from "@terse/exchange";
 import type { Optimizer } from "@terse/optimizers";
 import { Arena, type Segment, withDevice } from "@terse/tensor";
@@ -232,7 +233,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 
 /**
  * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
- * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts). Messages that follow from mean gradients, or belong to no bucket,
+ * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a server beside its answers. Messages that follow from mean gradients, or belong to no bucket,
  * come at the end. `bytes`: all that rank 0 sends in the step.
  */
 export function timeOfMessages(
@@ -242,7 +243,7 @@ export function timeOfMessages(
 ): Omit<StepTime, "computing"> {
   const all = optimizer.requests(from);
   const whole = all.reduce((sum, { elements }) => sum + elements, 0);
-  let [complete, end, messages, after, left] = [0, 0, 0, 0, bytes];
+  let [complete, up, down, messages, after, left] = [0, 0, 0, 0, 0, bytes]; // up, down: when these directions of the wire are free
   for (const { elements, rounds, later } of all) {
     complete += elements;
     const seconds = rounds.map((round) => predictRound(round, ranks, optimizer.schemes, measured));
@@ -250,9 +251,12 @@ export function timeOfMessages(
     left -= sum(rounds.map((round) => bytesOfRound(round, ranks, 0, optimizer.schemes)));
     messages += sum(seconds);
     after += sum(seconds) - first;
-    end = Math.max(end, backward * (complete / whole)) + first;
+    const returns = rounds.length === 1 ? first * returningShare(rounds[0]!, ranks, optimizer.schemes) : 0;
+    const ready = Math.max(up, backward * (complete / whole), returns > 0 ? 0 : down);
+    up = ready + first - returns;
+    down = returns > 0 ? Math.max(up, down) + returns : up;
   }
-  end += after;
+  let end = Math.max(up, down) + after;
   const { alpha, beta } = measured.link;
   const beside = left > 0 ? alpha + left * beta : 0; // norms, and momenta that are averaged
   messages += beside;

@@ -5,7 +5,7 @@ import { standardSchemes } from "../schemes.ts";
 import { voteSchemes } from "../votes/vote-schemes.ts";
 import type { Measured } from "./measure-link.ts";
 import { predictMean, predictVote } from "./predict.ts";
-import { predictRound } from "./predict-round.ts";
+import { predictRound, returningShare } from "./predict-round.ts";
 
 const measured: Measured = {
   link: { alpha: 1e-4, alphaLong: 2e-4, perMessage: 0, perExchange: 0, beta: 8e-9, burst: 0 },
@@ -25,6 +25,16 @@ const measured: Measured = {
 const seconds = (round: readonly Message[], ranks: number, schemes = standardSchemes) =>
   predictRound(round, ranks, schemes, measured);
 const n = 1_000_000;
+
+it("says in which share of a round the server of votes sends outcomes", () => {
+  const server = { ...standardSchemes, votes: voteSchemes["parameter-server"].create() };
+  const vote = (outcome: "plus" | "tally"): Message => ({ kind: "vote", n, outcome });
+  expect(returningShare([vote("plus")], 4, server)).toBe(1 / 2);
+  expect(returningShare([vote("tally")], 4, server)).toBe(3 / 4); // three planes down, one up
+  expect(returningShare([vote("plus")], 4, standardSchemes)).toBe(0);
+  expect(returningShare([vote("plus"), { kind: "mean", n }], 4, server)).toBe(0);
+  expect(returningShare([], 4, server)).toBe(0);
+});
 
 describe("the time of a round", () => {
   it("is that of one mean for all means", () => {

@@ -43,6 +43,16 @@ export function predictRound(
 }
 
 /**
+ * The share of a round's time in which a server sends outcomes. Votes of the next round come to it meanwhile: its link carries both directions
+ * at once. 0 where a round is not of such votes alone.
+ */
+export function returningShare(round: readonly Message[], ranks: number, { votes }: ChosenSchemes): number {
+  if (votes.name !== "parameter-server" || round.length === 0 || round.some(({ kind }) => kind !== "vote")) return 0;
+  const planes = [...joinedVotes(round).keys()].map((outcome) => planesOf(outcome, ranks));
+  return Math.min(...planes.map((count) => count / (1 + count)));
+}
+
+/**
  * Bytes of the rank that sends most: the first or the last one, whose chunks are the largest, or an owner, who sends to all others. Groups of
  * ranks have the same size, so one rank of its group stands for all.
  */
