@@ -73,16 +73,17 @@ function takenBy({ name: algorithm, takes }: Algorithm, segment: Segment): Segme
   );
 }
 
-/** The largest first, each to the rank that has the fewest elements so far, the first of these; the same on every rank. */
+/**
+ * Each to the rank that has the fewest elements so far, the first of these; the same on every rank. In the order of the model, not the largest
+ * first: so neighbours, whose messages share a bucket, belong to different ranks, and no link carries most of a bucket.
+ */
 export function ownersOf(lengths: readonly number[], ranks: number): number[] {
   const owned = new Array<number>(ranks).fill(0);
-  const owners = new Array<number>(lengths.length).fill(0);
-  for (const [i, length] of [...lengths.entries()].sort(([, a], [, b]) => b - a)) {
+  return lengths.map((length) => {
     const owner = owned.indexOf(Math.min(...owned));
     owned[owner]! += length;
-    owners[i] = owner;
-  }
-  return owners;
+    return owner;
+  });
 }
 
 /** The part [begin, end) of a span, which holds these of its segments. */

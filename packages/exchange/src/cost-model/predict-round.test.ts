@@ -82,7 +82,17 @@ describe("the time of a round", () => {
 
   it("is that of an owner who sends to all others, whichever rank it is", () => {
     const round: Message[] = [{ kind: "computedMean", n: 1, owner: 1, result: n }];
-    expect(seconds(round, 4)).toBeCloseTo(2 * 2e-4 + 3 * 4 * n * 8e-9, 12);
+    expect(seconds(round, 4)).toBeCloseTo(2 * 2e-4 + 3 * 4 * (1 + n) * 8e-9, 12);
+  });
+
+  it("is that of the rank with most to send or to receive, up to owners and then down", () => {
+    const of = (...owners: number[]): Message[] => owners.map((owner) => ({ kind: "computedMean", n, owner }));
+    const bytes = (round: Message[], ranks: number) => (seconds(round, ranks) - 2 * 2e-4) / 8e-9 / (4 * n);
+    expect(bytes(of(0, 1), 2)).toBeCloseTo(1 + 1, 6); // each sends one up, and one down
+    expect(bytes(of(0, 0), 2)).toBeCloseTo(2 + 2, 6);
+    expect(bytes(of(0, 1, 2, 3), 4)).toBeCloseTo(3 + 3, 6);
+    expect(bytes(of(0, 1, 2), 4)).toBeCloseTo(3 + 3, 6); // rank 3 sends all three, and receives them
+    expect(bytes(of(0, 0, 1), 3)).toBeCloseTo(4 + 4, 6); // rank 0 receives two from each
   });
 
   it("is that of one group of ranks for exchanges along an axis, although the others are not its members", () => {

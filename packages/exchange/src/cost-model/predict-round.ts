@@ -4,6 +4,8 @@
  *
  *   2 α + bytes of the rank that sends most · β
  *
+ * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends or receives most.
+ *
  * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the signs of votes, which every
  * scheme writes and reads.
  */
@@ -13,6 +15,8 @@ import type { AutoVoteScheme } from "../votes/auto.ts";
 import { planesOf } from "../votes/outcome.ts";
 import type { Measured } from "./measure-link.ts";
 import { type PredictedVote, predictedVotes, predictMean, predictVote } from "./predict.ts";
+
+type ComputedMean = Extract<Message, { kind: "computedMean" }>;
 
 /** Seconds, on the slowest rank. RangeError if there are too many ranks for a scheme. */
 export function predictRound(
@@ -39,7 +43,23 @@ export function predictRound(
         ).seconds
       : byBytes([{ kind: "vote", n: elements, outcome }]) + elements * (measured.codec.encode + measured.codec.decode);
   }
-  return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote"));
+  const computed = round.filter((message) => message.kind === "computedMean");
+  if (computed.length > 0)
+    seconds += 2 * measured.link.alphaLong + bytesUpAndDown(computed, ranks) * measured.link.beta;
+  return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote" && kind !== "computedMean"));
+}
+
+/** Owners receive from all others, and answer when they have everything. What a rank sends and receives at once shares nothing. */
+function bytesUpAndDown(means: readonly ComputedMean[], ranks: number): number {
+  const busiest = (bytesOf: (mean: ComputedMean) => number) => {
+    const all = means.reduce((sum, mean) => sum + bytesOf(mean), 0);
+    const owned = [...Map.groupBy(means, ({ owner }) => owner).values()].map((own) =>
+      own.reduce((sum, mean) => sum + bytesOf(mean), 0),
+    );
+    const ofOthers = all - (owned.length < ranks ? 0 : Math.min(...owned)); // a rank that owns nothing takes part in everything
+    return Math.max(ofOthers, (ranks - 1) * Math.max(...owned));
+  };
+  return busiest(({ n }) => 4 * n) + busiest(({ n, result = n }) => 4 * result);
 }
 
 /**
@@ -53,14 +73,13 @@ export function returningShare(round: readonly Message[], ranks: number, { votes
 }
 
 /**
- * Bytes of the rank that sends most: the first or the last one, whose chunks are the largest, or an owner, who sends to all others. Groups of
+ * Bytes of the rank that sends most: the first or the last one, whose chunks are the largest. Groups of
  * ranks have the same size, so one rank of its group stands for all.
  */
 function mostBytes(messages: readonly Message[], ranks: number, schemes: ChosenSchemes): number {
   const bytesOf = (some: readonly Message[], rank: number) => bytesOfRound(some, ranks, rank, schemes);
   const inGroups = messages.flatMap((message) => ("members" in message ? bytesOf([message], message.members[0]!) : []));
   const ofAll = messages.filter((message) => !("members" in message));
-  const owners = ofAll.flatMap((message) => (message.kind === "computedMean" ? message.owner : []));
-  const senders = new Set([0, ranks - 1, ...owners]);
+  const senders = new Set([0, ranks - 1]);
   return inGroups.reduce((a, b) => a + b, 0) + Math.max(...[...senders].map((rank) => bytesOf(ofAll, rank)));
 }
