@@ -233,7 +233,8 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 
 /**
  * Buckets leave one after the other, as the last micro-batch's backward completes them in `backward` seconds, 0 where they wait for its end;
- * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a server beside its answers. Messages that follow from mean gradients, or belong to no bucket,
+ * the wire carries them one by one (packages/exchange/src/cost-model/bucket.ts), but votes to a server beside its answers. Messages that follow
+ * from mean gradients, or belong to no bucket,
  * come at the end. `bytes`: all that rank 0 sends in the step.
  */
 export function timeOfMessages(
