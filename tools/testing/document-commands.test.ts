@@ -217,8 +217,9 @@ function scriptOf(lines: readonly ShellLine[]): string {
     const here = text.replaceAll("10.0.0.1", "127.0.0.1").replace("29500", "$port");
     script.push(`line=${line}`, "export added=", first, `added="${added}"`);
     if (runs === undefined) script.push(here);
-    else script.push(`${here} > told &`, asJob);
-    if (runs === "untilTold") script.push("until grep -q http: told; do kill -0 $!; sleep 0.1; done", "kill $!");
+    // Bash opens the file in the child: without rm the text of an earlier line would still be there to find.
+    else script.push("rm -f told", `${here} > told &`, asJob);
+    if (runs === "untilTold") script.push("until grep -qs http: told; do kill -0 $!; sleep 0.1; done", "kill $!");
   }
   return [...script, "for job in $jobs; do wait $job; done"].join("\n");
 }
