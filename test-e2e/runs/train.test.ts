@@ -272,7 +272,6 @@ it("counts the pictures that no rank could decode, and those alone", async () =>
     for (let i = 0; i < 8; i++)
       writeFileSync(join(folder, "pictures", "train", name, `${i}.png`), i < 2 ? damaged : whole);
   }
-  const out = join(folder, "with-pictures");
   const data = [
     "--data.name=image-folder",
     "--data=pictures",
@@ -280,19 +279,31 @@ it("counts the pictures that no rank could decode, and those alone", async () =>
     "--data.size=8",
     "--data.maxCorrupt=0.5",
   ];
-  const model = ["--recipe=resnet18-cifar", "--model.width=4", "--data.batchSize=4"];
-  const {
-    code,
-    err,
-    out: said,
-  } = await terse(["train", ...model, ...data, "--steps=9", "--evaluate.every=0", "--out", out]);
-  expect([code, err]).toEqual([0, ""]);
-  expect(said).toMatch(/^skipped: 4 images could not be decoded$/m);
-  const last = readFileSync(join(out, "metrics.jsonl"), "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-  expect(last.filter((line) => "skipped" in line)).toEqual([{ step: 9, skipped: 4 }]);
+  const model = ["--recipe=resnet18-cifar", "--model.width=4", "--data.batchSize=4", "--evaluate.every=0"];
+  const skippedBy = (run: string) => {
+    const lines = readFileSync(join(folder, run, "metrics.jsonl"), "utf8")
+      .trim()
+      .split("\n");
+    return lines.map((line) => JSON.parse(line)).filter((line) => "skipped" in line);
+  };
+  const line = /^skipped: 4 images could not be decoded$/m;
+
+  const ended = await terse(["train", ...model, ...data, "--steps=9", "--out", join(folder, "with-pictures")]);
+  expect([ended.code, ended.err]).toEqual([0, ""]);
+  expect(ended.out).toMatch(line);
+  expect(skippedBy("with-pictures")).toEqual([{ step: 9, skipped: 4 }]);
+
+  // A run that a signal ends
+  let sent = false;
+  const out = join(folder, "with-pictures-stopped");
+  const stopped = await terse(["train", ...model, ...data, "--steps=100000", "--out", out], (printed, pid) => {
+    if (sent || !/^step: \d\d\//.test(printed)) return;
+    sent = true;
+    process.kill(pid, "SIGTERM");
+  });
+  expect(stopped.code).toBe(143);
+  expect(stopped.out).toMatch(line);
+  expect(skippedBy("with-pictures-stopped")).toMatchObject([{ stopped: "SIGTERM", skipped: 4 }]);
 });
 
 describe("./terse train ends with one line about", () => {

@@ -201,10 +201,12 @@ export class Journal implements AsyncDisposable {
     }
   }
 
-  /** A signal ends the run after `step` steps. */
-  stopped(step: number, signal: string): void {
+  /** A signal ends the run after `step` steps. On every rank. */
+  async stopped(step: number, signal: string): Promise<void> {
+    const skipped = await this.#skippedSamples();
+    if (skipped > 0) this.note(`skipped: ${this.#skippedText(skipped)}`);
     this.note(`${signal}: ends after ${step} steps`);
-    if (this.#terminal) this.#parts.run.log({ step, stopped: signal });
+    if (this.#terminal) this.#parts.run.log({ step, stopped: signal, ...(skipped > 0 && { skipped }) });
   }
 
   /** The save after `step` steps could not be made. */
@@ -268,7 +270,7 @@ export class Journal implements AsyncDisposable {
           ? "nothing: one rank"
           : `${bytesText(sent)} a rank; gradients in 32 bits would be ${bytesText(dense)} (${(dense / sent).toFixed(1)} ×)`,
       time: `${durationText((performance.now() - this.#began) / 1000)}${link ? ` on an emulated link, ${link}` : ""}`,
-      ...(skipped > 0 && { skipped: `${amountText(skipped, data.unit)} could not be decoded` }),
+      ...(skipped > 0 && { skipped: this.#skippedText(skipped) }),
       run: run.folder,
       ...(await this.#sample()),
     });
@@ -278,6 +280,10 @@ export class Journal implements AsyncDisposable {
   async #skippedSamples(): Promise<number> {
     const all = await gatherTexts(this.#group, (this.#parts.data.skipped ?? []).join("\n"));
     return new Set(all.flatMap((names) => names.split("\n")).filter((name) => name !== "")).size;
+  }
+
+  #skippedText(samples: number): string {
+    return `${amountText(samples, this.#parts.data.unit)} could not be decoded`;
   }
 
   /** A text that the model writes, where it can. */

@@ -77,7 +77,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
         await share();
         await saveAtEnd(step, run, journal);
       }
-      journal.stopped(step, signal);
+      await journal.stopped(step, signal);
       return exitCodeOf(signal);
     }
     const isLogged = step === 0 || every(recipe.evaluate.every, step);

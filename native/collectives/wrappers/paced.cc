@@ -26,6 +26,14 @@ Clock::time_point Link::send(size_t bytes) {
     return out_ + latency_;
 }
 
+Clock::time_point Link::send_first(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    out_ = std::max(out_, now) + time_of(bytes);
+    first_ = std::max(first_, now) + time_of(bytes);
+    return first_ + latency_;
+}
+
 Clock::time_point Link::receive(size_t bytes, Clock::time_point posted) {
     std::lock_guard lock(mutex_);
     in_ = std::max(in_, posted) + time_of(bytes);
@@ -33,6 +41,8 @@ Clock::time_point Link::receive(size_t bytes, Clock::time_point posted) {
 }
 
 namespace {
+
+constexpr size_t packet_bytes = 1448;  // of TCP, on Ethernet
 
 struct Departure {
     int peer;
@@ -85,7 +95,7 @@ private:
         if (thread_.joinable()) thread_.join();
     }
 
-    // Passes departures to the engine below when they are due, in order.
+    // Passes departures to the engine below when they are due.
     void run() {
         pthread_setname_np(pthread_self(), "terse-link");
         prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds; the default of 50 000 is half the time of a small message at 1 Gbit/s
@@ -118,7 +128,7 @@ private:
     const std::shared_ptr<Link> link_;
     std::mutex mutex_;
     std::condition_variable due_, changed_;  // for this engine's thread; for waiting transfers
-    std::deque<std::shared_ptr<Departure>> queue_;
+    std::deque<std::shared_ptr<Departure>> queue_;  // by the time when they are due
     bool aborted_ = false, ending_ = false;
     std::thread thread_;  // last: it uses all of the above
 };
@@ -173,9 +183,12 @@ private:
 
 std::unique_ptr<Transfer> Paced::send(int peer, uint32_t slot, const void* data, size_t bytes) {
     std::lock_guard lock(mutex_);
-    auto departure = std::make_shared<Departure>(Departure{peer, slot, data, bytes, link_->send(bytes)});
-    queue_.push_back(departure);
-    if (queue_.size() == 1) due_.notify_all();
+    const bool alone = std::ranges::none_of(queue_, [&](const auto& earlier) { return earlier->peer == peer; });
+    const auto due = bytes <= packet_bytes && alone ? link_->send_first(bytes) : link_->send(bytes);
+    auto departure = std::make_shared<Departure>(Departure{peer, slot, data, bytes, due});
+    const auto place = std::ranges::upper_bound(queue_, due, {}, [](const auto& each) { return each->due; });
+    if (place == queue_.begin()) due_.notify_all();
+    queue_.insert(place, departure);
     return std::make_unique<PacedSend>(*this, std::move(departure));
 }
 

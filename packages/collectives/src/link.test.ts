@@ -121,6 +121,21 @@ describe("an emulated link", () => {
       await Promise.all(inner.map((group) => group!.close()));
     }));
 
+  it("carries a message of one packet before those of other groups that have not left", () =>
+    withWorld(2, async (groups) => {
+      const inner = await Promise.all(groups.map((group) => group.split(0)));
+      const [long, short] = [new Uint8Array(5_000_000), new Uint8Array(100)]; // the first takes 0.4 s
+      const sent = [groups[0]!.send(long, 1), inner[0]!.send(short, 1)];
+      const arrived: string[] = [];
+      const received = [
+        groups[1]!.recv(new Uint8Array(long.length), 0).then(() => arrived.push("long")),
+        inner[1]!.recv(new Uint8Array(short.length), 0).then(() => arrived.push("short")),
+      ];
+      await Promise.all([...sent, ...received]);
+      expect(arrived).toEqual(["short", "long"]);
+      await Promise.all(inner.map((group) => group!.close()));
+    }));
+
   it("is shared by all messages that a rank receives", () =>
     withWorld(5, async (groups) => {
       const length = 100_000;

@@ -2,7 +2,8 @@
 import { collectives, type NativeLink } from "@terse/native-collectives";
 
 /**
- * A rank's full-duplex link to all other ranks. Its messages, headers included, leave at this rate and arrive `latency` later; messages
+ * A rank's full-duplex link to all other ranks. Its messages, headers included, leave at this rate one after the other and arrive `latency`
+ * later; one of a single packet does not wait for those of other groups or to other ranks, as where a network's queues are fair. Messages
  * from all other ranks arrive at this rate. The heartbeat and the rendezvous are not slowed down.
  */
 export interface Link {

@@ -1,7 +1,8 @@
 /**
- * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. A run of 1-bit Lion Cub predicts
- * the step time of another method from its own measurements; right after it that method trains on the same emulated link. So each prediction
- * has a run of its own, and a machine that becomes faster or slower meanwhile does not count as an error of the predictions.
+ * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. Runs of 1-bit Lion Cub, which
+ * predict the step time of other methods from their own measurements, take turns with runs of those methods on the same emulated link. A
+ * prediction is the mean of those from the run before and the run after, so that a machine that becomes faster or slower meanwhile, here by
+ * up to a sixth within minutes, does not count as an error of the predictions.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,21 +26,20 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
   const link = ["--emulate-link", rate];
   const errors: number[] = [];
   try {
+    let before = await predictions(join(above, "own"), [...link, ...own]);
     for (const candidate of candidates) {
-      const first = join(above, `before ${candidate.name.replaceAll("/", " of ")}`);
-      await trained(first, [`--steps=${ownSteps}`, ...method, ...link, ...own]);
-      const recipe = JSON.parse(readFileSync(join(first, "recipe.json"), "utf8")) as Recipe;
-      const lines = readMetrics(first);
-      const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
-      const predicted = rows.find(({ name }) => name === candidate.name)?.step;
-      if (predicted === undefined) continue; // such as votes of hosts, on one host
+      const expected = before.steps.get(candidate.name);
+      if (expected === undefined) continue; // such as votes of hosts, on one host
       const folder = join(above, candidate.name.replaceAll("/", " of "));
       const file = `${folder}.json`;
-      writeFileSync(file, JSON.stringify(recipeOfCandidate(recipe, candidate)));
-      const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / predicted)));
+      writeFileSync(file, JSON.stringify(recipeOfCandidate(before.recipe, candidate)));
+      const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / expected)));
       await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
       const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
       const measured = median(late.map(({ step_seconds }) => step_seconds));
+      const after = await predictions(`${folder}, then own`, [...link, ...own]);
+      const predicted = (expected + after.steps.get(candidate.name)!) / 2;
+      before = after;
       const error = Math.abs(predicted / measured - 1);
       errors.push(error);
       const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };
@@ -51,4 +51,13 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
   } finally {
     rmSync(above, { recursive: true, force: true });
   }
+}
+
+/** Trains with Lion Cub, and predicts from that run the seconds of a step of each method. */
+async function predictions(folder: string, more: readonly string[]) {
+  await trained(folder, [`--steps=${ownSteps}`, ...method, ...more]);
+  const recipe = JSON.parse(readFileSync(join(folder, "recipe.json"), "utf8")) as Recipe;
+  const lines = readMetrics(folder);
+  const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
+  return { recipe, steps: new Map(rows.map(({ name, step }) => [name, step])) };
 }

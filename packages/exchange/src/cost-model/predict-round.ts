@@ -63,14 +63,21 @@ function bytesUpAndDown(means: readonly ComputedMean[], ranks: number): number {
 }
 
 /**
- * The share of a round's time in which a server sends outcomes. Votes of the next round come to it meanwhile: its link carries both directions
- * at once. 0 where a round is not of such votes alone.
+ * The share of a round's time in which a server sends outcomes and receives nothing. Votes of the next round come to it meanwhile: its link
+ * carries both directions at once. 0 where a round is not of such votes alone.
  */
 export function returningShare(round: readonly Message[], ranks: number, { votes }: ChosenSchemes): number {
-  if (votes.name !== "parameter-server" || round.length === 0 || round.some(({ kind }) => kind !== "vote")) return 0;
-  const planes = [...joinedVotes(round).keys()].map((outcome) => planesOf(outcome, ranks));
-  return Math.min(...planes.map((count) => count / (1 + count)));
+  const share = returning[votes.name];
+  if (share === undefined || round.length === 0 || round.some(({ kind }) => kind !== "vote")) return 0;
+  return Math.min(...[...joinedVotes(round).keys()].map((outcome) => share(planesOf(outcome, ranks), ranks)));
 }
+
+/** By scheme: of N bits from each other rank up, and d planes of N bits down. */
+const returning: Readonly<Record<string, (d: number, P: number) => number>> = {
+  "parameter-server": (d) => d / (1 + d), // (P − 1) N up, d (P − 1) N down
+  // (P − 1) N up, then d (P − 1)/P N scattered; as much once more in an all-gather, which takes both directions.
+  "parameter-server-efficient": (d, P) => d / (P + 2 * d),
+};
 
 /**
  * Bytes of the rank that sends most: the first or the last one, whose chunks are the largest. Groups of
