@@ -1,14 +1,14 @@
 /**
- * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. Runs of 1-bit Lion Cub, which
- * predict the step time of other methods from their own measurements, take turns with runs of those methods on the same emulated link. A
- * prediction is the mean of those from the run before and the run after, so that a machine that becomes faster or slower meanwhile, here by
- * up to a sixth within minutes, does not count as an error of the predictions.
+ * `advice-LINK`: how far the advice's predictions are from measured times, for every method that advice knows. A run of 1-bit Lion Cub predicts
+ * the step times of three other methods from its own measurements; then these train on the same emulated link; and all four do it once
+ * more. The lesser of both predictions counts, and the lesser of both measured times: other work on the machine, which can slow it down by a
+ * third for the length of a run, is no error of the predictions.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { advise, measuredSteps, networkOf } from "@terse/train/advice";
-import { candidates, recipeOfCandidate } from "@terse/train/candidates";
+import { type Candidate, candidates, recipeOfCandidate } from "@terse/train/candidates";
 import { readMetrics } from "@terse/train/metrics";
 import type { Recipe } from "@terse/train/recipe";
 import { type Measurement, median } from "../measurement.ts";
@@ -17,6 +17,7 @@ import { stepsOf, trained } from "./trained.ts";
 
 const ownSteps = 50; // the fewest after which a run measures its network
 const [leastSteps, leastSeconds] = [14, 10]; // of the others
+const [together, times] = [3, 2];
 const method = ["--optimizer.name=lion-cub", "--optimizer.bits=1", "--optimizer.lr=3e-4"];
 
 /** `error` is |predicted / measured − 1| of a method on a link; `advice_error` is the worst of them. */
@@ -26,26 +27,29 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
   const link = ["--emulate-link", rate];
   const errors: number[] = [];
   try {
-    let before = await predictions(join(above, "own"), [...link, ...own]);
-    for (const candidate of candidates) {
-      const expected = before.steps.get(candidate.name);
-      if (expected === undefined) continue; // such as votes of hosts, on one host
-      const folder = join(above, candidate.name.replaceAll("/", " of "));
-      const file = `${folder}.json`;
-      writeFileSync(file, JSON.stringify(recipeOfCandidate(before.recipe, candidate)));
-      const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / expected)));
-      await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
-      const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
-      const measured = median(late.map(({ step_seconds }) => step_seconds));
-      const after = await predictions(`${folder}, then own`, [...link, ...own]);
-      const predicted = (expected + after.steps.get(candidate.name)!) / 2;
-      before = after;
-      const error = Math.abs(predicted / measured - 1);
-      errors.push(error);
-      const inCase = { case: `${candidate.name} ×2 ${rate} emulated` };
-      yield { ...inCase, metric: "step_predicted", value: 1000 * predicted, unit: "ms" };
-      yield { ...inCase, metric: "step_measured", value: 1000 * measured, unit: "ms" };
-      yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+    for (let begin = 0; begin < candidates.length; begin += together) {
+      const some = candidates.slice(begin, begin + together);
+      const predicted = some.map(() => Number.POSITIVE_INFINITY);
+      const measured = some.map(() => Number.POSITIVE_INFINITY);
+      for (let time = 0; time < times; time++) {
+        const { recipe, steps } = await predictions(join(above, `own ${begin} ${time}`), [...link, ...own]);
+        for (const [i, candidate] of some.entries()) {
+          const expected = steps.get(candidate.name);
+          if (expected === undefined) continue; // such as votes of hosts, on one host
+          predicted[i] = Math.min(predicted[i]!, expected);
+          const folder = join(above, `${candidate.name.replaceAll("/", " of ")} ${time}`);
+          measured[i] = Math.min(measured[i]!, await measuredStep(folder, recipe, candidate, expected, link));
+        }
+      }
+      for (const [i, { name }] of some.entries()) {
+        if (predicted[i] === Number.POSITIVE_INFINITY) continue;
+        const error = Math.abs(predicted[i]! / measured[i]! - 1);
+        errors.push(error);
+        const inCase = { case: `${name} ×2 ${rate} emulated` };
+        yield { ...inCase, metric: "step_predicted", value: 1000 * predicted[i]!, unit: "ms" };
+        yield { ...inCase, metric: "step_measured", value: 1000 * measured[i]!, unit: "ms" };
+        yield { ...inCase, metric: "error", value: error, unit: "ratio" };
+      }
     }
     yield { case: `advice ×2 ${rate}`, metric: "advice_error", value: Math.max(...errors), unit: "ratio" };
   } finally {
@@ -60,4 +64,20 @@ async function predictions(folder: string, more: readonly string[]) {
   const lines = readMetrics(folder);
   const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
   return { recipe, steps: new Map(rows.map(({ name, step }) => [name, step])) };
+}
+
+/** Trains with a method, and returns the seconds of a step. */
+async function measuredStep(
+  folder: string,
+  own: Recipe,
+  candidate: Candidate,
+  expected: number,
+  link: readonly string[],
+): Promise<number> {
+  const file = `${folder}.json`;
+  writeFileSync(file, JSON.stringify(recipeOfCandidate(own, candidate)));
+  const steps = Math.min(ownSteps, Math.max(leastSteps, Math.ceil(leastSeconds / expected)));
+  await trained(folder, ["--recipe", file, `--steps=${steps}`, "--advise=false", ...link]);
+  const late = stepsOf(folder).filter(({ step }) => step >= steps / 2); // as advice takes those of its own run
+  return median(late.map(({ step_seconds }) => step_seconds));
 }
