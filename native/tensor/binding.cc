@@ -291,13 +291,11 @@ napi_value set_random_state(const Call& call) {
     return undefined(call.env);
 }
 
-napi_value has_amx(const Call& call) {
-    static const bool has = [] {
-        const auto capabilities = at::cpu::get_cpu_capabilities();
-        const auto found = capabilities.find("amx_bf16");
-        return found != capabilities.end() && found->second.isBool() && found->second.toBool();
-    }();
-    return boolean(call.env, has);
+// A capability as libtorch names it, such as amx_bf16.
+napi_value processor_has(const Call& call) {
+    const auto capabilities = at::cpu::get_cpu_capabilities();
+    const auto found = capabilities.find(text_of(call.env, call.values[0]));
+    return boolean(call.env, found != capabilities.end() && found->second.isBool() && found->second.toBool());
 }
 
 napi_value num_threads(const Call& call) { return integer(call.env, at::get_num_threads()); }
@@ -444,7 +442,7 @@ const Export exports_table[] = {
     TERSE_EXPORT("manualSeed", manual_seed),
     TERSE_EXPORT("randomState", random_state),
     TERSE_EXPORT("setRandomState", set_random_state),
-    TERSE_EXPORT("hasAmx", has_amx),
+    TERSE_EXPORT("processorHas", processor_has),
     TERSE_EXPORT("numThreads", num_threads),
     TERSE_EXPORT("setNumThreads", set_num_threads),
     TERSE_EXPORT("team", team),

@@ -95,11 +95,11 @@ describe("threads", () => {
 });
 
 describe("the processor", () => {
-  it("has AMX where the kernel says so", () => {
+  it.each(["amx_bf16", "avx512_bf16"] as const)("has %s where the kernel says so", (what) => {
     const flags =
       readFileSync("/proc/cpuinfo", "utf8")
         .match(/^flags\s*:.*$/m)?.[0]
         .split(" ") ?? [];
-    expect(native.hasAmx()).toBe(flags.includes("amx_bf16"));
+    expect(native.processorHas(what)).toBe(flags.includes(what));
   });
 });

@@ -59,8 +59,8 @@ export interface Native {
   manualSeed(seed: number | bigint): void;
   randomState(): Handle;
   setRandomState(state: Handle): void;
-  /** Whether the processor has AMX for bf16. */
-  hasAmx(): boolean;
+  /** Whether the processor multiplies bf16 by units for matrices, or by those for vectors. */
+  processorHas(what: "amx_bf16" | "avx512_bf16"): boolean;
   numThreads(): number;
   setNumThreads(threads: number): void;
   /** The address of `run_on_team` (openmp.h), as long as the process runs. */

@@ -30,5 +30,5 @@ export { keep, memory, scope } from "./lifetime.ts";
 export * from "./nn/index.ts";
 export { noGrad } from "./no-grad.ts";
 export { manualSeed, randomState, setRandomState } from "./random.ts";
-export { libtorch, multipliesBf16Fast, numThreads, openDevice, setNumThreads, threadTeam } from "./runtime.ts";
+export { bf16Units, libtorch, numThreads, openDevice, setNumThreads, threadTeam } from "./runtime.ts";
 export { cat, type Dim, type Operand, stack, Tensor, where } from "./tensor.ts";

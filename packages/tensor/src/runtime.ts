@@ -17,5 +17,11 @@ export const libtorch = (): { version: string; folder: string; configuration: st
  */
 export const openDevice = (device: string): string => native.openDevice(device);
 
-/** Whether the device multiplies matrices in bf16 several times as fast as in f32: GPUs, and processors with AMX. */
-export const multipliesBf16Fast = (device: string): boolean => device !== "cpu" || native.hasAmx();
+/**
+ * By which units a device multiplies matrices in bf16: "matrix" is several times as fast as f32 (GPUs, AMX), "vector" twice as fast
+ * (AVX512-BF16); undefined where f32 is as fast.
+ */
+export function bf16Units(device: string): "matrix" | "vector" | undefined {
+  if (device !== "cpu" || native.processorHas("amx_bf16")) return "matrix";
+  return native.processorHas("avx512_bf16") ? "vector" : undefined;
+}

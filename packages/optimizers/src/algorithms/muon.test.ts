@@ -1,13 +1,4 @@
-import {
-  Arena,
-  fromTypedArray,
-  Linear,
-  ModuleList,
-  multipliesBf16Fast,
-  noGrad,
-  type Tensor,
-  tensor,
-} from "@terse/tensor";
+import { Arena, bf16Units, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
 import { compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
@@ -275,7 +266,7 @@ outputs["X"] = X.detach().double()`,
   it("iterates by itself in bf16 where the processor multiplies it fast, and in f32 elsewhere", async () => {
     const run = async (options: Parameters<typeof muon>[0]) =>
       (await trainMatrices(2, () => muon(options), shapes, own, { steps: 2, lr: 0.02 }))[0]!.at(-1)!.X;
-    expect(await run({})).toEqual(await run({ nsType: multipliesBf16Fast("cpu") ? "bf16" : "f32" }));
+    expect(await run({})).toEqual(await run({ nsType: bf16Units("cpu") ? "bf16" : "f32" }));
     expect(await run({ nsType: "bf16" })).not.toEqual(await run({ nsType: "f32" }));
   });
 

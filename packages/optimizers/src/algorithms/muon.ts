@@ -16,7 +16,7 @@
  *
  *   nsType     f32
  *              bf16              as torch.optim.Muon
- *              auto              bf16 where the owner's device multiplies it several times as fast: GPUs, and processors with AMX
+ *              auto              bf16 where the owner's device multiplies it twice as fast or more: GPUs, processors with AMX or AVX512-BF16
  *
  * The ranks share the matrices, so each does its share of the matrix products, and no bit depends on a rank's own processor.
  *
@@ -38,7 +38,7 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { fromTypedArray, multipliesBf16Fast, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
+import { bf16Units, fromTypedArray, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
 import type { OwnedShare, State } from "./state.ts";
@@ -71,7 +71,7 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
   const given = parseOptions(muonOptions, options, "muon");
   const { momentum, nesterov, weightDecay, nsType, eps, adjustLrFn } = given;
   const coefficients = coefficientsOf(given);
-  const dtypeOn = (device: string) => (nsType === "auto" ? (multipliesBf16Fast(device) ? "bf16" : "f32") : nsType);
+  const dtypeOn = (device: string) => (nsType === "auto" ? (bf16Units(device) ? "bf16" : "f32") : nsType);
   const scaleOf = (m: number, n: number) =>
     adjustLrFn === "original" ? Math.sqrt(Math.max(1, m / n)) : 0.2 * Math.sqrt(Math.max(m, n));
   return {

@@ -7,12 +7,12 @@
  *
  * A and b A + c A² are symmetric. Of large ones only blocks on and below the diagonal are computed, and those below it copied above it: with
  * 2048 rows 5/8 of the products. They differ from `A = X Xᵀ` as it stands by rounding, so small ones, where it saves little, stay as they are;
- * and those in bf16, which processors with matrix units multiply faster as a whole.
+ * and those in bf16 on units for matrices, which are faster with the whole.
  *
  * With G = U Σ Vᵀ the result is U f(Σ) Vᵀ, where f applies a x + b x³ + c x⁵ for one triple after the other: the standard coefficients send
  * singular values above 0.05 of the norm to between 0.68 and 1.14, not to 1.
  */
-import { call, empty, noGrad, scope, type Tensor } from "@terse/tensor";
+import { bf16Units, call, empty, noGrad, scope, type Tensor } from "@terse/tensor";
 
 export type Coefficients = readonly [a: number, b: number, c: number];
 
@@ -47,7 +47,7 @@ const largest = 1023; // rows of a block that is computed as a whole
 /** Y Yᵀ; with `sum` b Y + c Y², for a symmetric Y. Y (m, n) → (m, m) */
 function symmetric(Y: Tensor, sum?: { b: number; c: number }): Tensor {
   const m = Y.shape[0]!;
-  if (m <= largest || Y.dtype === "bf16")
+  if (m <= largest || (Y.dtype === "bf16" && bf16Units(Y.device) === "matrix"))
     return sum ? Y.addmm(Y, Y, { beta: sum.b, alpha: sum.c }) : Y.matmul(Y.transpose(0, 1));
   const result = empty([m, m], { dtype: Y.dtype, device: Y.device });
   fill(0, m);
