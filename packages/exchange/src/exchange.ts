@@ -24,7 +24,7 @@ import { retaining } from "./retaining.ts";
 import { type ChosenSchemes, standardSchemes } from "./schemes.ts";
 import { type Among, checkMembers, gatherAmong, meanAmong, reduceAmong } from "./sums/among.ts";
 import { byOwners, type OwnerScheme } from "./sums/by-owners.ts";
-import { type ComputedMeanOptions, computedMeanScheme } from "./sums/computed-mean.ts";
+import { type ComputedMeanOptions, carryComputed, computedVector } from "./sums/computed-mean.ts";
 import { carryFields, checkFields, type FieldsRequest, type SumOfFieldsOptions } from "./sums/fields.ts";
 import {
   carryDirect,
@@ -246,8 +246,8 @@ export class StepExchange {
         ),
       computedMean: (vector, given) =>
         retaining(vector, given, async (x, options) => {
-          const part = computedMeanScheme(group, x, options);
-          await request({ key: "computed mean", part, carry: byOwners }, nothing);
+          const part = computedVector(group, x, options);
+          await request({ key: "computed mean", part, carry: carryComputed }, nothing);
         }),
       meanErrorCompensated: (vector, given) =>
         retainingOnHost(vector, given, async (x, options) =>

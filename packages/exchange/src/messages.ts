@@ -4,7 +4,8 @@ import type { Cost } from "./cost.ts";
 import { wordsOf } from "./packed-bits.ts";
 import type { ChosenSchemes } from "./schemes.ts";
 import { type AmongKind, amongCost } from "./sums/among.ts";
-import { computedMeanCost } from "./sums/computed-mean.ts";
+import type { OwnedSizes } from "./sums/by-slices.ts";
+import { computedMeansCosts } from "./sums/computed-mean.ts";
 import { sumOfFieldsCost } from "./sums/fields.ts";
 import { signOfLevelsCost, sumOfLevelsCost, sumOfLevelsDirectCost } from "./sums/levels.ts";
 import { meanErrorCompensatedCost } from "./sums/mean-error-compensated.ts";
@@ -52,12 +53,9 @@ function costsOfRound(
 ): readonly Cost[] {
   const costs = [means.costTogether(joinedMeans(round), ranks, rank)];
   for (const [outcome, n] of joinedVotes(round)) costs.push(votes.cost(n, ranks, rank, outcome));
+  costs.push(...computedMeansCosts(computedVectors(round), ranks, rank));
   for (const message of round) {
-    if (message.kind === "mean" || message.kind === "vote") continue;
-    if (message.kind === "computedMean") {
-      costs.push(computedMeanCost(message.n, ranks, rank, message.owner, message.result));
-      continue;
-    }
+    if (message.kind === "mean" || message.kind === "vote" || message.kind === "computedMean") continue;
     if ("members" in message) {
       costs.push(amongCost(message.kind, message.n, ranks, rank, message.members));
       continue;
@@ -70,6 +68,13 @@ function costsOfRound(
     );
   }
   return costs;
+}
+
+/** The vectors whose means their owners compute with. */
+export function computedVectors(round: readonly Message[]): OwnedSizes[] {
+  return round
+    .filter((message) => message.kind === "computedMean")
+    .map(({ owner, n, result = n }) => ({ owner, n, k: result }));
 }
 
 /** The elements of each vote: votes with one outcome are one, in which each begins at a word. */

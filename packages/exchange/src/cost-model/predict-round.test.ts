@@ -84,8 +84,8 @@ describe("the time of a round", () => {
   });
 
   it("is that of an owner who sends to all others, whichever rank it is", () => {
-    const round: Message[] = [{ kind: "computedMean", n: 1, owner: 1, result: n }];
-    expect(seconds(round, 4)).toBeCloseTo(2 * 2e-4 + 3 * 4 * (1 + n) * 8e-9, 12);
+    const round: Message[] = [{ kind: "computedMean", n: 1, owner: 1, result: 1000 }];
+    expect(seconds(round, 4)).toBeCloseTo(2 * 2e-4 + 3 * 4 * (1 + 1000) * 8e-9, 12);
   });
 
   it("is that of the rank with most to send or to receive, up to owners and then down", () => {
@@ -96,6 +96,13 @@ describe("the time of a round", () => {
     expect(bytes(of(0, 1, 2, 3), 4)).toBeCloseTo(3 + 3, 6);
     expect(bytes(of(0, 1, 2), 4)).toBeCloseTo(3 + 3, 6); // rank 3 sends all three, and receives them
     expect(bytes(of(0, 0, 1), 3)).toBeCloseTo(4 + 4, 6); // rank 0 receives two from each
+  });
+
+  it("is that of slices, which owners receive once, where an owner would be too busy", () => {
+    const of = (...owners: number[]): Message[] => owners.map((owner) => ({ kind: "computedMean", n, owner }));
+    const bytes = (round: Message[], ranks: number) => (seconds(round, ranks) - 4 * 2e-4) / 8e-9 / (4 * n);
+    expect(bytes(of(0), 4)).toBeCloseTo(2 * (3 / 4 + 1), 6);
+    expect(bytes(of(0, 1), 8)).toBeCloseTo(2 * ((2 * 7) / 8 + 1), 6);
   });
 
   it("is that of one group of ranks for exchanges along an axis, although the others are not its members", () => {

@@ -4,19 +4,19 @@
  *
  *   2 α + bytes of the rank that sends most · β
  *
- * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends or receives most.
+ * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends or receives most; 4 α
+ * where they are carried by slices (sums/computed-mean.ts).
  *
  * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the signs of votes, which every
  * scheme writes and reads.
  */
-import { bytesOfRound, joinedMeans, joinedVotes, type Message } from "../messages.ts";
+import { bytesOfRound, computedVectors, joinedMeans, joinedVotes, type Message } from "../messages.ts";
 import type { ChosenSchemes } from "../schemes.ts";
+import { busiestBytes, takesSlices } from "../sums/computed-mean.ts";
 import type { AutoVoteScheme } from "../votes/auto.ts";
 import { planesOf } from "../votes/outcome.ts";
 import type { Measured } from "./measure-link.ts";
 import { type PredictedVote, predictedVotes, predictMean, predictVote } from "./predict.ts";
-
-type ComputedMean = Extract<Message, { kind: "computedMean" }>;
 
 /** Seconds, on the slowest rank. RangeError if there are too many ranks for a scheme. */
 export function predictRound(
@@ -43,23 +43,13 @@ export function predictRound(
         ).seconds
       : byBytes([{ kind: "vote", n: elements, outcome }]) + elements * (measured.codec.encode + measured.codec.decode);
   }
-  const computed = round.filter((message) => message.kind === "computedMean");
-  if (computed.length > 0)
-    seconds += 2 * measured.link.alphaLong + bytesUpAndDown(computed, ranks) * measured.link.beta;
+  const computed = computedVectors(round);
+  if (computed.length > 0) {
+    const { owners, slices } = busiestBytes(computed, ranks);
+    const [messages, bytes] = takesSlices(computed, ranks) ? [4, slices] : [2, owners];
+    seconds += messages * measured.link.alphaLong + bytes * measured.link.beta;
+  }
   return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote" && kind !== "computedMean"));
-}
-
-/** Owners receive from all others, and answer when they have everything. What a rank sends and receives at once shares nothing. */
-function bytesUpAndDown(means: readonly ComputedMean[], ranks: number): number {
-  const busiest = (bytesOf: (mean: ComputedMean) => number) => {
-    const all = means.reduce((sum, mean) => sum + bytesOf(mean), 0);
-    const owned = [...Map.groupBy(means, ({ owner }) => owner).values()].map((own) =>
-      own.reduce((sum, mean) => sum + bytesOf(mean), 0),
-    );
-    const ofOthers = all - (owned.length < ranks ? 0 : Math.min(...owned)); // a rank that owns nothing takes part in everything
-    return Math.max(ofOthers, (ranks - 1) * Math.max(...owned));
-  };
-  return busiest(({ n }) => 4 * n) + busiest(({ n, result = n }) => 4 * result);
 }
 
 /**

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { computedMean, openExchange, StepRefusedError } from "../index.ts";
+import {
+  bytesOfRound,
+  computedMean,
+  type Message,
+  memoryOfRound,
+  openExchange,
+  StepRefusedError,
+  scratchOf,
+  standardSchemes,
+} from "../index.ts";
 import { onRanks } from "../testing.ts";
+import { takesSlices } from "./computed-mean.ts";
 
 const vector = (rank: number, n: number) =>
   Float32Array.from({ length: n }, (_, i) => 60 * (((i * 7 + rank * 11) % 9) - 4));
@@ -62,15 +72,34 @@ describe("a computed mean", () => {
     expect(sent).toEqual([6, 6, 6, 6]); // 2 (P − 1)
   });
 
+  it("names an owner that is no rank, before anything is sent", async () => {
+    await onRanks(2, async (group) => {
+      for (const owner of [-1, 2, 0.5])
+        await expect(computedMean(group, new Float32Array(2), { owner, compute() {} })).rejects.toThrow(
+          `computedMean: owner is ${owner}; choose one of the ranks 0 to 1`,
+        );
+      expect(group.sent().messages).toBe(0);
+    });
+  });
+});
+
+describe.each([
+  ["owners", 8],
+  ["slices", 100_000],
+])("a computed mean that is carried by %s", (way, n) => {
+  it("is", () => {
+    expect(takesSlices([{ owner: 1, n, k: n }], 3)).toBe(way === "slices");
+  });
+
   it("is refused on every rank after one rank's NaN, and after a result that is not finite", async () => {
     for (const [poisoned, of] of [
       ["x", 2],
       ["result", 1],
     ] as const) {
       const outcomes = await onRanks(3, async (group) => {
-        const x = vector(group.rank, 8);
+        const x = vector(group.rank, n);
         if (poisoned === "x" && group.rank === 2) x[5] = Number.NaN;
-        const into = new Float32Array(8).fill(7);
+        const into = new Float32Array(n).fill(7);
         const compute = (_: Float32Array, result: Float32Array) => result.fill(poisoned === "x" ? 1 : Number.NaN);
         const error = await openExchange(group)
           .computedMean(x, { owner: 1, into, compute })
@@ -80,7 +109,7 @@ describe("a computed mean", () => {
       for (const { error, into } of outcomes) {
         expect(error).toBeInstanceOf(StepRefusedError);
         expect(String(error)).toContain(`rank ${of} refuses the step: the gradient is not finite`);
-        expect(into).toEqual(new Float32Array(8).fill(7));
+        expect(into.every((value) => value === 7)).toBe(true);
       }
     }
   });
@@ -90,7 +119,7 @@ describe("a computed mean", () => {
       const exchange = openExchange(group);
       if (group.rank === 0) exchange.refuse("the loss is not finite");
       const compute = () => expect.unreachable("the owner computes nothing in a refused step");
-      return exchange.computedMean(vector(group.rank, 8), { owner: 1, compute }).catch((error: unknown) => error);
+      return exchange.computedMean(vector(group.rank, n), { owner: 1, compute }).catch((error: unknown) => error);
     });
     for (const error of outcomes) expect(String(error)).toContain("rank 0 refuses the step: the loss is not finite");
   });
@@ -100,19 +129,62 @@ describe("a computed mean", () => {
       const compute = () => {
         throw new Error("no memory left");
       };
-      return computedMean(group, vector(group.rank, 8), { owner: 1, compute }).catch((error: unknown) => error);
+      return computedMean(group, vector(group.rank, n), { owner: 1, compute }).catch((error: unknown) => error);
     });
     for (const [rank, error] of outcomes.entries())
       expect(String((error as Error).cause ?? error), `rank ${rank}`).toContain("no memory left");
   });
+});
 
-  it("names an owner that is no rank, before anything is sent", async () => {
-    await onRanks(2, async (group) => {
-      for (const owner of [-1, 2, 0.5])
-        await expect(computedMean(group, new Float32Array(2), { owner, compute() {} })).rejects.toThrow(
-          `computedMean: owner is ${owner}; choose one of the ranks 0 to 1`,
-        );
-      expect(group.sent().messages).toBe(0);
+describe("computed means of a round", () => {
+  const owned: readonly (readonly [owner: number, n: number, k: number])[] = [
+    [2, 40_000, 40_000],
+    [0, 7, 3],
+    [2, 50_001, 20_000],
+    [1, 0, 0],
+    [0, 30_000, 60_001],
+  ];
+  const round = owned.map(([owner, n, result]): Message => ({ kind: "computedMean", owner, n, result }));
+  const numbers = (rank: number, n: number) => Float32Array.from({ length: n }, (_, i) => Math.sin(3 * i + rank) / 3);
+
+  it.each([4, 5, 8])("send and hold what the closed form says, by slices, on %i ranks", async (ranks) => {
+    expect(
+      takesSlices(
+        owned.map(([owner, n, k]) => ({ owner, n, k })),
+        ranks,
+      ),
+    ).toBe(true);
+    await onRanks(ranks, async (group) => {
+      const exchange = openExchange(group);
+      const requests = owned.map(([owner, n, k]) => {
+        const compute = (mean: Float32Array, result: Float32Array) =>
+          result.set(Float32Array.from({ length: k }, (_, i) => 2 * mean[i % n]!));
+        return exchange.computedMean(numbers(group.rank, n), { owner, compute, into: new Float32Array(k) });
+      });
+      await Promise.all(requests);
+      const { bytes, messages } = group.sent();
+      expect(bytes).toBe(bytesOfRound(round, ranks, group.rank, standardSchemes));
+      expect(messages).toBe(4 * (ranks - 1));
+      expect(scratchOf(group).peak).toBe(memoryOfRound(round, ranks, group.rank, standardSchemes));
+      expect(scratchOf(group).live).toBe(0);
     });
+  });
+
+  it.each([3, 5, 8])("have the same bits by slices as by owners, on %i ranks", async (ranks) => {
+    const n = 60_000;
+    const doubled = (mean: Float32Array, result: Float32Array) => {
+      for (const [i, value] of mean.entries()) result[i] = 2 * value;
+    };
+    /** As many vectors as ranks, owned by one rank or by all. */
+    const carried = (ownerOf: (i: number) => number) =>
+      onRanks(ranks, async (group) => {
+        const exchange = openExchange(group);
+        const vectors = Array.from({ length: ranks }, (_, i) => numbers(group.rank + 100 * i, n));
+        await Promise.all(vectors.map((x, i) => exchange.computedMean(x, { owner: ownerOf(i), compute: doubled })));
+        expect(group.sent().messages).toBe((ownerOf(1) === ownerOf(2) ? 4 : 2) * (ranks - 1));
+        return Buffer.concat(vectors.map(({ buffer }) => new Uint8Array(buffer)));
+      });
+    const [[expected], ...others] = [await carried((i) => i), await carried(() => ranks - 1)] as const;
+    for (const results of others) for (const result of results) expect(result.equals(expected!)).toBe(true);
   });
 });

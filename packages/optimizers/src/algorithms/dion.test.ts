@@ -479,6 +479,18 @@ describe("dion", () => {
     expect(total).toBe(4 * ((2 * 3) / 4) * 4 * 8 * (64 + 96) * 8); // four ranks, 2 (P − 1)/P, 4 bytes
   });
 
+  it("does not send P copies of a matrix's factor from its owner, where there are more ranks than matrices", async () => {
+    const all = await trainMatrices(
+      5,
+      () => dion({ rank: 64 }),
+      [[1024, 64]],
+      () => noise(1024 * 64, 1),
+      { steps: 1 },
+    );
+    const factor = 4 * 1024 * 64; // bytes of B Q; those of R are a sixteenth
+    expect(Math.max(...all.map(([only]) => only!.bytes))).toBeLessThan(2.6 * factor); // 4 of it directly
+  });
+
   it("without error feedback takes P and R of a momentum that forgets", async () => {
     const [visited] = await trainMatrices(
       1,

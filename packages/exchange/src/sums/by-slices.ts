@@ -1,0 +1,167 @@
+/**
+ * Brings the means of vectors to their owners, and what the owners compute from them to all ranks, in slices of equal length. Where few
+ * vectors are there for many ranks, an owner would receive P − 1 copies of each of its vectors directly; here it receives one.
+ *
+ *   reduce       an all-to-all: slice r of all vectors, as one, from every rank to rank r, which averages it
+ *   collect      an all-to-all: the averaged slices to the owners of their elements
+ *   compute      the owners
+ *   scatter      an all-to-all: the results in slices, slice r to rank r, whose headers carry the refusal of an owner
+ *   gather       an all-gather of these slices, sent as an all-to-all
+ *
+ * Sent by a rank, for N elements up and K down, of which it owns N_o and K_o, and about 1/P of which are its slices: at most
+ * 4 (P − 1)/P · N + 4 N/P + 4 K_o + 4 (P − 1)/P · K bytes, and it receives at most 4 (P − 1)/P · N + 4 N_o + 4 K/P + 4 (P − 1)/P · K.
+ * Messages: 4 (P − 1).
+ * Held: 4 N bytes, and 4 (P − 1)/P · N of other ranks or 4 K.
+ */
+import { allToAllBytes } from "@terse/collectives";
+import { type Cost, costOf } from "../cost.ts";
+import type { ExchangeContext } from "../exchange-context.ts";
+import { checkNotes, noteOf } from "../refusal.ts";
+import { watched } from "../watch.ts";
+import { failureOf } from "./by-owners.ts";
+import { averageFloats, floatsAt } from "./f32-wires.ts";
+
+/** The elements of a vector, and of what its owner computes from their means. */
+export interface OwnedSizes {
+  readonly owner: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+export interface OwnedVector extends OwnedSizes {
+  /** Writes this rank's n elements. */
+  write(wire: Uint8Array): void;
+  /** As the owner: writes the k elements of the result. It may change the mean. */
+  compute(mean: Float32Array, result: Float32Array): void;
+  /** Reads the result, the same bytes on every rank. */
+  handOut(result: Uint8Array): void;
+}
+
+/** Runs all phases for several vectors together. */
+export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext): Promise<void> {
+  const { up, down, rank, size, scratch, watch } = context;
+  const vectors = given.toSorted((a, b) => a.owner - b.owner); // then what a rank owns is in one piece
+  const [means, results] = [layOut(vectors, "n", size), layOut(vectors, "k", size)];
+  const ranks = Array.from({ length: size }, (_, r) => r);
+  const fromOthers = (part: (r: number) => Uint8Array) => ranks.map((r) => (r === rank ? nothing : part(r)));
+
+  using whole = scratch.loan(4 * means.total);
+  {
+    using others = scratch.loan(4 * (size - 1) * means.sliceLength(rank));
+    const own = means.slice(whole.bytes, rank);
+    const copies = fromOthers((r) => {
+      const place = r < rank ? r : r - 1;
+      return others.bytes.subarray(place * own.length, (place + 1) * own.length);
+    });
+    const write = () => {
+      for (const [i, vector] of vectors.entries()) vector.write(means.vector(whole.bytes, i));
+    };
+    const note = context.note || noteOf(failureOf(() => watched(watch, "encode", write)));
+    const toOthers = fromOthers((r) => means.slice(whole.bytes, r));
+    checkNotes(await up.allToAll(toOthers, copies, { note }));
+    watched(watch, "decode", () => averageFloats(floatsAt(own), copies.with(rank, own)));
+  }
+
+  // The owner's elements arrive where its own were, which have been sent.
+  const collected = up.allToAll(
+    fromOthers((owner) => means.piece(whole.bytes, owner, rank)),
+    fromOthers((r) => means.piece(whole.bytes, rank, r)),
+    { note: 0 },
+  );
+  context.upCalled();
+  await collected;
+
+  using answers = scratch.loan(4 * results.total);
+  const compute = () => {
+    for (const [i, vector] of vectors.entries())
+      if (vector.owner === rank)
+        vector.compute(floatsAt(means.vector(whole.bytes, i)), floatsAt(results.vector(answers.bytes, i)));
+  };
+  const note = noteOf(failureOf(() => watched(watch, "decode", compute)));
+  const scattered = down.allToAll(
+    fromOthers((r) => results.piece(answers.bytes, rank, r)),
+    fromOthers((owner) => results.piece(answers.bytes, owner, rank)),
+    { note },
+  );
+  checkNotes(await scattered);
+
+  const own = results.slice(answers.bytes, rank);
+  const gathered = down.allToAll(
+    fromOthers(() => own),
+    fromOthers((r) => results.slice(answers.bytes, r)),
+    { note: 0 },
+  );
+  context.allCalled();
+  await gathered;
+  watched(watch, "decode", () => {
+    for (const [i, vector] of vectors.entries()) vector.handOut(results.vector(answers.bytes, i));
+  });
+}
+
+/** The cost of all vectors that are carried together. */
+export function bySlicesCost(given: readonly OwnedSizes[], ranks: number, rank: number): Cost {
+  const vectors = given.toSorted((a, b) => a.owner - b.owner);
+  const [means, results] = [layOut(vectors, "n", ranks), layOut(vectors, "k", ranks)];
+  const toEach = (length: (r: number) => number) => Array.from({ length: ranks }, (_, r) => 4 * length(r));
+  const volumes = [
+    toEach((r) => means.sliceLength(r)),
+    toEach((owner) => means.pieceLength(owner, rank)),
+    toEach((r) => results.pieceLength(rank, r)),
+    toEach(() => results.sliceLength(rank)),
+  ].map((sizes) => allToAllBytes(sizes, rank));
+  const others = (ranks - 1) * means.sliceLength(rank);
+  return costOf(volumes, 4 * (means.total + Math.max(others, results.total)));
+}
+
+const nothing = new Uint8Array(0);
+
+/** Vectors of f32 one after the other, in the order of their owners, and cut once more into a slice for each rank. */
+function layOut(vectors: readonly OwnedSizes[], key: "n" | "k", ranks: number): Layout {
+  const begins = [0];
+  const owned = new Array<number>(ranks + 1).fill(0);
+  for (const { owner, [key]: length } of vectors) {
+    begins.push(begins.at(-1)! + length);
+    for (let r = owner + 1; r <= ranks; r++) owned[r] = begins.at(-1)!;
+  }
+  return new Layout(begins, owned, ranks);
+}
+
+class Layout {
+  readonly total: number; // elements
+  readonly #begins: readonly number[]; // of each vector, and the end
+  readonly #owned: readonly number[]; // what owner r has begins at [r]
+  readonly #slices: readonly number[]; // slice r begins at [r]
+
+  constructor(begins: readonly number[], owned: readonly number[], ranks: number) {
+    this.total = begins.at(-1)!;
+    this.#begins = begins;
+    this.#owned = owned;
+    this.#slices = Array.from({ length: ranks + 1 }, (_, r) => Math.floor((r * this.total) / ranks));
+  }
+
+  vector(memory: Uint8Array, i: number): Uint8Array {
+    return memory.subarray(4 * this.#begins[i]!, 4 * this.#begins[i + 1]!);
+  }
+
+  slice(memory: Uint8Array, r: number): Uint8Array {
+    return memory.subarray(4 * this.#slices[r]!, 4 * this.#slices[r + 1]!);
+  }
+
+  sliceLength(r: number): number {
+    return this.#slices[r + 1]! - this.#slices[r]!;
+  }
+
+  /** What slice r has of an owner's elements. */
+  piece(memory: Uint8Array, owner: number, r: number): Uint8Array {
+    const begin = this.#pieceBegin(owner, r);
+    return memory.subarray(4 * begin, 4 * (begin + this.pieceLength(owner, r)));
+  }
+
+  pieceLength(owner: number, r: number): number {
+    return Math.max(0, Math.min(this.#owned[owner + 1]!, this.#slices[r + 1]!) - this.#pieceBegin(owner, r));
+  }
+
+  #pieceBegin(owner: number, r: number): number {
+    return Math.max(this.#owned[owner]!, this.#slices[r]!);
+  }
+}
