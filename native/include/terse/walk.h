@@ -17,8 +17,8 @@
 //
 //                       a Lion step     momentum and sign    theta keep +- scale    AdamW
 //   Xeon, 260 MB of L3  0.91, 1.03      0.88, 0.99
-//   Zen 5, 4 KiB pages  1.07, 0.87      1.04, 0.82           0.98, 0.83             1.13, 0.93
-//   Zen 5, 2 MiB pages  1.05, 0.88      1.07, 0.85           0.89, 0.85             1.03, 0.85
+//   Zen 4, 4 KiB pages  1.07, 0.87      1.04, 0.82           0.98, 0.83             1.13, 0.93
+//   Zen 4, 2 MiB pages  1.05, 0.88      1.07, 0.85           0.89, 0.85             1.03, 0.85
 #ifndef TERSE_WALK_H
 #define TERSE_WALK_H
 #include <stddef.h>

@@ -72,11 +72,12 @@ interface Row {
   readonly given?: readonly string[];
   /** Of each phase. */
   readonly forms: readonly Form[];
-  /** A larger model, whose messages are so long that none goes directly; there the closed form is what it sends. */
-  readonly larger?: string;
+  /** What the recipe needs besides, so that the closed form is what it sends. */
+  readonly compared?: readonly string[];
 }
 
-const larger = "model.preset=350M";
+const large = "model.preset=350M"; // whose messages are so long that none goes directly
+const oneBucket = "bucket=1000000000"; // which has more matrices than there are ranks, so that none goes by slices
 
 const rows: readonly Row[] = [
   { name: "sgd", forms: [dense] },
@@ -142,6 +143,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "muon",
+    compared: [oneBucket],
     given: [groups],
     forms: [
       {
@@ -153,6 +155,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "muon",
+    compared: [oneBucket],
     given: [groups, "exchange.gradient.name=terngrad"],
     forms: [
       {
@@ -163,7 +166,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "dion",
-    larger,
+    compared: [large, oneBucket],
     given: [groups],
     forms: [
       {
@@ -175,6 +178,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "dion",
+    compared: [oneBucket],
     given: [groups, "optimizer.approximate=svd"],
     forms: [
       {
@@ -187,6 +191,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "dion",
+    compared: [oneBucket],
     given: [groups, "parallel.weight=2"],
     forms: [
       {
@@ -256,7 +261,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "sgd",
-    larger,
+    compared: [large],
     given: ["exchange.gradient.name=dgc", "exchange.gradient.warmup=400"],
     forms: [0.25, 0.0625, 0.015625, 0.004, 0.001].map((ratio) => ({
       text: "(P − 1) k (4 + ⌈log2 n'⌉/8), k of each matrix's n' elements; 2 (P − 1)/P · 4 n of vectors",
@@ -265,15 +270,17 @@ const rows: readonly Row[] = [
   },
   {
     name: "adamw",
-    larger,
+    compared: [large, oneBucket],
     given: ["exchange.gradient.name=powersgd", "exchange.gradient.matrixApproximationRank=2"],
     forms: [
       {
-        text: "u = m r of each m × n matrix and all elements of vectors: 4 (u − c) up and (P − 1) 4 c down for c owned ones; 2 (P − 1)/P · 4 n r",
+        text: "u = m r of each m × n matrix and all elements of vectors, c of them owned: by slices 4 (u + c) + 4 (P − 1)/P · u, less 8 for each in its own slice (this small model by owners); 2 (P − 1)/P · 4 n r",
         bytes: (layers, c) => {
           const r = 2;
           const u = among(layers, isMatrix, ({ shape: [m] }) => m! * r) + among(layers, not(isMatrix), ({ n }) => n);
-          return 4 * (u - c) + (P - 1) * 4 * c + among(layers, isMatrix, ({ shape: [, n] }) => perElement(64, n! * r));
+          const inOwnSlice = Math.min(c, u / P); // slices and owners are in the order of the ranks, and this is rank 0
+          const bySlices = 4 * (u + c) + 4 * ((P - 1) / P) * u - 8 * inOwnSlice;
+          return bySlices + among(layers, isMatrix, ({ shape: [, n] }) => perElement(64, n! * r));
         },
       },
     ],
@@ -295,12 +302,12 @@ interface Planned {
 
 async function plans(): Promise<Planned[]> {
   const made: Planned[] = [];
-  for (const { name, given = [], larger } of rows) {
+  for (const { name, given = [], compared: more = [] } of rows) {
     const overrides = [`optimizer.name=${name}`, `steps=${steps}`, "optimizer.clip=0", "optimizer.clipBy=global"];
-    const recipe = (more: readonly string[]) => readRecipe("gpt-small-lion", [...overrides, ...given, ...more]);
+    const recipe = (besides: readonly string[]) => readRecipe("gpt-small-lion", [...overrides, ...given, ...besides]);
     const plan = await planOf(recipe([]), ranks);
-    const compared = recipe(larger ? [larger] : []);
-    made.push({ plan, compared: larger ? await planOf(compared, ranks) : plan, ...layersOf(compared) });
+    const compared = recipe(more);
+    made.push({ plan, compared: more.length > 0 ? await planOf(compared, ranks) : plan, ...layersOf(compared) });
   }
   return made;
 }
@@ -344,7 +351,7 @@ function table(all: readonly Planned[]): string {
     `The small GPT of the default recipe, ${grouped(parameters)} parameters (n = ${grouped(memory.parameters / 4)} with pads), on P = ${ranks} ranks, every optimizer with its`,
     `defaults, without clipping, ${grouped(steps)} steps; a warm-up that ends by itself is taken to last a fifth of them. Bytes are those that rank 0`,
     "sends in a step; *less* is how many times fewer than the f32 mean. The closed forms leave out that short means go directly (Collectives, above): here those",
-    "of vectors and of the factors of Dion and PowerSGD, of which more bytes are sent.",
+    "of vectors and of the factors of Dion and PowerSGD, of which more bytes are sent; and that computed means of fewer matrices than ranks go by slices.",
     "",
     "| optimizer | steps | bytes | less | closed form, about |",
     "|---|---|---|---|---|",
