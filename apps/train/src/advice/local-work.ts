@@ -16,7 +16,7 @@ export interface RanksOfRun {
   readonly threads: number;
 }
 
-/** Seconds an element of the parameters, the median of a few steps; measured once for each method. */
+/** Seconds an element of the parameters, the least of a few steps, because other work only adds to it; measured once for each method. */
 export function localWork(recipe: Recipe, run: RanksOfRun): Promise<number> {
   const { lr: _, ...method } = recipe.optimizer;
   const key = JSON.stringify([method, recipe.exchange, run]);
