@@ -22,7 +22,8 @@
  *
  * Shapes: X, g, M, U (m, n)
  * Sent per step: 1 message, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much. With a compressed mean (gradients/) all ranks have ḡ, and the
- * owner's U is a message of its own, (P − 1)/P · 4 m n bytes, which follows when all ranks have seen that the mean is finite.
+ * owner's U is a message of its own, (P − 1)/P · 4 m n bytes, which follows when all ranks have seen that the mean is finite. With fewer
+ * matrices than ranks a computed mean goes by slices, in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
  */
 import { copy } from "@terse/collectives";
 import { sgdStep } from "@terse/native-optimizers";
