@@ -35,13 +35,14 @@ TERSE_ELEMENT float update_of(adam_form f, float theta, float m, float v) {
     return m * f.first / (sqrtf(v) * f.second + f.epsilon) + f.decay * theta;
 }
 
-// 1-bit LAMB's second variance.
+// 1-bit LAMB's second variance. `epsilon` is added to what the ratio is taken of: the roots, or their squares.
 typedef struct refresh_weights {
     float last_in_g, g_in_m, v_in_v, g_in_v, epsilon;
 } refresh_weights;
 
 static inline refresh_weights refresh_weights_of(const terse_refresh_options *o) {
-    refresh_weights w = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2), (float)o->eps};
+    const double epsilon = o->root ? o->eps : o->eps * o->eps;
+    refresh_weights w = {(float)o->beta1, (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2), (float)epsilon};
     return w;
 }
 
@@ -50,8 +51,10 @@ TERSE_ELEMENT float refreshed(refresh_weights w, float fresh, float m, float las
     return w.v_in_v * fresh + w.g_in_v * g * g;
 }
 
+// 0, which no maximum takes, of an element that had no gradient before.
 TERSE_ELEMENT float ratio_of(refresh_weights w, int root, float frozen, float fresh) {
-    return root ? (sqrtf(frozen) + w.epsilon) / (sqrtf(fresh) + w.epsilon) : (frozen + w.epsilon) / (fresh + w.epsilon);
+    const float ratio = root ? (sqrtf(frozen) + w.epsilon) / (sqrtf(fresh) + w.epsilon) : (frozen + w.epsilon) / (fresh + w.epsilon);
+    return frozen > 0.0f ? ratio : 0.0f;
 }
 
 #endif

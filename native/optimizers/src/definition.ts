@@ -209,12 +209,12 @@ export function refreshVariance(
   last: Floats,
   { beta1, beta2, eps, root }: RefreshOptions,
 ): number {
-  const size = (v: number): number => r((root ? r(Math.sqrt(v)) : v) + r(eps));
+  const size = (v: number): number => r(root ? r(Math.sqrt(v)) + r(eps) : v + r(eps * eps));
   let most = 0;
   for (let i = 0; i < fresh.length; i++) {
     const g = r(r(m[i]! - r(r(beta1) * last[i]!)) / r(1 - beta1));
     fresh[i] = r(r(r(beta2) * fresh[i]!) + r(r(r(1 - beta2) * g) * g));
-    most = Math.max(most, r(size(frozen[i]!) / size(fresh[i]!)));
+    if (frozen[i]! > 0) most = Math.max(most, r(size(frozen[i]!) / size(fresh[i]!)));
   }
   return most;
 }

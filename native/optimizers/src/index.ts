@@ -241,8 +241,8 @@ export function applyAdamUpdate(
  *   g     ← (m − β₁ last) / (1 − β₁)
  *   fresh ← β₂ fresh + (1 − β₂) g²
  *
- * Returns max (frozen + ε)/(fresh + ε), with `root` max (√frozen + ε)/(√fresh + ε). With a packed momentum in place of `last`, the last
- * momentum is m, and m ← the packed one in the same pass, on the CPU.
+ * Returns max (frozen + ε²)/(fresh + ε²), with `root` max (√frozen + ε)/(√fresh + ε), over the elements with frozen > 0, and 0 without any.
+ * With a packed momentum in place of `last`, the last momentum is m, and m ← the packed one in the same pass, on the CPU.
  */
 export function refreshVariance(
   fresh: BufferLike,

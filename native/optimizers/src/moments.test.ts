@@ -181,6 +181,19 @@ describe.each(open().moments())("Adam's moments, $implementation", (moments: Mom
       }
   });
 
+  it("finds the ratio of variances that are smaller than ε, and leaves out elements without a gradient before", () => {
+    const ratioOf = (frozen: number[], fresh: number[], root: boolean) => {
+      const zeros = new Float32Array(frozen.length);
+      const options = { beta1: 0.9, beta2: 0.5, eps: 1e-8, root };
+      return moments.refresh(Float32Array.from(fresh), Float32Array.from(frozen), zeros, zeros, options);
+    };
+    // fresh is halved: 1e-10 / 1e-11
+    expect(ratioOf([1e-10, 0, 4e-12], [2e-11, 1, 1e-11], false)).toBeCloseTo(10, 3);
+    expect(ratioOf([1e-10, 0, 4e-12], [2e-11, 1, 1e-11], true)).toBeCloseTo((1e-5 + 1e-8) / (1e-11 ** 0.5 + 1e-8), 5);
+    expect(ratioOf([1e-10, 0], [8e-10, 0], false)).toBeCloseTo(0.25, 5); // not 1, of 0 / 0
+    expect(ratioOf([0, 0], [1, 0], false)).toBe(0);
+  });
+
   it("refuses arrays of other lengths, and numbers that 32 bits cannot hold", () => {
     const x = (n = 8) => new Float32Array(n);
     expect(() => moments.accumulate(x(), x(7), x(), betas)).toThrow("v: expected 8 floats");

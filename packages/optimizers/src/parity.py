@@ -129,7 +129,7 @@ def one_bit_adam(fused=False, scales=False, warmup=30, β1=0.9, β2=0.999, ε=1e
     return θ
 
 
-def one_bit_lamb(follows, fused=False, scales=False, warmup=30, β1=0.9, β2=0.999, β3=0.9, ε=1e-8):
+def one_bit_lamb(follows, fused=False, scales=False, warmup=30, β1=0.9, β2=0.999, β3=0.9, ε=1e-6):
     """Li et al. 2021, Algorithm 1; follows: whether r follows the variance."""
     θ, m, v, mean = start.clone(), zeros(), zeros(), CompensatedMean(fused)
     a, r = [0.0, 0.0], [1.0, 1.0]
@@ -152,7 +152,7 @@ def one_bit_lamb(follows, fused=False, scales=False, warmup=30, β1=0.9, β2=0.9
         update = m / (frozen.sqrt() + ε) + λ * θ
         for l, (x, u, w, fresh) in enumerate(zip(*map(by_layer, (θ, update, frozen, v)))):
             if follows:
-                change = ((w + ε) / (fresh + ε)).max().clamp(0.9 * r[l], 1.1 * r[l])
+                change = (w / fresh).max().clamp(0.9 * r[l], 1.1 * r[l])
                 r[l] = change.clamp(0.5, 4)
             x -= η * r[l] * a[l] * u
     return θ

@@ -34,7 +34,7 @@ import type { State } from "./state.ts";
 export const lambOptions = v.object({
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
-  eps: v.optional(positiveFloat, 1e-6), // ε
+  eps: v.optional(positiveFloat), // ε: 1e-6, 1e-8 of deepspeed
   weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
   variant: v.optional(oneOf(["paper", "apex", "deepspeed"]), "paper"),
   minRatio: v.optional(positiveFloat), // bounds of c: 0.01 and 0.3 of the paper's BERT, 0.01 and 10 of deepspeed
@@ -50,7 +50,8 @@ export interface LambState extends State {
 
 export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<LambState> {
   const given = parseOptions(lambOptions, options, "lamb");
-  const { beta1, beta2, eps, weightDecay, variant } = given;
+  const { beta1, beta2, weightDecay, variant } = given;
+  const eps = given.eps ?? (variant === "deepspeed" ? 1e-8 : 1e-6);
   const clip = boundsOf("lamb", given);
   return {
     name: "lamb",

@@ -10,7 +10,8 @@
  *                  r ← clip(r, minFactor, maxFactor)                                  line 19
  *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20 and 21; without λ in the paper
  *
- * The paper prints no ε in lines 17 and 21; here it is added to both sides of a division. DeepSpeed does two things that the paper does
+ * The paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and v in line 17. The maximum is over the elements with
+ * w > 0; a layer without any keeps r. DeepSpeed does two things that the paper does
  * not print: `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖,
  * at most 1. Elements with w = 0 are not sent (one-bit-adam.ts). lamb-basic-one-bit is the ablation of §3.4: r stays 1, and v is not followed.
  *
@@ -53,7 +54,7 @@ const shared = {
   beta1: v.optional(unitIntervalFloat, 0.9), // β₁
   beta2: v.optional(unitIntervalFloat, 0.999), // β₂
   beta3: v.optional(unitIntervalFloat, 0.9), // β₃: of the mean ratio a
-  eps: v.optional(positiveFloat, 1e-8), // ε
+  eps: v.optional(positiveFloat, 1e-6), // ε, as lamb.ts
   weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
   minRatio: v.optional(positiveFloat), // bounds of c, 0.01 and 0.3
   maxRatio: v.optional(positiveFloat),
@@ -203,7 +204,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
       const [v, frozen, m, last] = slices([layer.v, layer.frozen, layer.m, layer.last], begin, end);
       return refreshVariance(v, frozen, m, packed ?? last, options);
     });
-    let r = Math.max(0, ...ratios);
+    let r = Math.max(0, ...ratios) || before;
     if (decayCorrection && weightDecay > 0) {
       const { θ, m, frozen } = layer;
       const [, decayed] = adamNorms(θ, m, frozen, u);
