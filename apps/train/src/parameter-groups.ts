@@ -17,6 +17,7 @@ import {
   compressed,
   type GradientCompression,
   gradientCompressions,
+  lookout,
   matrixShape,
   type ParameterGroup,
   SavedStateError,
@@ -224,18 +225,26 @@ function cannotShare(optimizer: OptimizerSection, { name, perLayer = "another op
   ]);
 }
 
-/** The same section; `change` says how long each optimizer's warm-up is. */
+/** The same section; `change` says how long each optimizer's warm-up is, of which `every` is the steps between two looks at the variance. */
 export function withWarmups(
   optimizer: OptimizerSection,
-  change: (length: Warmup, key: string) => Warmup,
+  change: (length: Warmup, key: string, every: number) => Warmup,
 ): OptimizerSection {
-  const changed = <S extends Section>(section: S, key: string): S =>
-    "warmup" in section ? { ...section, warmup: change(section.warmup as Warmup, key) } : section;
+  const changed = <S extends Section>(section: S, key: string): S => {
+    if (!("warmup" in section)) return section;
+    const { warmup, beta2 } = section as unknown as Warming;
+    return { ...section, warmup: change(warmup, key, lookout(beta2)) };
+  };
   const groups = optimizer.groups.map((group, i) => changed(group, `optimizer.groups.${i}`));
   return { ...changed(optimizer, "optimizer"), groups };
 }
 
 type Warmup = number | "auto"; // steps, or a fraction of the run
+
+interface Warming {
+  readonly warmup: Warmup;
+  readonly beta2: number;
+}
 
 /** What contradicts itself in the optimizers of a recipe, a line for each; found without a model. */
 export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
@@ -260,7 +269,13 @@ export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimiz
 export function remarksOnOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {
     const { localSteps = 1, freeze = 0, doubling = 0, momentumSync } = section as Partial<Late>;
+    const { warmup, beta2 } = section as Partial<Warming>;
     const remarks: string[] = [];
+    const earliest = warmup === "auto" ? 2 * lookout(beta2!) : 0;
+    if (earliest >= steps)
+      remarks.push(
+        `${key}.warmup: auto ends after ${earliest} steps at the earliest, and the run has ${steps}, so nothing is compressed; give a number of steps, or a share of the run such as 0.2`,
+      );
     if (localSteps > 1 && freeze + doubling + (doubling % 2) >= steps)
       remarks.push(
         `${key}.localSteps: local steps begin after freeze + doubling, ${freeze + doubling} steps, and the run has ${steps}, so there is none; take a smaller freeze or doubling, or more steps`,

@@ -125,6 +125,10 @@ describe("a recipe", () => {
       "optimizer.localSteps: local steps begin after freeze + doubling, 2000 steps, and the run has 50, so there is none; take a smaller freeze or doubling, or more steps",
     ]);
     expect(of("zero-one-adam", "localSteps=1")).toEqual([]);
+    expect(of("one-bit-adam")).toEqual([
+      "optimizer.warmup: auto ends after 2000 steps at the earliest, and the run has 50, so nothing is compressed; give a number of steps, or a share of the run such as 0.2",
+    ]);
+    expect(of("one-bit-lamb", "beta2=0.95")).toEqual([]);
     for (const [doubling, steps] of [
       [10, 51],
       [11, 53],

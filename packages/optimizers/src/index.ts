@@ -15,7 +15,7 @@ export { lambBasicOneBit, lambBasicOneBitOptions, oneBitLamb, oneBitLambOptions 
 export { sgd, sgdOptions } from "./algorithms/sgd.ts";
 export { signsgd, signsgdOptions, signum, signumOptions } from "./algorithms/signum.ts";
 export type { OwnedShare, State } from "./algorithms/state.ts";
-export { warmupSteps } from "./algorithms/warmup.ts";
+export { lookout, warmupSteps } from "./algorithms/warmup.ts";
 export { zeroOneAdam, zeroOneAdamOptions } from "./algorithms/zero-one-adam.ts";
 export { type ClipBy, clipBys } from "./clipping.ts";
 export { compareRanks, RanksDifferError } from "./fingerprint.ts";

@@ -132,6 +132,7 @@ describe("a dry run", () => {
     const recipe = recipeOf(
       "steps=100",
       "optimizer.name=one-bit-adam",
+      "optimizer.beta2=0.9",
       "optimizer.groups=[{ roles: [norm], name: lion }]",
     );
     const plan = await planOf(recipe, 8, { link, speed: { flops: 5e13, measured: false } });
@@ -147,7 +148,7 @@ describe("a dry run", () => {
       /^ {2}steps 20 to 99 +[\d.]+ µs: forward and backward [\d.]+ µs; messages [\d.]+ µs, of which /m,
     );
     expect(plan.remarks).toEqual([
-      "optimizer.warmup is auto: it ends when the variance is stable, here after a fifth of the run",
+      "optimizer.warmup is auto: it ends when the variance is stable, here after 20 steps",
     ]);
     expect(planText(await planOf(recipeOf(), 1), 1).join("\n")).toMatch(/sent: nothing, one rank\ntime: give --link/);
   });

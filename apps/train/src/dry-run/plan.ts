@@ -146,14 +146,16 @@ export async function memoryOf(
   };
 }
 
-/** A warm-up that ends by itself is taken to last for a fifth of the run. */
+/** A warm-up that ends by itself is taken to last for a fifth of the run, or as long as it has to. */
 function withAssumedWarmups(recipe: Recipe): { recipe: Recipe; assumed: string[] } {
-  const length = Math.max(1, Math.floor(recipe.steps / 5));
+  const { steps } = recipe;
   const assumed: string[] = [];
-  const optimizer = withWarmups(recipe.optimizer, (given, key) => {
+  const optimizer = withWarmups(recipe.optimizer, (given, key, every) => {
     if (given !== "auto") return given;
-    assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after a fifth of the run`);
-    return length;
+    const length = Math.max(2 * every, every * Math.ceil(steps / 5 / every));
+    if (length < steps)
+      assumed.push(`${key}.warmup is auto: it ends when the variance is stable, here after ${length} steps`);
+    return Math.min(length, steps);
   });
   return { recipe: { ...recipe, optimizer }, assumed };
 }

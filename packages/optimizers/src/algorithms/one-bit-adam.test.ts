@@ -104,6 +104,19 @@ outputs["visited"] = torch.stack(after)`,
     }
   });
 
+  it("ends its warm-up at the second look where gradients are as large as at the start", async () => {
+    await onRanks(1, async (group) => {
+      const same = Array.from({ length: 25 }, () => [2, -1, 0.5, 3]);
+      let end: unknown;
+      await trajectory(group, oneBitAdam({ beta2: 0.9 }), same, {
+        after: async (optimizer: Optimizer) => {
+          end = (await optimizer.state()).scalars["compressesFrom.weight"];
+        },
+      });
+      expect(end).toBe(20);
+    });
+  });
+
   it("ends its warm-up by itself when the variance is stable, on every rank at the same step", async () => {
     const steps = await onRanks(3, async (group) => {
       const scalars: unknown[] = [];

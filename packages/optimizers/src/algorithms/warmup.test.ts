@@ -25,7 +25,63 @@ describe("the length of a warm-up", () => {
   });
 });
 
-describe.each(Object.entries({ oneBitAdam, oneBitLamb, lambBasicOneBit }))("a save of %s", (_, create) => {
+const methods = Object.entries({ oneBitAdam, oneBitLamb, lambBasicOneBit });
+
+describe.each(methods)("the warm-up of %s that ends by itself", (_, create) => {
+  /** Two layers. The gradient of the second one grows until step 7. */
+  function open(group: Group, scale: "per-layer" | "momentum-scaled") {
+    const arena = new Arena(new Linear(8, 8));
+    noGrad(() => arena.parameters.zero_().add_(1));
+    const algorithm = create({ warmup: "auto", beta2: 0.8, scale }); // looks every fifth step
+    return { arena, optimizer: new Optimizer(arena, group, { algorithm, compareEvery: 1 }) };
+  }
+
+  async function advance({ arena, optimizer }: ReturnType<typeof open>, rank: number, until: number) {
+    while (optimizer.steps < until) {
+      const t = optimizer.steps;
+      const size = Math.exp(0.3 * Math.min(t, 7));
+      for (const [l, { offset, length }] of arena.segments.entries()) {
+        const g = new Float32Array(length).map((_, i) => ((i + t + rank) % 2 ? 1 : -0.75) * (l === 0 ? 1 : size));
+        noGrad(() => arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(g)));
+      }
+      await optimizer.step({ lr: 0.01 });
+    }
+  }
+
+  const ends = async ({ optimizer }: ReturnType<typeof open>) =>
+    Object.entries((await optimizer.state()).scalars)
+      .filter(([name]) => name.startsWith("compressesFrom"))
+      .map(([, value]) => value);
+
+  it.each(["per-layer", "momentum-scaled"] as const)(
+    "goes on from a save at any step, with %s magnitudes",
+    async (scale) => {
+      await onRanks(2, async (group) => {
+        const whole = open(group, scale);
+        const saves = new Map<number, Awaited<ReturnType<typeof stored>>>();
+        const weights = new Map<number, Float32Array>();
+        const steps = [3, 5, 7, 10, 12, 15, 18, 21, 25];
+        for (const step of steps) {
+          await advance(whole, group.rank, step);
+          saves.set(step, await stored(whole.optimizer));
+          weights.set(step, (await whole.arena.parameters.toTypedArray()) as Float32Array);
+        }
+        await advance(whole, group.rank, 30);
+        expect(await ends(whole)).toEqual(scale === "per-layer" ? [10, 25] : [25]);
+        for (const step of steps) {
+          const resumed = open(group, scale);
+          noGrad(() => resumed.arena.parameters.copy_(fromTypedArray(weights.get(step)!)));
+          await resumed.optimizer.restore(step, savesOf(group.rank, 2, saves.get(step)!));
+          await advance(resumed, group.rank, 30);
+          expect(await ends(resumed), `from step ${step}`).toEqual(await ends(whole));
+          expect(await resumed.arena.parameters.toTypedArray()).toEqual(await whole.arena.parameters.toTypedArray());
+        }
+      });
+    },
+  );
+});
+
+describe.each(methods)("a save of %s", (_, create) => {
   function open(group: Group, warmup: number | "auto") {
     const arena = new Arena(new Linear(8, 8, { bias: false }));
     noGrad(() => arena.parameters.zero_().add_(1));

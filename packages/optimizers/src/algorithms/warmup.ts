@@ -1,7 +1,8 @@
 /**
  * The warm-up of 1-bit Adam and 1-bit LAMB, whose length is given or found.
  *
- *   auto    t + 1 a multiple of Δ = 1/(1 − β₂), and ‖v_t‖ / ‖v_{t − Δ}‖ from 0.96 to 1/0.96, of a layer, or with one scale of the model
+ *   auto    t a multiple of Δ = 1/(1 − β₂), and ‖v̂_t‖ / ‖v̂_{t − Δ}‖ from 0.96 to 1/0.96, of a layer, or with one scale of the model
+ *           v̂_t = v_t / (1 − β₂ᵗ), because v begins at 0; t: steps that have been taken. So it ends after 2 Δ steps at the earliest
  *
  * The authors say what to look at: "when we detect that the change in variance falls below a certain threshold, we switch to the compression
  * stage" (https://www.deepspeed.ai/2020/09/08/onebit-adam-blog-post.html). The numbers of `auto`, Δ, 0.96 and the 2-norm, are ours: Δ is as far as
@@ -28,11 +29,14 @@ export const warmupSteps = (length: number | "auto", steps: number): number | "a
 export type Warmup = {
   /** The first step of the compression; −1 as long as it is not known. */
   compressesFrom: number;
-  /** ‖v‖ when it was last measured; 0 before that. */
+  /** ‖v̂‖ when it was last measured; 0 before that. */
   varianceNorm: number;
 };
 
 const stable = 0.96; // ratio of two norms
+
+/** Steps after which `auto` looks at the variance. */
+export const lookout = (beta2: number): number => Math.round(1 / (1 - beta2)); // Δ
 
 export function startWarmup(length: number | "auto"): Warmup {
   if (length !== "auto" && length < 1)
@@ -81,9 +85,10 @@ export const warmsUp = ({ compressesFrom }: Warmup, step: number): boolean =>
 
 /** After a step of a warm-up whose length is not given: ends it where the variance is stable. */
 export function watchVariance(variance: Tensor, scalars: Warmup, step: number, beta2: number): void {
-  if (scalars.compressesFrom >= 0 || (step + 1) % Math.round(1 / (1 - beta2)) !== 0) return;
-  const norm = Math.sqrt(sumOfSquares(variance));
+  const taken = step + 1;
+  if (scalars.compressesFrom >= 0 || taken % lookout(beta2) !== 0) return;
+  const norm = Math.sqrt(sumOfSquares(variance)) / (1 - beta2 ** taken);
   const ratio = norm / scalars.varianceNorm;
-  if (ratio >= stable && ratio <= 1 / stable) scalars.compressesFrom = step + 1;
+  if (ratio >= stable && ratio <= 1 / stable) scalars.compressesFrom = taken;
   scalars.varianceNorm = norm;
 }
