@@ -15,7 +15,7 @@ import { type Model, models } from "@terse/models";
 import { Optimizer, OverlapError } from "@terse/optimizers";
 import { OptionsError } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
-import { deviceOf } from "./device.ts";
+import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
 import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
@@ -26,7 +26,7 @@ export function buildModel(recipe: Recipe): Model {
   const { name, ...options } = recipe.model;
   const { name: dataName, batchSize: _, ...dataOptions } = recipe.data;
   const [entry, data] = [models[name], datasets[dataName]];
-  const device = deviceOf(recipe);
+  const device = openDeviceOf(recipe);
   if (!entry.fields.every((field) => data.fields.includes(field)))
     throw new OptionsError([
       `model.name: ${name} reads ${entry.fields.join(", ")}, and data.name: ${dataName} has ${data.fields.join(", ")}; choose data that fits the model`,
@@ -81,8 +81,16 @@ export function makeOptimizer(recipe: Recipe, arena: Arena, group: Group, surrou
     return made;
   } catch (error) {
     const wrong = error instanceof OverlapError || error instanceof RangeError;
-    throw wrong ? new OptionsError([momentumSyncInKeys(error.message, optimizer)]) : error;
+    throw wrong ? new OptionsError([momentumSyncInKeys(schemeInKeys(error.message, optimizer), optimizer)]) : error;
   }
+}
+
+/** What a way to count votes or to add levels refuses, with the key that chooses it. */
+function schemeInKeys(problem: string, optimizer: Recipe["optimizer"]): string {
+  if (/^count: .* ranks of /.test(problem)) return `exchange.width: ${problem}`;
+  if (/^[\w-]+: this vote scheme does not support /.test(problem)) return `exchange.vote: ${problem}`;
+  if (!/^\w+: \d+ ranks of \d+ bits? sum up to /.test(problem)) return problem;
+  return `optimizer.${"vote" in optimizer ? "vote" : "bits"}: ${problem}`;
 }
 
 /** What of a recipe changes nothing with this model, a line each. */
@@ -133,6 +141,8 @@ export function schemesOf({ exchange }: Pick<Recipe, "exchange">, surroundings: 
       const others = (Object.keys(voteSchemes) as VoteSchemeName[]).filter((name) => takes(name, key));
       return `exchange.${key}: only vote: ${others.join(" and ")} has it, and vote is ${vote}`;
     });
+  if (takes(vote, "hosts") && exchange.ranksPerHost === undefined && surroundings.hosts === undefined)
+    problems.push(`exchange.vote: ${vote}: exchange.ranksPerHost is missing: give the number of ranks on a host`);
   if (problems.length > 0) throw new OptionsError(problems);
   try {
     const { create }: VoteSchemeEntry = voteSchemes[vote];

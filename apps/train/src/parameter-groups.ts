@@ -265,6 +265,19 @@ export function problemsOfOptimizers({ optimizer, steps }: Pick<Recipe, "optimiz
   });
 }
 
+/** Momenta on top of the one that Deep Gradient Compression has, a line for each. */
+export function remarksOnMomenta({ optimizer, exchange }: Pick<Recipe, "optimizer" | "exchange">): string[] {
+  const { name: compression, momentum: first } = { ...exchange.gradient } as { name?: string; momentum?: number };
+  if (compression !== "dgc" || first === 0) return [];
+  return optimizersOf(optimizer).flatMap(([, { name, ...options }]) => {
+    const { momentum = 0, beta1 = momentum } = options as { momentum?: number; beta1?: number };
+    if (beta1 === 0) return [];
+    return [
+      `exchange.gradient.momentum: ${first}, and ${name} has a momentum of its own, so there are two; set it to 0, or take sgd without momentum`,
+    ];
+  });
+}
+
 /** What of the optimizers of a recipe has no effect in so short a run, a line for each. */
 export function remarksOnOptimizers({ optimizer, steps }: Pick<Recipe, "optimizer" | "steps">): string[] {
   return optimizersOf(optimizer).flatMap(([key, section]) => {

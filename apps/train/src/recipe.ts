@@ -1,5 +1,6 @@
 /** Recipes: the schema, the YAML file, and overrides from the command line. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { datasets } from "@terse/data";
 import { denseTypes, type VoteSchemeName, voteSchemes } from "@terse/exchange";
@@ -8,6 +9,7 @@ import { algorithms, clipBys, gradientCompressions, refusedOptions, warmupSteps 
 import {
   applyOverrides,
   flag,
+  nearest,
   nonNegative,
   nonNegativeInteger,
   OptionsError,
@@ -26,6 +28,7 @@ import {
   noDecay,
   optimizersOf,
   problemsOfOptimizers,
+  remarksOnMomenta,
   remarksOnOptimizers,
   withWarmups,
 } from "./parameter-groups.ts";
@@ -273,8 +276,26 @@ function parsed(tree: unknown): Recipe {
         ]
       : [];
   });
+  problems.push(...problemsOfSections(tree));
   if (problems.length > 0) throw new OptionsError(problems);
   return parseOptions(recipeSchema, tree, "");
+}
+
+/** A section that is a word where its name was meant: a line for each. */
+function problemsOfSections(tree: unknown): string[] {
+  const { exchange, ...sections } = { ...(tree as Tree | null) };
+  const gradient = (exchange as Tree | null | undefined)?.["gradient"];
+  const all = [
+    ...Object.entries(choices).map(([key, [registry]]) => [key, sections[key], registry] as const),
+    ["exchange.gradient", gradient, gradientCompressions] as const,
+  ];
+  return all.flatMap(([key, value, registry]) => {
+    if (typeof value !== "string") return [];
+    const name = nearest(value, Object.keys(registry)) ?? "NAME";
+    return [
+      `${key}: expected a group of options with name, got ${JSON.stringify(value)}; write --${key}.name=${name}, or in YAML name: ${name} below ${key.split(".").at(-1)}:`,
+    ];
+  });
 }
 
 /** The same recipe, with warm-ups in steps. Throws `OptionsError` where keys of two sections contradict each other. */
@@ -303,7 +324,7 @@ export function remarksOn(recipe: Recipe): string[] {
   const { warmup } = recipe.schedule;
   const within = warmupWithin(warmup, recipe.steps);
   const cut = within === warmup ? [] : [`schedule.warmup: ${warmup} steps are cut to ${within}, half of the run`];
-  return [...cut, ...remarksOnOptimizers(recipe)];
+  return [...cut, ...remarksOnOptimizers(recipe), ...remarksOnMomenta(recipe)];
 }
 
 /** The options of the file that do not count, because an override chooses something that does not take them: a line for each choice. */
@@ -374,8 +395,10 @@ function readTree(file: string | URL, extending: readonly string[] = []): Tree {
       extending.length === 0
         ? "name a YAML file with --recipe"
         : `${nameOfFile(extending.at(-1)!)} extends it: name a YAML file`;
+    const near = nearest(basename(String(file), extname(String(file))), recipeNames());
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
     throw new OptionsError([
-      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml`,
+      `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml${meant}`,
     ]);
   }
   const { extends: base, ...own } = (parseYaml(source, String(file)) ?? {}) as Tree; // an empty file is null
@@ -392,6 +415,8 @@ function urlOf(file: string | URL): URL {
   if (typeof file !== "string") return file;
   return isName(file) ? new URL(`${file}.yaml`, defaultRecipe) : pathToFileURL(file);
 }
+
+const recipeNames = () => readdirSync(new URL(".", defaultRecipe)).map((file) => basename(file, ".yaml"));
 
 const nameOfFile = (href: string) => href.slice(href.lastIndexOf("/") + 1);
 

@@ -2,7 +2,6 @@ import { elements } from "@terse/checkpoint";
 import { type Group, loopback, parseLink } from "@terse/collectives";
 import { voteSchemes } from "@terse/exchange";
 import { algorithms } from "@terse/optimizers";
-import { OptionsError } from "@terse/options";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
@@ -155,7 +154,13 @@ describe("a dry run", () => {
 
   it("refuses what a training on so many ranks would refuse", async () => {
     const field = recipeOf("exchange.vote=count", "exchange.width=2");
-    await expect(planOf(field, 4)).rejects.toThrow(OptionsError);
+    await expect(planOf(field, 4)).rejects.toThrow(/^exchange\.width: count: 4 ranks/);
+    const direct = recipeOf("optimizer.bits=8", "optimizer.sum=direct");
+    await expect(planOf(direct, 300)).rejects.toThrow(/^optimizer\.bits: l1: 300 ranks/);
+    const average = recipeOf("optimizer.name=distributed-lion", "optimizer.vote=average", "optimizer.zero=hold");
+    await expect(planOf(average, 4000)).rejects.toThrow(/^optimizer\.vote: sumOfLevels: 4000 ranks/);
+    const masked = recipeOf("exchange.vote=hierarchical", "exchange.ranksPerHost=2", "optimizer.maskEvery=9");
+    await expect(planOf(masked, 4)).rejects.toThrow(/^exchange\.vote: hierarchical: this vote scheme/);
     expect((await planOf(field, 3)).phases).toHaveLength(1);
     await expect(planOf(recipeOf("exchange.vote=hierarchical"), 4)).rejects.toThrow(/ranksPerHost is missing/);
     for (const silent of [["optimizer.bits=5"], ["optimizer.name=adamw"]])

@@ -22,7 +22,7 @@ export const dionOptions = v.object({
   orthonormalize: v.optional(orthonormalizations, "householder-qr"),
   errorFeedback: v.optional(v.union([flag, oneOf(["own"])]), true),
   approximate: v.optional(oneOf(["power-iteration", "svd"]), "power-iteration"),
-  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ
+  weightDecay: v.optional(nonNegativeFloat, 0.01), // λ; the default of the authors' code, microsoft/dion
   eps: v.optional(positiveFloat, 1e-5), // ε
   seed: v.optional(nonNegativeInteger, 0), // of the first Q
 });

@@ -143,6 +143,10 @@ describe("lion-cub", () => {
       expect(() => lionCub(option)).toThrow(
         /lion-cub\.(quantizer|sum): one bit is a vote, which has no levels, and \1 is (linf|direct); take more bits, or leave \1 out/,
       );
+    for (const options of [{}, { bits: 4 }] as const)
+      expect(() => lionCub({ ...options, seed: 3 })).toThrow(
+        "lion-cub.seed: only linf draws at random, and seed is 3; leave it out, or take quantizer: linf",
+      );
     expect(() => lionCub({ bits: "auto", quantizer: "linf" })).toThrow(
       "lion-cub.quantizer: bits: auto chooses the levels of l1, and quantizer is linf; give bits as a number",
     );

@@ -127,6 +127,8 @@ function checkTogether(given: Given): void {
         option,
         `one bit is a vote, which has no levels, and ${option} is ${given[option]}; take more bits, or leave ${option} out`,
       );
+  if (given.seed > 0 && !(hasLevels && quantizer.startsWith("linf")))
+    say("seed", `only linf draws at random, and seed is ${given.seed}; leave it out, or take quantizer: linf`);
   if (hasLevels && given.maskEvery > 0)
     say("maskEvery", `with ${how} a level can be 0, which does not move; leave maskEvery out, or take one bit`);
   const holds = !hasLevels && given.zero === "hold";

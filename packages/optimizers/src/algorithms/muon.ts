@@ -18,6 +18,9 @@
  *              bf16              as torch.optim.Muon
  *              auto              bf16 where the owner's device multiplies it twice as fast or more: GPUs, processors with AMX or AVX512-BF16
  *
+ * With a clip each rank clips its own gradient, as nothing but the owner has the mean before U; torch.optim.Muon under DDP clips the mean. A
+ * compressed mean is clipped as such.
+ *
  * The ranks share the matrices, so each does its share of the matrix products, and no bit depends on a rank's own processor.
  *
  * Shapes: X, g, M, U (m, n)

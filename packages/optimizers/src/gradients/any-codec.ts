@@ -46,6 +46,35 @@ const noFeedback = {
 
 type Name = keyof typeof noFeedback;
 
+type Parameter = "bits" | "block" | "ratio" | "k" | "clip";
+
+/** The options that a codec takes, and of these the ones that it needs. */
+const parametersOf: Readonly<Record<Name, readonly [takes: readonly Parameter[], needs: readonly Parameter[]]>> = {
+  bf16: [[], []],
+  f16: [[], []],
+  int8: [["block"], []],
+  l1: [["bits", "block"], ["bits"]],
+  linf: [["bits", "block"], ["bits"]],
+  qsgd: [["bits", "block"], ["bits"]],
+  terngrad: [["block", "clip"], []],
+  "scaled-sign": [["block"], []],
+  sign: [[], []],
+  ternary: [[], []],
+  "top-k": [["ratio"], ["ratio"]],
+  "dct-top-k": [
+    ["block", "k"],
+    ["block", "k"],
+  ],
+};
+
+const meanings: Readonly<Record<Parameter, string>> = {
+  bits: "the bits of an element",
+  block: "the elements that share a scale, or those of a chunk",
+  ratio: "the share of elements that is sent, such as 0.01",
+  k: "the cosines of a chunk that are sent",
+  clip: "the standard deviations to clip at",
+};
+
 export const anyCodecOptions = v.object({
   codec: oneOf(Object.keys(noFeedback) as [Name, ...Name[]]),
   errorFeedback: v.optional(flag, true),
@@ -73,6 +102,18 @@ export interface AnyCodecState extends State {
   };
 }
 
+/** Throws where an option would have no effect, or is missing. */
+function checkParameters(name: Name, given: Partial<Record<Parameter, unknown>>): void {
+  const [takes, needs] = parametersOf[name];
+  const has = takes.length > 0 ? `it has ${takes.join(" and ")}` : "it has no options";
+  const problems = (Object.keys(meanings) as Parameter[]).flatMap((option) => {
+    const isGiven = given[option] !== undefined;
+    if (isGiven && !takes.includes(option)) return [`codec.${option}: ${name} takes none, ${has}; leave it out`];
+    return !isGiven && needs.includes(option) ? [`codec.${option}: ${name} needs it: ${meanings[option]}`] : [];
+  });
+  if (problems.length > 0) throw new OptionsError(problems);
+}
+
 export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): GradientCompression<AnyCodecState> {
   const { codec: name, errorFeedback, ratio, seed, ...rest } = parseOptions(anyCodecOptions, options, "codec");
   const why = errorFeedback ? noFeedback[name](rest.bits) : undefined;
@@ -80,10 +121,7 @@ export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): Gradien
     throw new OptionsError([
       `codec.errorFeedback: ${name} has none, because it ${why}; set errorFeedback to false, or take int8, scaled-sign or top-k`,
     ]);
-  if ((name === "top-k") !== (ratio !== undefined))
-    throw new OptionsError([
-      `codec.ratio: ${name === "top-k" ? "top-k needs it: the share of elements that is sent, such as 0.01" : `only top-k has it, and codec is ${name}`}`,
-    ]);
+  checkParameters(name, { ...rest, ratio });
   const parameters = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Parameters;
   const whole = name === "top-k" ? undefined : codecWith(name, parameters);
 
@@ -138,12 +176,12 @@ export function anyCodec(options: v.InferInput<typeof anyCodecOptions>): Gradien
   };
 }
 
-/** OptionsError for parameters that the codec does not take. */
+/** OptionsError for values that the codec does not take. */
 function codecWith(name: string, parameters: Parameters): Codec {
   try {
     return codecNamed(name, parameters);
   } catch (error) {
-    if (error instanceof RangeError || error instanceof TypeError) throw new OptionsError([`codec: ${error.message}`]);
-    throw error;
+    if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
+    throw new OptionsError([error.message.replace(/^\S+: (\w+) is /, "codec.$1: ")]); // "linf: bits is 9, and must be …"
   }
 }
