@@ -6,12 +6,16 @@ import { type Algorithm, algorithms, clipBys, Optimizer, type OptimizerOptions }
 import { onRanks } from "./testing/on-ranks.ts";
 
 const names = Object.keys(algorithms) as (keyof typeof algorithms)[];
-const steps = 4;
+const steps = 6;
 
-/** With a warm-up that ends within these steps. */
+/** With phases that all are reached within these steps. */
 function create(name: keyof typeof algorithms): Algorithm {
   const { create, options } = algorithms[name];
-  return (create as (options: object) => Algorithm)("warmup" in options.entries ? { warmup: 2 } : {});
+  const phases = {
+    ...("warmup" in options.entries && { warmup: 2 }),
+    ...("freeze" in options.entries && { freeze: 2, kappa: 1, doubling: 1, localSteps: 2 }), // step 4 is a local one
+  };
+  return (create as (options: object) => Algorithm)(phases);
 }
 
 /** 256 elements. */

@@ -9,6 +9,7 @@ import { needsPython, python, runPython } from "../../tensor/src/testing/python.
 import {
   type Algorithm,
   adamw,
+  algorithms,
   demo,
   distributedLion,
   lamb,
@@ -51,6 +52,16 @@ const optimizers: Record<string, () => Algorithm> = {
   "zero-one-adam": () => zeroOneAdam({ weightDecay, freeze: 40, kappa: 8, doubling: 20, localSteps: 4 }),
   demo: () => demo({ weightDecay, chunk: 4, k: 3 }),
 };
+
+/** Their references are in their own tests. */
+const elsewhere = ["muon", "dion"] as const;
+
+it("every optimizer has its reference", () => {
+  const names = Object.values(optimizers).map((create) => create().name);
+  expect([...new Set(names), ...elsewhere].sort()).toEqual(Object.keys(algorithms).sort());
+  for (const name of elsewhere)
+    expect(readFileSync(new URL(`algorithms/${name}.test.ts`, import.meta.url), "utf8")).toContain("runPython(");
+});
 
 /** What all ranks want, and noise of their own. */
 function gradients(step: number, rank: number): Float32Array {
