@@ -6,8 +6,8 @@ import type { ChosenSchemes } from "./schemes.ts";
 import { type AmongKind, amongCost } from "./sums/among.ts";
 import type { OwnedSizes } from "./sums/by-slices.ts";
 import { computedMeansCosts } from "./sums/computed-mean.ts";
-import { sumOfFieldsCost } from "./sums/fields.ts";
-import { signOfLevelsCost, sumOfLevelsCost, sumOfLevelsDirectCost } from "./sums/levels.ts";
+import { type Coded, sumsOfFieldsCost } from "./sums/fields.ts";
+import { signOfLevelsCost, sumOfLevelsCost, sumsOfLevelsDirectCost } from "./sums/levels.ts";
 import { meanErrorCompensatedCost } from "./sums/mean-error-compensated.ts";
 import { sparseCost } from "./sums/sparse.ts";
 import { sumCost } from "./sums/sum.ts";
@@ -23,16 +23,19 @@ export type Message =
   | { readonly kind: AmongKind; readonly n: number; readonly members: readonly number[] }
   | { readonly kind: "vote"; readonly n: number; readonly outcome: Outcome }
   | { readonly kind: "meanErrorCompensated"; readonly n: number; readonly codec?: Codec | undefined }
-  | { readonly kind: keyof typeof sumCosts; readonly n: number; readonly codec: Codec };
+  | { readonly kind: keyof typeof sumCosts | keyof typeof joinedCosts; readonly n: number; readonly codec: Codec };
 
 const sumCosts = {
   sum: sumCost,
-  sumOfFields: sumOfFieldsCost,
   sumOfLevels: sumOfLevelsCost,
-  sumOfLevelsDirect: sumOfLevelsDirectCost,
   signOfLevels: signOfLevelsCost,
   sparse: sparseCost,
 } as const;
+
+/** Of vectors whose scales, or fields, go in one all-reduce. */
+const joinedCosts = { sumOfFields: sumsOfFieldsCost, sumOfLevelsDirect: sumsOfLevelsDirectCost } as const;
+
+const isJoined = (kind: Message["kind"]): kind is keyof typeof joinedCosts => kind in joinedCosts;
 
 /** Payload bytes that one rank sends for the requests of one round. */
 export function bytesOfRound(round: readonly Message[], ranks: number, rank: number, schemes: ChosenSchemes): number {
@@ -54,6 +57,10 @@ function costsOfRound(
   const costs = [means.costTogether(joinedMeans(round), ranks, rank)];
   for (const [outcome, n] of joinedVotes(round)) costs.push(votes.cost(n, ranks, rank, outcome));
   costs.push(...computedMeansCosts(computedVectors(round), ranks, rank));
+  for (const [kind, costOfAll] of Object.entries(joinedCosts)) {
+    const together = round.filter((message) => message.kind === kind) as unknown as Coded[];
+    if (together.length > 0) costs.push(costOfAll(together, ranks, rank));
+  }
   for (const message of round) {
     if (message.kind === "mean" || message.kind === "vote" || message.kind === "computedMean") continue;
     if ("members" in message) {
@@ -61,6 +68,7 @@ function costsOfRound(
       continue;
     }
     const { kind, n, codec } = message;
+    if (isJoined(kind)) continue;
     costs.push(
       kind === "meanErrorCompensated"
         ? meanErrorCompensatedCost(n, ranks, rank, codec)

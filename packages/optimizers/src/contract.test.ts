@@ -19,6 +19,7 @@ import { onRanks } from "./testing/on-ranks.ts";
 import { phased } from "./testing/phased.ts";
 import { powerIteration } from "./testing/power-iteration.ts";
 import { savesOf, stored } from "./testing/stored.ts";
+import { until } from "./testing/until.ts";
 
 function open(group: Group, options: OptimizerOptions) {
   const model = new Chain();
@@ -105,7 +106,10 @@ describe("an algorithm of two messages that works on whole layers", () => {
       const parameters = arena.segments.length;
       for (let i = parameters - 1; i > 0; i--) ready(i);
       const before = await floats(arena.parameters);
-      while (sent < 2 * (parameters - 1) - 1) await new Promise((next) => setTimeout(next, 1));
+      await until(
+        () => sent >= 2 * (parameters - 1) - 1,
+        () => `only ${sent} messages have left, and backward waits for one more gradient`,
+      );
       expect(await floats(arena.parameters)).toEqual(before); // parameters change last
       ready(0);
       await optimizer.step({ lr: 0.01 });

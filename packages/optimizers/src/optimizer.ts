@@ -82,6 +82,8 @@ interface Opened {
 /** The optimizer whose step is under way on a group: messages of two would mix where ranks' gradients are complete in another order. */
 const atWork = new WeakMap<Group, Optimizer>();
 
+const lateStep = 1e6; // after any warm-up whose length is known
+
 export class Optimizer implements AsyncDisposable {
   /** Steps taken. */
   steps = 0;
@@ -127,7 +129,9 @@ export class Optimizer implements AsyncDisposable {
         `parallel.weight is ${weight}, and ${algorithms.map(({ name }) => name).join(" and ")} cannot be sharded: set it to 1, or take dion`,
       );
     this.obstacle = obstacle(algorithms, this.#worksOnOwn(0), clip, clipBy);
-    if (overlap === "on" && this.obstacle !== undefined) throw new OverlapError(`overlap is on, and ${this.obstacle}`);
+    const later = obstacle(algorithms, this.#worksOnOwn(lateStep), clip, clipBy); // after a warm-up of means
+    const why = this.obstacle ?? (later && `after the warm-up ${later}`);
+    if (overlap === "on" && why !== undefined) throw new OverlapError(`overlap is on, and ${why}`);
     this.#overlaps = overlap !== "off" && this.obstacle === undefined && group.size > 1;
 
     const { bucket = "standard", measured } = options;

@@ -16,7 +16,7 @@
  */
 import { count as countCodec } from "@terse/codecs";
 import type { DenseType } from "../means/dense.ts";
-import { int8Codec, int8MeanCost } from "../means/int8-mean.ts";
+import { int8Codec, int8MeansCost } from "../means/int8-mean.ts";
 import { wordsOf } from "../packed-bits.ts";
 import { partition } from "../partition.ts";
 import { pipelineChunks } from "../votes/all-to-all.ts";
@@ -175,7 +175,7 @@ const means = {
   f16: half,
   /** An all-reduce of units, one for each block; then a byte an element to its owner, and two back. */
   int8: ({ n, ranks: P }, { link, codec }) => {
-    int8MeanCost(0, P, 0); // RangeError for too many ranks
+    int8MeansCost([0], P, 0); // RangeError for too many ranks
     const state = new LinkState(link);
     const units = allReduce(state, P, 4 * (Math.ceil(n / int8Codec.parameters.block!) + 1));
     const wire = units + allToAll(state, P, n) + allToAll(state, P, 2 * n);

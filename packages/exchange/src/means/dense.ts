@@ -6,7 +6,7 @@ import { onHost } from "../on-host.ts";
 import { retaining } from "../retaining.ts";
 import { carryMeans, meanCost, meansCost } from "./f32-mean.ts";
 import { carryHalfMeans, halfMeanCost } from "./half-mean.ts";
-import { carryInt8Means, int8MeanCost } from "./int8-mean.ts";
+import { carryInt8Means, int8MeansCost } from "./int8-mean.ts";
 
 /** A way to carry means, by the type on the wire. */
 export interface DenseScheme {
@@ -59,12 +59,7 @@ const schemes: Record<DenseType, DenseScheme> = {
     encoded((vectors, context) => carryHalfMeans("f16", vectors, context)),
     halfMeanCost,
   ),
-  int8: scheme("int8", encoded(carryInt8Means), int8MeanCost, (lengths, ranks, rank) => {
-    const costs = lengths.map((n) => int8MeanCost(n, ranks, rank));
-    const owners = lengths.length > 0 ? 2 * (ranks - 1) : 0; // these messages carry all vectors; units take an all-reduce for each vector
-    const messages = costs.reduce((sum, cost) => sum + cost.messages - owners, owners);
-    return { ...added(costs), messages };
-  }),
+  int8: scheme("int8", encoded(carryInt8Means), (n, ranks, rank) => int8MeansCost([n], ranks, rank), int8MeansCost),
 };
 
 /** The bytes and memory of all vectors, which share their messages. */

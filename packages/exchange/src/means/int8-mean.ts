@@ -15,7 +15,7 @@ import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { ownedChunks } from "../owned-chunks.ts";
 import { checkNotes } from "../refusal.ts";
-import { carryFields, checkFields, sumOfFieldsCost, sumOfFieldsHeld } from "../sums/fields.ts";
+import { carryFields, checkFields, sumsOfFieldsCost, sumsOfFieldsHeld } from "../sums/fields.ts";
 import { floatsOf } from "./floats-of.ts";
 
 export const int8Codec = int8({ block: 512 });
@@ -32,10 +32,15 @@ export async function carryInt8Means(vectors: readonly BufferLike[], context: Ex
   await carryFields(requests, context);
 }
 
-export function int8MeanCost(n: number, ranks: number, rank: number): Cost {
-  if (ranks === 1) return costOf([]);
-  const cost = sumOfFieldsCost(n, ranks, rank, int8Codec);
-  const chunks = ownedChunks(int8Codec, n, ranks);
-  const longest = Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
-  return { ...cost, peakBytes: Math.max(cost.peakBytes, sumOfFieldsHeld(n, ranks, int8Codec) + 4 * longest) };
+/** Of vectors of these lengths, carried together. */
+export function int8MeansCost(lengths: readonly number[], ranks: number, rank: number): Cost {
+  if (ranks === 1 || lengths.length === 0) return costOf([]);
+  const vectors = lengths.map((n) => ({ n, codec: int8Codec }));
+  const cost = sumsOfFieldsCost(vectors, ranks, rank);
+  const longest = lengths.map((n) => {
+    const chunks = ownedChunks(int8Codec, n, ranks);
+    return Math.max(...Array.from({ length: ranks }, (_, r) => chunks.lengthOf(r)));
+  });
+  const held = sumsOfFieldsHeld(vectors, ranks) + 4 * longest.reduce((a, b) => a + b);
+  return { ...cost, peakBytes: Math.max(cost.peakBytes, held) };
 }

@@ -72,17 +72,11 @@ export function sumOfFields(
   });
 }
 
-/** Several vectors: a small all-reduce of scales for each vector, all at the same time, and one message for all fields. */
+/** Several vectors: one all-reduce for all scales, and one message for all fields. */
 export async function carryFields(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<void> {
-  const outcomes = await Promise.allSettled(requests.map((request) => agree(request, context)));
-  const agreed = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-  try {
-    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-    const schemes = requests.map((request, i) => fieldsScheme(context.up.group, request, agreed[i]!.units));
-    await byOwners(schemes, context);
-  } finally {
-    for (const one of agreed) one[Symbol.dispose]();
-  }
+  using agreed = await agree(requests, context);
+  const schemes = requests.map((request, i) => fieldsScheme(context.up.group, request, agreed.units[i]!));
+  await byOwners(schemes, context);
 }
 
 /** into += scale · Σ x by a summing all-reduce of fields; the same bits and the same errors as `sumOfFields`. */
@@ -95,8 +89,8 @@ export function sumOfFieldsDirect(
   return retainingOnHost(vector, given, async (x, options) => {
     checkFields("sumOfFieldsDirect", group, { x, options });
     await carryOver(group, call, async (context) => {
-      using agreed = await agree({ x, options }, context);
-      const { units } = agreed;
+      using agreed = await agree([{ x, options }], context);
+      const [units] = agreed.units as [Float32Array];
       const { wide, elementBytes, elements } = layoutOf(options.codec, x.length, group.size);
       using loan = context.scratch.loan(elementBytes * elements);
       const wire = loan.bytes;
@@ -108,11 +102,32 @@ export function sumOfFieldsDirect(
   });
 }
 
+/** The parts of a request that its cost depends on: n elements and a codec. */
+export interface Coded {
+  readonly n: number;
+  readonly codec: Codec;
+}
+
 export function sumOfFieldsCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  const { groups, chunks, downSizes } = layoutOf(codec, n, ranks);
-  const memory = { encoding: chunks.wholeBytes, reducing: 4 * chunks.lengthOf(rank) };
-  const { bytes, messages, peakBytes } = byOwnersCost(chunks.sizes, downSizes, rank, memory);
-  return costOf([allReduceBytes(groups + 1, 4, ranks, rank), { bytes, messages }], 4 * (groups + 1) + peakBytes);
+  return sumsOfFieldsCost([{ n, codec }], ranks, rank);
+}
+
+/** Of vectors that are carried together. */
+export function sumsOfFieldsCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
+  const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
+  const scales = layouts.reduce((sum, { groups }) => sum + groups, 1); // the last one carries refusals
+  const owners = layouts.map(({ chunks, downSizes }) =>
+    byOwnersCost(chunks.sizes, downSizes, rank, {
+      encoding: chunks.wholeBytes,
+      reducing: 4 * chunks.lengthOf(rank),
+    }),
+  );
+  const fields = {
+    bytes: owners.reduce((sum, { bytes }) => sum + bytes, 0),
+    messages: Math.max(0, ...owners.map(({ messages }) => messages)),
+  };
+  const peakBytes = owners.reduce((sum, cost) => sum + cost.peakBytes, 4 * scales);
+  return costOf([allReduceBytes(scales, 4, ranks, rank), fields], peakBytes);
 }
 
 export function sumOfFieldsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
@@ -122,9 +137,9 @@ export function sumOfFieldsDirectCost(n: number, ranks: number, rank: number, co
 }
 
 /** Bytes held when the wires of all owners have arrived. */
-export function sumOfFieldsHeld(n: number, ranks: number, codec: Codec): number {
-  const { groups, downSizes } = layoutOf(codec, n, ranks);
-  return 4 * (groups + 1) + downSizes.reduce((sum, bytes) => sum + bytes, 0);
+export function sumsOfFieldsHeld(vectors: readonly Coded[], ranks: number): number {
+  const layouts = vectors.map(({ n, codec }) => layoutOf(codec, n, ranks));
+  return layouts.reduce((sum, { groups, downSizes }) => sum + 4 * groups + downSizes.reduce((a, b) => a + b, 0), 4);
 }
 
 /** RangeError for wrong options, before anything is sent. */
@@ -170,16 +185,18 @@ export function fieldsScheme(group: Group, { x, options, replaces }: FieldsReque
   };
 }
 
-/** The units of the scale groups, which the ranks agree on, and after them one element for the refusal. */
+/** The units of the scale groups of each vector, which the ranks agree on, and after them one element for the refusal. */
 class Agreed implements Disposable {
   readonly all: Float32Array;
-  readonly units: Float32Array;
+  readonly units: readonly Float32Array[];
   readonly #loan: Loan;
 
-  constructor(scratch: Scratch, groups: number) {
-    this.#loan = scratch.loan(4 * (groups + 1));
+  constructor(scratch: Scratch, groups: readonly number[]) {
+    const begins = [0];
+    for (const [i, count] of groups.entries()) begins.push(begins[i]! + count);
+    this.#loan = scratch.loan(4 * (begins.at(-1)! + 1));
     this.all = this.#loan.floats;
-    this.units = this.all.subarray(0, groups);
+    this.units = groups.map((count, i) => this.all.subarray(begins[i]!, begins[i]! + count));
   }
 
   [Symbol.dispose](): void {
@@ -187,25 +204,36 @@ class Agreed implements Disposable {
   }
 }
 
-/** Agrees on the units of a vector's scale groups. Throws a StepRefusedError on every rank if one rank refuses. */
-async function agree({ x, options }: FieldsRequest, context: ExchangeContext): Promise<Agreed> {
+/** Agrees on the units of the vectors' scale groups, in one all-reduce. Throws a StepRefusedError on every rank if one rank refuses. */
+async function agree(requests: readonly FieldsRequest[], context: ExchangeContext): Promise<Agreed> {
   const { rank, size, up, scratch } = context;
-  const { groups, unitOf, largestField } = layoutOf(options.codec, x.length, size);
-  const agreed = new Agreed(scratch, groups);
+  const layouts = requests.map(({ x, options }) => layoutOf(options.codec, x.length, size));
+  const agreed = new Agreed(
+    scratch,
+    layouts.map(({ groups }) => groups),
+  );
   const { all, units } = agreed;
+  const last = all.length - 1;
   try {
-    const failure = failureOf(() => watched(context.watch, "encode", () => options.codec.scales(x, units)));
+    const failure = failureOf(() =>
+      watched(context.watch, "encode", () => {
+        for (const [i, { x, options }] of requests.entries()) options.codec.scales(x, units[i]!);
+      }),
+    );
     const note = context.note || noteOf(failure);
-    if (note) units.fill(0);
+    if (note) all.fill(0);
     // A lower rank has a larger number, so the maximum names the first rank that refuses.
-    all[groups] = note ? notes * (size - rank) + note : 0;
+    all[last] = note ? notes * (size - rank) + note : 0;
     await up.allReduce(all, "max");
-    const refusal = all[groups]!;
+    const refusal = all[last]!;
     const first = size - Math.floor(refusal / notes);
     checkNotes(Array.from({ length: size }, (_, r) => (r === first ? refusal % notes : 0)));
-    for (let i = 0; i < groups; i++) units[i] = unitOf(units[i]!);
-    if (!units.every((unit) => unit * largestField <= largestFloat))
-      throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
+    for (const [v, { unitOf, largestField }] of layouts.entries()) {
+      const of = units[v]!;
+      for (let i = 0; i < of.length; i++) of[i] = unitOf(of[i]!);
+      if (!of.every((unit) => unit * largestField <= largestFloat))
+        throw new StepRefusedError(undefined, "a value is beyond what its codec can write");
+    }
     return agreed;
   } catch (error) {
     agreed[Symbol.dispose]();

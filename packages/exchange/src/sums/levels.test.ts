@@ -1,6 +1,7 @@
 import { type Codec, int8, l1, linf, ternary } from "@terse/codecs";
 import { describe, expect, it } from "vitest";
 import {
+  openExchange,
   type PackedBits,
   StepRefusedError,
   signOfLevels,
@@ -11,6 +12,7 @@ import {
   sumOfLevelsDirectCost,
 } from "../index.ts";
 import { onRanks } from "../testing.ts";
+import { sumsOfLevelsDirectCost } from "./levels.ts";
 
 const worlds = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const lengths = [0, 1, 63, 64, 65, 1000];
@@ -158,6 +160,36 @@ describe("the sum of levels", () => {
       return [[...direct], [...owners]];
     });
     for (const ways of got) for (const way of ways) expect(way).toEqual(sum.map((v) => 7 + v / 2));
+  });
+
+  it("is formed for all vectors of a round together where the wires lie, by one all-reduce for each size of their fields", async () => {
+    const of = [
+      { n: 65, codec: l1({ bits: 3, unscaled: true }) as Codec }, // bytes
+      { n: 33, codec: l1({ bits: 7, unscaled: true }) as Codec }, // 4 · 127 needs 16 bits
+      { n: 7, codec: l1({ bits: 3, unscaled: true, block: 4 }) as Codec },
+      { n: 1, codec: l1({ bits: 7, unscaled: true }) as Codec },
+    ];
+    await onRanks(4, async (group) => {
+      const alone = of.map(({ n }) => new Float32Array(n));
+      for (const [i, { n, codec }] of of.entries())
+        await sumOfLevelsDirect(group, vector(group.rank, n), { codec, into: alone[i]! });
+      const before = group.sent();
+      const exchange = openExchange(group);
+      const together = of.map(({ n }) => new Float32Array(n));
+      const request = (i: number, x = vector(group.rank, of[i]!.n)) =>
+        exchange.sumOfLevelsDirect(x, { codec: of[i]!.codec, into: together[i]! });
+      await Promise.all(of.map((_, i) => request(i)));
+      expect(together).toEqual(alone);
+      const { bytes, messages } = group.sent();
+      expect(messages - before.messages).toBe(2 * 3);
+      expect(bytes - before.bytes).toBe(sumsOfLevelsDirectCost(of, 4, group.rank).bytes);
+      expect(bytes - before.bytes).toBe(3 * (65 + 7 + 4 + 2 * (33 + 1 + 4)));
+
+      const bad = group.rank === 2 ? new Float32Array(7).fill(Number.NaN) : undefined;
+      const outcomes = await Promise.allSettled([request(0), request(1), request(2, bad)]);
+      for (const outcome of outcomes)
+        expect(outcome).toMatchObject({ status: "rejected", reason: expect.any(StepRefusedError) });
+    });
   });
 
   it("draws different random numbers on every rank: the mean of many sums is the sum", async () => {

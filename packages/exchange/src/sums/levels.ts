@@ -34,6 +34,7 @@ import { checkNotes, noteOf } from "../refusal.ts";
 import { scratchOf } from "../scratch.ts";
 import { watched } from "../watch.ts";
 import { byOwners, byOwnersCost, failureOf, type OwnerScheme } from "./by-owners.ts";
+import type { Coded } from "./fields.ts";
 
 export interface LevelsOptions extends EncodeOptions {
   /** l1 or linf with `unscaled`, whose `ranks` and `width` the exchange sets; or ternary. */
@@ -70,23 +71,32 @@ export function checkDirect({ size }: Group, x: Floats, options: SumOfLevelsOpti
   checkLength("sumOfLevelsDirect", "into", options.into, x.length, "as x has");
 }
 
-/** Several vectors: an all-reduce for each, all at the same time. */
+/** Several vectors: an all-reduce for all whose fields have elements of one size. */
 export async function carryDirect(requests: readonly DirectRequest[], context: ExchangeContext): Promise<void> {
   const { up, rank, size, scratch, watch } = context;
-  const sums = requests.map(({ x, options }) => {
-    const codec = summable(options.codec, size);
-    const { elementBytes, elements, fieldBytes } = layout(codec, x.length, size);
+  const bySize = Map.groupBy(requests, ({ options }) => elementBytesOf(summable(options.codec, size)));
+  const sums = [...bySize].map(([elementBytes, together]) => {
+    const codecs = together.map(({ options }) => summable(options.codec, size));
+    const lengths = together.map(({ x }, i) => codecs[i]!.wireBytes(x.length));
+    const elements = directElements(lengths, elementBytes, size);
     const loan = scratch.loan(elementBytes * elements);
     const wire = loan.bytes.fill(0);
-    const fields = wire.subarray(0, fieldBytes);
     const summed = elementBytes === 1 ? wire : new Uint16Array(wire.buffer, wire.byteOffset, elements);
     const notes = summed.subarray(elements - size);
-    const chunks = ownedChunks(codec, x.length, 1);
+    let end = 0;
+    const parts = together.map(({ x, options }, i) => {
+      const begin = end;
+      end += lengths[i]!;
+      return { x, options, codec: codecs[i]!, fields: wire.subarray(begin, end) };
+    });
     const failure = failureOf(() =>
-      watched(watch, "encode", () => codec.encode(fields, x, chunks.call(options, rank))),
+      watched(watch, "encode", () => {
+        for (const { x, options, codec, fields } of parts)
+          codec.encode(fields, x, ownedChunks(codec, x.length, 1).call(options, rank));
+      }),
     );
     notes[rank] = context.note || noteOf(failure);
-    return { loan, codec, options, fields, notes, arrived: up.allReduce(summed, "sum") };
+    return { loan, parts, notes, arrived: up.allReduce(summed, "sum") };
   });
   context.allCalled();
   const outcomes = await Promise.allSettled(sums.map(({ arrived }) => arrived));
@@ -94,7 +104,7 @@ export async function carryDirect(requests: readonly DirectRequest[], context: E
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     for (const { notes } of sums) checkNotes([...notes]);
     watched(watch, "decode", () => {
-      for (const { codec, options, fields } of sums)
+      for (const { codec, options, fields } of sums.flatMap(({ parts }) => parts))
         codec.decodeAdd(options.into, fields, { scale: options.scale ?? 1 });
     });
   } finally {
@@ -103,8 +113,20 @@ export async function carryDirect(requests: readonly DirectRequest[], context: E
 }
 
 export function sumOfLevelsDirectCost(n: number, ranks: number, rank: number, codec: Codec): Cost {
-  const { elementBytes, elements } = layout(summable(codec, ranks), n, ranks);
-  return costOf([allReduceBytes(elements, elementBytes, ranks, rank)], elementBytes * elements);
+  return sumsOfLevelsDirectCost([{ n, codec }], ranks, rank);
+}
+
+/** Of vectors that are carried together. */
+export function sumsOfLevelsDirectCost(vectors: readonly Coded[], ranks: number, rank: number): Cost {
+  const fields = vectors.map(({ n, codec }) => ({ n, codec: summable(codec, ranks) }));
+  const sums = [...Map.groupBy(fields, ({ codec }) => elementBytesOf(codec))].map(([elementBytes, together]) => {
+    const lengths = together.map(({ n, codec }) => codec.wireBytes(n));
+    return { elementBytes, elements: directElements(lengths, elementBytes, ranks) };
+  });
+  return costOf(
+    sums.map(({ elementBytes, elements }) => allReduceBytes(elements, elementBytes, ranks, rank)),
+    sums.reduce((bytes, { elementBytes, elements }) => bytes + elementBytes * elements, 0),
+  );
 }
 
 /** into += scale · Σ q by owners. RangeError if the sum exceeds the fields on the way down: 8 bits, or f16's whole numbers up to 2048. */
@@ -249,9 +271,8 @@ function wholeNumbers(codec: Codec, ranks: number): Codec {
   );
 }
 
-/** The vector of the direct sum: the fields, and after them one element for each rank's refusal. */
-function layout(codec: Codec, n: number, ranks: number) {
-  const fieldBytes = codec.wireBytes(n);
-  const elementBytes = codec.parameters.width === 16 ? 2 : 1;
-  return { fieldBytes, elementBytes, elements: fieldBytes / elementBytes + ranks };
-}
+const elementBytesOf = ({ parameters }: Codec): 1 | 2 => (parameters.width === 16 ? 2 : 1);
+
+/** The length of the direct sum: the fields of all vectors, and after them one element for each rank's refusal. */
+const directElements = (lengths: readonly number[], elementBytes: number, ranks: number): number =>
+  lengths.reduce((sum, bytes) => sum + bytes / elementBytes, ranks);

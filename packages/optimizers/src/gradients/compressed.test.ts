@@ -10,7 +10,9 @@ import {
   dgc,
   efSignsgd,
   type GradientCompression,
+  graddrop,
   gradientCompressions,
+  muon,
   Optimizer,
   powersgd,
   sgd,
@@ -18,6 +20,7 @@ import {
 } from "../index.ts";
 import { Chain, layers } from "../testing/chain.ts";
 import { onRanks } from "../testing/on-ranks.ts";
+import { until } from "../testing/until.ts";
 
 /** Sends the gradient as it is; what it hands out is made of that by `decoded`. */
 function plain(decoded: (mean: number, name: string) => number = (mean) => mean): GradientCompression {
@@ -63,6 +66,13 @@ describe("an algorithm whose gradients are compressed", () => {
       else
         expect(pair).toThrow(`exchange.gradient: ef-signsgd compresses mean gradients, and ${name} does not send one`);
     }
+  });
+
+  it("refuses a compression of the whole model under an algorithm of single matrices", () => {
+    expect(() => compressed(muon(), graddrop({ threshold: "model" }))).toThrow(
+      "exchange.gradient: graddrop works on the whole model at once here, and muon on single matrices; take threshold: layer, or leave exchange.gradient out",
+    );
+    expect(compressed(muon(), graddrop()).splits).toBe("at segments");
   });
 
   it("refuses a compression that keeps state under the algorithm's name for its own", () => {
@@ -154,7 +164,10 @@ describe("an algorithm whose gradients are compressed", () => {
       await optimizer.begin({ lr: 0.01 });
       for (let i = arena.segments.length - 1; i > 0; i--) ready(i);
       const before = (await arena.parameters.toTypedArray()).slice();
-      while (second < layers - 1) await new Promise((next) => setTimeout(next, 1));
+      await until(
+        () => second >= layers - 1,
+        () => `only ${second} second messages have left, and backward waits for one more gradient`,
+      );
       expect((await arena.parameters.toTypedArray()).slice()).toEqual(before);
       ready(0);
       await optimizer.step({ lr: 0.01 });

@@ -12,12 +12,16 @@ import type { Algorithm } from "../algorithms/algorithm.ts";
 import type { State } from "../algorithms/state.ts";
 import type { GradientCompression } from "./gradient-compression.ts";
 
-/** OptionsError for an algorithm that has steps without a mean gradient. */
+/** OptionsError for an algorithm that has steps without a mean gradient, or works on single matrices where the compression works on the whole model. */
 export function compressed(algorithm: Algorithm, compression: GradientCompression): Algorithm {
   const onMean = algorithm.takesMean ? algorithm : algorithm.onMean;
   if (!onMean)
     throw new OptionsError([
       `exchange.gradient: ${compression.name} compresses mean gradients, and ${algorithm.name} does not send one in every step; take an optimizer that does, such as sgd, adamw, lion, lamb or muon, or leave exchange.gradient out`,
+    ]);
+  if (algorithm.splits === "at segments" && compression.splits === "nowhere")
+    throw new OptionsError([
+      `exchange.gradient: ${compression.name} works on the whole model at once here, and ${algorithm.name} on single matrices; take ${compression.perLayer ?? "another compression"}, or leave exchange.gradient out`,
     ]);
   return {
     ...algorithm,
