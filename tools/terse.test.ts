@@ -143,6 +143,10 @@ describe("commands", () => {
     ]);
   });
 
+  it("says that there is no such command where none is near", () => {
+    expect(terse("nonsense").stderr).toBe('terse: there is no command "nonsense". See ./terse help.\n');
+  });
+
   it("env names the toolchain's Python where it is installed, and installs none", () => {
     const python = process.env["TERSE_PYTHON"];
     const { stdout, stderr } = terse("env");

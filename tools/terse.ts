@@ -80,7 +80,7 @@ try {
   if (command === undefined) {
     const meant = nearest(name, [...Object.keys(programs), ...Object.keys(commands), "help"]);
     process.stderr.write(
-      `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : ""} See ./terse help.\n`,
+      `terse: there is no command "${name}"${meant ? `; did you mean "${meant}"?` : "."} See ./terse help.\n`,
     );
     process.exitCode = 2;
   } else {

@@ -80,6 +80,11 @@ const ways: readonly Way[] = [
   { is: /^kubectl /, never: "needs a cluster", by: ["apps/train/src/launcher/launching.test.ts", "pytorchjob.yaml"] },
   { is: /^ssh /, never: "needs another machine" },
   {
+    is: /^for rank in 0 1; .* node train\.ts/,
+    never: "needs the packages beside the program",
+    by: ["test-e2e/ranks/own-program.test.ts", "docs/how-to/train-your-own-model.md", '"bash"'],
+  },
+  {
     is: /prepare (tinyshakespeare|fineweb|sst2)/,
     never: "needs a network",
     by: ["packages/data/src/prepare/prepare.test.ts", "createServer"],

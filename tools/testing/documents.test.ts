@@ -34,7 +34,9 @@ function problemOf([command = "", ...args]: readonly string[]): string | undefin
   const isPlaceholder = (word: string) => /^[A-Z]+…?$|^…$/.test(word);
   if (command === "train" || command === "sample") {
     try {
-      const read = readArguments([command, ...args.filter((word) => !isPlaceholder(word) || args.length > 1)], {});
+      const given = args.filter((word) => !isPlaceholder(word) || args.length > 1);
+      const onGpus = /^--nproc-per-node=gpu$/; // this machine may have none
+      const read = readArguments([command, ...given.map((word) => word.replace(onGpus, "--nproc-per-node=1"))], {});
       if (read === "help" || read.command === "sample" || read.resume !== undefined) return undefined;
       if (read.recipe === undefined || !isPlaceholder(read.recipe))
         readRecipe(read.recipe ?? defaultRecipe, read.overrides);

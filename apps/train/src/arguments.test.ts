@@ -46,6 +46,15 @@ describe("the command line", () => {
     expect(() => readArguments(["trian"])).toThrow(/trian: the commands are train and sample/);
   });
 
+  it.each([
+    ["--lr=1e-3", "--optimizer.lr"],
+    ["--batch-size 8", "--data.batchSize"],
+    ["--batchSize=8", "--data.batchSize"],
+    ["--epochs=3", "--steps"],
+  ])("names, for %s, the key of a recipe that is meant: %s", (words, meant) => {
+    expect(() => train(...words.split(" "))).toThrow(`: unknown flag; did you mean ${meant}? See`);
+  });
+
   it("takes a link to emulate, and explains its notation", () => {
     expect(train("--emulate-link", "100mbit,1ms").emulateLink).toBe("100mbit,1ms");
     expect(() => readArguments(["train", "--emulate-link=fast"])).toThrow(

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { engineNames, parseLink } from "@terse/collectives";
-import { numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
+import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
 import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
-import { recipeKeys } from "./recipe.ts";
+import { recipeKeys, recipeSchema } from "./recipe.ts";
 
 const trainFlags = {
   ...launcherFlags,
@@ -72,7 +72,8 @@ export function readArguments(
 }
 
 function readTrain(argv: readonly string[], env: NodeJS.ProcessEnv): TrainArguments | "help" {
-  const syntax = { command: "./terse train", flags: trainFlags, overrides: recipeKeys };
+  const dotted = () => [...new Set(listOptions(recipeSchema).map(({ name }) => name))];
+  const syntax = { command: "./terse train", flags: trainFlags, overrides: recipeKeys, dotted };
   const { help, flags, words, overrides } = parseArguments(argv, syntax);
   if (help) return "help";
   const [recipe, ...more] = words;

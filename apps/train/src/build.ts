@@ -32,7 +32,8 @@ export function buildModel(recipe: Recipe): Model {
       `model.name: ${name} reads ${entry.fields.join(", ")}, and data.name: ${dataName} has ${data.fields.join(", ")}; choose data that fits the model`,
     ]);
   manualSeed(recipe.seed);
-  const model = entry.create(options, data.facts(dataOptions));
+  const facts = data.facts(dataOptions);
+  const model = inKeysOfRecipe(() => entry.create(options, facts));
   if (recipe.activationCheckpointing) {
     if (model.activationCheckpointing === undefined)
       throw new OptionsError([
@@ -41,6 +42,16 @@ export function buildModel(recipe: Recipe): Model {
     model.activationCheckpointing = true;
   }
   return device === "cpu" ? model : model.to({ device });
+}
+
+/** A model names its options by itself, "gpt.heads: …"; recipes have them below "model". */
+function inKeysOfRecipe<T>(create: () => T): T {
+  try {
+    return create();
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new OptionsError(error.problems.map((problem) => problem.replace(/^[\w-]+\./, "model.")));
+  }
 }
 
 /** This rank's share of the data. Where a rank finds it to be wrong, all ranks throw the same error. */

@@ -4,6 +4,7 @@ import { useThreads } from "@terse/optimizers";
 import { applyOverrides } from "@terse/options";
 import { numThreads, setNumThreads } from "@terse/tensor";
 import type { TrainArguments } from "./arguments.ts";
+import { openDeviceOf } from "./device.ts";
 import { endOthers } from "./end-others.ts";
 import { recipeFor } from "./recipe-for.ts";
 import { checkSameRecipe } from "./same-recipe.ts";
@@ -23,6 +24,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   });
   try {
     await checkSameRecipe(recipe ?? applyOverrides({}, args.overrides), world);
+    if (recipe) openDeviceOf(recipe); // before the run has a folder
     const cores = await shareCores(world);
     if (!process.env["OMP_NUM_THREADS"]) setNumThreads(cores);
     useThreads(numThreads());

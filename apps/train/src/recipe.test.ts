@@ -74,7 +74,7 @@ describe("a recipe", () => {
     const link = { alpha: 0, alphaLong: 0, perMessage: 0, perExchange: 0, beta: 0, burst: 0 };
     expect(schemesOf(auto, { measured: { link, codec: {} as never } }).votes.name).toBe("auto");
     expect(() => of("exchange.vote=hierarchical")).toThrow(
-      /exchange\.vote: hierarchical: ranksPerHost is missing; give the number of ranks on a host/,
+      /^exchange\.vote: hierarchical: exchange\.ranksPerHost is missing: give the number of ranks on a host$/,
     );
     expect(() => of("exchange.width=4")).toThrow(/exchange\.width: only vote: count has it, and vote is all-to-all/);
     expect(() => of("exchange.vote=count", "exchange.width=3")).toThrow("exchange.vote: count: width is 3");
@@ -153,6 +153,16 @@ describe("a recipe", () => {
     expect(of("lion-cub", "momentumSync={ segments: none, every: 51 }")).toEqual([]);
   });
 
+  it("says that Deep Gradient Compression has a momentum where the optimizer has one, too", () => {
+    const of = (...given: string[]) => remarksOn(readRecipe("gpt-small-dgc", given));
+    expect(of()).toEqual([]);
+    const twice = "so there are two; set it to 0, or take sgd without momentum";
+    expect(of("optimizer.momentum=0.9")).toEqual([expect.stringContaining(`sgd has a momentum of its own, ${twice}`)]);
+    const adamw = ["optimizer.name=adamw", "exchange.gradient.name=dgc"];
+    expect(of(...adamw)).toEqual([expect.stringContaining(`adamw has a momentum of its own, ${twice}`)]);
+    expect(of(...adamw, "exchange.gradient.momentum=0")).toEqual([]);
+  });
+
   it("takes a warm-up as a fraction of the run, and keeps its steps when the run goes on for longer", () => {
     const recipe = readRecipe(defaultRecipe, [
       "optimizer.name=one-bit-lamb",
@@ -201,6 +211,29 @@ describe("a recipe", () => {
   ])("names, of %s %s, for the old name %s the new one", (section, name, old, key) => {
     expect(() => readRecipe(defaultRecipe, [`${section}.name=${name}`, `${section}.${old}=1`])).toThrow(
       `${section}.${old}: unknown option; did you mean ${key}?`,
+    );
+  });
+
+  it.each([
+    ["optimizer=adam", "optimizer", "optimizer.name=adamw", "name: adamw below optimizer:"],
+    ["model=gpt2", "model", "model.name=gpt2", "name: gpt2 below model:"],
+    [
+      "exchange.gradient=powersgd",
+      "exchange.gradient",
+      "exchange.gradient.name=powersgd",
+      "name: powersgd below gradient:",
+    ],
+    ["data=x", "data", "data.name=NAME", "name: NAME below data:"],
+  ])("says of %s, a section that is a word, how its name is given", (override, key, name, inYaml) => {
+    const word = override.split("=")[1];
+    expect(() => readRecipe(defaultRecipe, [override])).toThrow(
+      `${key}: expected a group of options with name, got "${word}"; write --${name}, or in YAML ${inYaml}`,
+    );
+  });
+
+  it.each(["learningRate", "learning-rate", "learning_rate"])("names lr for optimizer.%s", (key) => {
+    expect(() => readRecipe(defaultRecipe, [`optimizer.${key}=1`])).toThrow(
+      `optimizer.${key}: unknown option; did you mean lr?`,
     );
   });
 
@@ -397,6 +430,9 @@ describe("a recipe", () => {
   it("of apps/train/recipes is found by its name", () => {
     expect(readRecipe("resnet18-cifar", []).model.name).toBe("resnet");
     expect(() => readRecipe("resnet18", [])).toThrow(/recipe resnet18 cannot be read.*one of apps\/train\/recipes/);
+    expect(() => readRecipe("gpt-small-lioncub", [])).toThrow(/; did you mean gpt-small-lion-cub\?$/);
+    expect(() => readRecipe(file("extends: gpt-small-adam"), [])).toThrow(/; did you mean gpt-small-adamw\?$/);
+    expect(() => readRecipe("nowhere", [])).toThrow(/without its \.yaml$/);
   });
 
   it("that is missing or invalid YAML is named in the error", () => {

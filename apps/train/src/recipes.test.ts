@@ -7,7 +7,7 @@ import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena, scope } from "@terse/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildData, buildModel, buildOptimizer } from "./build.ts";
-import { methodsText, planText } from "./dry-run/dry-run.ts";
+import { methodsText, planText, withoutCodecs } from "./dry-run/dry-run.ts";
 import { methodsOf } from "./dry-run/methods.ts";
 import { planOf } from "./dry-run/plan.ts";
 import { type Recipe, readRecipe } from "./recipe.ts";
@@ -16,6 +16,7 @@ import { learningRate, schedules } from "./schedules/schedules.ts";
 const folder = new URL("../recipes/", import.meta.url);
 const names = readdirSync(folder).sort();
 const small = names.filter((name) => name.startsWith("gpt-small"));
+const madeImages = "data={ name: made-images, batchSize: 4 }";
 /** The overrides that make a model of images smaller still. */
 const ofImages: Record<string, string[]> = {
   "deit-tiny-cifar.yaml": ["model.layers=1", "model.width=48"],
@@ -23,7 +24,10 @@ const ofImages: Record<string, string[]> = {
   "resnet18-cifar-powersgd.yaml": ["model.width=4"],
   "resnet18-cifar-ef-signsgd.yaml": ["model.width=4", "optimizer.lr=0.1"],
   "resnet18-cifar-signum.yaml": ["model.width=4"],
-  "resnet50-imagenet-dgc.yaml": ["model.width=4", "data={ name: made-images, batchSize: 4 }"],
+  "resnet50-imagenet-dgc.yaml": ["model.width=4", madeImages],
+  "resnet50-imagenet-terngrad.yaml": ["model.width=4", madeImages],
+  "resnet50-imagenet-qsgd.yaml": ["model.width=4", madeImages, "optimizer.lr=0.01"],
+  "vit-base-imagenet-lion.yaml": ["model.layers=1", "model.width=48", madeImages],
 };
 /** The same for BERT. */
 const ofMaskedText: Record<string, string[]> = { "bert-tiny-one-bit-lamb.yaml": ["model.layers=1"] };
@@ -97,6 +101,75 @@ it("there is a small one for every optimizer, and for every compression of gradi
   expect(Object.keys(gradientCompressions).filter((name) => !gradients.has(name))).toEqual([]);
 });
 
+/** The recipe of each method's paper at its scale, and what it is about. */
+const ofPapers: Record<string, readonly [recipe: string, settings: object]> = {
+  signum: ["resnet18-cifar-signum", { optimizer: { lr: 16 * 5e-5, beta: 0.9, weightDecay: 1e-4 } }],
+  lion: [
+    "vit-base-imagenet-lion",
+    { optimizer: { lr: 1e-4, beta2: 0.99, weightDecay: 10 }, data: { batchSize: 4096 / 64 }, steps: 300 * 313 },
+  ],
+  lamb: ["bert-large-lamb", { optimizer: { lr: 3.54e-3, maxRatio: 1 }, steps: 28_125, schedule: { warmup: 2812 } }],
+  "one-bit-adam": ["bert-large-one-bit-adam", { optimizer: { lr: 2e-4, warmup: 4000, scale: "fused" } }],
+  "one-bit-lamb": [
+    "bert-large-one-bit-lamb",
+    { optimizer: { lr: 12e-3, beta3: 0.9, warmup: 1000, threshold: 0.1 }, steps: 5993 },
+  ],
+  "distributed-lion": ["gpt-350m-distributed-lion", { optimizer: { vote: "majority", lr: 6e-5, weightDecay: 1 } }],
+  "lion-cub": ["gpt-124m-lion-cub", { optimizer: { lr: 6e-5, weightDecay: 1, clip: 1 }, data: { batchSize: 12 } }],
+  muon: ["gpt-120m-muon", { optimizer: { lr: 0.02, momentum: 0.95, weightDecay: 0 } }],
+  dion: ["gpt-120m-dion", { optimizer: { lr: 0.02, momentum: 0.95, rank: 768 / 4 } }],
+  "zero-one-adam": ["bert-large-zero-one-adam", { optimizer: { lr: 1e-3, kappa: 16, doubling: 1000, localSteps: 16 } }],
+  demo: ["gpt-120m-demo", { optimizer: { chunk: 64, k: 32, decay: 0.999 } }],
+  "ef-signsgd": ["resnet18-cifar-ef-signsgd", { optimizer: { name: "sgd", lr: 16 * 0.1, momentum: 0.9 } }],
+  qsgd: [
+    "resnet50-imagenet-qsgd",
+    { exchange: { gradient: { bits: 4, bucket: 512 } }, optimizer: { name: "sgd", lr: 0.1, momentum: 0.9 } },
+  ],
+  terngrad: [
+    "resnet50-imagenet-terngrad",
+    { exchange: { gradient: { clip: 2.5 } }, optimizer: { name: "sgd", lr: 0.04, weightDecay: 5e-4 }, steps: 92_500 },
+  ],
+  graddrop: [
+    "gpt-124m-graddrop",
+    {
+      exchange: { gradient: { ratio: 0.01, threshold: "model" } },
+      optimizer: { name: "adamw", lr: 1e-4 },
+      data: { batchSize: 80 },
+    },
+  ],
+  dgc: [
+    "resnet50-imagenet-dgc",
+    { exchange: { gradient: { ratio: 0.001, momentum: 0.9 } }, optimizer: { lr: 32 * 0.0125, momentum: 0 } },
+  ],
+  powersgd: [
+    "resnet18-cifar-powersgd",
+    { exchange: { gradient: { matrixApproximationRank: 2 } }, optimizer: { lr: 16 * 0.1, weightDecay: 1e-4 } },
+  ],
+};
+
+/** Those without one, and why. */
+const ofNoPaper: Record<string, string> = {
+  sgd: "the compressions of gradients are of papers that train with it",
+  adamw: "the papers of others compare with it",
+  signsgd: "its paper's large runs are of Signum",
+  "lamb-basic-one-bit": "the paper of 1-bit LAMB compares with it: that recipe with another optimizer.name",
+  codec: "a codec of one's own choice",
+};
+
+describe("the paper of every method", () => {
+  it("has a recipe at its scale, or a reason is named here", () => {
+    const methods = Object.keys({ ...algorithms, ...gradientCompressions });
+    expect(Object.keys({ ...ofPapers, ...ofNoPaper }).sort()).toEqual(methods.sort());
+    expect(Object.keys(ofPapers).filter((name) => name in ofNoPaper)).toEqual([]);
+  });
+
+  it.each(Object.entries(ofPapers))("has its settings there: %s", (method, [name, settings]) => {
+    const recipe = read(`${name}.yaml`);
+    expect(recipe.exchange.gradient?.name ?? recipe.optimizer.name).toBe(method);
+    expect(recipe).toMatchObject(settings);
+  });
+});
+
 describe("docs/recipes.md", () => {
   const page = readFileSync(new URL("../../../docs/recipes.md", import.meta.url), "utf8");
 
@@ -107,7 +180,7 @@ describe("docs/recipes.md", () => {
 
   it("shows what a dry run prints", async () => {
     const given = { link: parseLink("10gbit,50us"), speed: { flops: 50e12, measured: false } };
-    const plan = await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given);
+    const plan = withoutCodecs(await planOf(read("bert-large-one-bit-lamb.yaml"), 64, given), 64);
     const text = [...planText(plan, 64, ", a link of 10gbit,50us each"), ...methodsText(await methodsOf(plan, 64, 2))];
     expect(page).toContain(`\n${text.join("\n")}\n`);
   });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveModel } from "@terse/checkpoint";
@@ -35,6 +35,22 @@ it("continues a text with the weights of a folder, by GPT-2's tokenizer; the sam
   expect(await written()).toBe(text);
   expect(await written({ seed: 2 })).not.toBe(text);
   expect(await written({ topK: 1, seed: 2 })).toBe(await written({ temperature: 0 }));
+});
+
+it("says of a folder without a model what can be named", async () => {
+  const absent = join(folder, "gpt2");
+  await expect(sample({ ...args, run: absent })).rejects.toThrow(
+    `there is no folder ${absent}; terse downloads no weights: write them there with transformers' save_pretrained, or name a run`,
+  );
+  await expect(sample({ ...args, run: folder })).rejects.toThrow(
+    `${folder} has no saved run (step-N/manifest.json), and no weights (model.safetensors and config.json, as transformers' save_pretrained writes them); name a folder that has one of them`,
+  );
+  await expect(sample({ ...args, run: join(folder, "step-3") })).rejects.toThrow("step-3 has no saved run");
+  const file = join(folder, "model.safetensors");
+  writeFileSync(file, "");
+  await expect(sample({ ...args, run: file })).rejects.toThrow(
+    `${file} is a file; name the folder that holds it, ${folder}`,
+  );
 });
 
 it("names a tokenizer that does not fit the model", async () => {

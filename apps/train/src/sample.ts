@@ -7,8 +7,7 @@ import { continuesText, generate, type Sampling, type TextModel } from "@terse/m
 import { OptionsError } from "@terse/options";
 import type { SampleArguments } from "./arguments.ts";
 import { printable } from "./format.ts";
-import { isModelFolder, loadModelOf, newestRun } from "./saves/model-of-run.ts";
-import { readSave } from "./saves/save-folder.ts";
+import { isModelFolder, loadModelOf, newestRun, saveOfModel } from "./saves/model-of-run.ts";
 
 export interface SampleOptions extends Sampling {
   readonly length: number; // tokens to write
@@ -38,7 +37,7 @@ export async function sample({
 /** Of a run: that of its data. Of a folder with weights: its tokenizer.json, or else GPT-2's. */
 async function tokenizerOf(run: string): Promise<Tokenizer | undefined> {
   if (isModelFolder(run)) return openTokenizer(existsSync(join(run, "tokenizer.json")) ? run : "gpt2");
-  const { data } = readSave(run).manifest.recipe;
+  const { data } = saveOfModel(run).manifest.recipe;
   return datasets[data.name].tokenizer?.(data);
 }
 

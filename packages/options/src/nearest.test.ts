@@ -38,6 +38,15 @@ describe("nearest", () => {
     ["ebta1", "beta1"],
   ])("finds, for %s, %s", (word, meant) => expect(nearest(word, known)).toBe(meant));
 
+  it.each([
+    ["learningRate", "lr"],
+    ["learning_rate", "lr"],
+    ["epochs", "steps"],
+  ])("finds, for %s, %s, which is another word for it", (word, meant) => {
+    expect(nearest(word, known)).toBe(meant);
+    expect(nearest(word, ["beta1"])).toBeUndefined();
+  });
+
   it.each(["momentum", "x", "", "zz", "-"])("finds nothing similar to %j", (word) => {
     expect(nearest(word, known)).toBeUndefined();
   });

@@ -32,7 +32,16 @@ export function editDistance(a: string, b: string): number {
 }
 
 // weight_decay, weight-decay and weightDecay are the same word in different spellings.
-const normalised = (word: string) => word.toLowerCase().replace(/[-_ .]/g, "");
+export const normalised = (word: string): string => word.toLowerCase().replace(/[-_ .]/g, "");
+
+/** What others call a key of ours. */
+const synonyms: ReadonlyMap<string, string> = new Map([
+  ["learningrate", "lr"],
+  ["epochs", "steps"],
+]);
+
+/** Our word for this one: lr for learning_rate. The word itself where there is no other. */
+export const ownWord = (word: string): string => synonyms.get(normalised(word)) ?? word;
 
 /** "startPowerSGDIter" → start, power, sgd, iter */
 const partsOf = (word: string) =>
@@ -53,8 +62,9 @@ function isPartOf(a: string, b: string): boolean {
   return next === few.length;
 }
 
-/** The word of `known` that is most similar to `word`; the first of several, or undefined if none is similar. */
+/** The word of `known` that is most similar to `word`, or its synonym; the first of several, or undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (known.includes(ownWord(word))) return ownWord(word);
   const wanted = normalised(word);
   if (wanted === "") return undefined;
   let best: string | undefined;

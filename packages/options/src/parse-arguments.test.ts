@@ -81,6 +81,31 @@ describe("parseArguments", () => {
     expect(() => parse(...words.split(" "))).toThrow(sentence);
   });
 
+  const keys = ["steps", "trace.steps", "optimizer.lr", "optimizer.warmup", "schedule.warmup", "optimizer.batchSize"];
+  it.each([
+    ["--lr=1", "--optimizer.lr"],
+    ["--learning-rate=1", "--optimizer.lr"],
+    ["--learningRate=1", "--optimizer.lr"],
+    ["--batch-size 8", "--optimizer.batchSize"],
+    ["--batchSize=8", "--optimizer.batchSize"],
+    ["--batch=8", "--optimizer.batchSize"],
+    ["--warmup=3", "--optimizer.warmup or --schedule.warmup"],
+    ["--epochs=3", "--steps"],
+    ["--step=3", "--steps"],
+    ["--mastr-port=3", "--master-port"],
+  ])("names, for %s, the key that ends like it: %s", (words, meant) => {
+    expect(() => parseArguments(words.split(" "), { ...syntax, dotted: () => keys })).toThrow(
+      `: unknown flag; did you mean ${meant}? See ./terse try --help.`,
+    );
+  });
+
+  it("gives examples of another notation", () => {
+    const flags = { size: wholeNumberFrom({ least: 1, examples: "350k or 7G" }, () => Number.NaN) };
+    expect(() => parseArguments(["--size=1X"], { command: "./terse try", flags })).toThrow(
+      '--size: expected a whole number ≥ 1, such as 350k or 7G, got "1X"',
+    );
+  });
+
   it("says everything that is wrong at once", () => {
     const wrong = () => parse("--rate", "x", "--zzz", "--out");
     expect(wrong).toThrow(OptionsError);

@@ -3,7 +3,7 @@
  * instead. No package is imported, so that tools can read their arguments before any package is installed.
  */
 import { parseArgs } from "node:util";
-import { nearest } from "./nearest.ts";
+import { nearest, normalised, ownWord } from "./nearest.ts";
 import { OptionsError } from "./options-error.ts";
 
 /** Turns the text of a flag into its value; the message of its error follows the flag's name. */
@@ -30,6 +30,8 @@ export interface Syntax<Flags> {
   readonly flags: Flags;
   /** Keys of a recipe: --KEY=VALUE and --KEY.OPTION=VALUE override it. */
   readonly overrides?: readonly string[];
+  /** All of these keys with their dots: "data.batchSize". An error names one whose last part is the unknown flag: --batch-size. */
+  readonly dotted?: () => readonly string[];
 }
 
 export interface ParsedArguments<Flags> {
@@ -50,7 +52,7 @@ export interface ParsedArguments<Flags> {
  */
 export function parseArguments<const Flags extends Readonly<Record<string, Flag>>>(
   argv: readonly string[],
-  { command, flags, overrides = [] }: Syntax<Flags>,
+  { command, flags, overrides = [], dotted = () => overrides }: Syntax<Flags>,
 ): ParsedArguments<Flags> {
   const keys = new Map(Object.keys(flags).map((key) => [dashed(key), key]));
   const isOverride = (name: string) => overrides.includes(name.split(".")[0]!);
@@ -82,7 +84,9 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
       if (value === undefined) values[key!] = true;
       else problems.push(`${rawName} takes no value, got "${value}"`);
     } else if (flag === undefined && !(rawName.startsWith("--") && isOverride(name)))
-      problems.push(`${rawName}: unknown flag${hint(name, [...options.keys()], overrides)} See ${command} --help.`);
+      problems.push(
+        `${rawName}: unknown flag${hint(name, [...options.keys(), ...overrides], { overrides, dotted: dotted() })} See ${command} --help.`,
+      );
     else if ((value || !isOptional(flag)) && (!value || (!inlineValue && value.startsWith("--"))))
       problems.push(`${rawName} needs a value; see ${command} --help`);
     else if (flag === undefined) given.push(`${name}=${value}`);
@@ -113,12 +117,36 @@ function isOptional(flag: Flag | undefined): flag is { readonly optional: Read<u
   return typeof flag === "object" && "optional" in flag;
 }
 
-/** `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe. */
-function hint(name: string, flags: readonly string[], overrides: readonly string[]): string {
+/**
+ * `; did you mean --steps?`, or a full stop. Of a dotted name the first part is compared with the keys of the recipe; another name first
+ * with the last parts of all keys, and then with what is similar.
+ */
+function hint(
+  name: string,
+  flags: readonly string[],
+  { overrides, dotted }: { overrides: readonly string[]; dotted: readonly string[] },
+): string {
   const [first, ...more] = name.split(".") as [string, ...string[]];
-  const near = nearest(first, more.length > 0 ? overrides : [...flags, ...overrides]);
-  return near === undefined ? "." : `; did you mean --${[near, ...more].join(".")}?`;
+  if (more.length > 0)
+    return meaning([nearest(first, overrides)].flatMap((near) => (near ? [[near, ...more].join(".")] : [])));
+  const same = endingIn(ownWord(name), dotted);
+  const near = nearest(name, flags);
+  if (same.length > 0 || near !== undefined) return meaning(same.length > 0 ? same : [near!]);
+  const similar = nearest(name, dotted.map(lastPart));
+  return meaning(similar === undefined ? [] : endingIn(similar, dotted));
 }
+
+/** The keys with this last part, in any spelling; the one without dots alone, if there is one. */
+function endingIn(word: string, dotted: readonly string[]): readonly string[] {
+  const ending = dotted.filter((key) => normalised(lastPart(key)) === normalised(word));
+  const whole = ending.filter((key) => lastPart(key) === key);
+  return whole.length > 0 ? whole : ending;
+}
+
+const lastPart = (key: string) => key.slice(key.lastIndexOf(".") + 1);
+
+const meaning = (keys: readonly string[]) =>
+  keys.length === 0 ? "." : `; did you mean ${keys.map((key) => `--${key}`).join(" or ")}?`;
 
 /** "masterPort" → "master-port". */
 const dashed = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
@@ -126,6 +154,7 @@ const dashed = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.
 interface Range {
   readonly least: number;
   readonly most?: number;
+  readonly examples?: string; // of another notation: "350k, 7G"
 }
 
 /** A number from `least` to `most`, both allowed. `toNumber` reads another notation, and gives NaN for what it cannot read. */
@@ -138,14 +167,15 @@ export const wholeNumberFrom = (range: Range, toNumber = Number as Read<number>)
 
 function readNumber(
   noun: string,
-  { least, most = Number.POSITIVE_INFINITY }: Range,
+  { least, most = Number.POSITIVE_INFINITY, examples }: Range,
   toNumber: Read<number>,
 ): Read<number> {
   return (text) => {
     const value = toNumber(text);
     if (Number.isFinite(value) && value >= least && value <= most) return value;
     const range = Number.isFinite(most) ? `from ${least} to ${most}` : `≥ ${least}`;
-    throw new RangeError(`expected ${noun} ${range}, got "${text}"`);
+    const such = examples === undefined ? "" : `, such as ${examples}`;
+    throw new RangeError(`expected ${noun} ${range}${such}, got "${text}"`);
   };
 }
 

@@ -37,8 +37,8 @@ const flags = {
   link: { each: networkOf },
   alpha: numberFrom({ least: 0, most: 3600 }),
   beta: numberFrom({ least: 1e-12, most: 8 }), // down to 1 bit a second
-  parameters: { each: wholeNumberFrom({ least: 1, most: 1e12 }, countOf) },
-  ranks: wholeNumberFrom({ least: 2, most: 1e6 }, countOf),
+  parameters: { each: wholeNumberFrom({ least: 1, most: 1e12, examples: "350k, 774M or 7G" }, countOf) },
+  ranks: wholeNumberFrom({ least: 2, most: 1e6, examples: "12, 4k or 1M" }, countOf),
   wordBits: wholeNumberFrom({ least: 1, most: 64 }),
   valueBits: wholeNumberFrom({ least: 1, most: 64 }),
   json: String,

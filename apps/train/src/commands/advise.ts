@@ -24,11 +24,15 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
     throw new OptionsError([
       `${run} has no measured steps: ${problem ?? "it was written by an older version, or no step was logged"}`,
     ]);
+  if (measured.ranks === 1)
+    throw new OptionsError([
+      `${run} had one rank, which sends nothing; train with --nproc-per-node 2 or more, or plan with ./terse train --dry-run --world-size N --link LINK`,
+    ]);
   if (problem !== undefined) process.stderr.write(`${problem}\n`);
   const network = flags.link ? await measuredOf(flags.link) : networkOf(lines);
   if (network === undefined)
     throw new OptionsError([
-      `${run} has not measured its network, because it had one rank, fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us`,
+      `${run} has not measured its network, because it had fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us`,
     ]);
   const advice = await advise(recipe, measured, network);
   const text = flags.json ? JSON.stringify(advice) : adviceText(advice, methodName(recipe)).join("\n");

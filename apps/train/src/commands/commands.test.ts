@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { parts } from "../measures/step-meter.ts";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
 import { adviseCommand } from "./advise.ts";
 import { compareCommand, resultOf, tableOf } from "./compare.ts";
@@ -44,6 +45,9 @@ describe("config explain", () => {
 
   it("names the nearest key where there is none", async () => {
     await expect(configCommand(["explain", "logevery"])).rejects.toThrow("did you mean logEvery?");
+    expect(() => explain("nonsense")).toThrow(
+      /^nonsense: no key of a recipe\. See \.\/terse config explain, which lists all\.$/,
+    );
     await expect(configCommand(["explian"])).rejects.toThrow("./terse config explain [KEY]");
   });
 });
@@ -258,6 +262,35 @@ describe("compare", () => {
     await expect(compareCommand([other])).rejects.toThrow(said);
     await expect(adviseCommand([other])).rejects.toThrow(said);
     await expect(compareCommand([])).rejects.toThrow("compare needs the folders of runs");
+  });
+});
+
+describe("advise", () => {
+  const runOf = (ranks: number) => {
+    const run = join(folder, `of-${ranks}`);
+    mkdirSync(run);
+    writeFileSync(join(run, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, ["steps=20"])));
+    const line = {
+      step: 0,
+      step_seconds: 0.1,
+      "ranks/compute_seconds": Array(ranks).fill(0.1),
+      sent_bytes: 0,
+      ...Object.fromEntries([...parts, "exposed"].map((part) => [`time/${part}`, 0.01])),
+    };
+    writeFileSync(join(run, "metrics.jsonl"), `${JSON.stringify(line)}\n`);
+    return run;
+  };
+
+  it("has none for a run of one rank, with a link or without", async () => {
+    const run = runOf(1);
+    for (const argv of [[run], [run, "--link", "1gbit,50us"]])
+      await expect(adviseCommand(argv)).rejects.toThrow(
+        `${run} had one rank, which sends nothing; train with --nproc-per-node 2 or more, or plan with ./terse train --dry-run --world-size N --link LINK`,
+      );
+    const message = await adviseCommand([runOf(2)]).catch((error: Error) => error.message);
+    expect(message).toMatch(
+      /has not measured its network, because it had fewer than 50 steps, or advise: false; give a link, such as --link 1gbit,50us$/,
+    );
   });
 });
 

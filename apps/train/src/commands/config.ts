@@ -35,7 +35,7 @@ export function explain(key?: string): string[] {
     const names = [...new Set(all.map(({ name }) => name))];
     const near = nearest(key!, names);
     throw new OptionsError([
-      `${key}: no key of a recipe${near === undefined ? "" : `; did you mean ${near}?`} ./terse config explain lists all`,
+      `${key}: no key of a recipe${near === undefined ? "." : `; did you mean ${near}?`} See ./terse config explain, which lists all.`,
     ]);
   }
   return [...Map.groupBy(chosen, ({ name }) => name)].flatMap(([name, forms]) => [

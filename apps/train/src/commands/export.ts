@@ -4,8 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { CheckpointError, configFile, makeFolder, weightsFile, writeSafetensors } from "@terse/checkpoint";
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
 import { OptionsError, parseArguments } from "@terse/options";
-import { isModelFolder, loadModelOf, modelFolderOf, newestRun } from "../saves/model-of-run.ts";
-import { readSave } from "../saves/save-folder.ts";
+import { isModelFolder, loadModelOf, modelFolderOf, newestRun, saveOfModel } from "../saves/model-of-run.ts";
 
 /** The files of a model in Hugging Face's layout, among those of a save. */
 const ofModel = (name: string) =>
@@ -49,7 +48,7 @@ async function exportWeights(run: string, out: string): Promise<string[]> {
 /** The files that prepare inputs as a run's data does. */
 async function processorOf(run: string): Promise<Readonly<Record<string, string>>> {
   if (isModelFolder(run)) return {};
-  const { data } = readSave(run).manifest.recipe;
+  const { data } = saveOfModel(run).manifest.recipe;
   const entry: DatasetEntry = datasets[data.name];
   try {
     return (await entry.processorFiles?.(data)) ?? {};

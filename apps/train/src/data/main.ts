@@ -1,8 +1,8 @@
 /** `./terse data prepare …`: writes texts as files of tokens, and fetches published data. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { fetchSource, openTokenizer, type Published, prepareTokens, sources } from "@terse/data";
-import { numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
+import { fetchSource, hasColumns, openTokenizer, type Published, prepareTokens, sources } from "@terse/data";
+import { nearest, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { ProgressBar } from "./progress-bar.ts";
@@ -31,6 +31,13 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
   const published = Object.hasOwn(sources, what) ? (sources as Record<string, Published>)[what] : undefined;
   if (given.shards !== undefined && !published?.inShards)
     throw new OptionsError([`--shards: only fineweb is published in shards, and this is ${what}; leave it out`]);
+  if (published === undefined && !existsSync(what)) {
+    const near = nearest(what, Object.keys(sources));
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
+    throw new OptionsError([`there is no file or folder at ${what}, and no published data has this name${meant}`]);
+  }
+  if (given.column !== undefined && (published !== undefined || !(await hasColumns(what))))
+    throw new OptionsError([`--column: ${what} has no columns: jsonl, parquet and tsv have them; leave it out`]);
   if (published === undefined) return prepare(what, out, given);
   if (given.tokenizer !== undefined && !published.isText)
     throw new OptionsError([`--tokenizer: ${what} is not fetched as plain text; leave it out`]);
@@ -66,11 +73,15 @@ async function prepare(
     return prepareTokens(options, (done, total) => bar.at(done, total));
   })();
   const seconds = (performance.now() - began) / 1000;
-  const known = tokenizer === "gpt2" ? "" : ` --data.vocabulary=${opened.vocabulary} --data.tokenizer=${tokenizer}`;
+  const { vocabulary } = opened;
+  const known =
+    tokenizer === "gpt2"
+      ? "--model.name=gpt2"
+      : `--data.vocabulary=${vocabulary} --data.tokenizer=${tokenizer} --model.vocabulary=${vocabulary}`;
   say(
-    `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(opened.vocabulary, "token")}) in ${durationText(seconds)}`,
+    `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(vocabulary, "token")}) in ${durationText(seconds)}`,
     ...files.map((file) => `wrote ${file.path}: ${amountText(file.tokens, "token")}, ${bytesText(file.bytes)}`),
-    `train with --data.name=tokens --data.path=${out}${known}`,
+    `train with --data.name=tokens --data.path=${out} ${known}`,
   );
 }
 

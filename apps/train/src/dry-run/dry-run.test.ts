@@ -1,7 +1,7 @@
 import { elements } from "@terse/checkpoint";
 import { type Group, loopback, parseLink } from "@terse/collectives";
 import { voteSchemes } from "@terse/exchange";
-import { algorithms } from "@terse/optimizers";
+import { algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena, fromTypedArray, noGrad } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { candidates, recipeOfCandidate } from "../advice/candidates.ts";
@@ -169,6 +169,46 @@ describe("a dry run", () => {
       );
     const groups = "optimizer.groups=[{ parameters: nowhere, name: lion }]";
     await expect(planOf(recipeOf(groups), 4)).rejects.toThrow(/^optimizer\.groups\.0: matches no parameter; there is/);
+  });
+});
+
+describe("a dry run counts what a training holds and sends, step by step,", () => {
+  /** On rank 0. */
+  async function compared(ranks: number, ...given: string[]) {
+    const recipe = recipeOf("bucket=1e9", "model.layers=1", ...given);
+    const { phases, memory } = await planOf(recipe, ranks);
+    const real = await trained(recipe, ranks);
+    expect(phases.flatMap(({ steps, bytes }) => Array(steps).fill(bytes))).toEqual(real.sent);
+    expect(memory).toMatchObject({ parameters: real.parameters, gradients: real.parameters, state: real.state });
+    return real;
+  }
+
+  /** Some begin after a few steps, and one needs a codec. */
+  const short: Readonly<Record<string, readonly string[]>> = {
+    codec: ["exchange.gradient.codec=int8"],
+    dgc: ["exchange.gradient.warmup=2"],
+    powersgd: ["exchange.gradient.startPowerSGDIter=2", "exchange.gradient.matrixApproximationRank=2"],
+  };
+
+  it.each(Object.keys(gradientCompressions))("of gradients that %s compresses", async (name) => {
+    const given = [`exchange.gradient.name=${name}`, ...(short[name] ?? [])];
+    for (const ranks of [2, 3]) {
+      const { sent, parameters } = await compared(ranks, "optimizer.name=sgd", "steps=4", ...given);
+      expect(sent[3]).toBeLessThan((2 * (ranks - 1) * parameters) / ranks); // compressed by then
+    }
+  });
+
+  it("of dion over a mesh", async () => {
+    const groups = "optimizer.groups=[{ roles: [embedding, norm, head], name: lion }]";
+    const given = ["optimizer.name=dion", groups, "steps=3"];
+    const [sharded, whole] = [await compared(4, ...given, "parallel.weight=2"), await compared(4, ...given)];
+    expect(sharded.state).toBeLessThan(whole.state);
+  });
+
+  it("of 0/1 Adam with local steps", async () => {
+    const policies = ["freeze=2", "kappa=1", "doubling=1", "localSteps=2"].map((policy) => `optimizer.${policy}`);
+    const { sent } = await compared(3, "optimizer.name=zero-one-adam", "steps=8", ...policies);
+    expect(sent.map((bytes) => bytes === 0)).toEqual([0, 0, 0, 0, 1, 0, 1, 0].map(Boolean));
   });
 });
 

@@ -1,14 +1,19 @@
 /** `./terse train --dry-run`: prints what a recipe would need, and trains nothing. */
 import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
+import { models } from "@terse/models";
 import { OptionsError } from "@terse/options";
+import { scope, withDevice } from "@terse/tensor";
 import type { TrainArguments } from "../arguments.ts";
+import { buildModel } from "../build.ts";
 import { bytesText } from "../format.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
+import { checkConfig, checkShapes, modelFolderOf } from "../saves/model-of-run.ts";
+import { absentRanks } from "./absent-ranks.ts";
 import { type MethodPlan, type Methods, methodsOf } from "./methods.ts";
-import { type Plan, planOf, type Speed } from "./plan.ts";
+import { noTime, type Plan, planOf, type Speed, shapesOf, timeOf } from "./plan.ts";
 
 /** Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
@@ -16,11 +21,13 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const absent = absentData(recipe);
   if (absent !== undefined && args.overrides.some((override) => override.startsWith("data.path=")))
     throw new OptionsError([absent]);
+  if (args.initFrom !== undefined) await checkWeights(args.initFrom, recipe, args.newHead);
   const link = args.link ?? args.emulateLink;
   const ranks = args.worldSize ?? args.nprocPerNode;
   const given = args.flops === undefined ? {} : { speed: { flops: args.flops, measured: false } };
   const parsed = link === undefined ? undefined : parseLink(link);
-  const plan = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
+  const measured = await planOf(recipe, ranks, { ...(parsed && { link: parsed }), ...given });
+  const plan = args.flops === undefined ? measured : withoutCodecs(measured, ranks);
   const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode));
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
   const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...(absent === undefined ? [] : [absent])];
@@ -34,6 +41,32 @@ function absentData({ data }: Recipe): string | undefined {
   const { path } = data as { path?: string };
   if (path === undefined || existsSync(path)) return undefined;
   return `data.path: there is no file or folder at ${path} on this machine; a run needs it`;
+}
+
+/** Throws what a run would throw that begins with these weights. */
+async function checkWeights(initFrom: string, recipe: Recipe, newHead = false): Promise<void> {
+  const folder = await modelFolderOf(initFrom);
+  await scope(async () => {
+    const model = withDevice("meta", () => buildModel({ ...recipe, device: "cpu" }));
+    await checkConfig(folder, model, models[recipe.model.name].options.entries);
+    await checkShapes(folder, model, { newHead });
+  });
+}
+
+/** Times without codecs, as the table of methods has them: `--flops` stands for another machine, and codecs are measured on this one. */
+export function withoutCodecs(plan: Plan, ranks: number): Plan {
+  const { recipe, measured } = plan;
+  if (!measured) return plan;
+  return scope(() => {
+    const { optimizer } = shapesOf(recipe, absentRanks(ranks), measured);
+    const how = { ranks, measured: { ...measured, codec: noTime } };
+    const phases = plan.phases.map(({ time, ...phase }) => {
+      if (time === undefined) return phase;
+      const step = { step: phase.from, bytes: phase.bytes };
+      return { ...phase, time: timeOf(step, optimizer, recipe, { ...how, computing: time.computing }) };
+    });
+    return { ...plan, phases };
+  });
 }
 
 export function planText(plan: Plan, ranks: number, on = ""): string[] {

@@ -1,6 +1,6 @@
 /** The model of a save, for those who need nothing else of it. */
 import { existsSync, readdirSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import {
   CheckpointError,
   type Config,
@@ -17,7 +17,7 @@ import {
 } from "@terse/checkpoint";
 import { countParameters, type Model, restoreModel, withNewHead } from "@terse/models";
 import { OptionsError } from "@terse/options";
-import { readSave, runsFolder, saveFolder, savesIn } from "./save-folder.ts";
+import { locateRun, noSave, readSave, runsFolder, type SaveManifest, saveFolder, savesIn } from "./save-folder.ts";
 
 /** Whether `path` is a folder with weights that is no save, such as transformers writes. */
 export const isModelFolder = (path: string): boolean =>
@@ -27,12 +27,29 @@ export const isModelFolder = (path: string): boolean =>
 export async function modelFolderOf(path: string): Promise<string> {
   const folder = resolve(path);
   if (isModelFolder(path)) return folder;
-  const pickled = pickledWeights(folder);
-  if (pickled !== undefined) throw new CheckpointError(pickled);
-  const save = readSave(path);
+  const save = saveOfModel(path);
   for (const file of save.manifest.files)
     if ([weightsFile, configFile].includes(file.name)) await checkFile(save.folder, file, save.manifest.files);
   return save.folder;
+}
+
+/** The save that `path` names. Throws `CheckpointError` that says what else could be named, because it may be a folder with weights too. */
+export const saveOfModel = (path: string): { folder: string; manifest: SaveManifest } => readSave(path, noModel);
+
+function noModel(path: string): CheckpointError {
+  const pickled = pickledWeights(resolve(path));
+  if (pickled !== undefined) return new CheckpointError(pickled);
+  if (locateRun(path).step !== undefined) return noSave(path);
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (status === undefined)
+    return new CheckpointError(
+      `there is no folder ${path}; terse downloads no weights: write them there with transformers' save_pretrained, or name a run`,
+    );
+  if (!status.isDirectory())
+    return new CheckpointError(`${path} is a file; name the folder that holds it, ${dirname(path)}`);
+  return new CheckpointError(
+    `${path} has no saved run (step-N/${manifestFile}), and no weights (${weightsFile} and ${configFile}, as transformers' save_pretrained writes them); name a folder that has one of them`,
+  );
 }
 
 /** A saved run's model. */
@@ -102,6 +119,13 @@ export async function checkHead(folder: string, model: Model): Promise<void> {
   throw new CheckpointError(
     `the weights in ${folder} have another head: ${found}. With --new-head the others are loaded, and the head begins with random values`,
   );
+}
+
+/** The same where other shapes are wrong too. Reads the headers of the weights alone. */
+export async function checkShapes(folder: string, model: Model, { newHead }: { newHead: boolean }): Promise<void> {
+  if (!newHead) await checkHead(folder, model);
+  const found = await misfits(folder, model.stateDict(), newHead ? withNewHead(model) : model);
+  if (found !== "") throw new CheckpointError(`the weights in ${folder} do not fit this model: ${found}`);
 }
 
 /** The folder of the run that was saved last. */

@@ -69,11 +69,11 @@ function stepOfName(name: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The step and the manifest of the save that `path` names: a save, or the newest one of a run. Throws `CheckpointError`. */
-export function readSave(path: string): { folder: string; manifest: SaveManifest } {
+/** The step and the manifest of the save that `path` names: a save, or the newest one of a run. Throws `CheckpointError`; `absent` where there is none. */
+export function readSave(path: string, absent = noSave): { folder: string; manifest: SaveManifest } {
   const { run, step = savesIn(run).at(-1) } = locateRun(path);
   const text = step === undefined ? undefined : readManifestText(saveFolder(run, step));
-  if (step === undefined || text === undefined) throw noSave(path);
+  if (step === undefined || text === undefined) throw absent(path);
   const folder = saveFolder(run, step);
   return { folder, manifest: parseSave(text, join(folder, manifestFile)) };
 }

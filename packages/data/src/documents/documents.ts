@@ -39,6 +39,10 @@ export async function documentFiles(path: string): Promise<readonly SizedFile[]>
   return withColumns ?? textFiles(path);
 }
 
+/** Whether these files have columns, of which one is the text. Throws `DataError`. */
+export const hasColumns = async (path: string): Promise<boolean> =>
+  (await documentFiles(path)).some((file) => endingOf(file.path) !== undefined);
+
 export async function* documents(path: string, options: DocumentOptions): AsyncGenerator<Piece> {
   for (const { path: file } of await documentFiles(path)) {
     const ending = endingOf(file);

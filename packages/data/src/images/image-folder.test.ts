@@ -201,6 +201,12 @@ describe("a folder of pictures", () => {
     await expect(open({}, { classes: 5 })).rejects.toThrow(
       /has folders of 2 classes, and data\.classes is 5; set data\.classes to 2/,
     );
+    const flat = mkdtempSync(join(tmpdir(), "terse-pictures-"));
+    cpSync(join(folder, "val/cat"), flat, { recursive: true });
+    await expect(open({}, { path: flat })).rejects.toThrow(
+      `${flat} has no folder with pictures: put those of each class into a folder of its own, ${flat}/CLASS/… or ${flat}/train/CLASS/… and ${flat}/val/CLASS/….`,
+    );
+    rmSync(flat, { recursive: true });
     const path = mkdtempSync(join(tmpdir(), "terse-pictures-"));
     cpSync(folder, path, { recursive: true });
     mkdirSync(join(path, "val/lion"));

@@ -48,6 +48,10 @@ export async function imageFolder(options: ImageFolderOptions, share: Share = {}
   const split = existsSync(join(path, "train"));
   const root = split ? join(path, "train") : path;
   const names = await classesIn(root);
+  if (names.length === 0)
+    throw new DataError(
+      `${root} has no folder with pictures: put those of each class into a folder of its own, ${join(path, "CLASS")}/… or ${join(path, "train/CLASS")}/… and ${join(path, "val/CLASS")}/….`,
+    );
   if (names.length !== classes)
     throw new DataError(
       `${root} has folders of ${names.length} classes, and data.classes is ${classes}; set data.classes to ${names.length}.`,

@@ -77,7 +77,7 @@ export const sources = {
       ...Array.from({ length: 103 }, (_, i) => finewebShard(`fineweb_train_${String(i + 1).padStart(6, "0")}.bin`)),
     ],
     folder: finewebFolder,
-    options: "--data.name=tokens",
+    options: "--model.name=gpt2 --data.name=tokens",
     inShards: true,
   },
   sst2: glue("SST-2.zip", "SST-2", "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"),

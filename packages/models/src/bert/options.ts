@@ -1,4 +1,5 @@
 import { positiveInteger, unitInterval, v } from "@terse/options";
+import { divides } from "../divides.ts";
 
 export const bertOptions = v.pipe(
   v.object({
@@ -10,7 +11,7 @@ export const bertOptions = v.pipe(
     hidden: v.optional(positiveInteger, 3072), // of the MLPs
     dropout: v.optional(unitInterval, 0), // of embeddings, attention, residuals, and of what the classifier reads
   }),
-  v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
+  divides("heads", "width"),
 );
 
 export type BertOptions = v.InferInput<typeof bertOptions>;

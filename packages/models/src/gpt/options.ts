@@ -1,4 +1,5 @@
 import { flag, positiveInteger, unitInterval, v } from "@terse/options";
+import { divides } from "../divides.ts";
 
 export const gptOptions = v.pipe(
   v.object({
@@ -10,7 +11,7 @@ export const gptOptions = v.pipe(
     tied: v.optional(flag, true), // whether the embedding is also the output head
     dropout: v.optional(unitInterval, 0), // of embeddings, of attention, and of what is added to the residual stream
   }),
-  v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
+  divides("heads", "width"),
 );
 
 export type GptOptions = v.InferInput<typeof gptOptions>;

@@ -1,4 +1,5 @@
 import { flag, positiveInteger, unitInterval, v } from "@terse/options";
+import { divides } from "../divides.ts";
 
 export const gpt2Options = v.pipe(
   v.object({
@@ -12,7 +13,7 @@ export const gpt2Options = v.pipe(
     embeddingDropout: v.optional(unitInterval), // dropout if absent
     attentionDropout: v.optional(unitInterval), // dropout if absent
   }),
-  v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
+  divides("heads", "width"),
 );
 
 export type Gpt2Options = v.InferInput<typeof gpt2Options>;

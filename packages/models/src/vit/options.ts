@@ -1,4 +1,5 @@
 import { flag, positive, positiveInteger, unitInterval, v } from "@terse/options";
+import { divides } from "../divides.ts";
 
 export const vitOptions = v.pipe(
   v.object({
@@ -14,8 +15,8 @@ export const vitOptions = v.pipe(
     channels: v.optional(positiveInteger, 3), // C of the images
     labelSmoothing: v.optional(unitInterval, 0), // in training
   }),
-  v.check(({ width, heads }) => width % heads === 0, "width must be a multiple of heads"),
-  v.check(({ imageSize, patchSize }) => imageSize % patchSize === 0, "imageSize must be a multiple of patchSize"),
+  divides("heads", "width"),
+  divides("patchSize", "imageSize"),
 );
 
 export type VitOptions = v.InferInput<typeof vitOptions>;

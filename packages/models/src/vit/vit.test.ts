@@ -227,8 +227,8 @@ describe("vit", () => {
     expect((create({ patchSize: 4 }, data) as Vit).shape).toMatchObject({ imageSize: 32, patchSize: 4, classes: 10 });
     expect(() => create({}, { ...data, width: 48 })).toThrow(/model\.imageSize: the data's images have 32×48 pixels/);
     expect(() => create({ imageSize: 64 }, data)).toThrow(/32×32 pixels, the model takes 64×64/);
-    expect(() => create({ patchSize: 5 }, data)).toThrow(/imageSize must be a multiple of patchSize/);
-    expect(() => new Vit({ ...tiny, heads: 3 })).toThrow(/width must be a multiple of heads/);
+    expect(() => create({ patchSize: 5 }, data)).toThrow(/^vit\.patchSize: 5 does not divide imageSize, 32$/);
+    expect(() => new Vit({ ...tiny, heads: 3 })).toThrow(/^vit\.heads: 3 does not divide width, \d+$/);
   });
 
   it("refuses images of another size, and takes them after resized(), which keeps what it has learned", () =>
