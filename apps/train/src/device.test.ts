@@ -1,12 +1,11 @@
 import { existsSync } from "node:fs";
 import { type Algorithm, algorithms, gradientCompressions } from "@terse/optimizers";
 import { Arena } from "@terse/tensor";
-import { describe, expect, it, vi } from "vitest";
-import { native } from "../../../native/tensor/src/index.ts";
-import { EmulatedGpu, gpu } from "../../../packages/optimizers/src/testing/emulated-gpu.ts";
+import { describe, expect, it } from "vitest";
+import { gpu, withEmulatedTensors } from "../../../packages/optimizers/src/testing/emulated-gpu.ts";
 import { onRanks } from "../../../packages/optimizers/src/testing/on-ranks.ts";
 import { buildModel, buildOptimizer } from "./build.ts";
-import { deviceOf } from "./device.ts";
+import { deviceOf, openDeviceOf, unusable } from "./device.ts";
 import { defaultRecipe, readRecipe } from "./recipe.ts";
 
 describe("a rank's device", () => {
@@ -39,26 +38,37 @@ describe("a rank's device", () => {
     ]),
   ];
 
-  // No kernel runs, so none is compiled.
   it.each(methods)("is a GPU with every optimizer and compression of gradients: %s", (...method) =>
-    EmulatedGpu.prototype.run(async () => {
-      const opening = vi.spyOn(native, "openDevice").mockImplementation((device) => device);
-      try {
-        await onRanks(2, async (group) => {
-          const recipe = readRecipe(defaultRecipe, [...small, "device=cuda", ...method]);
-          const arena = new Arena(buildModel(recipe));
-          await using optimizer = await buildOptimizer(recipe, arena, group);
-          expect(arena.parameters.device).toBe(gpu);
-          expect(optimizer.requests(0)).not.toEqual([]);
-        });
-      } finally {
-        opening.mockRestore();
-      }
+    withEmulatedTensors(async () => {
+      await onRanks(2, async (group) => {
+        const recipe = readRecipe(defaultRecipe, [...small, "device=cuda", ...method]);
+        const arena = new Arena(buildModel(recipe));
+        await using optimizer = await buildOptimizer(recipe, arena, group);
+        expect(arena.parameters.device).toBe(gpu);
+        expect(optimizer.requests(0)).not.toEqual([]);
+      });
     }),
   );
 
-  const driver = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidiactl");
-  it.skipIf(driver)("is opened before the first step: without a GPU the run fails (skipped where there is one)", () => {
-    expect(() => buildModel(readRecipe(defaultRecipe, ["device=cuda"]))).toThrow(/CUDA|NVIDIA/);
+  it("says of a GPU that cannot be used why, without the name of a function", () => {
+    const here = import.meta.filename;
+    expect(unusable({ device: "cuda" }, "openDevice: no CUDA device can be used: a library is missing", [here])).toBe(
+      "device: cuda: no CUDA device can be used: a library is missing",
+    );
+    expect(unusable({ device: "cuda:0" }, "openDevice: no CUDA device can be used", [`${here}/none`])).toBe(
+      "device: cuda:0: this machine has no NVIDIA driver (see ./terse doctor)",
+    );
   });
+
+  const driver = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"].some((file) => existsSync(file));
+  it.skipIf(driver)(
+    "is opened before the first step, and refused without a driver (skipped where there is one)",
+    () => {
+      const recipe = readRecipe(defaultRecipe, ["device=cuda"]);
+      const none = /^device: cuda: this machine has no NVIDIA driver \(see \.\/terse doctor\)$/;
+      expect(openDeviceOf(readRecipe(defaultRecipe, []))).toBe("cpu");
+      expect(() => openDeviceOf(recipe)).toThrow(none);
+      expect(() => buildModel(recipe)).toThrow(none);
+    },
+  );
 });

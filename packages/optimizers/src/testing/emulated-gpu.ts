@@ -34,13 +34,8 @@ export class EmulatedGpu implements Disposable {
     process.env["FAKE_CUDA_ANY_MEMORY"] = "1";
   }
 
-  async run<R>(use: () => Promise<R>): Promise<R> {
-    const tensors = new EmulatedTensors();
-    try {
-      return await use();
-    } finally {
-      tensors.restore();
-    }
+  run<R>(use: () => Promise<R>): Promise<R> {
+    return withEmulatedTensors(use);
   }
 
   [Symbol.dispose](): void {
@@ -50,6 +45,16 @@ export class EmulatedGpu implements Disposable {
       else process.env[name] = value;
     }
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** The same for code that runs no kernel of ours, which needs nothing to be compiled. */
+export async function withEmulatedTensors<R>(use: () => Promise<R>): Promise<R> {
+  const tensors = new EmulatedTensors();
+  try {
+    return await use();
+  } finally {
+    tensors.restore();
   }
 }
 
@@ -67,6 +72,7 @@ class EmulatedTensors {
   readonly #spies = [
     vi.spyOn(native, "call").mockImplementation((...given) => this.#operate(...given)),
     vi.spyOn(native, "device").mockImplementation((tensor) => this.#deviceOf(tensor)),
+    vi.spyOn(native, "openDevice").mockImplementation((device) => device),
     vi.spyOn(native, "fromBytes").mockImplementation((...given) => this.#on("cpu", this.#fromBytes(...given))),
     vi.spyOn(native, "grad").mockImplementation((tensor) => {
       const gradient = this.#grad(tensor);
