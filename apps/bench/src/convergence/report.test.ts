@@ -46,6 +46,8 @@ it("say of each expectation whose methods are recorded whether it is seen, with 
   const rows = expectationsTable(
     linesOf({ lion: [2, 4], "lion-cub": [2.02, 4.04], "lion-cub-8-bits": [2.1, 4.2], "lion-cub-ties-minus": [2.1, 4] }),
   ).split("\n");
+  const below = expectationsTable(linesOf({ "lion-beta-0.95": [2, 4], "lion-cub-8-bits-beta-0.95": [1.8, 3.6] }));
+  expect(below).toContain("| lion-cub-8-bits-beta-0.95 ÷ lion-beta-0.95 | 0.900 (0.900 to 0.900) | yes |");
   expect(rows.slice(2)).toEqual([
     "| Lion Cub | 8 bits are as good as dense Lion, β₂ 0.99 | lion-cub-8-bits ÷ lion | 1.050 (1.050 to 1.050) | **no** |",
     "| Lion Cub | 1 bit is as good as dense Lion, β₂ 0.99 | lion-cub ÷ lion | 1.010 (1.010 to 1.010) | yes |",
