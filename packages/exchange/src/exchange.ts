@@ -23,8 +23,17 @@ import { type RefusalReason, throwRefusal } from "./refusal.ts";
 import { retaining } from "./retaining.ts";
 import { type ChosenSchemes, standardSchemes } from "./schemes.ts";
 import { type Among, checkMembers, gatherAmong, meanAmong, reduceAmong } from "./sums/among.ts";
-import { byOwners, type OwnerScheme } from "./sums/by-owners.ts";
-import { type ComputedMeanOptions, carryComputed, computedVector } from "./sums/computed-mean.ts";
+import { byOwners, type OneWay, type OwnerScheme } from "./sums/by-owners.ts";
+import type { OwnedVector } from "./sums/by-slices.ts";
+import {
+  type ComputedMeanOptions,
+  carryOwned,
+  computedVector,
+  type FromOwnerOptions,
+  type MeanAtOwnerOptions,
+  vectorFromOwner,
+  vectorToOwner,
+} from "./sums/computed-mean.ts";
 import { carryFields, checkFields, type FieldsRequest, type SumOfFieldsOptions } from "./sums/fields.ts";
 import {
   carryDirect,
@@ -69,6 +78,12 @@ export interface Exchange {
 
   /** into ← f(mean over ranks of x), computed once, by its owner, who sends it to all; into is x unless given. */
   computedMean(x: Floats, options: ComputedMeanOptions): Promise<void>;
+
+  /** x ← mean over ranks of x, on its owner alone. The other ranks keep their x. */
+  meanAtOwner(x: Floats, options: MeanAtOwnerOptions): Promise<void>;
+
+  /** x ← the owner's x. If that is not finite, all ranks throw a StepRefusedError. */
+  fromOwner(x: Floats, options: FromOwnerOptions): Promise<void>;
 
   /** The sign of the majority of the ranks; takes over u's memory. */
   majority(u: PackedBits, options: { tie: "plus" | "minus" }): Promise<PackedBits>;
@@ -218,6 +233,8 @@ export class StepExchange {
     const nothing = () => {};
     const viaOwners = <R>(part: OwnerScheme, result: () => R) =>
       request({ key: "owners", part, carry: byOwners }, result);
+    const owned = (part: OwnedVector, only?: OneWay) =>
+      request({ key: `owned ${only}`, part, carry: (parts, context) => carryOwned(parts, context, only) }, nothing);
     const vote = (outcome: Outcome, u: PackedBits): Promise<never> => {
       const { votes } = this.#schemes;
       const part: VoteRequest = { u };
@@ -245,10 +262,11 @@ export class StepExchange {
           ),
         ),
       computedMean: (vector, given) =>
-        retaining(vector, given, async (x, options) => {
-          const part = computedVector(group, x, options);
-          await request({ key: "computed mean", part, carry: carryComputed }, nothing);
-        }),
+        retaining(vector, given, async (x, options) => owned(computedVector(group, x, options))),
+      meanAtOwner: (vector, given) =>
+        retaining(vector, given, async (x, options) => owned(vectorToOwner(group, x, options), "up")),
+      fromOwner: (vector, given) =>
+        retaining(vector, given, async (x, options) => owned(vectorFromOwner(group, x, options), "down")),
       meanErrorCompensated: (vector, given) =>
         retainingOnHost(vector, given, async (x, options) =>
           viaOwners(errorCompensatedScheme(group, x, options), nothing),

@@ -41,7 +41,13 @@ export { type RefusalReason, StepRefusedError } from "./refusal.ts";
 export { type ChosenSchemes, standardSchemes } from "./schemes.ts";
 export { Loan, Scratch, scratchOf } from "./scratch.ts";
 export type { Among, AmongKind } from "./sums/among.ts";
-export { type ComputedMeanOptions, computedMean, computedMeanCost } from "./sums/computed-mean.ts";
+export {
+  type ComputedMeanOptions,
+  computedMean,
+  computedMeanCost,
+  type FromOwnerOptions,
+  type MeanAtOwnerOptions,
+} from "./sums/computed-mean.ts";
 export {
   type SumOfFieldsOptions,
   sumOfFields,

@@ -4,8 +4,9 @@ import type { Cost } from "./cost.ts";
 import { wordsOf } from "./packed-bits.ts";
 import type { ChosenSchemes } from "./schemes.ts";
 import { type AmongKind, amongCost } from "./sums/among.ts";
+import type { OneWay } from "./sums/by-owners.ts";
 import type { OwnedSizes } from "./sums/by-slices.ts";
-import { computedMeansCosts } from "./sums/computed-mean.ts";
+import { ownedCosts } from "./sums/computed-mean.ts";
 import { type Coded, sumsOfFieldsCost } from "./sums/fields.ts";
 import { signOfLevelsCost, sumOfLevelsCost, sumsOfLevelsDirectCost } from "./sums/levels.ts";
 import { meanErrorCompensatedCost } from "./sums/mean-error-compensated.ts";
@@ -19,6 +20,8 @@ export type Message =
   | { readonly kind: "mean"; readonly n: number; readonly offset?: number | undefined }
   /** `result`: the elements of the result, n unless given. */
   | { readonly kind: "computedMean"; readonly n: number; readonly owner: number; readonly result?: number | undefined }
+  /** The halves of a computed mean, where something else happens between them. */
+  | { readonly kind: "meanAtOwner" | "fromOwner"; readonly n: number; readonly owner: number }
   /** `members`: of this rank's group; n: of x, or of all shards. */
   | { readonly kind: AmongKind; readonly n: number; readonly members: readonly number[] }
   | { readonly kind: "vote"; readonly n: number; readonly outcome: Outcome }
@@ -56,13 +59,13 @@ function costsOfRound(
 ): readonly Cost[] {
   const costs = [means.costTogether(joinedMeans(round), ranks, rank)];
   for (const [outcome, n] of joinedVotes(round)) costs.push(votes.cost(n, ranks, rank, outcome));
-  costs.push(...computedMeansCosts(computedVectors(round), ranks, rank));
+  for (const { vectors, only } of ownedVectors(round)) costs.push(...ownedCosts(vectors, ranks, rank, only));
   for (const [kind, costOfAll] of Object.entries(joinedCosts)) {
     const together = round.filter((message) => message.kind === kind) as unknown as Coded[];
     if (together.length > 0) costs.push(costOfAll(together, ranks, rank));
   }
   for (const message of round) {
-    if (message.kind === "mean" || message.kind === "vote" || message.kind === "computedMean") continue;
+    if (message.kind === "mean" || message.kind === "vote" || "owner" in message) continue;
     if ("members" in message) {
       costs.push(amongCost(message.kind, message.n, ranks, rank, message.members));
       continue;
@@ -78,11 +81,17 @@ function costsOfRound(
   return costs;
 }
 
-/** The vectors whose means their owners compute with. */
-export function computedVectors(round: readonly Message[]): OwnedSizes[] {
-  return round
-    .filter((message) => message.kind === "computedMean")
-    .map(({ owner, n, result = n }) => ({ owner, n, k: result }));
+/** The vectors that go to owners, or from them: those that are carried together, and the one way they go. */
+export function ownedVectors(
+  round: readonly Message[],
+): readonly { readonly vectors: readonly OwnedSizes[]; readonly only: OneWay | undefined }[] {
+  const of = <K extends Message["kind"]>(kind: K) =>
+    round.filter((message): message is Message & { kind: K } => message.kind === kind);
+  return [
+    { vectors: of("computedMean").map(({ owner, n, result = n }) => ({ owner, n, k: result })), only: undefined },
+    { vectors: of("meanAtOwner").map(({ owner, n }) => ({ owner, n, k: 0 })), only: "up" as const },
+    { vectors: of("fromOwner").map(({ owner, n }) => ({ owner, n: 0, k: n })), only: "down" as const },
+  ].filter(({ vectors }) => vectors.length > 0);
 }
 
 /** The elements of each vote: votes with one outcome are one, in which each begins at a word. */

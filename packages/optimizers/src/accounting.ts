@@ -3,12 +3,13 @@ import type { Group, Sent } from "@terse/collectives";
 import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
 import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
-import { awaitsOf } from "./span-exchange.ts";
+import { awaitsOf, type HeldMeans } from "./span-exchange.ts";
 
 interface Sender {
   readonly rank: number;
   readonly ranks: number;
   readonly schemes: ChosenSchemes;
+  readonly held: HeldMeans;
 }
 
 /** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
@@ -18,10 +19,10 @@ export interface Rounds {
   readonly later: number;
 }
 
-export function roundsOfBucket({ spans }: Bucket, step: number): Rounds {
+export function roundsOfBucket({ spans }: Bucket, step: number, held: HeldMeans): Rounds {
   const bySpan = spans.map(({ algorithm, vector, state }) => {
     const messages = algorithm.messages(vector, step, state);
-    const { first } = awaitsOf(messages, true);
+    const { first } = awaitsOf(messages, held);
     const all = messages.map((message) => inArena(message, vector));
     return [all.slice(0, first), all.slice(first)] as const;
   });
@@ -37,13 +38,15 @@ function together(bySpan: readonly (readonly Message[])[]): Message[][] {
 }
 
 /** Payload bytes that one rank sends for the messages of a bucket. */
-export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes }: Sender): number {
-  return roundsOfBucket(bucket, step).rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
+export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes, held }: Sender): number {
+  const { rounds } = roundsOfBucket(bucket, step, held);
+  return rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
 
 /** A mean of gradients lies in the arena, where neighbours travel as one vector. */
-function inArena(message: StepMessage, { n, offset }: Vector): Message {
-  return message.kind === "meanGradient" ? { kind: "mean", n, offset } : message;
+function inArena(message: StepMessage, { n, offset, owner }: Vector): Message {
+  if ("n" in message) return message;
+  return message.kind === "meanGradient" ? { kind: "mean", n, offset } : { kind: "meanAtOwner", n, owner };
 }
 
 /** Everything that groups have sent until now: payload and headers, in bytes, and messages. */

@@ -4,7 +4,7 @@
  *   g ← min(1, limit / N) g
  *
  * Algorithms that average gradients clip the mean, after it has come; others clip each rank's own gradient, before anything is made of
- * it. N is
+ * it. Where a mean comes to its owner alone, as Muon's, the ranks add up in one small message what owners know. N is
  *
  *   global      the norm of the whole gradient: an own gradient waits for the end of backward
  *   bucket      the norm of each bucket
@@ -19,9 +19,10 @@ import type { Group } from "@terse/collectives";
 import { StepRefusedError } from "@terse/exchange";
 import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
 import type { Tensor } from "@terse/tensor";
-import { averagesGradients, compressesGradients } from "./algorithms/algorithm.ts";
+import { averagesAtOwner, averagesGradients, compressesGradients } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
 import type { Span } from "./parameter-groups.ts";
+import type { HeldMeans } from "./span-exchange.ts";
 
 /** Whose norm a gradient is clipped by. */
 export const clipBys = ["global", "bucket", "previous"] as const;
@@ -46,6 +47,10 @@ export class Clipping {
     return this.limit > 0 && this.by === "previous";
   }
 
+  get heldMeans(): HeldMeans {
+    return { everywhere: this.limit > 0 && this.by !== "bucket", atOwners: this.limit > 0 };
+  }
+
   /** Waits until the ranks have agreed on the norms of the step before. */
   settle(): Promise<void> {
     return this.#agreeing;
@@ -66,6 +71,11 @@ export class Clipping {
     this.#agreeing.catch(() => {}); // `settle` throws it
   }
 
+  /** Σ over ranks of each number. */
+  async sum(squares: Float64Array): Promise<void> {
+    await this.#group.allReduce(squares, "sum");
+  }
+
   factor(norm: number): number {
     return this.limit > 0 && norm > this.limit ? this.limit / norm : 1;
   }
@@ -80,6 +90,7 @@ export class GradientNorms {
   readonly #previous: readonly number[] | undefined; // p_j, where they are used
   readonly #own = new Map<Bucket, number>();
   readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
+  readonly #atOwners = new Map<Bucket, number>(); // the same of those that have come to this rank alone, together
   readonly #compressed: { awaited: number; refused: boolean } & Pick<PromiseWithResolvers<void>, "promise" | "resolve">;
   #wholeOwn: number | undefined;
 
@@ -97,7 +108,7 @@ export class GradientNorms {
 
   /** Whether the factor of a mean gradient needs the means of all buckets. */
   get meansNeedAll(): boolean {
-    return this.#clipping.limit > 0 && this.#clipping.by !== "bucket";
+    return this.#clipping.heldMeans.everywhere;
   }
 
   /** Whether own gradients must all be there before the first bucket leaves. */
@@ -107,11 +118,12 @@ export class GradientNorms {
 
   /**
    * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the bucket's where
-   * some are own ones or are compressed, which keeps errors; a dense mean shows on all ranks by itself whether it is finite.
+   * some are own ones, or are compressed, which keeps errors, or come to one rank; a dense mean shows on all ranks by itself whether it is
+   * finite.
    */
   acceptOwn(bucket: Bucket): boolean {
     const own = this.#ownOf(bucket.spans);
-    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span))) return true;
+    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span) || this.#atOwner(span))) return true;
     const norm = normOf(own);
     if (own.length > 0) this.#own.set(bucket, norm);
     return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
@@ -130,6 +142,29 @@ export class GradientNorms {
     const squares = sumOfSquares(g);
     this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares]);
     return isUsable(Math.sqrt(squares));
+  }
+
+  /** The same on the owner of a mean gradient that nobody else has. It is usable, as all ranks' own are. */
+  acceptAtOwner(bucket: Bucket, g: Tensor): void {
+    if (this.#clipping.limit > 0) this.#atOwners.set(bucket, (this.#atOwners.get(bucket) ?? 0) + sumOfSquares(g));
+  }
+
+  /** All mean gradients that come to owners have come: the ranks tell each other their norms. Sends nothing where there are none, or no clip. */
+  async agree(): Promise<void> {
+    if (!this.#clipping.heldMeans.atOwners) return;
+    const known = this.#buckets.filter(({ spans }) => spans.some((span) => this.#atOwner(span)));
+    if (known.length === 0) return;
+    const squares = Float64Array.from(known, (bucket) => this.#atOwners.get(bucket) ?? 0);
+    await this.#clipping.sum(squares);
+    for (const [i, bucket] of known.entries())
+      this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares[i]!]);
+  }
+
+  /** The factor of a mean gradient that only its owner has, the same on every rank. It waits until this rank has all compressed ones. */
+  async factorAtOwner(bucket: Bucket): Promise<number> {
+    if (this.#clipping.limit === 0) return 1;
+    if (this.#compressed.awaited > 0) await this.#compressed.promise;
+    return this.meanFactor(bucket);
   }
 
   /**
@@ -152,7 +187,7 @@ export class GradientNorms {
     return this.#clipping.factor(together(clipped.map((one) => this.#meanNorm(one))));
   }
 
-  /** Of the whole gradient before clipping: of the means where gradients are averaged, of this rank's own elsewhere. */
+  /** Of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them, of its own elsewhere. */
   get norm(): number {
     const norms = this.#buckets.flatMap((bucket) => (this.#means.has(bucket) ? [this.#meanNorm(bucket)] : []));
     const own = this.#wholeOwn === undefined ? [...this.#own.values()] : [this.#wholeOwn];
@@ -181,10 +216,18 @@ export class GradientNorms {
     return compressesGradients(algorithm.messages(vector, this.#step, state));
   }
 
+  #atOwner({ algorithm, vector, state }: Span): boolean {
+    return averagesAtOwner(algorithm.messages(vector, this.#step, state));
+  }
+
+  /** Without a clip the norms of means that only owners have stay unknown: then those of the rank's own count. */
   #ownOf(spans: readonly Span[]): Tensor[] {
-    return spans
-      .filter(({ algorithm, vector, state }) => !averagesGradients(algorithm.messages(vector, this.#step, state)))
-      .map(({ g }) => g);
+    const isOwn = (span: Span) => {
+      const { algorithm, vector, state } = span;
+      if (!averagesGradients(algorithm.messages(vector, this.#step, state))) return true;
+      return this.#clipping.limit === 0 && this.#atOwner(span);
+    };
+    return spans.filter(isOwn).map(({ g }) => g);
   }
 }
 

@@ -35,6 +35,8 @@ import { type Gradients, noise, trainMatrices } from "./testing/train-matrices.t
 const ofAwait = {
   mean: 2, // P − 1: an all-reduce of at most 8 KiB, directly
   sparse: 2, // P − 1: an all-to-all
+  toOwners: 2, // P − 1: vectors to their owners
+  fromOwners: 2, // P − 1: results from them
   owners: 4, // 2 (P − 1): to the owners, and back. Computed means, error-compensated means, levels
   majority: 4, // 2 (P − 1): signs up, one bit down
   tally: 6, // 3 (P − 1): signs up, two bits of a count of 3 votes down
@@ -95,7 +97,7 @@ const table: Record<string, [create: () => Algorithm, ...Phase[]]> = {
     [2, "mean"],
     [4, "owners"],
   ],
-  muon: [() => muon({ nsType: "f32" }), [4, "owners"]],
+  muon: [() => muon({ nsType: "f32" }), [4, "toOwners", "fromOwners"]],
   dion: [() => dion({ rank: 2 }), [6, "owners", "mean"]], // orth(mean(B Q)), mean(Bᵀ P)
   "dion, own errors": [() => dion({ rank: 2, errorFeedback: "own" }), [6, "owners", "mean"]],
   "dion, by singular values": [() => dion({ rank: 2, approximate: "svd" }), [4, "owners"]],
@@ -122,7 +124,7 @@ const unders = Object.values(registry)
 
 const pairs = unders.flatMap((under) =>
   Object.entries(compressions).map(([compression, [carrier, ...phases]]) => {
-    const [messages, ...awaits]: Phase = under().name === "muon" ? [4, "owners"] : [0]; // the owners send Muon's updates
+    const [messages, ...awaits]: Phase = under().name === "muon" ? [2, "fromOwners"] : [0]; // the owners send Muon's updates
     return {
       name: `${under().name} with ${compression}`,
       create: () => compressed(under(), carrier()),
@@ -131,13 +133,13 @@ const pairs = unders.flatMap((under) =>
   }),
 );
 
-async function check(create: () => Algorithm, phases: readonly Phase[]): Promise<void> {
+async function check(create: () => Algorithm, phases: readonly Phase[], clip = 0): Promise<void> {
   for (const [messages, ...awaits] of phases)
     expect(messages, awaits.join(", ")).toBe(awaits.reduce((sum, one) => sum + ofAwait[one], 0));
   for (const matrices of [6, 18]) {
     const shapes = Array.from({ length: matrices }, () => [8, 8] as const);
     const gradients: Gradients = (rank, step, layer) => noise(64, rank, step, layer);
-    const ranks = await trainMatrices(3, create, shapes, gradients, { steps: phases.length });
+    const ranks = await trainMatrices(3, create, shapes, gradients, { steps: phases.length, clip });
     for (const steps of ranks)
       expect(
         steps.map((step) => step.messages),
@@ -156,6 +158,9 @@ describe("the messages of a step are those of its awaits, for 6 matrices and for
   it.each(Object.entries(table))("%s", (_, [create, ...phases]) => check(create, phases));
 
   it.each(pairs)("$name", ({ create, phases }) => check(create, phases));
+
+  it("muon with a clip, whose owners tell all ranks their norms", () =>
+    check(() => muon({ nsType: "f32" }), [[6, "toOwners", "mean", "fromOwners"]], 1));
 
   it("dion over a mesh of 2 × 2 ranks", async () => {
     // Algorithm 2, P − 1 = 3: mean_weight(G)⁽ⁱ⁾ and all X⁽ⁱ⁾ one way; orth(…) and the means of R⁽ⁱ⁾ and of c² to the owners and back.

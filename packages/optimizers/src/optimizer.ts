@@ -13,7 +13,7 @@ import {
 import { useTeam, useThreads } from "@terse/native-optimizers";
 import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import { bytesOfBucket, type Rounds, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
-import { type Algorithm, averagesGradients } from "./algorithms/algorithm.ts";
+import { type Algorithm, averagesAtOwner, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
 import { type ClipBy, Clipping, type GradientNorms } from "./clipping.ts";
@@ -233,11 +233,11 @@ export class Optimizer implements AsyncDisposable {
     const down = await this.#down;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
     const norms = this.#clipping.open(this.#spans, this.#buckets, this.steps);
-    const step = new StepUnderWay(
-      this.#buckets,
-      (bucket, arrived) => this.#depart(bucket, { lr, loss, down, norms, arrived }),
-      this.watch,
-    );
+    const step = new StepUnderWay(this.#buckets, {
+      depart: (bucket, arrived) => this.#depart(bucket, { lr, loss, down, norms, arrived }),
+      agree: () => norms.agree(),
+      watch: this.watch,
+    });
     return { step, norms, before: await this.#sent() };
   }
 
@@ -272,8 +272,8 @@ export class Optimizer implements AsyncDisposable {
     const steps = spans.map(async ({ algorithm, lrFactor = 1, vector, θ, g, state }) => {
       const messages = algorithm.messages(vector, this.steps, state);
       const context = { step: this.steps, lr: lr * lrFactor, gradientScale, vector };
-      const caller = new SpanExchange(algorithm.name, messages, norms.meansNeedAll);
-      const counts = awaitsOf(messages, norms.meansNeedAll);
+      const caller = new SpanExchange(algorithm.name, messages, this.#clipping.heldMeans);
+      const counts = awaitsOf(messages, this.#clipping.heldMeans);
       [awaits, later] = [Math.max(awaits, counts.first), Math.max(later, counts.later)];
       // A step without messages changes θ as soon as it runs: the ranks agree first.
       if (messages.length === 0) await exchange.requests({ requested: () => ({ held: true }), answered() {} }).agree();
@@ -315,14 +315,15 @@ export class Optimizer implements AsyncDisposable {
   }
 
   #bytesOf(bucket: Bucket, step: number, rank: number): number {
-    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes });
+    const held = this.#clipping.heldMeans;
+    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes, held });
   }
 
   /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
   bytesSent(step = this.steps): number {
     const buckets = this.#buckets.reduce((sum, bucket) => sum + this.#bytesOf(bucket, step, this.#group.rank), 0);
     const synchronising = this.#syncs.reduce((sum, sync) => sum + sync.bytesSent(step, this.#group), 0);
-    return buckets + synchronising + this.#sentForNorm(step).bytes;
+    return buckets + synchronising + this.#sentForNorm(step).bytes + this.#sentByOwners(step).bytes;
   }
 
   /** The momenta of this rank: m or M of each state that has one, flat. They are the state's own memory, and change with each step. */
@@ -334,7 +335,7 @@ export class Optimizer implements AsyncDisposable {
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
       elements: bucket.spans.reduce((sum, { vector }) => sum + vector.n, 0),
-      ...roundsOfBucket(bucket, step),
+      ...roundsOfBucket(bucket, step, this.#clipping.heldMeans),
     }));
   }
 
@@ -342,6 +343,14 @@ export class Optimizer implements AsyncDisposable {
   #sentForNorm(step: number): Volume {
     if (!this.#clipping.usesPrevious || !this.#worksOnOwn(step)) return { bytes: 0, messages: 0 };
     return allReduceBytes(this.#buckets.length, 8, this.#group.size, this.#group.rank);
+  }
+
+  /** The message in which the owners of mean gradients tell all ranks the norms of a step. */
+  #sentByOwners(step: number): Volume {
+    const isOwned = ({ algorithm, vector, state }: Span) => averagesAtOwner(algorithm.messages(vector, step, state));
+    const buckets = this.#buckets.filter(({ spans }) => spans.some(isOwned)).length;
+    if (!this.#clipping.heldMeans.atOwners || buckets === 0) return { bytes: 0, messages: 0 };
+    return allReduceBytes(buckets, 8, this.#group.size, this.#group.rank);
   }
 
   /** Whether a step uses a rank's own gradient. */

@@ -130,12 +130,12 @@ describe("while the last gradient is missing", () => {
     (_, create) => check(() => ({ algorithm: create() }), { steps: create().isLocal ? 5 : 4 }),
   );
 
-  it.each(["adamw", "adamw with powersgd", "lion-cub", "demo", "dion"])(
+  it.each(["adamw", "adamw with powersgd", "muon", "lion-cub", "demo", "dion"])(
     "the same of a gradient that is clipped, %s",
     (name) => {
       const create = methods[name]!;
       // Own gradients have no step before the first one, so that one waits.
-      const from = create().name.startsWith("adamw") ? 0 : 1;
+      const from = /^(adamw|muon)/.test(create().name) ? 0 : 1;
       return check(() => ({ algorithm: create(), clip: 1e-3, clipBy: "previous" }), { steps: 3, from });
     },
   );

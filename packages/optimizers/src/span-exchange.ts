@@ -12,18 +12,24 @@ export class MessagesError extends Error {
   override name = "MessagesError";
 }
 
+/** Which mean gradients wait for those of all buckets, because their common norm clips them. */
+export interface HeldMeans {
+  readonly everywhere: boolean;
+  /** Those that owners alone have, for a message in which they tell all ranks the norms. */
+  readonly atOwners: boolean;
+}
+
 export class SpanExchange implements Caller {
   readonly #name: string;
   readonly #messages: readonly StepMessage[];
-  readonly #holdsGradients: boolean;
+  readonly #heldMeans: HeldMeans;
   #awaits = 0; // so far
   #pending = 0; // requests without a result
 
-  /** `holdsGradients`: mean gradients wait for those of all buckets, because their common norm clips them. */
-  constructor(name: string, messages: readonly StepMessage[], holdsGradients: boolean) {
+  constructor(name: string, messages: readonly StepMessage[], heldMeans: HeldMeans) {
     this.#name = name;
     this.#messages = messages;
-    this.#holdsGradients = holdsGradients;
+    this.#heldMeans = heldMeans;
   }
 
   requested(): { held: boolean; early: boolean } {
@@ -37,7 +43,7 @@ export class SpanExchange implements Caller {
     const isLast = this.#awaits === this.#messages.length;
     // What a compressed mean is made of is handed out before all others: its norm is known only then.
     if (isLast) return { held: true, early: isOfMean(message) };
-    return { held: waits(this.#messages, this.#awaits - 1, this.#holdsGradients), early: true };
+    return { held: waits(this.#messages, this.#awaits - 1, this.#heldMeans), early: true };
   }
 
   answered(): void {
@@ -66,6 +72,10 @@ export class SpanExchange implements Caller {
         await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
         return norms.meanFactor(bucket);
       },
+      async meanGradientAtOwner(g, { owner }) {
+        await requests.meanAtOwner(g, { owner, arrived: () => norms.acceptAtOwner(bucket, g) });
+        return norms.factorAtOwner(bucket);
+      },
       factorOf: async (g) => {
         const factor = await norms.factorOfCompressed(bucket, g);
         if (this.#awaits === this.#messages.length) await arrived;
@@ -76,16 +86,18 @@ export class SpanExchange implements Caller {
 }
 
 /** Whether the result of a message that is not the last one waits until all ranks know the mean gradients of the step, whose norm clips them. */
-function waits(messages: readonly StepMessage[], i: number, holdsGradients: boolean): boolean {
+function waits(messages: readonly StepMessage[], i: number, held: HeldMeans): boolean {
   const [message, next] = [messages[i]!, messages[i + 1]!];
-  return message.kind === "meanGradient" ? holdsGradients : isOfMean(message) && !isOfMean(next);
+  if (message.kind === "meanGradient") return held.everywhere;
+  if (message.kind === "meanGradientAtOwner") return held.atOwners;
+  return isOfMean(message) && !isOfMean(next);
 }
 
 /** The awaits of a step up to its mean gradient, and those that follow from it once all ranks know it. */
-export function awaitsOf(messages: readonly StepMessage[], holdsGradients: boolean): { first: number; later: number } {
+export function awaitsOf(messages: readonly StepMessage[], held: HeldMeans): { first: number; later: number } {
   const count = messages.length;
-  const held = messages.findIndex((_, i) => i + 1 < count && waits(messages, i, holdsGradients));
-  return held < 0 ? { first: count, later: 0 } : { first: held + 1, later: count - held - 1 };
+  const last = messages.findIndex((_, i) => i + 1 < count && waits(messages, i, held)); // of the first ones
+  return last < 0 ? { first: count, later: 0 } : { first: last + 1, later: count - last - 1 };
 }
 
-const isOfMean = (message: StepMessage) => message.kind !== "meanGradient" && message.ofMean === true;
+const isOfMean = (message: StepMessage) => "n" in message && message.ofMean === true;

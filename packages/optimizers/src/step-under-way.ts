@@ -29,6 +29,7 @@ export interface Departure {
 export class StepUnderWay {
   readonly #buckets: readonly Bucket[];
   readonly #depart: (bucket: Bucket, arrived: Promise<void>) => Departure;
+  readonly #agree: () => Promise<void>;
   readonly #watch: StepWatch | undefined;
   readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
   readonly #left = new Set<string>(); // names of the segments that have left
@@ -37,15 +38,26 @@ export class StepUnderWay {
   #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
   #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one
 
-  /** `arrived`: all messages of the step have come, and no parameter has changed. */
+  /**
+   * `arrived`: all messages of the step have come, and no parameter has changed. `agree`: once all mean gradients have come, before the messages
+   * that follow from them.
+   */
   constructor(
     buckets: readonly Bucket[],
-    depart: (bucket: Bucket, arrived: Promise<void>) => Departure,
-    watch?: StepWatch,
+    {
+      depart,
+      agree,
+      watch,
+    }: {
+      depart: (bucket: Bucket, arrived: Promise<void>) => Departure;
+      agree: () => Promise<void>;
+      watch?: StepWatch | undefined;
+    },
   ) {
     this.#arrived.promise.catch(() => {}); // `finish` throws it
     this.#buckets = buckets;
     this.#depart = depart;
+    this.#agree = agree;
     this.#watch = watch;
     this.#missing = buckets.map(
       ({ spans }) => new Set(spans.flatMap(({ vector }) => vector.segments.map(({ name }) => name))),
@@ -81,7 +93,8 @@ export class StepUnderWay {
       for (let last = this.#buckets.length; this.#enterBehind(last); last++);
       let seconds = await this.#arrive();
       if (this.#enterLater()) {
-        await this.#release({ early: true });
+        seconds += await secondsOf(this.#agree());
+        await this.#releaseEarly();
         seconds += await this.#arrive();
       }
       this.#arrived.resolve();
@@ -98,17 +111,27 @@ export class StepUnderWay {
 
   /** Waits for all messages that have been asked for, and those that follow from them; resolves to the seconds. */
   async #arrive(): Promise<number> {
-    const began = performance.now();
-    const arrivals = await Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+    const arrivals = Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+    const seconds = await secondsOf(arrivals);
     if (this.#stepFailure) throw this.#stepFailure.error;
-    for (const arrival of arrivals) if (arrival.status === "rejected") throw arrival.reason;
-    return (performance.now() - began) / 1000;
+    for (const arrival of await arrivals) if (arrival.status === "rejected") throw arrival.reason;
+    return seconds;
   }
 
-  /** Hands out the results that are held, or only the early ones. False when there were none. */
-  async #release(which: { early?: boolean } = {}): Promise<boolean> {
+  /** Hands out mean gradients. What a bucket makes of them travels while the next one computes. */
+  async #releaseEarly(): Promise<void> {
+    for (const [place, { exchange }] of this.#departures.entries()) {
+      const began = performance.now();
+      if (!exchange.release({ early: true })) continue;
+      await nextIteration();
+      this.#watch?.bucket(place).saw("update", began, performance.now());
+    }
+  }
+
+  /** Hands out the results that are held. False when there were none. */
+  async #release(): Promise<boolean> {
     const began = performance.now();
-    const released = this.#departures.map(({ exchange }) => exchange.release(which));
+    const released = this.#departures.map(({ exchange }) => exchange.release());
     await nextIteration();
     this.#watch?.bucket(this.#buckets.length - 1).saw("update", began, performance.now());
     return released.includes(true);
@@ -147,6 +170,13 @@ export class StepUnderWay {
     }
     return any;
   }
+}
+
+/** How long a promise takes. */
+async function secondsOf(promise: Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await promise;
+  return (performance.now() - began) / 1000;
 }
 
 const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));

@@ -10,7 +10,7 @@
  * rank encodes all its elements, adds its share of everybody's, and decodes all. The copies that carry the messages count too.
  */
 import { type Group, loopback } from "@terse/collectives";
-import { openExchange } from "@terse/exchange";
+import { type FromOwnerOptions, openExchange } from "@terse/exchange";
 import { sgdStep, useThreads } from "@terse/native-optimizers";
 import {
   type Algorithm,
@@ -201,7 +201,11 @@ class Side {
       await exchange.mean(g);
       return 1;
     };
-    this.#exchange = { ...exchange, meanGradient, factorOf: async () => 1 };
+    const meanGradientAtOwner = async (g: Tensor, options: FromOwnerOptions) => {
+      await exchange.meanAtOwner(g, options);
+      return 1;
+    };
+    this.#exchange = { ...exchange, meanGradient, meanGradientAtOwner, factorOf: async () => 1 };
     const { parameters, gradients, segments } = new Arena(new Model());
     fill(gradients, group.rank);
     const data = Array.from({ length: group.size }, (_, r) => r);

@@ -317,10 +317,10 @@ function layersOf(recipe: Recipe): Pick<Planned, "layers" | "owned"> {
   const messages = optimizer.requests(0).flatMap(({ rounds }) => rounds.flat());
   return {
     layers: arena.segments.map(({ length: n, shape, role }) => ({ n, shape, role })),
-    owned: messages.reduce(
-      (total, message) => total + ("owner" in message && message.owner === 0 ? (message.result ?? message.n) : 0),
-      0,
-    ),
+    owned: messages.reduce((total, message) => {
+      if (!("owner" in message) || message.owner !== 0 || message.kind === "meanAtOwner") return total;
+      return total + (message.kind === "computedMean" ? (message.result ?? message.n) : message.n);
+    }, 0),
   };
 }
 

@@ -5,12 +5,12 @@
  *   2 α + bytes of the rank that sends most · β
  *
  * For computed means, of which one rank may own all, up and down are apart, each with the bytes of the rank that sends or receives most; 4 α
- * where they are carried by slices (sums/computed-mean.ts).
+ * where they are carried by slices (sums/computed-mean.ts). Where only one way is taken, it is half of that.
  *
  * They share the wire, so their times are added. Computing is left out where predict.ts does not know it, but for the signs of votes, which every
  * scheme writes and reads.
  */
-import { bytesOfRound, computedVectors, joinedMeans, joinedVotes, type Message } from "../messages.ts";
+import { bytesOfRound, joinedMeans, joinedVotes, type Message, ownedVectors } from "../messages.ts";
 import type { ChosenSchemes } from "../schemes.ts";
 import { busiestBytes, takesSlices } from "../sums/computed-mean.ts";
 import type { AutoVoteScheme } from "../votes/auto.ts";
@@ -43,14 +43,15 @@ export function predictRound(
         ).seconds
       : byBytes([{ kind: "vote", n: elements, outcome }]) + elements * (measured.codec.encode + measured.codec.decode);
   }
-  const computed = computedVectors(round);
-  if (computed.length > 0) {
-    const { owners, slices } = busiestBytes(computed, ranks);
-    const [messages, bytes] = takesSlices(computed, ranks) ? [4, slices] : [2, owners];
-    seconds += messages * measured.link.alphaLong + bytes * measured.link.beta;
+  for (const { vectors, only } of ownedVectors(round)) {
+    const { owners, slices } = busiestBytes(vectors, ranks);
+    const [messages, bytes] = takesSlices(vectors, ranks) ? [2, slices] : [1, owners];
+    seconds += messages * (only ? 1 : 2) * measured.link.alphaLong + bytes * measured.link.beta;
   }
-  return seconds + byBytes(round.filter(({ kind }) => kind !== "mean" && kind !== "vote" && kind !== "computedMean"));
+  return seconds + byBytes(round.filter((message) => !isPredicted(message)));
 }
+
+const isPredicted = (message: Message) => message.kind === "mean" || message.kind === "vote" || "owner" in message;
 
 /**
  * The share of a round's time in which a server sends outcomes and receives nothing. Votes of the next round come to it meanwhile: its link

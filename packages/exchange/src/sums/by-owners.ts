@@ -19,6 +19,9 @@ import { checkNotes, noteOf, type RefusalReason } from "../refusal.ts";
 import type { Loan, Scratch } from "../scratch.ts";
 import { watched } from "../watch.ts";
 
+/** The one way that wires go, where no result comes down, or nothing is reduced. */
+export type OneWay = "up" | "down";
+
 /** The phases of one vector. If a codec fails in `encode` or `reduce`, this rank refuses the step, and every rank throws a StepRefusedError. */
 export interface OwnerScheme {
   /** Bytes to each owner, the same from every rank. */
@@ -30,8 +33,8 @@ export interface OwnerScheme {
    * schemes that are carried together have the same members.
    */
   readonly members?: readonly number[] | undefined;
-  /** The one way that wires go, where no result comes down, or nothing is reduced. With `down`, `reduce` writes this rank's wire. */
-  readonly only?: "up" | "down" | undefined;
+  /** With `down`, `reduce` writes this rank's wire. */
+  readonly only?: OneWay | undefined;
   /** Writes a wire for each owner, this rank included. */
   encode(outgoing: readonly Uint8Array[]): void;
   /** As the owner of a chunk: reduces the wires of all ranks, by rank, to one. */
@@ -55,9 +58,10 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
   if (only === "down") {
     context.upCalled();
     results.take();
-    watched(watch, "encode", () => {
+    const write = () => {
       for (const [s, scheme] of schemes.entries()) scheme.reduce([], results.of(s)[rank]!);
-    });
+    };
+    note ||= noteOf(failureOf(() => watched(watch, "encode", write)));
   } else {
     using outgoing = new Wires(
       scratch,

@@ -18,7 +18,7 @@ import { type Cost, costOf } from "../cost.ts";
 import type { ExchangeContext } from "../exchange-context.ts";
 import { checkNotes, noteOf } from "../refusal.ts";
 import { watched } from "../watch.ts";
-import { failureOf } from "./by-owners.ts";
+import { failureOf, type OneWay } from "./by-owners.ts";
 import { averageFloats, floatsAt } from "./f32-wires.ts";
 
 /** The elements of a vector, and of what its owner computes from their means. */
@@ -31,14 +31,14 @@ export interface OwnedSizes {
 export interface OwnedVector extends OwnedSizes {
   /** Writes this rank's n elements. */
   write(wire: Uint8Array): void;
-  /** As the owner: writes the k elements of the result. It may change the mean. */
-  compute(mean: Float32Array, result: Float32Array): void;
+  /** As the owner: writes the wire of the k elements of the result. It may change the mean. */
+  compute(mean: Float32Array, result: Uint8Array): void;
   /** Reads the result, the same bytes on every rank. */
   handOut(result: Uint8Array): void;
 }
 
-/** Runs all phases for several vectors together. */
-export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext): Promise<void> {
+/** Runs all phases for several vectors together; `only` up, those before the owners compute and that, only down, that and those after it. */
+export async function bySlices(given: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
   const { up, down, rank, size, scratch, watch } = context;
   const vectors = given.toSorted((a, b) => a.owner - b.owner); // then what a rank owns is in one piece
   const [means, results] = [layOut(vectors, "n", size), layOut(vectors, "k", size)];
@@ -46,7 +46,8 @@ export async function bySlices(given: readonly OwnedVector[], context: ExchangeC
   const fromOthers = (part: (r: number) => Uint8Array) => ranks.map((r) => (r === rank ? nothing : part(r)));
 
   using whole = scratch.loan(4 * means.total);
-  {
+  let { note } = context;
+  if (only !== "down") {
     using others = scratch.loan(4 * (size - 1) * means.sliceLength(rank));
     const own = means.slice(whole.bytes, rank);
     const copies = fromOthers((r) => {
@@ -56,28 +57,30 @@ export async function bySlices(given: readonly OwnedVector[], context: ExchangeC
     const write = () => {
       for (const [i, vector] of vectors.entries()) vector.write(means.vector(whole.bytes, i));
     };
-    const note = context.note || noteOf(failureOf(() => watched(watch, "encode", write)));
+    note ||= noteOf(failureOf(() => watched(watch, "encode", write)));
     const toOthers = fromOthers((r) => means.slice(whole.bytes, r));
     checkNotes(await up.allToAll(toOthers, copies, { note }));
     watched(watch, "decode", () => averageFloats(floatsAt(own), copies.with(rank, own)));
-  }
 
-  // The owner's elements arrive where its own were, which have been sent.
-  const collected = up.allToAll(
-    fromOthers((owner) => means.piece(whole.bytes, owner, rank)),
-    fromOthers((r) => means.piece(whole.bytes, rank, r)),
-    { note: 0 },
-  );
-  context.upCalled();
-  await collected;
+    // The owner's elements arrive where its own were, which have been sent.
+    const collected = up.allToAll(
+      fromOthers((owner) => means.piece(whole.bytes, owner, rank)),
+      fromOthers((r) => means.piece(whole.bytes, rank, r)),
+      { note: 0 },
+    );
+    if (only === "up") context.allCalled();
+    else context.upCalled();
+    await collected;
+  } else context.upCalled();
 
   using answers = scratch.loan(4 * results.total);
   const compute = () => {
     for (const [i, vector] of vectors.entries())
       if (vector.owner === rank)
-        vector.compute(floatsAt(means.vector(whole.bytes, i)), floatsAt(results.vector(answers.bytes, i)));
+        vector.compute(floatsAt(means.vector(whole.bytes, i)), results.vector(answers.bytes, i));
   };
-  const note = noteOf(failureOf(() => watched(watch, "decode", compute)));
+  note ||= noteOf(failureOf(() => watched(watch, "decode", compute)));
+  if (only === "up") return;
   const scattered = down.allToAll(
     fromOthers((r) => results.piece(answers.bytes, rank, r)),
     fromOthers((owner) => results.piece(answers.bytes, owner, rank)),
@@ -99,16 +102,16 @@ export async function bySlices(given: readonly OwnedVector[], context: ExchangeC
 }
 
 /** The cost of all vectors that are carried together. */
-export function bySlicesCost(given: readonly OwnedSizes[], ranks: number, rank: number): Cost {
+export function bySlicesCost(given: readonly OwnedSizes[], ranks: number, rank: number, only?: OneWay): Cost {
   const vectors = given.toSorted((a, b) => a.owner - b.owner);
   const [means, results] = [layOut(vectors, "n", ranks), layOut(vectors, "k", ranks)];
   const toEach = (length: (r: number) => number) => Array.from({ length: ranks }, (_, r) => 4 * length(r));
-  const volumes = [
-    toEach((r) => means.sliceLength(r)),
-    toEach((owner) => means.pieceLength(owner, rank)),
-    toEach((r) => results.pieceLength(rank, r)),
-    toEach(() => results.sliceLength(rank)),
-  ].map((sizes) => allToAllBytes(sizes, rank));
+  const ways = {
+    up: [toEach((r) => means.sliceLength(r)), toEach((owner) => means.pieceLength(owner, rank))],
+    down: [toEach((r) => results.pieceLength(rank, r)), toEach(() => results.sliceLength(rank))],
+  };
+  const taken = only === undefined ? [...ways.up, ...ways.down] : ways[only];
+  const volumes = taken.map((sizes) => allToAllBytes(sizes, rank));
   const others = (ranks - 1) * means.sliceLength(rank);
   return costOf(volumes, 4 * (means.total + Math.max(others, results.total)));
 }

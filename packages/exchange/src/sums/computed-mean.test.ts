@@ -15,11 +15,10 @@ import { takesSlices } from "./computed-mean.ts";
 const vector = (rank: number, n: number) =>
   Float32Array.from({ length: n }, (_, i) => 60 * (((i * 7 + rank * 11) % 9) - 4));
 
-const meanOf = (ranks: number, n: number) =>
-  Array.from(
-    { length: n },
-    (_, i) => Array.from({ length: ranks }, (_, r) => vector(r, n)[i]!).reduce((a, b) => a + b) / ranks,
-  );
+function meanOf(ranks: number, n: number): number[] {
+  const vectors = Array.from({ length: ranks }, (_, r) => vector(r, n));
+  return Array.from({ length: n }, (_, i) => vectors.reduce((sum, x) => sum + x[i]!, 0) / ranks);
+}
 
 describe("a computed mean", () => {
   it.each([1, 2, 3, 4, 5])("is computed once, by its owner, from the mean of %i ranks", async (ranks) => {
@@ -186,5 +185,92 @@ describe("computed means of a round", () => {
       });
     const [[expected], ...others] = [await carried((i) => i), await carried(() => ranks - 1)] as const;
     for (const results of others) for (const result of results) expect(result.equals(expected!)).toBe(true);
+  });
+});
+
+describe.each([
+  ["owners", 8],
+  ["slices", 100_000],
+])("the mean at its owner, and what comes from the owner, carried by %s", (way, n) => {
+  it("is", () => {
+    for (const sizes of [
+      { n, k: 0 },
+      { n: 0, k: n },
+    ])
+      expect(takesSlices([{ owner: 1, ...sizes }], 3)).toBe(way === "slices");
+  });
+
+  it("leaves the mean on the owner alone, and then the owner's vector on every rank", async () => {
+    for (const ranks of [1, 2, 3, 5]) {
+      const owner = ranks - 1;
+      await onRanks(ranks, async (group) => {
+        const exchange = openExchange(group);
+        const isOwner = group.rank === owner;
+        const x = vector(group.rank, n);
+        let seen: number[] | undefined;
+        await exchange.meanAtOwner(x, { owner, arrived: () => (seen = [...x]) });
+        expect([...x]).toEqual(isOwner ? meanOf(ranks, n) : [...vector(group.rank, n)]);
+        expect(seen).toEqual(isOwner ? meanOf(ranks, n) : undefined);
+        if (isOwner) for (const [i, value] of x.entries()) x[i] = value + 1;
+        await exchange.fromOwner(x, { owner });
+        expect([...x]).toEqual(meanOf(ranks, n).map((value) => value + 1));
+      });
+    }
+  });
+
+  it("sends and holds what the closed forms say", async () => {
+    for (const ranks of [2, 3, 5])
+      await onRanks(ranks, async (group) => {
+        const exchange = openExchange(group);
+        const vectors = [n, 7, 0].map((length) => vector(group.rank, length));
+        const kinds = ["meanAtOwner", "fromOwner"] as const;
+        for (const kind of kinds) {
+          const round = vectors.map((x, i): Message => ({ kind, n: x.length, owner: i % ranks }));
+          const [before, scratch] = [group.sent(), scratchOf(group)];
+          scratch.peak = 0;
+          await Promise.all(vectors.map((x, i) => exchange[kind](x, { owner: i % ranks })));
+          const after = group.sent();
+          expect(after.bytes - before.bytes).toBe(bytesOfRound(round, ranks, group.rank, standardSchemes));
+          const sliced = takesSlices(
+            vectors.map((x, i) => ({ owner: i % ranks, n: x.length, k: 0 })),
+            ranks,
+          );
+          expect(after.messages - before.messages).toBe((sliced ? 2 : 1) * (ranks - 1));
+          expect(scratch.peak).toBe(memoryOfRound(round, ranks, group.rank, standardSchemes));
+          expect(scratch.live).toBe(0);
+        }
+      });
+  });
+
+  it.each(["meanAtOwner", "fromOwner"] as const)(
+    "is refused on every rank after a NaN, or when one of them refuses the step, %s",
+    async (kind) => {
+      for (const poisoned of [true, false]) {
+        const outcomes = await onRanks(3, async (group) => {
+          const exchange = openExchange(group);
+          const x = vector(group.rank, n);
+          const culprit = kind === "fromOwner" ? 1 : 2;
+          if (group.rank === culprit && poisoned) x[n - 1] = Number.NaN;
+          if (group.rank === culprit && !poisoned) exchange.refuse("the loss is not finite");
+          const before = [...x];
+          const error = await exchange[kind](x, { owner: 1 }).catch((error: unknown) => error);
+          expect([...x]).toEqual(before);
+          return String(error);
+        });
+        const what = poisoned ? "the gradient is not finite" : "the loss is not finite";
+        for (const error of outcomes)
+          expect(error).toContain(`rank ${kind === "fromOwner" ? 1 : 2} refuses the step: ${what}`);
+      }
+    },
+  );
+});
+
+it("the halves of a computed mean name an owner that is no rank, before anything is sent", async () => {
+  await onRanks(2, async (group) => {
+    for (const kind of ["meanAtOwner", "fromOwner"] as const)
+      await expect(openExchange(group)[kind](new Float32Array(2), { owner: 2 })).rejects.toThrow(
+        `${kind}: owner is 2; choose one of the ranks 0 to 1`,
+      );
+    expect(group.sent().messages).toBe(0);
   });
 });

@@ -5,6 +5,11 @@
  *   x̄ ← (1/P) Σ_r x_r        in rank order, added in fp64 and rounded once
  *   into ← f(x̄)              the owner; the other ranks take its bytes
  *
+ * Its two halves are messages of their own where something else happens between them:
+ *
+ *   mean at the owner        x ← x̄ on the owner alone
+ *   from the owner           x ← the owner's x
+ *
  * The vectors of a round are carried together, in one of two ways that give the same bits:
  *
  *   by owners   every rank sends its vectors to their owners, who send the results to all ranks (by-owners.ts). Sent by a rank, for n
@@ -19,7 +24,7 @@ import { copy, type Group } from "@terse/collectives";
 import type { Cost } from "../cost.ts";
 import { type CallOptions, carryOver, type ExchangeContext } from "../exchange-context.ts";
 import { retaining } from "../retaining.ts";
-import { byOwners, byOwnersCost, type OwnerScheme } from "./by-owners.ts";
+import { byOwners, byOwnersCost, type OneWay, type OwnerScheme } from "./by-owners.ts";
 import { bySlices, bySlicesCost, type OwnedSizes, type OwnedVector } from "./by-slices.ts";
 import { averageFloats, checkFinite, floatsAt, writeFloats } from "./f32-wires.ts";
 
@@ -35,6 +40,18 @@ export interface ComputedMeanOptions {
   readonly into?: Floats | undefined;
 }
 
+export interface MeanAtOwnerOptions {
+  /** The rank that gets the mean, the same on every rank. */
+  readonly owner: number;
+  /** Called on the owner when x holds the mean: before the promise settles, which may wait. */
+  readonly arrived?: (() => void) | undefined;
+}
+
+export interface FromOwnerOptions {
+  /** The rank whose x all take, the same on every rank. */
+  readonly owner: number;
+}
+
 /**
  * into ← f(mean over ranks of x), the same bits on every rank. RangeError if there is no such owner. After a NaN in x all ranks throw a
  * StepRefusedError.
@@ -47,17 +64,13 @@ export function computedMean(
 ): Promise<void> {
   return retaining(vector, given, async (x, options) => {
     const vector = computedVector(group, x, options);
-    await carryOver(group, call, (context) => carryComputed([vector], context));
+    await carryOver(group, call, (context) => carryOwned([vector], context));
   });
 }
 
 export function computedVector(group: Group, x: Floats, given: ComputedMeanOptions): OwnedVector {
   const { owner, compute, into = x } = given;
-  const { size } = group;
-  if (!Number.isInteger(owner) || owner < 0 || owner >= size)
-    throw new RangeError(
-      `computedMean: owner is ${owner}; choose one of the ranks 0 to ${size - 1}, the same on every rank.`,
-    );
+  checkOwner("computedMean", owner, group);
   return {
     owner,
     n: x.length,
@@ -65,36 +78,76 @@ export function computedVector(group: Group, x: Floats, given: ComputedMeanOptio
     write: (wire) => writeFloats("computedMean", wire, x),
     compute(mean, result) {
       try {
-        compute(mean, result);
+        compute(mean, floatsAt(result));
       } catch (error) {
         group.abort(`computedMean: rank ${owner} cannot compute its result: ${String(error)}`); // the other ranks wait for it
         throw new Error("computedMean: its function failed on this rank", { cause: error });
       }
-      checkFinite("computedMean", result);
+      checkFinite("computedMean", floatsAt(result));
     },
     handOut: (result) => copy(into, floatsAt(result)),
   };
 }
 
-/** Carries all vectors of a round. */
-export function carryComputed(vectors: readonly OwnedVector[], context: ExchangeContext): Promise<void> {
-  if (takesSlices(vectors, context.size)) return bySlices(vectors, context);
-  const schemes = vectors.map((vector) => ownerScheme(vector, context));
+export function vectorToOwner(group: Group, x: Floats, { owner, arrived }: MeanAtOwnerOptions): OwnedVector {
+  checkOwner("meanAtOwner", owner, group);
+  return {
+    owner,
+    n: x.length,
+    k: 0,
+    write: (wire) => writeFloats("meanAtOwner", wire, x),
+    compute(mean) {
+      copy(x, mean);
+      arrived?.();
+    },
+    handOut() {},
+  };
+}
+
+export function vectorFromOwner(group: Group, x: Floats, { owner }: FromOwnerOptions): OwnedVector {
+  checkOwner("fromOwner", owner, group);
+  return {
+    owner,
+    n: 0,
+    k: x.length,
+    write() {},
+    compute: (_, result) => writeFloats("fromOwner", result, x),
+    handOut: (result) => copy(x, floatsAt(result)),
+  };
+}
+
+function checkOwner(where: string, owner: number, { size }: Group): void {
+  if (!Number.isInteger(owner) || owner < 0 || owner >= size)
+    throw new RangeError(
+      `${where}: owner is ${owner}; choose one of the ranks 0 to ${size - 1}, the same on every rank.`,
+    );
+}
+
+/** Carries all vectors of a round: both ways, or only up to their owners, or only down from them. */
+export function carryOwned(vectors: readonly OwnedVector[], context: ExchangeContext, only?: OneWay): Promise<void> {
+  if (takesSlices(vectors, context.size)) return bySlices(vectors, context, only);
+  const schemes = vectors.map((vector) => ownerScheme(vector, context, only));
   return byOwners(schemes, context);
 }
 
-function ownerScheme(vector: OwnedVector, { rank, size, scratch }: ExchangeContext): OwnerScheme {
+function ownerScheme(
+  vector: OwnedVector,
+  { rank, size, scratch }: ExchangeContext,
+  only: OneWay | undefined,
+): OwnerScheme {
   const { owner, n, k } = vector;
   return {
     up: ownedBy(owner, 4 * n, size),
     down: ownedBy(owner, 4 * k, size),
+    only,
     encode: (outgoing) => vector.write(outgoing[owner]!),
     reduce(incoming, result) {
       if (rank !== owner) return;
+      if (only === "down") return vector.compute(nothing, result);
       using loan = size > 1 ? scratch.loan(4 * n) : undefined;
       const mean = loan?.floats ?? floatsAt(incoming[owner]!); // of one rank, its own wire
       if (loan) averageFloats(mean, incoming);
-      vector.compute(mean, floatsAt(result));
+      vector.compute(mean, result);
     },
     handOut: (results) => vector.handOut(results[owner]!),
   };
@@ -128,17 +181,25 @@ export function busiestBytes(vectors: readonly OwnedSizes[], ranks: number): { o
 
 /** The cost of n elements up and k down, carried alone. */
 export function computedMeanCost(n: number, ranks: number, rank: number, owner: number, k: number = n): Cost {
-  return computedMeansCosts([{ owner, n, k }], ranks, rank)[0]!;
+  return ownedCosts([{ owner, n, k }], ranks, rank)[0]!;
 }
 
 /** The costs of vectors that are carried together: of each, or of all. */
-export function computedMeansCosts(vectors: readonly OwnedSizes[], ranks: number, rank: number): readonly Cost[] {
-  if (takesSlices(vectors, ranks)) return [bySlicesCost(vectors, ranks, rank)];
+export function ownedCosts(
+  vectors: readonly OwnedSizes[],
+  ranks: number,
+  rank: number,
+  only?: OneWay,
+): readonly Cost[] {
+  if (takesSlices(vectors, ranks)) return [bySlicesCost(vectors, ranks, rank, only)];
   return vectors.map(({ owner, n, k }) => {
     const reducing = rank === owner && ranks > 1 ? 4 * n : 0;
-    return byOwnersCost(ownedBy(owner, 4 * n, ranks), ownedBy(owner, 4 * k, ranks), rank, { encoding: 0, reducing });
+    const ways = [ownedBy(owner, 4 * n, ranks), ownedBy(owner, 4 * k, ranks)] as const;
+    return byOwnersCost(...ways, rank, { encoding: 0, reducing }, { only });
   });
 }
+
+const nothing = new Float32Array(0);
 
 const ownedBy = (owner: number, bytes: number, ranks: number): number[] =>
   Array.from({ length: ranks }, (_, r) => (r === owner ? bytes : 0));

@@ -1,5 +1,5 @@
 /** What one file of this folder defines. */
-import type { Exchange, Message } from "@terse/exchange";
+import type { Exchange, FromOwnerOptions, Message } from "@terse/exchange";
 import type { Segment, Tensor } from "@terse/tensor";
 import type { Mesh } from "../mesh.ts";
 import type { MomentumSyncOptions } from "../momentum-sync.ts";
@@ -36,6 +36,10 @@ export interface OptimizerExchange extends Exchange {
    */
   meanGradient(g: Tensor): Promise<number>;
   /**
+   * g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell all ranks the norms.
+   */
+  meanGradientAtOwner(g: Tensor, options: FromOwnerOptions): Promise<number>;
+  /**
    * The same factor for a g that the messages marked `ofMean` have made, on every rank alike. It waits until this rank has made the others
    * of the step, and for no message. All ranks throw a StepRefusedError if one of them is not finite.
    */
@@ -43,10 +47,12 @@ export interface OptimizerExchange extends Exchange {
 }
 
 /**
- * One await of a step. A step with "meanGradient" works on the mean gradient, any other on the rank's own. Messages marked `ofMean` carry a
- * mean gradient that is compressed (gradients/compressed.ts).
+ * One await of a step. A step with "meanGradient" or "meanGradientAtOwner" works on the mean gradient, any other on the rank's own. Messages
+ * marked `ofMean` carry a mean gradient that is compressed (gradients/compressed.ts).
  */
-export type StepMessage = (Message & { readonly ofMean?: true }) | { readonly kind: "meanGradient" };
+export type StepMessage =
+  | (Message & { readonly ofMean?: true })
+  | { readonly kind: "meanGradient" | "meanGradientAtOwner" };
 
 export interface Algorithm<S extends State = State> {
   readonly name: string;
@@ -99,10 +105,15 @@ export interface Algorithm<S extends State = State> {
 
 /** Whether the step works on the mean gradient, or on this rank's own. */
 export function averagesGradients(messages: readonly StepMessage[]): boolean {
-  return messages.some((message) => message.kind === "meanGradient" || message.ofMean);
+  return messages.some((message) => !("n" in message) || message.ofMean);
 }
 
 /** Whether the mean gradient that the step works on is compressed. */
 export function compressesGradients(messages: readonly StepMessage[]): boolean {
-  return messages.some((message) => message.kind !== "meanGradient" && message.ofMean);
+  return messages.some((message) => "n" in message && message.ofMean);
+}
+
+/** Whether nobody but its owner has the mean gradient that the step works on. */
+export function averagesAtOwner(messages: readonly StepMessage[]): boolean {
+  return messages.some(({ kind }) => kind === "meanGradientAtOwner");
 }

@@ -1,7 +1,7 @@
 import { Arena, bf16Units, fromTypedArray, Linear, ModuleList, noGrad, type Tensor, tensor } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import { needsPython, python, runPython } from "../../../tensor/src/testing/python.ts";
-import { compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
+import { adamw, compressed, muon, Optimizer, powersgd, type StoredState, terngrad } from "../index.ts";
 import {
   added,
   largestDifference,
@@ -286,6 +286,85 @@ outputs["X"] = X.detach().double()`,
         /muon\.nsCoefficients.*: expected a (number|list of 3 \(each a number\))/,
       );
   });
+
+  // Linear layers, whose matrices have Muon and whose vectors AdamW.
+  it.skipIf(!python).each([1, 2, 3])(
+    `clips the mean of all gradients as DDP's does, AdamW's with Muon's, on %i ranks${needsPython}`,
+    async (ranks) => {
+      const [steps, clip] = [30, 0.5];
+      const model = () => new ModuleList([new Linear(8, 16), new Linear(16, 4), new Linear(4, 4)]);
+      const { length } = new Arena(model()).parameters;
+      const g = (rank: number, step: number) => noise(length, rank, step).map((v) => v * (step % 3 === 0 ? 0.03 : 0.3));
+      const trained = await onRanks(ranks, async (group) => {
+        const arena = new Arena(model());
+        await using optimizer = new Optimizer(arena, group, {
+          algorithm: muon({ ...exact, eps: 0.2 }), // a norm below eps shows in the update
+          groups: [{ match: ({ role }) => role !== "matrix", algorithm: adamw({ eps: 0.01 }) }],
+          ...{ clip, bucket: 100 },
+        });
+        const segments = arena.segments.map(({ offset, length, shape }) => ({ offset, length, shape }));
+        const [norms, sent] = [[] as number[], [] as number[]];
+        noGrad(() => arena.parameters.copy_(fromTypedArray(noise(length, 77))));
+        for (let step = 0; step < steps; step++) {
+          const given = g(group.rank, step);
+          noGrad(() => {
+            for (const { offset, length } of segments)
+              arena.gradients.narrow(0, offset, length).copy_(fromTypedArray(given.slice(offset, offset + length)));
+          });
+          const closed = optimizer.bytesSent();
+          const { gradientNorm, bytes, messages } = await optimizer.step({ lr: 0.02 });
+          norms.push(gradientNorm);
+          sent.push(bytes - 32 * messages - closed);
+        }
+        const θ = (await arena.parameters.toTypedArray()) as Float32Array;
+        return {
+          θ: segments.map(({ offset, length }) => [...θ.subarray(offset, offset + length)]),
+          norms,
+          sent,
+          segments,
+        };
+      });
+      const [{ θ, norms, segments }] = trained as [(typeof trained)[number]];
+      for (const other of trained) {
+        expect(other.θ).toEqual(θ);
+        expect(other.norms).toEqual(norms);
+        expect(other.sent).toEqual(norms.map(() => 0));
+      }
+
+      const G = Array.from({ length: steps * ranks }, (_, i) => [...g(i % ranks, Math.floor(i / ranks))]).flat();
+      const reference = await runPython(
+        `
+bfloat16 = torch.Tensor.bfloat16
+torch.Tensor.bfloat16 = lambda x: x.double().clone()
+begin, G = inputs["start"].double(), inputs["G"].double()
+segments = [${segments.map(({ offset, length, shape }) => `(${offset}, ${length}, (${shape.join(", ")},))`).join(", ")}]
+parameters = [nn.Parameter(begin[at:at + n].view(shape).clone()) for at, n, shape in segments]
+optimizers = [
+    torch.optim.Muon([p for p in parameters if p.ndim == 2], lr=0.02, eps=0.2),
+    torch.optim.AdamW([p for p in parameters if p.ndim == 1], lr=0.02, betas=(0.9, 0.999), eps=0.01, weight_decay=0.01),
+]
+norms = []
+for g in G:
+    for p, (at, n, shape) in zip(parameters, segments): p.grad = g.mean(0)[at:at + n].view(shape)
+    norms.append(nn.utils.clip_grad_norm_(parameters, ${clip}))
+    for optimizer in optimizers: optimizer.step()
+torch.Tensor.bfloat16 = bfloat16
+outputs["X"] = torch.cat([p.detach().flatten() for p in parameters])
+outputs["norms"] = torch.stack(norms)`,
+        {
+          G: fromTypedArray(Float32Array.from(G), [steps, ranks, length]),
+          start: fromTypedArray(noise(length, 77)),
+        },
+      );
+      const expected = [...((await reference["X"]!.toTypedArray()) as Float64Array)];
+      const rounding = 5e-6; // of 30 updates of size 0.02 in f32, each of five iterations
+      expect(Math.max(...θ.flat().map((v, i) => Math.abs(v - expected[i]!)))).toBeLessThan(rounding);
+      const expectedNorms = [...((await reference["norms"]!.toTypedArray()) as Float64Array)];
+      for (const [step, norm] of norms.entries()) expect(norm / expectedNorms[step]! - 1).toBeCloseTo(0, 5);
+      expect(Math.min(...norms)).toBeLessThan(clip);
+      expect(Math.max(...norms)).toBeGreaterThan(2 * clip);
+    },
+  );
 
   it("keeps each momentum on one rank, and shares the matrices by their sizes", async () => {
     const many = [...shapes, ...shapes, [4, 4]] as const;

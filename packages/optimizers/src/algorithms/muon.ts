@@ -2,9 +2,10 @@
  * Muon: momentum whose singular values all become about 1. Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; options,
  * defaults and form of torch.optim.Muon, but for nsType
  *
- *   ḡ ← mean_ranks(g)                          own gradients, to the matrix's owner
+ *   ḡ ← mean_ranks(g)                          at the matrix's owner
  *   M ← μ M + (1 − μ) ḡ                        the owner alone keeps M
- *   U ← NS(M)                                  Newton–Schulz (newton-schulz.ts); Nesterov: NS(μ M + (1 − μ) ḡ); the owner sends U to all
+ *   U ← NS(M)                                  Newton–Schulz (newton-schulz.ts); Nesterov: NS(μ M + (1 − μ) ḡ)
+ *   U to all ranks
  *   X ← (1 − η λ) X − η s U                    s: adjustLrFn
  *
  *   adjustLrFn original          s = √max(1, m/n)
@@ -18,17 +19,15 @@
  *              bf16              as torch.optim.Muon
  *              auto              bf16 where the owner's device multiplies it twice as fast or more: GPUs, processors with AMX or AVX512-BF16
  *
- * With a clip each rank clips its own gradient, as nothing but the owner has the mean before U; torch.optim.Muon under DDP clips the mean. A
- * compressed mean is clipped as such.
+ * A clip limits ḡ, as DDP's; then U waits for the norms of all gradients, of which the owners tell each other theirs.
  *
  * The ranks share the matrices, so each does its share of the matrix products, and no bit depends on a rank's own processor.
  *
  * Shapes: X, g, M, U (m, n)
- * Sent per step: 1 message, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much. With a compressed mean (gradients/) all ranks have ḡ, and the
- * owner's U is a message of its own, (P − 1)/P · 4 m n bytes, which follows when all ranks have seen that the mean is finite. With fewer
- * matrices than ranks a computed mean goes by slices, in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
+ * Sent per step: 2 messages, 2 (P − 1)/P · 4 m n bytes, if the ranks own equally much. With a compressed mean (gradients/) all ranks have ḡ, and
+ * U alone follows, (P − 1)/P · 4 m n bytes, when all ranks have seen that the mean is finite. With fewer matrices than ranks both go by slices,
+ * in twice as many messages and about twice the bytes (computed-mean.ts of @terse/exchange).
  */
-import { copy } from "@terse/collectives";
 import { sgdStep } from "@terse/native-optimizers";
 import {
   finite,
@@ -42,7 +41,7 @@ import {
   unitIntervalFloat,
   v,
 } from "@terse/options";
-import { bf16Units, fromTypedArray, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
+import { bf16Units, noGrad, scope, type Tensor, zeros } from "@terse/tensor";
 import type { Algorithm } from "./algorithm.ts";
 import { type Coefficients, newtonSchulz } from "./newton-schulz.ts";
 import type { OwnedShare, State } from "./state.ts";
@@ -87,56 +86,46 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
       owned: { M: { begin: 0, values: zeros([rank === owner ? n : 0], { device }) } },
     }),
 
-    async step(X, G, { owned: { M } }, exchange, { lr, gradientScale, vector: { owner } }) {
-      if (gradientScale !== 1) noGrad(() => G.mul_(gradientScale));
-
-      // the owner: G ← NS(M)
-      await exchange.computedMean(G, {
-        owner,
-        compute(mean, result) {
-          using g = fromTypedArray(mean, G.shape, { device: G.device });
-          update(M.values, g, result);
-        },
-      });
-
+    async step(X, G, { owned: { M } }, exchange, { lr, vector: { rank, owner } }) {
+      const gradientScale = await exchange.meanGradientAtOwner(G, { owner }); // the owner's G: ḡ
+      if (rank === owner) orthogonalize(M.values, G, gradientScale); // the owner's G: U
+      await exchange.fromOwner(G, { owner });
       move(X, G, lr);
     },
 
-    messages: ({ n, owner }) => [{ kind: "computedMean", n, owner }],
+    messages: ({ n, owner }) => [{ kind: "meanGradientAtOwner" }, { kind: "fromOwner", n, owner }],
 
     onMean: {
-      async step(X, G, { owned: { M } }, exchange, { lr, vector: { owner } }) {
+      async step(X, G, { owned: { M } }, exchange, { lr, vector: { rank, owner } }) {
         const gradientScale = await exchange.meanGradient(G);
-        if (gradientScale !== 1) noGrad(() => G.mul_(gradientScale));
-
-        // the owner: G ← NS(M), of the mean that it has
-        await exchange.computedMean(nothing, { owner, compute: (_, result) => update(M.values, G, result), into: G });
-
+        if (rank === owner) orthogonalize(M.values, G, gradientScale);
+        await exchange.fromOwner(G, { owner });
         move(X, G, lr);
       },
 
-      messages: ({ n, owner }) => [{ kind: "meanGradient" }, { kind: "computedMean", n: 0, owner, result: n }],
+      messages: ({ n, owner }) => [{ kind: "meanGradient" }, { kind: "fromOwner", n, owner }],
     },
   };
 
-  /** X ← (1 − η λ) X − η s U, as X ← X − η (s U + λ X) */
+  /** X ← (1 − η λ) X − η s U = X − η (s U + λ X) */
   function move(X: Tensor, U: Tensor, η: number): void {
     const [m, n] = X.shape as [number, number];
     sgdStep(X, undefined, U, { ...withoutMomentum, lr: η, weightDecay, gradientScale: scaleOf(m, n) });
   }
 
-  /** M ← μ M + (1 − μ) ḡ,  result ← NS(M); g holds ḡ, and is used up. */
-  function update(values: Tensor, g: Tensor, result: Float32Array): void {
+  /** M ← μ M + (1 − μ) ḡ,  G ← U; G holds ḡ. */
+  function orthogonalize(values: Tensor, G: Tensor, gradientScale: number): void {
     noGrad(() =>
       scope(() => {
-        const M = values.view(g.shape);
-        M.lerp_(g, 1 - momentum);
-        const U = newtonSchulz(nesterov ? g.lerp_(M, momentum) : M, {
+        if (gradientScale !== 1) G.mul_(gradientScale);
+        const M = values.view(G.shape);
+        M.lerp_(G, 1 - momentum);
+        const U = newtonSchulz(nesterov ? G.lerp_(M, momentum) : M, {
           coefficients,
           eps,
           dtype: dtypeOn(values.device),
         });
-        copy(result, U.to("f32").contiguous());
+        G.copy_(U);
       }),
     );
   }
@@ -156,5 +145,4 @@ function coefficientsOf({ nsCoefficients, nsSteps }: v.InferOutput<typeof muonOp
 const isList = (given: Coefficients | readonly Coefficients[]): given is readonly Coefficients[] =>
   Array.isArray(given[0]);
 
-const nothing = new Float32Array(0);
 const withoutMomentum = { momentum: 0, dampening: 0, nesterov: false, first: true } as const;

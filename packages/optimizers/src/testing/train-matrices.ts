@@ -58,6 +58,7 @@ export function trainMatrices(
     replace = {},
     parallel,
     bucket,
+    clip = 0,
     from,
   }: {
     steps: number;
@@ -66,6 +67,7 @@ export function trainMatrices(
     replace?: Readonly<Record<string, Float32Array>>;
     parallel?: Parallel;
     bucket?: number;
+    clip?: number;
     /** What the ranks of a run have saved after `at` steps, and their parameters: this one goes on from there. */
     from?: { at: number; saves: readonly StoredState[]; X: readonly Matrix[] };
   },
@@ -74,7 +76,7 @@ export function trainMatrices(
     const begins = from ? (layer: number) => Float32Array.from(from.X[layer]!.flat()) : start;
     const arena = new Arena(new Matrices(shapes, begins));
     const options = { ...(parallel && { parallel }), ...(bucket && { bucket }) };
-    await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), ...options });
+    await using optimizer = new Optimizer(arena, group, { algorithm: algorithm(), clip, ...options });
     const { tensors, scalars } = await stored(optimizer);
     const begun = new Map([...tensors].map(([name, values]) => [name, replace[name] ?? values]));
     await optimizer.restore(from?.at ?? 0, from?.saves ?? savesOf(group.rank, ranks, { tensors: begun, scalars }));
