@@ -287,10 +287,17 @@ outputs["X"] = X.detach().double()`,
       );
   });
 
-  // Linear layers, whose matrices have Muon and whose vectors AdamW.
-  it.skipIf(!python).each([1, 2, 3])(
-    `clips the mean of all gradients as DDP's does, AdamW's with Muon's, on %i ranks${needsPython}`,
-    async (ranks) => {
+  // Linear layers, whose matrices have Muon and whose vectors AdamW; a compression that has not begun sends its means as they are.
+  const inFull = () => powersgd({ startPowerSGDIter: 1000 });
+  it.skipIf(!python).each([
+    [1, "none compressed", muon, adamw],
+    [2, "none compressed", muon, adamw],
+    [3, "none compressed", muon, adamw],
+    [3, "AdamW's compressed", muon, (options: object) => compressed(adamw(options), inFull())],
+    [3, "Muon's compressed", (options: object) => compressed(muon(options), inFull()), adamw],
+  ] as const)(
+    `clips the mean of all gradients as DDP's does, AdamW's with Muon's, on %i ranks, %s${needsPython}`,
+    async (ranks, _, createMuon, createAdamw) => {
       const [steps, clip] = [30, 0.5];
       const model = () => new ModuleList([new Linear(8, 16), new Linear(16, 4), new Linear(4, 4)]);
       const { length } = new Arena(model()).parameters;
@@ -298,8 +305,8 @@ outputs["X"] = X.detach().double()`,
       const trained = await onRanks(ranks, async (group) => {
         const arena = new Arena(model());
         await using optimizer = new Optimizer(arena, group, {
-          algorithm: muon({ ...exact, eps: 0.2 }), // a norm below eps shows in the update
-          groups: [{ match: ({ role }) => role !== "matrix", algorithm: adamw({ eps: 0.01 }) }],
+          algorithm: createMuon({ ...exact, eps: 0.2 }), // a norm below eps shows in the update
+          groups: [{ match: ({ role }) => role !== "matrix", algorithm: createAdamw({ eps: 0.01 }) }],
           ...{ clip, bucket: 100 },
         });
         const segments = arena.segments.map(({ offset, length, shape }) => ({ offset, length, shape }));
