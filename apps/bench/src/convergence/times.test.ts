@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countKinds, secondsOf, timesByBytes } from "./times.ts";
+import { countKinds, leastTimes, secondsOf, timesByBytes } from "./times.ts";
 
 const steps = (...kinds: readonly (readonly [bytes: number, milliseconds: number])[]) =>
   kinds.map(([bytes, milliseconds]) => ({ bytes, milliseconds }));
@@ -9,6 +9,23 @@ it("takes the median of each kind of step, without the first ones", () => {
   expect([...times]).toEqual([
     [800, 21],
     [25, 6],
+    [0, 4],
+  ]);
+});
+
+it("takes the lesser time of each kind of step in two runs", () => {
+  const first = new Map([
+    [800, 21],
+    [25, 6],
+  ]);
+  const second = new Map([
+    [800, 35],
+    [25, 5],
+    [0, 4],
+  ]);
+  expect([...leastTimes([first, second])]).toEqual([
+    [800, 21],
+    [25, 5],
     [0, 4],
   ]);
 });

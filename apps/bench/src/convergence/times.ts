@@ -15,6 +15,14 @@ export function timesByBytes(steps: Steps): Map<number, number> {
   );
 }
 
+/** The lesser time of each kind of step in several runs: other work can only slow one down, and once in a while a link loses time, too. */
+export function leastTimes(runs: readonly ReadonlyMap<number, number>[]): Map<number, number> {
+  const least = new Map<number, number>();
+  for (const [bytes, milliseconds] of runs.flatMap((run) => [...run]))
+    least.set(bytes, Math.min(milliseconds, least.get(bytes) ?? milliseconds));
+  return least;
+}
+
 /** How many steps of each kind. */
 export function countKinds(bytes: readonly number[]): Map<number, number> {
   return new Map([...Map.groupBy(bytes, (of) => of)].map(([of, steps]) => [of, steps.length]));
