@@ -160,11 +160,17 @@ export class GradientNorms {
       this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares[i]!]);
   }
 
+  /** The factor of a mean gradient that has come; where `meansNeedAll`, once this rank has put together all compressed ones. */
+  async factorOfMean(bucket: Bucket): Promise<number> {
+    if (this.meansNeedAll) await this.#allCompressed();
+    return this.#meanFactor(bucket);
+  }
+
   /** The factor of a mean gradient that only its owner has, the same on every rank. It waits until this rank has all compressed ones. */
   async factorAtOwner(bucket: Bucket): Promise<number> {
     if (this.#clipping.limit === 0) return 1;
-    if (this.#compressed.awaited > 0) await this.#compressed.promise;
-    return this.meanFactor(bucket);
+    await this.#allCompressed();
+    return this.#meanFactor(bucket);
   }
 
   /**
@@ -176,13 +182,18 @@ export class GradientNorms {
     all.refused = !this.acceptMean(bucket, g) || all.refused;
     all.awaited--;
     if (all.awaited === 0) all.resolve();
-    await all.promise;
-    if (all.refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
-    return this.meanFactor(bucket);
+    await this.#allCompressed();
+    return this.#meanFactor(bucket);
   }
 
-  /** The factor of a bucket's mean gradients; where `meansNeedAll`, once those of all buckets have come. */
-  meanFactor(bucket: Bucket): number {
+  /** This rank has put together all compressed mean gradients of the step. Throws on every rank if one of them is not finite. */
+  async #allCompressed(): Promise<void> {
+    const all = this.#compressed;
+    if (all.awaited > 0) await all.promise;
+    if (all.refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
+  }
+
+  #meanFactor(bucket: Bucket): number {
     const clipped = this.meansNeedAll ? this.#buckets : [bucket];
     return this.#clipping.factor(together(clipped.map((one) => this.#meanNorm(one))));
   }

@@ -7,8 +7,10 @@ import {
   type Algorithm,
   adamw,
   compressed,
+  efSignsgd,
   lionCub,
   MessagesError,
+  muon,
   Optimizer,
   type OptimizerOptions,
   sgd,
@@ -307,6 +309,31 @@ describe("a message that follows from the mean gradient", () => {
           expect(θ).toEqual(all[0]!.θ);
           for (const [i, value] of θ.entries()) expect(value).toBeCloseTo(plain[0]!.θ[i]!, 6);
           for (const { bytes, closed } of reports) expect(bytes).toBe(closed);
+        }
+      }
+    }
+  });
+
+  it.each([
+    ["all compressed", () => compressed(muon({ eps: 1 }), efSignsgd())],
+    ["at their owners", () => muon({ eps: 1 })],
+  ] as const)("waits for the means of matrices, %s, in its bucket and the others", async (_, ofMatrices) => {
+    const options = (algorithm: Algorithm) => ({
+      ...clipped,
+      bucket: 300, // several layers
+      algorithm,
+      groups: [
+        { match: ({ name }: { name: string }) => name === "layers.1.bias", algorithm: compressed(sgd(), terngrad()) },
+        { match: ({ role }: { role: string }) => role === "matrix", algorithm: ofMatrices() },
+      ],
+    });
+    for (const ranks of [2, 3]) {
+      const plain = await train(ranks, 3, () => options(sgd()));
+      for (const overlap of ["off", "on"] as const) {
+        const all = await train(ranks, 3, () => ({ ...options(again()), overlap }));
+        for (const { θ } of all) {
+          expect(θ).toEqual(all[0]!.θ);
+          for (const [i, value] of θ.entries()) expect(value).toBeCloseTo(plain[0]!.θ[i]!, 6);
         }
       }
     }

@@ -70,7 +70,7 @@ export class SpanExchange implements Caller {
       mean: (x) => requests.mean(x, { accept: () => isUsable(normOf([x])) }),
       async meanGradient(g) {
         await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
-        return norms.meanFactor(bucket);
+        return norms.factorOfMean(bucket);
       },
       async meanGradientAtOwner(g, { owner }) {
         await requests.meanAtOwner(g, { owner, arrived: () => norms.acceptAtOwner(bucket, g) });

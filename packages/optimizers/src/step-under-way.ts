@@ -123,7 +123,8 @@ export class StepUnderWay {
     for (const [place, { exchange }] of this.#departures.entries()) {
       const began = performance.now();
       if (!exchange.release({ early: true })) continue;
-      await nextIteration();
+      await nextIteration(); // it computes, and asks for messages
+      await nextIteration(); // which are handed to the wire
       this.#watch?.bucket(place).saw("update", began, performance.now());
     }
   }

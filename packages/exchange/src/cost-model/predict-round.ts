@@ -45,7 +45,7 @@ export function predictRound(
   }
   for (const { vectors, only } of ownedVectors(round)) {
     const { owners, slices } = busiestBytes(vectors, ranks);
-    const [messages, bytes] = takesSlices(vectors, ranks) ? [2, slices] : [1, owners];
+    const [messages, bytes] = takesSlices(vectors, ranks, only) ? [2, slices] : [1, owners];
     seconds += messages * (only ? 1 : 2) * measured.link.alphaLong + bytes * measured.link.beta;
   }
   return seconds + byBytes(round.filter((message) => !isPredicted(message)));

@@ -92,8 +92,8 @@ export async function byOwners(schemes: readonly OwnerScheme[], context: Exchang
         readOrAbort(up.group, () => scheme.reduce(wires, results.of(s)[rank]!));
       }
     };
+    if (only === "up") return watched(watch, "decode", reduce); // no message would carry a refusal
     note = noteOf(failureOf(() => watched(watch, "decode", reduce)));
-    if (only === "up") return;
   }
   const own = results.byRank[rank]!;
   const toAll = results.byRank.map((_, r) => (r === rank || !isMember(r) ? nothing : own));

@@ -79,8 +79,8 @@ export async function bySlices(given: readonly OwnedVector[], context: ExchangeC
       if (vector.owner === rank)
         vector.compute(floatsAt(means.vector(whole.bytes, i)), results.vector(answers.bytes, i));
   };
+  if (only === "up") return watched(watch, "decode", compute); // no message would carry a refusal
   note ||= noteOf(failureOf(() => watched(watch, "decode", compute)));
-  if (only === "up") return;
   const scattered = down.allToAll(
     fromOthers((r) => results.piece(answers.bytes, rank, r)),
     fromOthers((owner) => results.piece(answers.bytes, owner, rank)),

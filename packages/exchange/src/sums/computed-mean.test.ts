@@ -242,6 +242,18 @@ describe.each([
       });
   });
 
+  it("throws on the owner what happens when it arrives, also an error that would refuse a message", async () => {
+    const outcomes = await onRanks(3, (group) => {
+      const arrived = () => {
+        throw new RangeError("more than expected");
+      };
+      return openExchange(group)
+        .meanAtOwner(vector(group.rank, n), { owner: 1, arrived })
+        .catch((error: unknown) => String(error));
+    });
+    expect(outcomes).toEqual([undefined, "RangeError: more than expected", undefined]);
+  });
+
   it.each(["meanAtOwner", "fromOwner"] as const)(
     "is refused on every rank after a NaN, or when one of them refuses the step, %s",
     async (kind) => {

@@ -69,7 +69,7 @@ export interface Algorithm<S extends State = State> {
   readonly shards?: true;
   /** Every step works on the mean gradient and on nothing else that ranks send: it may be compressed on the way (gradients/). */
   readonly takesMean?: true;
-  /** The same for a mean gradient that may be compressed, where the step itself works on the ranks' own: it begins with `meanGradient`. */
+  /** The same for a mean gradient that may be compressed, where the step itself has the mean at its owner alone: it begins with `meanGradient`. */
   readonly onMean?: Pick<Algorithm<S>, "step" | "messages">;
   /** Of an algorithm whose elements have an own m: which layers' are averaged, and when; the optimizer does it after the step. */
   readonly momentumSync?: MomentumSyncOptions;

@@ -1,5 +1,5 @@
 import { StepRefusedError } from "@terse/exchange";
-import { Arena, fromTypedArray, Linear, memory, noGrad, scope, zerosLike } from "@terse/tensor";
+import { Arena, fromTypedArray, Linear, ModuleList, memory, noGrad, scope, zerosLike } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import {
   type Algorithm,
@@ -106,6 +106,31 @@ describe("an algorithm whose gradients are compressed", () => {
       }
     }
   });
+
+  it.each(["off", "on"] as const)(
+    "refuses the step on every rank where means at owners, by slices, wait for a compressed one that is not finite, overlap %s",
+    async (overlap) => {
+      const outcomes = await onRanks(3, async (group) => {
+        const arena = new Arena(new ModuleList([new Linear(200, 200), new Linear(200, 200)]));
+        const spoilt = plain((mean, name) => (name === "1.bias" ? Number.NaN : mean));
+        const optimizer = new Optimizer(arena, group, {
+          algorithm: muon(),
+          groups: [{ match: ({ role }) => role !== "matrix", algorithm: compressed(sgd(), spoilt) }],
+          ...{ bucket: 40_000, clip: 1e-3, overlap },
+        });
+        const before = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+        noGrad(() => arena.gradients.fill_(1));
+        const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
+        const after = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+        return { error: error as Error, unchanged: JSON.stringify(before) === JSON.stringify(after) };
+      });
+      for (const { error, unchanged } of outcomes) {
+        expect(error).toBeInstanceOf(StepRefusedError);
+        expect(error.message).toContain("the mean gradient is not finite");
+        expect(unchanged).toBe(true);
+      }
+    },
+  );
 
   it("is clipped by the norm of all layers together, whatever they were made of", async () => {
     await onRanks(2, async (group) => {
