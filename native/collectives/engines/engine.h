@@ -52,6 +52,10 @@ public:
     // large.
     virtual bool waits_for_room() const { return false; }
 
+    // True: what goes to this peer meets other ranks' streams in a switch, which drops what it has no room for. The peer says the same of
+    // this rank.
+    virtual bool is_behind_switch(int /*peer*/) const { return false; }
+
     // Any thread, at any time: every running and later wait throws Reason::aborted.
     virtual void abort() noexcept = 0;
 

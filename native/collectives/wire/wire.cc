@@ -53,6 +53,16 @@ Wire::Frame& Wire::wait_for_header(int peer) {
     return frame;
 }
 
+std::unique_ptr<Transfer> Wire::send_go_ahead(int peer) {
+    static constexpr uint8_t byte = 0;
+    return engine.send(peer, payload_slot_, &byte, sizeof byte);
+}
+
+void Wire::wait_for_go_ahead(int peer) {
+    uint8_t byte;
+    engine.recv(peer, payload_slot_, &byte, sizeof byte)->wait(deadline);
+}
+
 void Wire::begin(bool may_be_cancelled) {
     std::lock_guard lock(mutex_);
     state_ = may_be_cancelled ? cancellable : started;

@@ -6,6 +6,7 @@
  *   reduce-scatter    S − c(r)                the ring, one message; n − 1 messages when small
  *   all-gather        (n − 1) c(r)            n − 1 messages
  *   all-to-all        Σ outgoing − own        n − 1 messages
+ *     Not counted: a byte from the receiver of each long part, tcp between machines, by which it lets the part go ahead.
  *   broadcast         S per child             a chain when longer than a segment (1 child), else a binomial tree
  *   gather            c(r); the root 0        1 message; the root none
  *   scatter           0; the root S − c(r)    no message; the root n − 1

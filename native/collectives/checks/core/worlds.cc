@@ -87,10 +87,11 @@ public:
     }
 };
 
-std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, int n) {
+// `apart`: every rank has an address of its own, as on another machine.
+std::vector<std::unique_ptr<Engine>> engines_of(bool tcp, bool apart, int n) {
     if (!tcp) return make_loopback(n);
     std::vector<std::unique_ptr<RendezvousEngine>> all;
-    for (int rank = 0; rank < n; rank++) all.push_back(make_tcp(rank, n, "127.0.0.1", std::chrono::seconds(20), std::chrono::seconds(10)));
+    for (int rank = 0; rank < n; rank++) all.push_back(make_tcp(rank, n, "127.0.0." + std::to_string(apart ? rank + 1 : 1), std::chrono::seconds(20), std::chrono::seconds(10)));
     std::vector<std::unique_ptr<Engine>> engines;
     for (int rank = 0; rank < n; rank++) {
         std::vector<std::string> addresses;
@@ -110,11 +111,21 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
     connect.kind = Kind::connect;
     require_success(self.operate(std::move(connect)));
 
-    const size_t lengths[] = {0, 1, 1000, 70'000, 600'000};
+    const size_t lengths[] = {0, 1, 1000, 3000, 20'000, 70'000, 600'000};
     for (uint64_t k = 2 + below(random, 3); k > 0; k--) {
-        std::vector<float> x(lengths[below(random, 5)], 1.f + rank), y(lengths[below(random, 5)], 2.f), z(x.size());
+        std::vector<float> x(lengths[below(random, 7)], 1.f + rank), y(lengths[below(random, 7)], 2.f), z(x.size());
         const int root = static_cast<int>(below(random, n)), next = (rank + 1) % n, before = (rank + n - 1) % n;
-        Operation sum, broadcast, send, receive;
+        Operation sum, broadcast, exchange, send, receive;
+        exchange.kind = Kind::all_to_all;
+        std::vector<std::vector<float>> leaving(n), arriving(n);
+        const uint64_t sizes = below(random, 1000);
+        const auto length_of = [&](int from, int to) { return lengths[(sizes + 7 * from + 3 * to * (1 + sizes % 5)) % 7]; };
+        for (int peer = 0; peer < n; peer++) {
+            leaving[peer].assign(length_of(rank, peer), static_cast<float>(100 * rank + peer));
+            arriving[peer].resize(length_of(peer, rank));
+            exchange.parts.push_back(view_of(leaving[peer]));
+            exchange.incoming.push_back(view_of(arriving[peer]));
+        }
         sum.kind = Kind::all_reduce;
         sum.parts = {view_of(x)};
         broadcast.kind = Kind::broadcast;
@@ -128,11 +139,13 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
         receive.kind = Kind::recv;
         receive.peer = before;
         receive.parts = {view_of(z)};
-        std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(broadcast)), self.submit(std::move(send)), self.submit(std::move(receive))};
+        std::vector<uint64_t> ids = {self.submit(std::move(sum)), self.submit(std::move(exchange)), self.submit(std::move(broadcast)), self.submit(std::move(send)), self.submit(std::move(receive))};
         for (const uint64_t id : ids) require_success(self.wait(id));
         for (const float each : x) require(each == n * (n + 1) / 2, "a sum is wrong");
         for (const float each : y) require(each == 5.f, "a broadcast is wrong");
         for (const float each : z) require(each == before, "a message is wrong");
+        for (int peer = 0; peer < n; peer++)
+            for (const float each : arriving[peer]) require(each == static_cast<float>(100 * peer + rank), "an all-to-all is wrong");
     }
 
     // A receive that no rank sends to can be cancelled, from another thread.
@@ -189,11 +202,11 @@ void run_rank(Rank& self, int rank, int n, uint64_t seed, bool tcp) {
 
 void check_world(uint64_t seed) {
     Random random(seed);
-    const int n = 2 + static_cast<int>(below(random, 3));
-    const bool tcp = below(random, 3) > 0;
+    const int n = 2 + static_cast<int>(below(random, 4));
+    const bool tcp = below(random, 3) > 0, apart = below(random, 2) > 0;
     std::vector<std::unique_ptr<Rank>> ranks;
     const bool paced = below(random, 3) == 0;
-    for (auto& engine : engines_of(tcp, n)) {
+    for (auto& engine : engines_of(tcp, apart, n)) {
         if (paced) engine = make_paced(std::move(engine), std::make_shared<Link>(1e9, 1e-4));
         ranks.push_back(std::make_unique<Rank>(std::move(engine)));
     }

@@ -157,7 +157,7 @@ bool Connector::continue_dialing(Attempt& attempt) const {
         // A listener that accepted one call and refuses the next has failed; the rendezvous will say why.
         if (error == ECONNRESET || (error != 0 && !attempt.error.empty())) return retry(describe_errno(error));
         if (error != 0) fail(attempt.peer, describe_errno(error));
-        if (!same_machine(peers_[attempt.peer], here_)) set_congestion_control(fd, congestion_control_for(fd, machine_default_));
+        if (!is_on_this_machine(attempt.peer)) set_congestion_control(fd, congestion_control_for(fd, machine_default_));
         const uint32_t words[3] = {hello_magic, static_cast<uint32_t>(rank_), static_cast<uint32_t>(attempt.channel)};
         uint8_t hello[hello_bytes];
         std::memcpy(hello, words, sizeof words);

@@ -34,6 +34,7 @@ public:
     // deadline, when `aborted` is set (after `wake`), or when a connection cannot be made.
     void connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted, const Connected& connected);
     void stop_listening() { listener_ = Descriptor(); }
+    bool is_on_this_machine(int peer) const { return same_machine(peers_[peer], here_); }
 
 private:
     static constexpr size_t hello_bytes = 12 + secret_bytes;

@@ -51,6 +51,8 @@ public:
         return false;
     }
 
+    bool is_behind_switch(int peer) const override { return !connector_.is_on_this_machine(peer); }
+
     std::unique_ptr<Transfer> send(int peer, uint32_t slot, const void* data, size_t bytes) override {
         return std::make_unique<TcpTransfer>(state_, stream(peer, slot, true), const_cast<void*>(data), bytes, !is_payload(slot));
     }

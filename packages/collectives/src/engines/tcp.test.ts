@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type NativeFailure } from "@terse/native-collectives";
 import { afterAll, describe, expect, it } from "vitest";
 import { engineContract } from "../engine-contract/engine-contract.ts";
+import type { Group } from "../group.ts";
 import { InProcessWorlds } from "../test-helpers/in-process-worlds.ts";
 
 const worlds = new InProcessWorlds();
@@ -12,6 +13,53 @@ const worlds = new InProcessWorlds();
 describe("tcp", () => {
   afterAll(() => worlds[Symbol.asyncDispose]());
   engineContract("tcp", (size) => worlds.open("tcp", size));
+});
+
+describe("tcp between machines", () => {
+  afterAll(() => worlds[Symbol.asyncDispose]());
+  const apart = (size: number) => worlds.open("tcp", size, (rank) => ({ address: `127.0.0.${rank + 1}` }));
+  engineContract("tcp, every rank on an address of its own", apart, { sizes: [3, 4] });
+
+  it.each([3, 4, 5, 6])("exchanges parts of any lengths, many at once, among %i ranks", async (ranks) => {
+    const groups = await apart(ranks);
+    const lengths = [0, 1, 8192, 8193, 16_384, 16_385, 32_769, 65_536, 65_537, 100_000, 1_100_000];
+    const lengthOf = (round: number, from: number, to: number) => lengths[(5 * round + 3 * from + 7 * to) % 11]!;
+    const peers = groups.map(({ rank }) => rank);
+    await Promise.all(
+      groups.map(async (group) => {
+        const rounds = Array.from({ length: 11 }, async (_, round) => {
+          const outgoing = peers.map((to) =>
+            new Uint8Array(lengthOf(round, group.rank, to)).fill(10 * group.rank + to),
+          );
+          const incoming = peers.map((from) => new Uint8Array(lengthOf(round, from, group.rank)));
+          await group.allToAll(outgoing, incoming);
+          for (const [from, part] of incoming.entries())
+            expect(Buffer.compare(part, Buffer.alloc(part.length, 10 * from + group.rank))).toBe(0);
+        });
+        await Promise.all(rounds);
+      }),
+    );
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
+  it.each([
+    ["waits until its receiver has what comes before", true],
+    ["waits for nothing on one machine, where no switch drops it", false],
+  ])("a long part %s", async (_, waits) => {
+    const groups = await (waits ? apart(3) : worlds.open("tcp", 3));
+    const part = 100_000;
+    const parts = () => [0, 1, 2].map(() => new Uint8Array(part));
+    const [zero, one, two] = groups as [Group, Group, Group];
+    const early = [zero, two].map((group) => group.allToAll(parts(), parts()));
+    // Rank 0 has what rank 2 sends it, and would now send to rank 2, which still waits for rank 1.
+    const sent = waits ? part : 2 * part;
+    while (zero.sent().bytes < sent) await sleep(1);
+    await sleep(100);
+    expect(zero.sent().bytes).toBe(sent);
+    await Promise.all([...early, one.allToAll(parts(), parts())]);
+    expect(groups.map((group) => group.sent().bytes)).toEqual([2 * part, 2 * part, 2 * part]);
+    await Promise.all(groups.map((group) => group.close()));
+  });
 });
 
 /** `seconds` is long where no test waits for it. */
