@@ -92,11 +92,10 @@ export class StepUnderWay {
       }
       for (let last = this.#buckets.length; this.#enterBehind(last); last++);
       let seconds = await this.#arrive();
-      if (this.#enterLater()) {
-        seconds += await secondsOf(this.#agree());
-        await this.#releaseEarly();
-        seconds += await this.#arrive();
-      }
+      if (this.#enterLater()) seconds += await secondsOf(this.#agree());
+      // Only when compressed means have been put together is it known whether they are finite: before any parameter changes.
+      await this.#releaseEarly();
+      seconds += await this.#arrive();
       this.#arrived.resolve();
       while (await this.#release()) seconds += await this.#arrive();
       await Promise.all(this.#departures.map(({ applied }) => applied));
@@ -118,7 +117,7 @@ export class StepUnderWay {
     return seconds;
   }
 
-  /** Hands out mean gradients. What a bucket makes of them travels while the next one computes. */
+  /** Hands out mean gradients that more follows from, and what compressed ones are made of. What a bucket makes of them travels while the next one computes. */
   async #releaseEarly(): Promise<void> {
     for (const [place, { exchange }] of this.#departures.entries()) {
       const began = performance.now();

@@ -1,5 +1,15 @@
 import { StepRefusedError } from "@terse/exchange";
-import { Arena, fromTypedArray, Linear, ModuleList, memory, noGrad, scope, zerosLike } from "@terse/tensor";
+import {
+  Arena,
+  fromTypedArray,
+  Linear,
+  type Module,
+  ModuleList,
+  memory,
+  noGrad,
+  scope,
+  zerosLike,
+} from "@terse/tensor";
 import { describe, expect, it } from "vitest";
 import {
   type Algorithm,
@@ -12,8 +22,10 @@ import {
   type GradientCompression,
   graddrop,
   gradientCompressions,
+  lionCub,
   muon,
   Optimizer,
+  type OptimizerOptions,
   powersgd,
   sgd,
   terngrad,
@@ -87,48 +99,48 @@ describe("an algorithm whose gradients are compressed", () => {
     );
   });
 
-  it("changes nothing on any rank where one layer's mean is not finite, and the others' are", async () => {
-    for (const clip of [0, 1e-3]) {
-      const outcomes = await onRanks(2, async (group) => {
-        const arena = new Arena(new Linear(8, 8));
-        const compression = plain((mean, name) => (name === "bias" ? Number.NaN : mean));
-        const optimizer = new Optimizer(arena, group, { algorithm: compressed(sgd(), compression), bucket: 1, clip });
-        const before = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-        noGrad(() => arena.gradients.narrow(0, 0, 64).fill_(1));
-        const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
-        const after = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-        return { error: error as Error, unchanged: JSON.stringify(before) === JSON.stringify(after) };
-      });
-      for (const { error, unchanged } of outcomes) {
-        expect(error).toBeInstanceOf(StepRefusedError);
-        expect(error.message).toContain("the mean gradient is not finite");
-        expect(unchanged).toBe(true);
-      }
+  /** Takes one step, which every rank refuses because of a mean gradient, and which changes nothing. */
+  async function expectRefused(ranks: number, model: () => Module, options: OptimizerOptions): Promise<void> {
+    const outcomes = await onRanks(ranks, async (group) => {
+      const arena = new Arena(model());
+      const optimizer = new Optimizer(arena, group, options);
+      const before = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+      noGrad(() => arena.gradients.fill_(1));
+      const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
+      const after = [...((await arena.parameters.toTypedArray()) as Float32Array)];
+      return { error: error as Error, unchanged: JSON.stringify(before) === JSON.stringify(after) };
+    });
+    for (const { error, unchanged } of outcomes) {
+      expect(error).toBeInstanceOf(StepRefusedError);
+      expect(error.message).toContain("the mean gradient is not finite");
+      expect(unchanged).toBe(true);
     }
+  }
+
+  it("changes nothing on any rank where one layer's mean is not finite, and the others' are", async () => {
+    const compression = plain((mean, name) => (name === "bias" ? Number.NaN : mean));
+    for (const clip of [0, 1e-3])
+      await expectRefused(2, () => new Linear(8, 8), { algorithm: compressed(sgd(), compression), bucket: 1, clip });
   });
 
-  it.each(["off", "on"] as const)(
-    "refuses the step on every rank where means at owners, by slices, wait for a compressed one that is not finite, overlap %s",
-    async (overlap) => {
-      const outcomes = await onRanks(3, async (group) => {
-        const arena = new Arena(new ModuleList([new Linear(200, 200), new Linear(200, 200)]));
-        const spoilt = plain((mean, name) => (name === "1.bias" ? Number.NaN : mean));
-        const optimizer = new Optimizer(arena, group, {
-          algorithm: muon(),
+  it.each([
+    ["means at owners, by slices", muon],
+    ["means", sgd],
+    ["votes", lionCub],
+  ] as const)(
+    "changes nothing on any rank where %s are beside a compressed mean that is not finite",
+    async (_, beside) => {
+      const spoilt = plain((mean, name) => (name === "1.bias" ? Number.NaN : mean));
+      for (const [clip, clipBy] of [
+        [0, "global"],
+        [1e-3, "global"],
+        [1e-3, "bucket"],
+      ] as const)
+        await expectRefused(3, () => new ModuleList([new Linear(200, 200), new Linear(200, 200)]), {
+          algorithm: beside(),
           groups: [{ match: ({ role }) => role !== "matrix", algorithm: compressed(sgd(), spoilt) }],
-          ...{ bucket: 40_000, clip: 1e-3, overlap },
+          ...{ bucket: 40_000, clip, clipBy },
         });
-        const before = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-        noGrad(() => arena.gradients.fill_(1));
-        const error = await optimizer.step({ lr: 0.1 }).catch((error: unknown) => error);
-        const after = [...((await arena.parameters.toTypedArray()) as Float32Array)];
-        return { error: error as Error, unchanged: JSON.stringify(before) === JSON.stringify(after) };
-      });
-      for (const { error, unchanged } of outcomes) {
-        expect(error).toBeInstanceOf(StepRefusedError);
-        expect(error.message).toContain("the mean gradient is not finite");
-        expect(unchanged).toBe(true);
-      }
     },
   );
 
