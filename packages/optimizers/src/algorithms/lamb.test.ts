@@ -49,8 +49,15 @@ describe("lamb", () => {
     expect((await moved({}, [0, 0], [2, -3]))[0]).toBeCloseTo(-0.01, 6);
     expect((await moved({ variant: "apex" }, [0, 0], [2, -3]))[0]).toBeCloseTo(-1, 5);
     expect((await moved({ variant: "deepspeed" }, [0, 0], [2, -3]))[0]).toBeCloseTo(-1, 5);
+    // Their 1 is no quotient, so no bound applies to it.
+    for (const variant of ["apex", "deepspeed"] as const)
+      expect((await moved({ variant, maxRatio: 0.5 }, [0, 0], [2, -3]))[0]).toBeCloseTo(-1, 5);
     for (const variant of ["paper", "apex", "deepspeed"] as const)
-      expect(await moved({ variant, weightDecay: 0 }, [1, -2], [0, 0])).toEqual([1, -2]);
+      for (const start of [
+        [1, -2],
+        [0, 0],
+      ])
+        expect(await moved({ variant, weightDecay: 0 }, start, [0, 0])).toEqual(start);
   });
 
   it("scales a layer of one element by its own size", async () => {

@@ -9,7 +9,7 @@
  *   c ← clip(‖θ‖ / ‖u‖, min, max)            each layer's own; all-zero weights give min
  *   θ ← θ − η c u
  *
- * `variant` names what public code does instead, both with c = 1 where a norm is 0:
+ * `variant` names what public code does instead, both with c = 1 where a norm is 0, whatever the bounds:
  *   apex        u with m̂ and v̂, Adam's corrections; c is not clipped, and is 1 without weight decay
  *   deepspeed   u as above, η √(1 − β₂ᵗ) / (1 − β₁ᵗ) in place of η; c between 0.01 and 10
  *
@@ -52,7 +52,7 @@ export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<
   const given = parseOptions(lambOptions, options, "lamb");
   const { beta1, beta2, weightDecay, variant } = given;
   const eps = given.eps ?? (variant === "deepspeed" ? 1e-8 : 1e-6);
-  const clip = boundsOf("lamb", given);
+  const clip = clippedRatio("lamb", given);
   return {
     name: "lamb",
     splits: "anywhere", // between layers
@@ -79,20 +79,19 @@ export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<
 
   /** c, of ‖θ‖ and ‖u‖. */
   function ratioOf(weights: number, update: number): number {
-    if (variant === "paper") return clip(weights / update);
-    if (weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0)) return 1;
-    return clip(weights / update);
+    const isOne = weights === 0 || update === 0 || (variant === "apex" && weightDecay === 0);
+    return variant !== "paper" && isOne ? 1 : clip(weights, update);
   }
 }
 
-/** Clips a ratio to the bounds that were given, or to those of the variant. The ratio of a layer without an update does not matter. */
-export function boundsOf(
+/** c, of ‖θ‖ and ‖u‖: their ratio in the bounds that were given, or in those of the variant. */
+export function clippedRatio(
   name: string,
   { variant, minRatio, maxRatio }: Partial<v.InferOutput<typeof lambOptions>>,
-): (ratio: number) => number {
+): (weights: number, update: number) => number {
   const [low, high] = variant === "apex" ? [0, Number.POSITIVE_INFINITY] : [0.01, variant === "deepspeed" ? 10 : 0.3];
   const [min, max] = [minRatio ?? low, maxRatio ?? high];
   if (min > max)
     throw new OptionsError([`${name}.minRatio: ${min} is more than maxRatio, ${max}; take minRatio ≤ maxRatio`]);
-  return (ratio) => (Number.isNaN(ratio) ? 1 : Math.min(Math.max(ratio, min), max));
+  return (weights, update) => (weights === 0 ? min : Math.min(Math.max(weights / update, min), max)); // 0/0 too is min
 }

@@ -125,6 +125,59 @@ describe("one-bit-lamb", () => {
       for (const [i, value] of expected[t]!.entries()) expect(Math.abs(θ[i]! - value)).toBeLessThan(2e-7);
   });
 
+  /** a of a layer after a warm-up of as many steps as it has gradients, from the weights that it begins with. */
+  async function meanRatio(
+    algorithm: typeof oneBitLamb | typeof lambBasicOneBit,
+    start: readonly number[],
+    gradients: readonly (readonly number[])[],
+    given: Parameters<typeof lambBasicOneBit>[0] = {},
+  ) {
+    const warmedUp = algorithm({ beta1: 0, beta2: 0, beta3: 0.5, weightDecay: 0, warmup: gradients.length, ...given });
+    const n = start.length;
+    const segment = { name: "bias", offset: 0, length: n, shape: [n], role: "vector" };
+    const vector = { n, offset: 0, segments: [segment], lengths: [n], rank: 0, ranks: 1 } as unknown as Vector;
+    const θ = tensor(start);
+    const state = warmedUp.init(θ, vector);
+    const exchange = { meanGradient: async () => 1 } as unknown as OptimizerExchange;
+    for (const [step, g] of gradients.entries())
+      await warmedUp.step(θ, tensor(g), state, exchange, { step, lr: 1, gradientScale: 1, vector });
+    return { a: state.scalars.ratios[0]!, θ: await values(θ) };
+  }
+
+  describe.each([
+    ["one-bit-lamb", oneBitLamb],
+    ["lamb-basic-one-bit", lambBasicOneBit],
+  ] as const)("the mean ratio of %s", (_, algorithm) => {
+    const none = [0, 0];
+
+    it("leaves out the steps in which a layer does not move, as DeepSpeed does", async () => {
+      for (const start of [none, [3, -4]]) {
+        expect(await meanRatio(algorithm, start, [none, none, none])).toEqual({ a: 0, θ: start });
+        const late = await meanRatio(algorithm, start, [none, none, [1, -1], [1, 1]]);
+        expect(late).toEqual(
+          await meanRatio(algorithm, start, [
+            [1, -1],
+            [1, 1],
+          ]),
+        );
+      }
+    });
+
+    it("counts the smallest ratio for a layer that begins at zero, until it has grown", async () => {
+      const { a } = await meanRatio(algorithm, none, [[1, -1]]);
+      expect(a).toBe(0.5 * 0.01);
+    });
+
+    it("is never above maxRatio, whichever steps have gradients", async () => {
+      for (let moves = 0; moves < 2 ** 4; moves++)
+        for (const start of [none, [3, -4]]) {
+          const gradients = [0, 1, 2, 3].map((t) => ((moves >> t) & 1 ? [1, -1] : none));
+          const { a } = await meanRatio(algorithm, start, gradients, { maxRatio: 0.02 });
+          expect(a, `steps ${moves.toString(2)}`).toBeLessThanOrEqual(0.02);
+        }
+    });
+  });
+
   it("takes the ratio of the variances themselves, as the paper prints it", async () => {
     const [first, second] = await compressed({});
     // Computed in float64, without ε, which is 1e-8 beside variances of 5e-4 and more.

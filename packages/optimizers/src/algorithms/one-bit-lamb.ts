@@ -2,7 +2,7 @@
  * 1-bit LAMB: LAMB until `warmup`; from then on ranks average their momentum with one bit, and a layer's ratio follows from how the variance
  * has changed since. Li et al. 2021, Algorithm 1, https://arxiv.org/abs/2104.06069
  *
- *   warm-up        as lamb.ts, and a ← β₃ a + (1 − β₃) c                              line 2
+ *   warm-up        as lamb.ts, and a ← β₃ a + (1 − β₃) c where u ≠ 0                  line 2
  *   compression    m ← error-compensated mean over ranks of β₁ m + (1 − β₁) g         lines 6 to 13 (compensated-momentum.ts)
  *                  g ← (m − β₁ m_before) / (1 − β₁),  v ← β₂ v + (1 − β₂) g²          lines 15 and 16; w is v at the end of the warm-up
  *                  r ← ‖w / v‖_∞                                                      line 17
@@ -10,6 +10,7 @@
  *                  r ← clip(r, minFactor, maxFactor)                                  line 19
  *                  θ ← θ − η r a (m / (√w + ε) + λ θ)                                 lines 20 and 21; without λ in the paper
  *
+ * A step in which a layer does not move (u = 0) says nothing of its ratio, and leaves a as it is, as in DeepSpeed.
  * The paper prints no ε in lines 17 and 21; here it is added to every √v, and ε² to w and v in line 17. The maximum is over the elements with
  * w > 0; a layer without any keeps r. DeepSpeed does two things that the paper does
  * not print: `squareRoot` takes the ratio of the square roots, and `decayCorrection` makes r ← r ρ + 1 − ρ with ρ = ‖m/(√w + ε)‖ / ‖m/(√w + ε) + λ θ‖,
@@ -46,7 +47,7 @@ import {
   scales,
 } from "./compensated-momentum.ts";
 import { slices } from "./kernels.ts";
-import { boundsOf } from "./lamb.ts";
+import { clippedRatio } from "./lamb.ts";
 import { layersOf } from "./layers.ts";
 import { keptAfterWarmup, resumedWarmup, startWarmup, type Warmup, warmsUp, warmup, watchVariance } from "./warmup.ts";
 
@@ -113,7 +114,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     throw new OptionsError([
       `${name}.minFactor: ${minFactor} is more than maxFactor, ${maxFactor}; take minFactor ≤ maxFactor`,
     ]);
-  const clip = boundsOf(name, given);
+  const ratioOf = clippedRatio(name, given);
   const momentum = new CompensatedMomentum(scale, beta1);
   const u: AdamUpdate = { first: 1, second: 1, eps, weightDecay };
 
@@ -162,8 +163,8 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const norms = layers.map((layer) => accumulateAndMeasure(layer.θ, layer.m, layer.v, layer.g, moments, u));
     for (const [i, layer] of layers.entries()) {
       const [weights, update] = norms[i]!;
-      const c = clip(weights / update);
-      scalars.ratios[i] = beta3 * scalars.ratios[i]! + (1 - beta3) * c;
+      const c = ratioOf(weights, update);
+      if (update > 0) scalars.ratios[i] = beta3 * scalars.ratios[i]! + (1 - beta3) * c;
       applyAdamUpdate(layer.θ, layer.m, layer.v, { ...u, rate: context.lr * c });
     }
     watchVariance(v, scalars, context.step, beta2);
