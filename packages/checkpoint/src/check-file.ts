@@ -1,9 +1,9 @@
 /** Whether a file still holds what was written. */
-import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, showShape } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
+import { openRegular } from "./regular-file.ts";
 import { openSafetensors } from "./safetensors.ts";
 
 const damage = "it was changed or damaged after it was saved; use an earlier save";
@@ -47,7 +47,7 @@ function difference(
 
 async function checksumOf(path: string): Promise<Checksum> {
   try {
-    await using file = await open(path, "r");
+    await using file = await openRegular(path);
     const [sum, chunk] = [new Checksum(), new Uint8Array(chunkBytes)];
     for (;;) {
       const { bytesRead } = await file.read(chunk, 0, chunk.length);

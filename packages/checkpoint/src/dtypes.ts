@@ -86,4 +86,5 @@ export function elementCount(shape: readonly unknown[]): number {
 }
 
 /** "(3, 4)" */
-export const showShape = (shape: readonly number[]) => `(${shape.join(", ")})`;
+export const showShape = (shape: readonly number[]) =>
+  `(${shape.length > 8 ? `${shape.slice(0, 8).join(", ")}, …` : shape.join(", ")})`;

@@ -23,6 +23,7 @@ export {
   storedElements,
 } from "./model-folder.ts";
 export { pickledWeights } from "./pickled-weights.ts";
+export { openRegular, readRegularText } from "./regular-file.ts";
 export {
   openSafetensors,
   readSafetensors,

@@ -6,18 +6,20 @@
  *
  * Saves of before manifests had a version are of version 1.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { atomicWriteText } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import type { FileRecord } from "./file-record.ts";
+import { readRegularText } from "./regular-file.ts";
 import { brief } from "./safetensors-header.ts";
 
 export const manifestFile = "manifest.json";
 
 /** Of the layout of saves. One that an older terse cannot read, or would read wrongly, has another. */
 const version = 1;
+
+const mostBytes = 1 << 28; // a thousand ranks that name a thousand tensors each have 2²⁶
 
 export interface Manifest {
   readonly files: readonly FileRecord[];
@@ -33,7 +35,7 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
 /** Reads the text of a folder's manifest; undefined where there is none. Throws `CheckpointError`. */
 export function readManifestText(folder: string): string | undefined {
   try {
-    return readFileSync(join(folder, manifestFile), "utf8");
+    return readRegularText(join(folder, manifestFile), mostBytes);
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code!)) return undefined;
     throw new CheckpointError(`Cannot read ${join(folder, manifestFile)}: ${reasonOf(error) ?? error}.`, {

@@ -2,7 +2,6 @@
  * A model in the layout of Hugging Face: a folder with config.json and with weights, in one file or in shards. transformers opens it with
  * `from_pretrained`, PyTorch with `safetensors.torch.load_file`, and what they saved can be opened here.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { allFinite } from "./all-finite.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
@@ -10,6 +9,7 @@ import { type DType, elementCount, elements, showShape } from "./dtypes.ts";
 import type { FileRecord } from "./file-record.ts";
 import { float8ToFloat32, isFloat8 } from "./float8.ts";
 import { makeFolder } from "./make-folder.ts";
+import { readRegularText } from "./regular-file.ts";
 import {
   partsOf,
   type StoredTensor,
@@ -23,6 +23,7 @@ import { openWeights, type Weights, writeJson, writeWeights } from "./weights.ts
 export type Config = Readonly<Record<string, unknown>>;
 
 export const configFile = "config.json";
+const mostConfigBytes = 1 << 24; // the names of ImageNet-21k's classes, twice, have 2²¹
 
 /**
  * Writes `folder`/config.json and then the weights, each completely or not at all, also where the folder has older ones. Creates the folder.
@@ -78,7 +79,7 @@ export async function loadConfig(folder: string): Promise<Config> {
   const path = join(folder, configFile);
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = readRegularText(path, mostConfigBytes);
   } catch (error) {
     throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
   }

@@ -54,21 +54,20 @@ export function parseHeader(json: Uint8Array, size: number, path: string): Heade
       if (entry === null) continue; // the format's own reader accepts null too
       if (!isObject(entry)) throw damaged(path, "its __metadata__ is not an object");
       for (const [key, value] of Object.entries(entry)) {
-        if (typeof value !== "string") throw damaged(path, `its metadata ${JSON.stringify(key)} is not a string`);
+        if (typeof value !== "string") throw damaged(path, `its metadata ${brief(key)} is not a string`);
         metadata[key] = value;
       }
     } else
       tensors.set(
         name,
-        parseTensor(entry, dataStart, (what) => damaged(path, `tensor ${JSON.stringify(name)} ${what}`)),
+        parseTensor(entry, dataStart, (what) => damaged(path, `tensor ${brief(name)} ${what}`)),
       );
   }
 
   let end = dataStart;
   for (const [name, { begin, bytes }] of [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.bytes - b.bytes)) {
-    if (begin < end) throw damaged(path, `tensor ${JSON.stringify(name)} overlaps the one before it`);
-    if (begin > end)
-      throw damaged(path, `${begin - end} bytes before tensor ${JSON.stringify(name)} belong to no tensor`);
+    if (begin < end) throw damaged(path, `tensor ${brief(name)} overlaps the one before it`);
+    if (begin > end) throw damaged(path, `${begin - end} bytes before tensor ${brief(name)} belong to no tensor`);
     end = begin + bytes;
   }
   if (size < end) throw cutShort(path, size, end);
@@ -106,7 +105,7 @@ function parseJson(bytes: Uint8Array, path: string): Record<string, unknown> {
   } catch {
     throw damaged(path, "its header is not valid JSON, or is nested too deep");
   }
-  if (twice !== undefined) throw damaged(path, `its header has the key ${JSON.stringify(twice)} twice`);
+  if (twice !== undefined) throw damaged(path, `its header has the key ${brief(twice)} twice`);
   if (!isObject(root)) throw damaged(path, "its header is not an object");
   return root;
 }

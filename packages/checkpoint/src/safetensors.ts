@@ -1,10 +1,11 @@
 /** Reads and writes safetensors files. The bytes are those that the format's own library would write. */
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, dtypes, elementCount, elements, showShape, type TypedArray } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
+import { openRegular } from "./regular-file.ts";
 import {
   cutShort,
   type Header,
@@ -216,9 +217,8 @@ export class SafetensorsFile implements AsyncDisposable {
 export async function openSafetensors(path: string): Promise<SafetensorsFile> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, "r");
+    file = await openRegular(path);
     const status = await file.stat();
-    if (!status.isFile()) throw Object.assign(new Error(), { code: "EISDIR" });
     const start = new Uint8Array(8);
     if (status.size >= 8) await readAll(file, start, 0, path);
     const json = new Uint8Array(headerLength(start, status.size, path));

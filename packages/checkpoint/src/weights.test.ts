@@ -115,9 +115,9 @@ describe("weights in shards", () => {
     writeFileSync(path, JSON.stringify(content));
   };
   it.each<[string, () => unknown, RegExp]>([
-    ["names a tensor that no shard has", index((map) => (map["e"] = shards[0])), /has the tensor e, and it has not/],
-    ["names the wrong shard", index((map) => (map["a"] = shards[2])), /has the tensor a, and it has not/],
-    ["leaves a tensor out", index((map) => delete map["b"]), /does not say that model-00001.* has the tensor b/],
+    ["names a tensor that no shard has", index((map) => (map["e"] = shards[0])), /has the tensor "e", and it has not/],
+    ["names the wrong shard", index((map) => (map["a"] = shards[2])), /has the tensor "a", and it has not/],
+    ["leaves a tensor out", index((map) => delete map["b"]), /does not say that model-00001.* has the tensor "b"/],
     [
       "leads out of the folder",
       index((map) => (map["a"] = "../a.safetensors")),
@@ -140,7 +140,7 @@ describe("weights in shards", () => {
           ["a", floats(1)],
           ["d", floats(10)],
         ]),
-      /does not say that model-00003.* has the tensor a/,
+      /does not say that model-00003.* has the tensor "a"/,
     ],
   ])("are refused in one line where the index %s, and nothing is assigned", async (_, damage, message) => {
     await saveModel(folder, tensors, {}, { shardBytes: 16 });

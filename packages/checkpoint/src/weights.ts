@@ -8,12 +8,13 @@
  * Where both are there, the one file counts, as in transformers.
  */
 import { existsSync } from "node:fs";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { atomicWrite, writeAll } from "./atomic-write.ts";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { elementCount, elements } from "./dtypes.ts";
 import { Checksum, type FileRecord } from "./file-record.ts";
+import { readRegularText } from "./regular-file.ts";
 import {
   openSafetensors,
   type SafetensorsFile,
@@ -27,6 +28,8 @@ import { brief, type TensorInfo } from "./safetensors-header.ts";
 
 export const weightsFile = "model.safetensors";
 export const indexFile = "model.safetensors.index.json";
+const mostIndexBytes = 100_000_000; // as of a header, which names every tensor too
+const mostShards = 4096; // all of them are open at once
 
 /** The open weights of a folder: the headers have been read and checked; `read` reads a tensor. */
 export interface Weights extends AsyncDisposable {
@@ -46,10 +49,13 @@ export async function openWeights(folder: string): Promise<Weights> {
   const single = join(folder, weightsFile);
   if (existsSync(single) || !existsSync(join(folder, indexFile))) return openSafetensors(single);
   const index = await readIndex(folder);
+  const files = new Set(index.files.values());
+  if (files.size > mostShards)
+    throw wrongIndex(index.path, `names ${files.size} shards, and no more than ${mostShards} are opened`);
   const shards = new Map<string, SafetensorsFile>();
   const close = () => Promise.all([...shards.values()].map((shard) => shard.close())).then(() => {});
   try {
-    for (const file of new Set(index.files.values())) shards.set(file, await openSafetensors(join(folder, file)));
+    for (const file of files) shards.set(file, await openSafetensors(join(folder, file)));
     return joined(index, shards, close);
   } catch (error) {
     await close();
@@ -70,12 +76,12 @@ function joined(
   const tensors = new Map<string, TensorInfo>();
   for (const [name, file] of files) {
     const info = shards.get(file)!.tensors.get(name);
-    if (!info) throw wrongIndex(path, `says that ${file} has the tensor ${name}, and it has not`);
+    if (!info) throw wrongIndex(path, `says that ${file} has the tensor ${brief(name)}, and it has not`);
     tensors.set(name, info);
   }
   for (const [file, shard] of shards)
     for (const name of shard.tensors.keys())
-      if (files.get(name) !== file) throw wrongIndex(path, `does not say that ${file} has the tensor ${name}`);
+      if (files.get(name) !== file) throw wrongIndex(path, `does not say that ${file} has the tensor ${brief(name)}`);
   const shardOf = (name: string) => {
     const file = files.get(name);
     if (file === undefined) throw new CheckpointError(`${path} has no tensor ${JSON.stringify(name)}.`);
@@ -93,7 +99,7 @@ function joined(
 async function readIndex(folder: string): Promise<Index> {
   const path = join(folder, indexFile);
   try {
-    return parseIndex(await readFile(path, "utf8"), path);
+    return parseIndex(readRegularText(path, mostIndexBytes), path);
   } catch (error) {
     if (error instanceof CheckpointError) throw error;
     throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
@@ -114,10 +120,7 @@ export function parseIndex(text: string, path: string): Index {
   // A name with a slash could lead to any file of the machine.
   const outside = [...files].find(([, file]) => typeof file !== "string" || !/^[\w-][\w.-]*\.safetensors$/.test(file));
   if (outside)
-    throw wrongIndex(
-      path,
-      `says that ${JSON.stringify(outside[0])} is in ${brief(outside[1])}, which is no shard's name`,
-    );
+    throw wrongIndex(path, `says that ${brief(outside[0])} is in ${brief(outside[1])}, which is no shard's name`);
   return { path, files };
 }
 

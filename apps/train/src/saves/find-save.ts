@@ -1,6 +1,5 @@
 /** Which save a run goes on from, and what every rank needs of it: found, brought to where it is missing, and checked. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   atomicWrite,
@@ -9,6 +8,7 @@ import {
   configFile,
   makeFolder,
   manifestFile,
+  openRegular,
   readManifestText,
   weightsFile,
   writeAll,
@@ -20,7 +20,7 @@ import {
   locateRun,
   noSave,
   parseSave,
-  recipeFile,
+  readRecipeText,
   type SavedFile,
   type SaveManifest,
   saveFolder,
@@ -55,11 +55,7 @@ export async function findSave(path: string, group: Group): Promise<FoundSave> {
   const from = newest.indexOf(best); // rank 0, unless its disk has no such save
   const read = () => {
     if (group.rank !== from) return "";
-    const recipe = join(run, recipeFile);
-    return JSON.stringify([
-      readManifestText(saveFolder(run, best)),
-      existsSync(recipe) ? readFileSync(recipe, "utf8") : null,
-    ]);
+    return JSON.stringify([readManifestText(saveFolder(run, best)), readRecipeText(run) ?? null]);
   };
   const [text = ""] = (await together(group, read)).filter((each) => each !== "");
   const [manifestText, recipeText] = JSON.parse(text) as [string, string | null];
@@ -155,7 +151,7 @@ async function carry(
   };
   try {
     if (group.rank === from) {
-      await using file: FileHandle = await open(path, "r");
+      await using file = await openRegular(path);
       await transfer(async (chunk, at) => void (await file.read(chunk, 0, chunk.length, at)));
     } else if (receives) {
       makeFolder(folder);

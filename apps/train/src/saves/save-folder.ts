@@ -19,6 +19,8 @@ import {
   manifestFile,
   parseManifest,
   readManifestText,
+  readRegularText,
+  reasonOf,
 } from "@terse/checkpoint";
 import type { DatasetState } from "@terse/data";
 import type { Recipe } from "../recipe.ts";
@@ -51,6 +53,19 @@ export function locateRun(path: string): { run: string; step: number | undefined
   const at = resolve(path);
   const step = stepOfName(basename(at));
   return step === undefined ? { run: at, step } : { run: dirname(at), step };
+}
+
+const mostRecipeBytes = 1 << 24;
+
+/** The text of a run's recipe.json; undefined where there is none. Throws `CheckpointError`. */
+export function readRecipeText(run: string): string | undefined {
+  const path = join(run, recipeFile);
+  if (!existsSync(path)) return undefined;
+  try {
+    return readRegularText(path, mostRecipeBytes);
+  } catch (error) {
+    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
 }
 
 /** The steps of a run's complete saves on this disk, in ascending order. */

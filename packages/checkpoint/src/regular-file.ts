@@ -1,0 +1,49 @@
+/**
+ * Reads what somebody else may have put there. A pipe would be waited for without an end, and a device gives bytes without an end, so only
+ * regular files are opened, and only so much of a small file is read as it may have.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0); // a pipe that came after the first look is not waited for
+
+/** Opens a regular file, also by a link. Throws as `open` does, with a code and a reason in words for anything else. */
+export async function openRegular(path: string): Promise<FileHandle> {
+  checkRegular(statSync(path));
+  const file = await open(path, flags);
+  try {
+    checkRegular(await file.stat());
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** The text of a regular file that may have up to `mostBytes`. Throws as `openRegular`. */
+export function readRegularText(path: string, mostBytes: number): string {
+  checkRegular(statSync(path));
+  const file = openSync(path, flags);
+  try {
+    const status = fstatSync(file);
+    checkRegular(status);
+    const bytes = Buffer.allocUnsafe(Math.min(status.size, mostBytes) + 1); // one more shows a file that is larger
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytes.length; length += read)
+      read = readSync(file, bytes, length, bytes.length - length, null);
+    if (length > mostBytes)
+      throw reason("ETOOBIG", `it has more than ${mostBytes} bytes, and no such file needs them; use another one`);
+    return bytes.toString("utf8", 0, length);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function checkRegular(status: Stats): void {
+  if (status.isFile()) return;
+  if (status.isDirectory()) throw reason("EISDIR", "");
+  const kind = status.isFIFO() ? "a pipe" : status.isSocket() ? "a socket" : "a device";
+  throw reason("EFTYPE", `it is ${kind}, not a file; name a regular file`);
+}
+
+const reason = (code: string, words: string) => Object.assign(new Error(words), { code });
