@@ -100,7 +100,7 @@ async function nvcc(steps: Steps, environment: Environment): Promise<void> {
   if (!("value" in outcome)) environment.nvccMissing = outcome.reason;
 }
 
-/** Only the test that runs the codecs in a web page needs it. */
+/** Only the tests that open pages need it. */
 async function browser(steps: Steps, environment: Environment): Promise<void> {
   const found = await steps.check("Chromium", findBrowser);
   const about = "about 70 MB to fetch, 210 MB on disk";

@@ -3,11 +3,13 @@ import {
   createReadStream,
   createWriteStream,
   existsSync,
+  globSync,
   mkdirSync,
   readdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress } from "node:zlib";
@@ -18,7 +20,7 @@ import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
 import { which } from "../which.ts";
 import { pins } from "./versions.ts";
 
-const folder = join(toolchain, `chromium-${pins.chromium}`);
+const folder = join(toolchain, `chromium-${pins.chromium}-with-font`);
 const names = ["chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable"];
 export const browserRemedy = "install one (`sudo apt-get install chromium`), or name it in TERSE_BROWSER";
 
@@ -34,10 +36,22 @@ export function findBrowser(): string | undefined {
     return named;
   }
   const own = join(folder, "chromium");
-  return names.map((name) => which(name)).find((path) => path !== undefined) ?? (existsSync(own) ? own : undefined);
+  const onPath = fontsAreHere() ? names.map((name) => which(name)).find((path) => path !== undefined) : undefined;
+  return onPath ?? (existsSync(own) ? own : undefined);
 }
 
-/** Installs the headless Chromium of the npm package @sparticuz/chromium, with the libraries that a minimal system lacks. */
+/** Without any font a Chromium ends as soon as a page draws text; the one in the toolchain folder brings its own. */
+function fontsAreHere(): boolean {
+  const folders = [
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    join(homedir(), ".fonts"),
+    join(homedir(), ".local/share/fonts"),
+  ];
+  return folders.some((path) => globSync("**/*.{ttf,otf,ttc,pfb}", { cwd: path }).length > 0);
+}
+
+/** Installs the headless Chromium of the npm package @sparticuz/chromium, with the libraries and the font that a minimal system lacks. */
 export async function installBrowser(progress: Progress): Promise<string> {
   if (!canInstallBrowser)
     throw new StepFailed(`Chromium cannot be installed for ${process.platform} on ${process.arch}: ${browserRemedy}.`);
@@ -55,9 +69,14 @@ export async function installBrowser(progress: Progress): Promise<string> {
     progress.say("unpacking");
     const packed = join(partial, "package", "bin");
     await decompress(join(packed, "chromium.br"), join(partial, "chromium.bin"));
-    await decompress(join(packed, "al2023.tar.br"), join(partial, "libraries.tar"));
-    await progress.run("tar", ["-xf", "libraries.tar"], { cwd: partial }); // into lib/
-    for (const done of [archive!, "package", "libraries.tar"]) rmSync(join(partial, done), { recursive: true });
+    // Into lib/ and fonts/.
+    for (const name of ["al2023.tar", "fonts.tar"]) {
+      await decompress(join(packed, `${name}.br`), join(partial, name));
+      await progress.run("tar", ["-xf", name], { cwd: partial });
+      rmSync(join(partial, name));
+    }
+    for (const done of [archive!, "package"]) rmSync(join(partial, done), { recursive: true });
+    writeFileSync(join(partial, "fonts.conf"), fontConfiguration);
     writeFileSync(join(partial, "chromium"), start);
     for (const file of ["chromium", "chromium.bin"]) chmodSync(join(partial, file), 0o755);
     await progress.run(join(partial, "chromium"), ["--version"]);
@@ -73,7 +92,18 @@ export async function installBrowser(progress: Progress): Promise<string> {
 
 const start = `#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
-LD_LIBRARY_PATH=$here/lib exec "$here/chromium.bin" "$@"
+export LD_LIBRARY_PATH="$here/lib" FONTCONFIG_FILE="\${FONTCONFIG_FILE:-$here/fonts.conf}"
+exec "$here/chromium.bin" "$@"
+`;
+
+/** This machine's fonts where it has some, and the one that Chromium brings. */
+const fontConfiguration = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+  <dir prefix="relative">fonts</dir>
+  <cachedir prefix="xdg">fontconfig</cachedir>
+</fontconfig>
 `;
 
 const decompress = (from: string, to: string): Promise<void> =>

@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { browserPath, patience, startBrowser, until, whyNoBrowser } from "../../../../tools/testing/browser.ts";
 import { openRuns } from "../run-folder.ts";
 import { servePage } from "../server.ts";
-import { Browser, browserPath, whyNoBrowser } from "../testing/browser.ts";
 import { temporaryRun, trainingLine } from "../testing/temporary-run.ts";
 
 const here = { host: "127.0.0.1", port: 0 };
-const desk = { width: 1200, height: 900 };
-const phone = { width: 360, height: 740 };
+const desk = { viewport: { width: 1200, height: 900 } };
+const phone = { viewport: { width: 360, height: 740 }, isMobile: true };
 
 /** What a run with four ranks measures. */
 function measured(step: number): object {
@@ -43,15 +44,25 @@ const card = (title: string) => `document.querySelector('[aria-label="${title}"]
 describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await Browser.start();
+    browser = await startBrowser();
   });
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-  });
+  afterAll(() => browser?.close());
+  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 
-  async function opened(url: string): Promise<void> {
-    await browser.open(url);
-    await browser.until(
+  /** An empty page, and all errors that it will have. */
+  async function newPage(options: BrowserContextOptions = desk): Promise<{ page: Page; errors: string[] }> {
+    const page = await browser.newPage({ locale: "en-US", ...options });
+    page.setDefaultTimeout(patience);
+    const errors: string[] = [];
+    page.on("pageerror", ({ message }) => errors.push(message));
+    page.on("console", (line) => line.type() === "error" && errors.push(line.text()));
+    return { page, errors };
+  }
+
+  async function opened(url: string, page: Page): Promise<void> {
+    await page.goto(url, { waitUntil: "commit" }); // a page that follows a run never ends loading
+    await until(
+      page,
       "document.querySelector('.run') && !document.querySelector('.waiting') && document.querySelector('canvas')",
     );
   }
@@ -63,20 +74,20 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
       openRuns([run.folder], () => true),
       here,
     );
-    await browser.view(desk);
-    await opened(server.url);
-    const hidden = (title: string) => browser.evaluate<boolean>(`${card(title)}.hidden`);
+    const { page, errors } = await newPage();
+    await opened(server.url, page);
+    const hidden = (title: string) => page.evaluate<boolean>(`${card(title)}.hidden`);
     const unmeasured = ["Parts of a step", "Ranks", "Ties", "Momentum drift", "Sizes of momenta", "Sample of text"];
     expect(await Promise.all(unmeasured.map(hidden))).toEqual(unmeasured.map(() => true));
-    expect(await browser.evaluate("document.querySelector('.state').textContent")).toBe("running");
-    expect(await browser.evaluate("document.querySelector('progress').value")).toBe(10);
+    expect(await page.textContent(".state")).toBe("running");
+    expect(await page.evaluate("document.querySelector('progress').value")).toBe(10);
 
     run.add(measured(49), { step: 50, ...rare }, { step: 50, "sample/prompt": "a", "sample/text": "<b>text</b>" });
-    await browser.until("document.querySelector('progress').value === 50");
-    await browser.until(`!${card("Sample of text")}.hidden`);
+    await until(page, "document.querySelector('progress').value === 50");
+    await until(page, `!${card("Sample of text")}.hidden`);
     expect(await Promise.all(unmeasured.map(hidden))).toEqual(unmeasured.map(() => false));
-    expect(await browser.evaluate(`${card("Sample of text")}.querySelector('pre').textContent`)).toBe("<b>text</b>");
-    const parts = await browser.evaluate<string[]>(
+    expect(await page.evaluate(`${card("Sample of text")}.querySelector('pre').textContent`)).toBe("<b>text</b>");
+    const parts = await page.evaluate<string[]>(
       `[...${card("Parts of a step")}.querySelectorAll('td')].map((cell) => cell.textContent)`,
     );
     // 0.1 s less data, forward, backward and waiting is the rest.
@@ -88,10 +99,10 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
       "4.00 ms · 4 %",
       "100 ms",
     ]);
-    expect(await browser.evaluate(`${card("Ranks")}.innerText`)).toContain(
+    expect(await page.evaluate(`${card("Ranks")}.innerText`)).toContain(
       "Rank 1 is the slowest: its own work takes 10.0 ms more",
     );
-    expect(browser.errors).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("compares runs by steps, time and bytes, and names the keys in which they differ", async () => {
@@ -100,81 +111,91 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     one.add(measured(0), measured(19));
     other.add(measured(0), '{"step":9,"train');
     await using server = await servePage(openRuns([one.folder, other.folder]), here);
-    await opened(server.url);
-    await browser.until(`${card("Loss")}.querySelectorAll(".legend button").length === 2`); // the charts follow the cards
+    const { page, errors } = await newPage();
+    await opened(server.url, page);
+    await until(page, `${card("Loss")}.querySelectorAll(".legend button").length === 2`); // the charts follow the cards
     const states = "[...document.querySelectorAll('.state')].map((state) => state.textContent)";
-    expect(await browser.evaluate(states)).toEqual(["ended", "failed after 1 step"]);
-    expect(await browser.evaluate("document.querySelector('.problem').textContent")).toBe(
+    expect(await page.evaluate(states)).toEqual(["ended", "failed after 1 step"]);
+    expect(await page.evaluate("document.querySelector('.problem').textContent")).toBe(
       "metrics.jsonl: the last line is cut short, and is left out",
     );
-    expect(await browser.evaluate("document.querySelector('.recipe tbody').innerText")).toBe(
+    expect(await page.evaluate("document.querySelector('.recipe tbody').innerText")).toBe(
       "optimizer.name\tlion\tlion-cub",
     );
 
-    await browser.evaluate(`${card("Loss")}.querySelector('summary').click()`);
+    await page.evaluate(`${card("Loss")}.querySelector('summary').click()`);
     const table = `[...${card("Loss")}.querySelectorAll('tr')].map((row) => [...row.children].map((cell) => cell.textContent))`;
-    expect(await browser.evaluate(table)).toEqual([
+    expect(await page.evaluate(table)).toEqual([
       ["steps", "one", "other"],
       ["1", "4.00", "4.00"],
       ["20", "3.81", ""],
     ]);
-    await browser.evaluate("document.querySelector('[value=bytes]').click()");
-    const places = async () => (await browser.evaluate<string[][]>(table)).map(([first]) => first);
+    await page.evaluate("document.querySelector('[value=bytes]').click()");
+    const places = async () => (await page.evaluate<string[][]>(table)).map(([first]) => first);
     expect(await places()).toEqual(["bytes", "1.00 kB", "20.0 kB"]);
-    await browser.evaluate("document.querySelector('[value=seconds]').click()");
+    await page.evaluate("document.querySelector('[value=seconds]').click()");
     expect(await places()).toEqual(["seconds", "100 ms", "2.00 s"]);
-    expect(browser.errors).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("is used with the keyboard alone, and everything that takes the focus has a name", async () => {
     using run = temporaryRun("keys");
     run.add(...Array.from({ length: 50 }, (_, step) => measured(step)), { step: 50, ...rare });
     await using server = await servePage(openRuns([run.folder]), here);
-    await opened(server.url);
-    const nameless = (await browser.accessible()).filter(
+    const { page } = await newPage();
+    await opened(server.url, page);
+    const nameless = (await accessible(page)).filter(
       ({ focusable, name, role }) => focusable && name === "" && role !== "generic",
     );
     expect(nameless).toEqual([]);
     const focused = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent ?? ''";
     const order: string[] = [];
     for (let i = 0; i < 5; i++) {
-      await browser.press("Tab");
+      await page.keyboard.press("Tab");
       order.push(
-        (await browser.evaluate<string>(`document.activeElement.value ?? ${focused}`)) ||
-          (await browser.evaluate<string>(focused)),
+        (await page.evaluate<string>(`document.activeElement.value ?? ${focused}`)) ||
+          (await page.evaluate<string>(focused)),
       );
     }
     expect(order.slice(0, 2)).toEqual(["Skip to the charts", "steps"]);
     expect(order[2]).toMatch(/^training /); // a curve that can be hidden
     expect(order[3]).toMatch(/^Loss by steps, a line chart\. Last values: training 3\.51\./);
 
-    await browser.evaluate(`${card("Loss")}.querySelector('.plot').focus()`);
+    await page.evaluate(`${card("Loss")}.querySelector('.plot').focus()`);
     const reading = "document.getElementById('reading').textContent";
-    await browser.press("Home");
-    expect(await browser.evaluate(reading)).toBe("1 steps: training 4.00");
-    await browser.press("ArrowRight");
-    expect(await browser.evaluate(reading)).toBe("2 steps: training 3.99");
-    await browser.press("End");
-    expect(await browser.evaluate(reading)).toBe("50 steps: training 3.51");
-    expect(await browser.evaluate(`getComputedStyle(${card("Loss")}.querySelector('.plot')).outlineStyle`)).toBe(
-      "solid",
-    );
+    await page.keyboard.press("Home");
+    expect(await page.evaluate(reading)).toBe("1 steps: training 4.00");
+    await page.keyboard.press("ArrowRight");
+    expect(await page.evaluate(reading)).toBe("2 steps: training 3.99");
+    await page.keyboard.press("End");
+    expect(await page.evaluate(reading)).toBe("50 steps: training 3.51");
+    expect(await page.evaluate(`getComputedStyle(${card("Loss")}.querySelector('.plot')).outlineStyle`)).toBe("solid");
   });
 
   it.each(["light", "dark"] as const)("has the contrast of WCAG AA in %s mode, and fits a phone", async (scheme) => {
     using run = temporaryRun("contrast-of-a-run-with-a-name-that-is-long");
     run.add(measured(0), { step: 1, ...rare }, { step: 1, "sample/prompt": "a", "sample/text": "x".repeat(200) });
     await using server = await servePage(openRuns([run.folder, run.folder]), here);
-    await browser.view({ ...phone, scheme, reducedMotion: true });
-    await opened(server.url);
-    expect(await browser.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    expect(await browser.evaluate("getComputedStyle(document.querySelector('.state'), '::before').animationName")).toBe(
+    const { page } = await newPage({ ...phone, colorScheme: scheme, reducedMotion: "reduce" });
+    await opened(server.url, page);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+    expect(await page.evaluate("getComputedStyle(document.querySelector('.state'), '::before').animationName")).toBe(
       "none",
     );
-    expect(await browser.evaluate(`(${lowContrasts})()`)).toEqual([]);
+    expect(await page.evaluate(`(${lowContrasts})()`)).toEqual([]);
     const small =
       "[...document.querySelectorAll('button, input, select, summary')].filter((each) => each.offsetParent && each.getBoundingClientRect().height < 17).length";
-    expect(await browser.evaluate(small)).toBe(0);
+    expect(await page.evaluate(small)).toBe(0);
+  });
+
+  it("fails what waits for it, and what is asked of it later, at once where it ends, and says why", async () => {
+    const own = await startBrowser();
+    const page = await own.newPage();
+    const devTools = await own.newBrowserCDPSession();
+    const waiting = page.evaluate("new Promise(() => {})");
+    devTools.send("Browser.crash").catch(() => {});
+    await expect(waiting).rejects.toThrow(/has been closed\nBrowser logs:/);
+    await expect(own.newPage()).rejects.toThrow("has been closed");
   });
 
   it("takes the token from its address, which then has none, and without it says what is missing", async () => {
@@ -185,15 +206,29 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     url.hostname = "127.0.0.1";
     const token = url.hash;
     url.hash = "";
-    await browser.open(url.href);
-    await browser.until("document.getElementById('connection')?.textContent.startsWith('this page needs its token')");
-    await browser.open("about:blank");
+    const { page } = await newPage();
+    await page.goto(url.href);
+    await until(page, "document.getElementById('connection')?.textContent.startsWith('this page needs its token')");
+    await page.goto("about:blank");
     url.hash = token;
-    await opened(url.href);
-    expect(await browser.evaluate("location.hash + document.cookie")).toBe("");
-    await opened(`http://${url.host}/`); // the cookie is enough now
+    await opened(url.href, page);
+    expect(await page.evaluate("location.hash + document.cookie")).toBe("");
+    await opened(`http://${url.host}/`, page); // the cookie is enough now
   });
 });
+
+/** Role, name and value of everything that a screen reader sees. */
+async function accessible(page: Page): Promise<{ role: string; name: string; focusable: boolean }[]> {
+  const devTools = await page.context().newCDPSession(page);
+  const { nodes } = await devTools.send("Accessibility.getFullAXTree");
+  return nodes
+    .filter(({ ignored }) => !ignored)
+    .map(({ role, name, properties = [] }) => ({
+      role: String(role?.value ?? ""),
+      name: String(name?.value ?? ""),
+      focusable: properties.some((property) => property.name === "focusable" && property.value.value === true),
+    }));
+}
 
 /** Texts whose contrast with what is behind them is below 4.5 : 1, by WCAG 2's formula. */
 const lowContrasts = `() => {
