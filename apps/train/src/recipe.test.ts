@@ -1,10 +1,21 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { models } from "@terse/models";
 import { algorithms, gradientCompressions } from "@terse/optimizers";
+import { applyOverrides, listOptions, OptionsError } from "@terse/options";
 import { describe, expect, it } from "vitest";
 import { schemesOf } from "./build.ts";
-import { changesOf, defaultRecipe, droppedOptions, readRecipe, remarksOn, resumedRecipe } from "./recipe.ts";
+import {
+  changesOf,
+  defaultRecipe,
+  droppedOptions,
+  readRecipe,
+  recipeSchema,
+  remarksOn,
+  resumedRecipe,
+} from "./recipe.ts";
+import { schedules } from "./schedules/schedules.ts";
 
 function file(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "terse-recipe-")), "recipe.yaml");
@@ -278,6 +289,121 @@ describe("a recipe", () => {
     expect(of("optimizer.lr=1e-3")).toBe("terngrad");
     expect(of("exchange.gradient=null")).toBeUndefined();
     expect(droppedOptions(defaultRecipe, ["exchange.gradient=null"])).toEqual([]);
+  });
+
+  it("treats what it extends as the command line treats the recipe: the same is kept, the same is dropped and said", () => {
+    const base = "gpt-small"; // AdamW with TernGrad
+    const changes: readonly (readonly string[])[] = [
+      ["optimizer.name=lion-cub"],
+      ["optimizer.name=sgd", "optimizer.momentum=0.9"],
+      ["optimizer.name=sgd", "exchange.gradient.name=qsgd", "exchange.gradient.bits=4"],
+      ["exchange.gradient.name=powersgd"],
+      ["exchange.gradient=null"],
+      ["schedule.name=constant"],
+      ["model.name=gpt2", "optimizer.name=lion"],
+      ["optimizer.groups=[{ roles: [head], name: sgd }]"],
+      ["steps=7"],
+    ];
+    for (const change of changes) {
+      const extending = file(JSON.stringify({ extends: base, ...applyOverrides({}, change) }));
+      expect(readRecipe(extending, [])).toEqual(readRecipe(base, change));
+      const said = (whose: string) => (line: string) => line.replaceAll(whose, "");
+      expect(droppedOptions(extending, []).map(said("gpt-small's "))).toEqual(
+        droppedOptions(base, change).map(said("the recipe's ")),
+      );
+    }
+    const lion = file("extends: gpt-small\noptimizer: { name: lion-cub }");
+    expect(droppedOptions(lion, ["schedule.name=constant"])).toEqual([
+      "optimizer.name is lion-cub: gpt-small's exchange.gradient, terngrad, is for adamw and does not count",
+      "schedule.name is constant, which does not take final: the recipe's value for cosine does not count",
+    ]);
+    // A base without an optimizer says nothing of whose gradients it compresses.
+    const part = file("extends: gpt-small\nexchange: { gradient: { name: qsgd } }");
+    expect(readRecipe(part, []).exchange.gradient?.name).toBe("qsgd");
+  });
+
+  it("drops in every section what another name there does not take", () => {
+    const given = file(
+      [
+        "extends: gpt-small-adamw",
+        "optimizer: { groups: [{ roles: [head], name: lion-cub, bits: 2, lr: 1e-3 }] }",
+        "exchange: { gradient: { name: powersgd, matrixApproximationRank: 2 } }",
+      ].join("\n"),
+    );
+    const change = ["optimizer.groups.0.name=adamw", "exchange.gradient.name=terngrad"];
+    const { optimizer, exchange } = readRecipe(given, change);
+    expect([optimizer.groups[0], exchange.gradient]).toMatchObject([{ name: "adamw", lr: 1e-3 }, { name: "terngrad" }]);
+    expect(droppedOptions(given, change)).toEqual([
+      "optimizer.groups.0.name is adamw, which does not take bits: the recipe's value for lion-cub does not count",
+      "exchange.gradient.name is terngrad, which does not take matrixApproximationRank: the recipe's value for powersgd does not count",
+    ]);
+  });
+
+  it.each(["[1]", "word", "3"])("that is %s in place of keys is refused", (text) => {
+    expect(() => readRecipe(file(text), [])).toThrow(
+      "recipe.yaml: expected the keys of a recipe, such as steps: 500, got",
+    );
+  });
+
+  describe("for every key, and values of every type", () => {
+    const words = (takes: string) => /^one of (.*)$/.exec(takes)?.[1]?.split(", ") ?? [];
+    const numbers = ["0", "-0", "1", "64", "0.5", "1e39", ".inf"];
+    const others = ["null", "true", "word", "[]", "{}", "[embedding]", "auto"];
+    /** Each override, with the choice that has the key. */
+    const all = listOptions(recipeSchema).flatMap(({ name, takes, only = [] }) =>
+      [...words(takes), ...numbers, ...others].map((value) => [only, `${name}=${value}`].flat()),
+    );
+    const sections = ["model", "data", "optimizer", "schedule", "exchange", "exchange.gradient", "parallel", "save"];
+    for (const section of sections)
+      for (const value of [...others, "{ name: sgd, lr: 1 }"]) all.push([`${section}=${value}`]);
+    for (const name of Object.keys(models)) all.push([`model={ name: ${name} }`]);
+    for (const name of Object.keys(algorithms)) {
+      all.push(
+        [`optimizer={ name: ${name}, lr: 1 }`],
+        [`optimizer={ name: ${name}, lr: 1 }`, "exchange.gradient=null"],
+      );
+      all.push([`optimizer.groups=[{ roles: [head], name: ${name} }]`]);
+      all.push(["optimizer.groups.0.roles=[head]", `optimizer.groups.0.name=${name}`, "optimizer.groups.0.lr=1"]);
+    }
+    for (const name of Object.keys(gradientCompressions)) all.push([`exchange={ gradient: { name: ${name} } }`]);
+    for (const name of Object.keys(schedules)) all.push([`schedule={ name: ${name} }`]);
+    const accepted = (file: string, overrides: readonly string[]) => {
+      try {
+        return readRecipe(file, overrides);
+      } catch (error) {
+        expect(error, overrides.join(" ")).toBeInstanceOf(OptionsError);
+        return undefined;
+      }
+    };
+
+    /** Of a run that is before its first step, so that nothing comes too late. */
+    const resumed = (written: string, overrides: readonly string[]) =>
+      JSON.stringify(resumedRecipe({ step: 0, recipe: JSON.parse(written) }, written, overrides, "R").recipe);
+
+    it.each(["gpt-small", "gpt-small-dion"])(
+      "%s: what a start accepts, its restart accepts, and a resume takes it or says that the run keeps what it has",
+      (name) => {
+        const before = JSON.stringify(readRecipe(name, []));
+        const counts = { started: 0, taken: 0, refused: 0 };
+        for (const overrides of all) {
+          const recipe = accepted(name, overrides);
+          if (recipe === undefined) continue;
+          counts.started++;
+          const written = JSON.stringify(recipe);
+          expect(resumed(written, overrides), overrides.join(" ")).toBe(written);
+          try {
+            expect(resumed(before, overrides), overrides.join(" ")).toBe(written);
+            counts.taken++;
+          } catch (error) {
+            if (!(error instanceof OptionsError)) throw error;
+            const kept = /, and the save has .*; (take .* again|leave it out), or start a new run$/;
+            for (const problem of error.problems) expect(problem, overrides.join(" ")).toMatch(kept);
+            counts.refused++;
+          }
+        }
+        expect(Math.min(...Object.values(counts)), JSON.stringify(counts)).toBeGreaterThan(100);
+      },
+    );
   });
 
   describe("of a run that goes on", () => {

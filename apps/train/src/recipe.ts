@@ -8,6 +8,7 @@ import { models } from "@terse/models";
 import { algorithms, clipBys, gradientCompressions, refusedOptions, warmupSteps } from "@terse/optimizers";
 import {
   applyOverrides,
+  dropUntaken,
   flag,
   nearest,
   nonNegative,
@@ -19,6 +20,7 @@ import {
   positive,
   positiveFloat,
   positiveInteger,
+  show,
   text,
   v,
 } from "@terse/options";
@@ -156,16 +158,24 @@ export type Recipe = v.InferOutput<typeof recipeSchema>;
 /** The default recipe. */
 export const defaultRecipe: URL = new URL("../recipes/gpt-small.yaml", import.meta.url);
 
-/** Keys that a resumed run must keep, because its saved state depends on them. Of a group only which parameters have which optimizer. */
-const kept = ["seed", "model", "data", "optimizer.name", "exchange.gradient.name", "optimizer.groups"] as const;
+/** The choices that a resumed run must keep, because its saved state depends on them, and all keys that it must keep with them. */
+const keptNames = ["model.name", "data.name", "optimizer.name", "exchange.gradient.name"];
+const kept = ["seed", "model", "data", ...keptNames, "optimizer.groups"];
 
-/** What a run keeps of a key. Takes any tree, because an override may have put anything there. */
-function keptOf(tree: unknown, key: (typeof kept)[number]): unknown {
+/** What a run keeps of a key: of groups only which parameters have which optimizer. Takes any tree, because an override may have put anything there. */
+function keptOf(tree: unknown, key: string): unknown {
   const value = key.split(".").reduce<unknown>((inside, part) => (inside as Tree | null | undefined)?.[part], tree);
   if (key !== "optimizer.groups") return value;
   const groups = value ?? [];
   const takers = (group: Tree | null) => ["name", "roles", "parameters"].map((option) => [option, group?.[option]]);
   return Array.isArray(groups) ? groups.map((group) => Object.fromEntries(takers(group))) : groups;
+}
+
+/** Throws `OptionsError` where a resumed run would not keep one of these keys. */
+function checkKept(before: unknown, after: unknown, keys: readonly string[]): void {
+  const changed = keys.flatMap((key) => differences(keptOf(before, key), keptOf(after, key), [key]));
+  const once = new Map(changed.map((difference) => [difference.key, difference]));
+  throwRefusals([...once.values()].map((difference) => ({ ...difference, why: "a resumed run keeps it" })));
 }
 
 /**
@@ -181,13 +191,10 @@ export function resumedRecipe(
   const tree = text === undefined ? (save.recipe as Tree) : (parseYaml(text, `${run}/recipe.json`) as Tree);
   const saved = parseWritten(save.recipe, `the save of ${run}`);
   const before = parseWritten(tree, `${run}/recipe.json`);
-  const after = applyOverrides(tree, overrides);
-  const refused = kept.flatMap((key) => {
-    const between = (a: unknown, b: unknown) => differences(keptOf(a, key), keptOf(b, key), [key]);
-    return [...between(tree, after), ...between(saved, before)]; // recipe.json may have been edited
-  });
-  throwRefusals(refused.map((difference) => ({ ...difference, why: "a resumed run keeps it" })));
-  const recipe = checked(parsed(after));
+  checkKept(saved, before, kept); // recipe.json may have been edited
+  checkKept(before, applyOverrides(tree, overrides), keptNames); // first, because other names take other options
+  const recipe = checked(parsed(withOverrides(tree, overrides).tree));
+  checkKept(before, recipe, kept);
   throwRefusals(refusedOptionsOf(saved, recipe, save.step));
   if (recipe.steps < save.step)
     throw new OptionsError([
@@ -259,7 +266,7 @@ function differences(before: unknown, after: unknown, path: readonly string[]): 
 
 /** The recipe of a file with dotted overrides, checked, and with all defaults filled in. */
 export function readRecipe(file: string | URL, overrides: readonly string[]): Recipe {
-  return checked(parsed(overridden(file, overrides).tree));
+  return checked(parsed(withOverrides(readTree(file).tree, overrides).tree));
 }
 
 /** The recipe of a tree. Throws `OptionsError`, also where a compression of gradients is given as an optimizer. */
@@ -278,7 +285,15 @@ function parsed(tree: unknown): Recipe {
   });
   problems.push(...problemsOfSections(tree));
   if (problems.length > 0) throw new OptionsError(problems);
-  return parseOptions(recipeSchema, tree, "");
+  return parseOptions(recipeSchema, withoutNull(tree), "");
+}
+
+/** `exchange.gradient: null` takes back the compression of another recipe, and is the same as none. */
+function withoutNull(tree: unknown): unknown {
+  const { exchange } = { ...(tree as Tree | null) };
+  if (!isTree(exchange) || exchange["gradient"] !== null) return tree;
+  const { gradient, ...others } = exchange;
+  return { ...(tree as Tree), exchange: others };
 }
 
 /** A section that is a word where its name was meant: a line for each. */
@@ -286,7 +301,7 @@ function problemsOfSections(tree: unknown): string[] {
   const { exchange, ...sections } = { ...(tree as Tree | null) };
   const gradient = (exchange as Tree | null | undefined)?.["gradient"];
   const all = [
-    ...Object.entries(choices).map(([key, [registry]]) => [key, sections[key], registry] as const),
+    ...Object.entries(choices).map(([key, registry]) => [key, sections[key], registry] as const),
     ["exchange.gradient", gradient, gradientCompressions] as const,
   ];
   return all.flatMap(([key, value, registry]) => {
@@ -327,61 +342,61 @@ export function remarksOn(recipe: Recipe): string[] {
   return [...cut, ...remarksOnOptimizers(recipe), ...remarksOnMomenta(recipe)];
 }
 
-/** The options of the file that do not count, because an override chooses something that does not take them: a line for each choice. */
+/** The options of the file, and of recipes that it extends, that do not count, because what was given on top chooses something that does not take them: a line for each choice. */
 export function droppedOptions(file: string | URL, overrides: readonly string[]): readonly string[] {
-  return overridden(file, overrides).dropped;
+  const { tree, dropped } = readTree(file);
+  return [...dropped, ...withOverrides(tree, overrides).dropped];
 }
 
-/** What a section's `name` chooses from, and the options that all its entries share. */
-const choices = {
-  model: [models, {}],
-  data: [datasets, dataOptions],
-  optimizer: [algorithms, optimizerOptions],
-  schedule: [schedules, scheduleOptions],
-} as const;
-
-/**
- * A file's recipe with overrides. Where one chooses another name in a section, options of the file's choice that the new one does not take
- * are dropped; where one chooses another optimizer, also how the file compresses the gradients for its own.
- */
-function overridden(file: string | URL, overrides: readonly string[]): { tree: Tree; dropped: string[] } {
-  const before = readTree(file);
-  const tree = applyOverrides(before, overrides);
-  const dropped: string[] = [];
-  for (const [section, [registry, shared]] of Object.entries(choices)) {
-    const [old, now] = [before[section], tree[section]] as [Tree | undefined, Tree | undefined];
-    const entry = (registry as Record<string, { options: { entries: object } } | undefined>)[String(now?.["name"])];
-    if (!old || !now || !entry || old["name"] === now["name"]) continue;
-    const known = ["name", ...Object.keys(shared), ...Object.keys(entry.options.entries)];
-    const isGiven = (key: string) => overrides.some((override) => override.replace(/^--/, "").split(/[.=]/)[1] === key);
-    const { entries } = entry.options as { entries: v.ObjectEntries };
-    const takes = (key: string) => known.includes(key) && (entries[key] === undefined || v.is(entries[key], now[key]));
-    const without = Object.keys(old).filter((key) => !takes(key) && !isGiven(key) && key in now);
-    if (without.length === 0) continue;
-    tree[section] = Object.fromEntries(Object.entries(now).filter(([key]) => !without.includes(key)));
-    dropped.push(
-      `${section}.name is ${now["name"]}, which does not take ${without.join(", ")}: the recipe's value for ${old["name"]} does not count`,
-    );
-  }
-  const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
-  const { gradient, ...others } = (tree["exchange"] ?? {}) as Tree & { gradient?: Tree | null };
-  const isGiven = overrides.some((override) => /^(--)?exchange(\.gradient[.=]|=)/.test(override));
-  const isOfAnother = gradient && from !== to && !isGiven;
-  if (isOfAnother)
-    dropped.push(
-      `optimizer.name is ${to}: the recipe's exchange.gradient, ${gradient["name"]}, is for ${from} and does not count`,
-    );
-  if (isOfAnother || gradient === null) tree["exchange"] = others;
-  return { tree, dropped };
-}
+/** What a section's `name` chooses from. */
+const choices = { model: models, data: datasets, optimizer: algorithms, schedule: schedules } as const;
 
 type Tree = Record<string, unknown>;
 
+const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
+
+interface Changed {
+  readonly tree: Tree;
+  readonly dropped: readonly string[]; // a line for each choice
+}
+
+/** A recipe with overrides of the command line. */
+function withOverrides(before: Tree, overrides: readonly string[]): Changed {
+  const given = overrides.map((override) => override.replace(/^--/, "").split("=")[0]!);
+  return changed(before, applyOverrides(before, overrides), { given, whose: "the recipe's" });
+}
+
+/** A recipe on top of the one that it extends, `base`. */
+function extended(base: Tree, own: Tree, whose: string): Changed {
+  return changed(base, merged(base, own), { given: namesIn(own, []), whose });
+}
+
 /**
- * The tree of a recipe's file, on top of that of the recipe that it extends, which may extend another. A section that names another entry
- * replaces the extended one.
+ * `after` is `before` with what was `given` on top. Where that chooses another name, options of the old choice that the new one does not take are
+ * dropped; where it chooses another optimizer, also how the gradients were compressed for the old one.
  */
-function readTree(file: string | URL, extending: readonly string[] = []): Tree {
+function changed(
+  before: Tree,
+  after: Tree,
+  { given, whose }: { readonly given: readonly string[]; readonly whose: string },
+): Changed {
+  const { tree, dropped } = dropUntaken(recipeSchema, { before, after, given });
+  const lines = dropped.map(
+    ({ group, key, from, to, options }) =>
+      `${group}.${key} is ${to}, which does not take ${options.join(", ")}: ${whose} value for ${from} does not count`,
+  );
+  const [from, to] = [before, tree].map(({ optimizer }) => (optimizer as Tree | undefined)?.["name"]);
+  const exchange = tree["exchange"];
+  if (from === undefined || from === to || !isTree(exchange) || !isTree(exchange["gradient"]))
+    return { tree, dropped: lines };
+  if (given.some((name) => /^exchange(\.gradient(\.|$)|$)/.test(name))) return { tree, dropped: lines };
+  const { gradient, ...others } = exchange;
+  const line = `optimizer.name is ${to}: ${whose} exchange.gradient, ${gradient["name"]}, is for ${from} and does not count`;
+  return { tree: { ...tree, exchange: others }, dropped: [...lines, line] };
+}
+
+/** The tree of a recipe's file, on top of that of the recipe that it extends, which may extend another. */
+function readTree(file: string | URL, extending: readonly string[] = []): Changed {
   const url = urlOf(file);
   if (extending.includes(url.href))
     throw new OptionsError([
@@ -401,11 +416,18 @@ function readTree(file: string | URL, extending: readonly string[] = []): Tree {
       `recipe ${String(file)} cannot be read (${(error as NodeJS.ErrnoException).code}); ${by}, or one of apps/train/recipes without its .yaml${meant}`,
     ]);
   }
-  const { extends: base, ...own } = (parseYaml(source, String(file)) ?? {}) as Tree; // an empty file is null
-  if (base === undefined) return own;
+  const written = parseYaml(source, String(file)) ?? {}; // an empty file is null
+  if (!isTree(written))
+    throw new OptionsError([
+      `${String(file)}: expected the keys of a recipe, such as steps: 500, got ${show(written)}`,
+    ]);
+  const { extends: base, ...own } = written;
+  if (base === undefined) return { tree: own, dropped: [] };
   if (typeof base !== "string")
     throw new OptionsError([`${String(file)}: extends: expected the name or the file of a recipe`]);
-  return merged(readTree(isName(base) ? base : new URL(base, url), [...extending, url.href]), own);
+  const below = readTree(isName(base) ? base : new URL(base, url), [...extending, url.href]);
+  const { tree, dropped } = extended(below.tree, own, `${base}'s`);
+  return { tree, dropped: [...below.dropped, ...dropped] };
 }
 
 /** A word without a dot or slash is the name of a recipe in apps/train/recipes. */
@@ -421,12 +443,15 @@ const recipeNames = () => readdirSync(new URL(".", defaultRecipe)).map((file) =>
 const nameOfFile = (href: string) => href.slice(href.lastIndexOf("/") + 1);
 
 function merged(base: Tree, own: Tree): Tree {
-  const isTree = (value: unknown): value is Tree =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
   const both = Object.entries(own).map(([key, value]) => {
     const below = base[key];
-    const changes = isTree(value) && isTree(below) && (value["name"] ?? below["name"]) === below["name"];
-    return [key, changes ? merged(below, value) : value];
+    return [key, isTree(value) && isTree(below) ? merged(below, value) : value];
   });
   return { ...base, ...Object.fromEntries(both) };
+}
+
+/** The dotted names of all values of a tree. */
+function namesIn(value: unknown, path: readonly string[]): string[] {
+  if (!isTree(value)) return [path.join(".")];
+  return Object.entries(value).flatMap(([key, inner]) => namesIn(inner, [...path, key]));
 }

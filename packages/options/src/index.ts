@@ -1,6 +1,8 @@
 /** Parses and checks options: one schema gives the types, the defaults and the error messages. */
 export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
+export { show } from "./describe.ts";
+export { type Dropped, dropUntaken } from "./drop-untaken.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";
 export { editDistance, nearest } from "./nearest.ts";
 export { OptionsError } from "./options-error.ts";

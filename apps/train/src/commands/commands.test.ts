@@ -137,7 +137,7 @@ describe("extends", () => {
     return join(folder, name);
   };
 
-  it("changes single keys of a recipe by name or by file, and a section that names another entry replaces the other", () => {
+  it("changes single keys of a recipe by name or by file, also in a section that names another entry", () => {
     const base = readRecipe("gpt-small-adamw", []);
     write("base.yaml", "extends: gpt-small-adamw\nsteps: 7\noptimizer:\n  lr: 0.125\n");
     const derived = readRecipe(
@@ -149,7 +149,7 @@ describe("extends", () => {
       steps: 7,
       logEvery: 3,
       optimizer: { ...base.optimizer, lr: 0.125 },
-      schedule: readRecipe("gpt-small-adamw", ["schedule={name: linear}"]).schedule,
+      schedule: readRecipe("gpt-small-adamw", ["schedule.name=linear"]).schedule,
     });
   });
 

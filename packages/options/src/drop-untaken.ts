@@ -1,0 +1,75 @@
+import * as v from "valibot";
+import { type AnySchema, isObjectSchema, isPlainObject } from "./describe.ts";
+
+type Tree = Readonly<Record<string, unknown>>;
+
+/** Options that were dropped, because their group chooses another entry, which does not take them. */
+export interface Dropped {
+  readonly group: string; // its dotted name: "optimizer", "optimizer.groups.0"
+  readonly key: string; // the one that chooses: "name"
+  readonly from: string; // what it chose before
+  readonly to: string;
+  readonly options: readonly string[];
+}
+
+/**
+ * `after` is `before` with changes. Where a group of a `v.variant` chooses another entry in it, this drops the options that the group had
+ * before and that the new entry does not take: they were written for the old one. What a change has given itself stays, and so does what
+ * the old entry does not take either, so that `parseOptions` refuses it. `given`: the dotted names of the changes. Changes neither tree.
+ */
+export function dropUntaken(
+  schema: v.GenericSchema,
+  { before, after, given }: { readonly before: Tree; readonly after: Tree; readonly given: readonly string[] },
+): { tree: Tree; dropped: Dropped[] } {
+  const dropped: Dropped[] = [];
+  const isGiven = (name: string) => given.some((each) => isWithin(name, each) || isWithin(each, name));
+  const inside = (schema: AnySchema | undefined, from: unknown, to: unknown, path: readonly string[]): unknown => {
+    if (schema === undefined || from === to) return to;
+    if (schema.wrapped) return inside(schema.wrapped, from, to, path);
+    if (schema.item && Array.isArray(from) && Array.isArray(to))
+      return to.map((each, i) => inside(schema.item, from[i], each, [...path, `${i}`]));
+    if (!isPlainObject(from) || !isPlainObject(to)) return to;
+    const branch = schema.type === "variant" ? chosen(schema, to) : schema;
+    if (branch === undefined || !isObjectSchema(branch)) return to;
+    const kept = schema.type === "variant" ? withoutUntaken(schema, from, to, path) : to;
+    return Object.fromEntries(
+      Object.entries(kept).map(([key, value]) => [key, inside(branch.entries![key], from[key], value, [...path, key])]),
+    );
+  };
+  const withoutUntaken = (schema: AnySchema, from: Tree, to: Tree, path: readonly string[]): Tree => {
+    const key = schema.key as string;
+    const [old, now] = [chosen(schema, from), chosen(schema, to)!];
+    if (old === undefined || old === now) return to;
+    const takes = (branch: AnySchema, option: string, value: unknown) => {
+      const entry = branch.entries![option];
+      return entry !== undefined && v.is(entry, value);
+    };
+    const options = Object.keys(to).filter(
+      (option) =>
+        Object.hasOwn(from, option) &&
+        !isGiven([...path, option].join(".")) &&
+        !takes(now, option, to[option]) &&
+        takes(old, option, to[option]),
+    );
+    if (options.length === 0) return to;
+    const [before, after] = [old, now].map((branch) => wordOf(branch.entries![key]!)) as [string, string];
+    dropped.push({ group: path.join("."), key, from: before, to: after, options });
+    return Object.fromEntries(Object.entries(to).filter(([option]) => !options.includes(option)));
+  };
+  const tree = inside(schema as unknown as AnySchema, before, after, []) as Tree;
+  return { tree, dropped };
+}
+
+/** The branch that a group chooses; undefined where it chooses none that exists. */
+function chosen({ key, options }: AnySchema, group: Tree): AnySchema | undefined {
+  const chooses = (branch: AnySchema) => {
+    const discriminator = branch.entries?.[key as string];
+    return discriminator !== undefined && v.is(discriminator, group[key as string]);
+  };
+  return (options as readonly AnySchema[]).find(chooses);
+}
+
+const wordOf = (discriminator: AnySchema) => String(discriminator.wrapped?.literal ?? discriminator.literal);
+
+/** Whether a dotted name is another one, or below it. */
+const isWithin = (name: string, group: string) => name === group || name.startsWith(`${group}.`);
