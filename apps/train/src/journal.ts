@@ -8,6 +8,7 @@ import type { Optimizer, StepReport } from "@terse/optimizers";
 import { sentence } from "./failure.ts";
 import { amountText, bytesText, durationText, printable } from "./format.ts";
 import { gatherTexts } from "./gather-texts.ts";
+import { inventoryLines } from "./inventory-lines.ts";
 import { agreementOf } from "./measures/agreement.ts";
 import { gatherRanks } from "./measures/ranks.ts";
 import type { StepMeter } from "./measures/step-meter.ts";
@@ -87,7 +88,8 @@ export class Journal implements AsyncDisposable {
     );
     if (group.size > 1) this.#terminal.line(overlapText(recipe, optimizer));
     this.#printVotes(run.step);
-    for (const note of [...(data.remarks ?? []), ...run.notes, ...remarks]) this.note(note);
+    for (const note of [...inventoryLines(data.inventory), ...(data.remarks ?? []), ...run.notes, ...remarks])
+      this.note(note);
     this.note(`run ${run.folder}`);
   }
 

@@ -1,6 +1,7 @@
 /** The interface of datasets: what the training loop calls, and what a recipe needs to open one. */
 import type { v } from "@terse/options";
 import type { Batch } from "./batch.ts";
+import type { Inventory } from "./inventory.ts";
 import type { Samples } from "./samples.ts";
 
 /** A run's position in its data. JSON, the same on every rank. */
@@ -24,6 +25,8 @@ export interface Dataset extends AsyncDisposable {
   readonly fingerprint: string;
   /** The beginning of the held-out text, for models that continue a text. */
   readonly prompt?: string | undefined;
+  /** The files that were found. Absent where the data has none. */
+  readonly inventory?: Inventory | undefined;
   /** What the user should know of how the data is read, a line each. */
   readonly remarks?: readonly string[];
   /** The names of the samples that this rank could not read so far, and replaced by others. */
@@ -94,6 +97,8 @@ export interface DatasetEntry {
    */
   processorFiles?(options: object): Promise<ProcessorFiles | undefined>;
   facts(options: object): DataFacts;
+  /** The files that opening would find, by their names and beginnings. Resolves to undefined for data of no files. Throws `DataError`. */
+  inventory?(options: object): Promise<Inventory | undefined>;
   open(options: object, given: OpenOptions): Promise<Dataset>;
 }
 

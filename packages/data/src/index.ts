@@ -4,6 +4,7 @@ export { DataError } from "./data-error.ts";
 export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, Tokenizer } from "./dataset.ts";
 export { type DatasetName, datasets } from "./datasets.ts";
 export { hasColumns } from "./documents/documents.ts";
+export type { FileGroup, Inventory } from "./inventory.ts";
 export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
 export { type Prepared, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
 export { type Published, type Source, type SourceName, sources } from "./prepare/sources.ts";

@@ -6,6 +6,7 @@ import { type Batch, batchOf } from "./batch.ts";
 import { DataError } from "./data-error.ts";
 import type { Dataset, DatasetState, OpenOptions } from "./dataset.ts";
 import { evenlySpread } from "./evenly-spread.ts";
+import type { Inventory } from "./inventory.ts";
 import { permuted } from "./permutation.ts";
 import type { Arrays, Row, Samples } from "./samples.ts";
 
@@ -74,6 +75,10 @@ export class SampledData implements Dataset {
 
   get remarks(): readonly string[] {
     return this.#samples.facts.remarks ?? [];
+  }
+
+  get inventory(): Inventory | undefined {
+    return this.#samples.facts.inventory;
   }
 
   get skipped(): readonly string[] {

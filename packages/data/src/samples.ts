@@ -1,4 +1,5 @@
 /** Numbered samples, of which batches are made: what each format of files, and each kind of row, implements. */
+import type { Inventory } from "./inventory.ts";
 
 /** One row to make. */
 export interface Row {
@@ -27,6 +28,8 @@ export interface SampleFacts {
   readonly fingerprint: string;
   /** The beginning of the held-out text. */
   readonly prompt?: string | undefined;
+  /** The files that were found. Absent where the data has none. */
+  readonly inventory?: Inventory | undefined;
   /** What the user should know of how the data is read, a line each. */
   readonly remarks?: readonly string[] | undefined;
 }

@@ -1,12 +1,14 @@
 /** `./terse train --dry-run`: prints what a recipe would need, and trains nothing. */
 import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
+import { DataError, datasets } from "@terse/data";
 import { models } from "@terse/models";
 import { OptionsError } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
 import type { TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
 import { bytesText } from "../format.ts";
+import { inventoryLines } from "../inventory-lines.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
@@ -30,7 +32,8 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const plan = args.flops === undefined ? measured : withoutCodecs(measured, ranks);
   const methods = ranks === 1 ? [] : methodsText(await methodsOf(plan, ranks, args.nprocPerNode));
   const dropped = args.resume === undefined ? droppedOptions(args.recipe ?? defaultRecipe, args.overrides) : [];
-  const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...(absent === undefined ? [] : [absent])];
+  const data = absent === undefined ? await dataLines(recipe) : [absent];
+  const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...data];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
   process.stdout.write(`${[...planText(plan, ranks, on), ...methods, ...remarks].join("\n")}\n`);
   return 0;
@@ -41,6 +44,16 @@ function absentData({ data }: Recipe): string | undefined {
   const { path } = data as { path?: string };
   if (path === undefined || existsSync(path)) return undefined;
   return `data.path: there is no file or folder at ${path} on this machine; a run needs it`;
+}
+
+/** The files that a run would read. What a run would refuse is said, and the recipe is planned all the same. */
+async function dataLines({ data: { name, batchSize: _, ...options } }: Recipe): Promise<string[]> {
+  try {
+    return inventoryLines(await datasets[name].inventory?.(options));
+  } catch (error) {
+    if (error instanceof DataError) return [`data: ${error.message}`];
+    throw error;
+  }
 }
 
 /** Throws what a run would throw that begins with these weights. */

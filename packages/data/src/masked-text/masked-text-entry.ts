@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
+import type { Inventory } from "../inventory.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { hasTokenFiles, openTokenFiles } from "../tokens/token-files.ts";
@@ -51,6 +52,7 @@ interface Parts {
   readonly training: TokenSource;
   readonly validation: TokenSource;
   readonly fingerprint: string;
+  readonly inventory?: Inventory;
 }
 
 /** The tokens of files of tokens, or else of texts, which are tokenized in memory. */
@@ -62,8 +64,8 @@ async function partsOf({
   validationFraction,
 }: Pick<Options, "path" | "tokenizer" | "column" | "validationFraction"> & { vocabulary: number }): Promise<Parts> {
   if (await hasTokenFiles(path)) {
-    const { training, validation, fingerprint } = await openTokenFiles({ path, vocabulary, validationFraction });
-    return { training: joined(path, training), validation: joined(path, validation), fingerprint };
+    const { training, validation, ...rest } = await openTokenFiles({ path, vocabulary, validationFraction });
+    return { training: joined(path, training), validation: joined(path, validation), ...rest };
   }
   const { tokens, fingerprint } = await tokenized(path, await openTokenizer(tokenizer), column);
   const all = tokensInMemory(path, tokens);

@@ -3,6 +3,7 @@
  * first part is the first half of one, the second part is its second half or, in half of the rows, that of another one.
  */
 import { DataError } from "../data-error.ts";
+import type { Inventory } from "../inventory.ts";
 import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { BertTokens } from "../tokenizers/tokenizers.ts";
@@ -19,6 +20,7 @@ interface Given {
   readonly vocabulary: number; // of the tokenizer, without tokens that were added
   readonly maskFraction: number;
   readonly seed: number;
+  readonly inventory?: Inventory;
 }
 
 export class MaskedTextSamples implements Samples {
@@ -27,7 +29,7 @@ export class MaskedTextSamples implements Samples {
 
   /** Throws `DataError` where there are too few tokens. */
   constructor(given: Given) {
-    const { source, training, validation, fingerprint, blockSize } = given;
+    const { source, training, validation, fingerprint, blockSize, inventory } = given;
     if (blockSize < 5)
       throw new DataError(
         `data.blockSize is ${blockSize}, and a row of two sentences has 5 tokens or more; set it to 5 or more.`,
@@ -44,6 +46,7 @@ export class MaskedTextSamples implements Samples {
       trainingSamples: rowsIn(training),
       validationSamples: rowsIn(validation),
       fingerprint,
+      inventory,
     };
     const { trainingUnits, validationUnits, trainingSamples, validationSamples } = this.facts;
     for (const [samples, units, what] of [

@@ -8,6 +8,7 @@
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
+import { byCodeUnit } from "../files-at.ts";
 
 export interface SizedFile {
   readonly path: string;
@@ -62,7 +63,7 @@ async function collect(
   }
 }
 
-export const byCodeUnit = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+export { byCodeUnit } from "../files-at.ts";
 
 /** Whether a file has no zero byte in its first 8 KiB. Throws `DataError`. */
 export async function isText(path: string): Promise<boolean> {

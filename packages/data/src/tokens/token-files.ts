@@ -1,7 +1,10 @@
-/** The files of tokens of a folder: those with "val" in their name are held out, all others are trained on. */
-import { readdir, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { DataError, reasonOf } from "../data-error.ts";
+/** The files of tokens of a folder. What their names say to be the validation split is held out, or else the test split. */
+import { readdir } from "node:fs/promises";
+import { basename } from "node:path";
+import { DataError } from "../data-error.ts";
+import { byCodeUnit, filesAt, type SizedFile } from "../files-at.ts";
+import { fileGroup, type Inventory, leftOutGroups } from "../inventory.ts";
+import { type Parts, partsBySplit, splitOfName } from "../split-names.ts";
 import { fingerprintOf, openTokenFile, type TokenFile } from "./token-file.ts";
 import { part, readChecked, type TokenSource } from "./token-source.ts";
 
@@ -16,28 +19,34 @@ export interface TokenFiles {
   readonly training: readonly TokenSource[]; // one or more
   readonly validation: readonly TokenSource[];
   readonly fingerprint: string; // of the files and of how they are split
+  readonly inventory: Inventory;
 }
 
 const checkedFirst = 1 << 16; // tokens of each file
 
 /** Whether `path` is a .bin file, or a folder with one. */
 export async function hasTokenFiles(path: string): Promise<boolean> {
-  if (path.endsWith(".bin")) return true;
+  if (isBin(path)) return true;
   const names = await readdir(path).catch(() => []); // no folder
-  return names.some((name) => name.endsWith(".bin"));
+  return names.some(isBin);
 }
+
+const isBin = (name: string) => /\.bin$/i.test(name) && !name.startsWith(".");
+
+/** The files that `openTokenFiles` opens. Throws `DataError`. */
+export const tokenInventory = async (path: string): Promise<Inventory> => (await listed(path)).inventory;
 
 /** Throws `DataError`. */
 export async function openTokenFiles({ path, vocabulary, validationFraction }: Options): Promise<TokenFiles> {
-  const names = await binFiles(path);
-  const held = names.length === 1 ? [] : names.filter((name) => /val/i.test(basename(name)));
+  const { parts, inventory } = await listed(path);
   const files: TokenFile[] = [];
   try {
-    for (const name of names) files.push(openTokenFile(name));
-    const training: TokenSource[] = files.filter(({ name }) => !held.includes(name));
-    const validation: TokenSource[] = files.filter(({ name }) => held.includes(name));
-    if (training.length === 0)
-      throw new DataError(`${path} has only held-out files (val in their name); add the files to train on.`);
+    // In the order of their names, on which the fingerprint depends.
+    const paths = [...parts.training, ...parts.heldOut].map((file) => file.path).sort(byCodeUnit);
+    for (const each of paths) files.push(openTokenFile(each));
+    const held = new Set(parts.heldOut.map((file) => file.path));
+    const training: TokenSource[] = files.filter(({ name }) => !held.has(name));
+    const validation: TokenSource[] = files.filter(({ name }) => held.has(name));
     if (validation.length === 0 && validationFraction > 0) {
       const last = training.pop()!;
       const cut = last.length - Math.floor(last.length * validationFraction);
@@ -46,22 +55,34 @@ export async function openTokenFiles({ path, vocabulary, validationFraction }: O
     }
     // A wrong vocabulary nearly always shows in the first tokens: say so before the first step.
     for (const file of files) await readChecked(file, 0, Math.min(checkedFirst, file.length), vocabulary);
-    const fraction = held.length > 0 ? 0 : validationFraction;
-    return { training, validation, fingerprint: await fingerprintOf(files, `tokens ${held.length} ${fraction} `) };
+    const fraction = held.size > 0 ? 0 : validationFraction;
+    const fingerprint = await fingerprintOf(files, `tokens ${held.size} ${fraction} `);
+    return { training, validation, fingerprint, inventory };
   } catch (error) {
     for (const file of files) await file.close();
     throw error;
   }
 }
 
-/** A file, or the .bin files of a folder in the order of their names. */
-async function binFiles(path: string): Promise<string[]> {
-  try {
-    if ((await stat(path)).isFile()) return [path];
-    const names = (await readdir(path)).filter((name) => name.endsWith(".bin") && !name.startsWith("."));
-    if (names.length > 0) return names.sort().map((name) => join(path, name));
-  } catch (error) {
-    throw new DataError(`Cannot read ${path}: ${reasonOf(error)}; check data.path.`);
-  }
-  throw new DataError(`${path} has no .bin file; ./terse data prepare writes some from texts.`);
+/** The .bin files of a folder; of a file, itself, whatever its name is. */
+async function listed(path: string): Promise<{ parts: Parts<SizedFile>; inventory: Inventory }> {
+  const { isFolder, files, leftOut } = await filesAt(path, { flat: true });
+  const bins = isFolder ? files.filter((file) => isBin(file.path)) : files;
+  if (bins.length === 0) throw new DataError(`${path} has no .bin file; ./terse data prepare writes some from texts.`);
+  const parts = partsBySplit(bins, (file) => (isFolder ? splitOfName(basename(file.path)) : undefined));
+  const { training, heldOut, heldOutSplit } = parts;
+  if (training.length === 0)
+    throw new DataError(
+      `${path} has only held-out files (${basename(heldOut[0]!.path)} is one by its name); add the files to train on.`,
+    );
+  const left = [
+    ...leftOut,
+    ...files.filter((file) => !bins.includes(file)).map((file) => ({ ...file, why: "no .bin file" })),
+    ...parts.leftOut.map((file) => ({ ...file, why: "the test split" })),
+  ];
+  const held = heldOutSplit && { heldOut: { ...fileGroup(path, heldOut), split: heldOutSplit } };
+  return {
+    parts,
+    inventory: { training: fileGroup(path, training), ...held, leftOut: leftOutGroups(path, left) },
+  };
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
+import type { Inventory } from "../inventory.ts";
 import { RandomNumbers } from "../random.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import { readChecked, type TokenSource } from "./token-source.ts";
@@ -19,6 +20,7 @@ interface Given {
   readonly unit?: string; // "token" if absent
   readonly prompt?: string | undefined;
   readonly remarks?: readonly string[] | undefined;
+  readonly inventory?: Inventory | undefined;
 }
 
 export class TokenSamples implements Samples {
@@ -27,7 +29,7 @@ export class TokenSamples implements Samples {
 
   /** Throws `DataError` where there are too few tokens. */
   constructor(given: Given) {
-    const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks } = given;
+    const { source, training, validation, blockSize, fingerprint, unit = "token", prompt, remarks, inventory } = given;
     this.#given = given;
     const sum = (sources: readonly TokenSource[], count: (source: TokenSource) => number) =>
       sources.reduce((total, each) => total + count(each), 0);
@@ -44,6 +46,7 @@ export class TokenSamples implements Samples {
       fingerprint: createHash("sha256").update(`${fingerprint} ${blockSize} shifted`).digest("hex"),
       prompt,
       remarks,
+      inventory,
     };
     const { trainingUnits, validationUnits, trainingSamples, validationSamples } = this.facts;
     for (const [samples, units, what] of [

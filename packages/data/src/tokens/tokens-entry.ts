@@ -5,11 +5,11 @@ import type { SampledEntry } from "../dataset.ts";
 import { gpt2Vocabulary } from "../tokenizers/gpt2-tokenizer.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer } from "../tokenizers/tokenizers.ts";
-import { openTokenFiles } from "./token-files.ts";
+import { openTokenFiles, tokenInventory } from "./token-files.ts";
 import { TokenSamples } from "./token-samples.ts";
 
 const tokensOptions = v.object({
-  path: text, // a .bin file of tokens, or a folder of them; val in a name: held out
+  path: text, // a .bin file of tokens, or a folder of them, in which the validation split is held out by its name
   vocabulary: v.optional(positiveInteger, gpt2Vocabulary), // ids are below it
   tokenizer: v.optional(text), // of the model's samples: gpt2, or the path of a tokenizer.json; gpt2 if absent and the vocabulary is GPT-2's
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
@@ -40,6 +40,7 @@ export const tokensEntry: SampledEntry = {
     return name === undefined ? undefined : tokenizerFiles(name);
   },
   facts: ({ vocabulary, blockSize }: TokensOptions) => ({ vocabulary, length: blockSize }),
+  inventory: ({ path }: TokensOptions) => tokenInventory(path),
   async samples(options: TokensOptions, { length, seed }) {
     const { path, vocabulary } = options;
     const blockSize = options.blockSize ?? length!;

@@ -104,7 +104,7 @@ describe("FineWeb's shards", () => {
     writeFileSync(broken, "");
     appendFileSync(broken, bytesOf(ids(10)));
     await refused(/has 9 tokens to train on, but one row needs 17/);
-    await expect(open("absent")).rejects.toThrow(/Cannot read .*absent: it does not exist; check data\.path/);
+    await expect(open("absent")).rejects.toThrow(/There is no file or folder at .*absent; check the data path/);
   });
 
   it("with tokens beyond the vocabulary are refused with file and place", async () => {
@@ -120,6 +120,42 @@ describe("FineWeb's shards", () => {
     await expect(open("nano", { vocabulary: 300, tokenizer: "gpt2" })).rejects.toThrow(
       "data.tokenizer gpt2 has 50257 tokens, and data.vocabulary is 300; set data.vocabulary to 50257.",
     );
+  });
+});
+
+describe("a folder of tokens", () => {
+  const put = (folder: string, names: string[]) => {
+    mkdirSync(folder);
+    for (const [i, name] of names.entries()) writeFileSync(join(folder, name), bytesOf(ids(100 + i)));
+  };
+  const lengths = async (path: string) => {
+    const data = await open(path);
+    await data[Symbol.asyncDispose]();
+    return [data.trainingUnits, data.validationUnits];
+  };
+
+  it("holds out what its names say, as whole words, and says what it leaves out", async () => {
+    put(join(folder, "splits"), ["interval.bin", "notes.txt", "owt_TRAIN.BIN", "owt-valid.bin", "test.bin"]);
+    const path = join(folder, "splits");
+    expect(await lengths("splits")).toEqual([202, 103]);
+    const data = await open("splits");
+    expect(data.inventory).toEqual({
+      training: { count: 2, bytes: 404, names: ["interval.bin", "owt_TRAIN.BIN"], endings: [".bin", ".BIN"] },
+      heldOut: { count: 1, bytes: 206, names: ["owt-valid.bin"], endings: [".bin"], split: "validation" },
+      leftOut: [
+        { count: 1, bytes: 202, names: ["notes.txt"], endings: [".txt"], why: "no .bin file" },
+        { count: 1, bytes: 208, names: ["test.bin"], endings: [".bin"], why: "the test split" },
+      ],
+    });
+    expect(await datasets.tokens.inventory!({ path })).toEqual(data.inventory);
+    await data[Symbol.asyncDispose]();
+    rmSync(join(path, "owt-valid.bin"));
+    expect(await lengths("splits")).toEqual([202, 104]);
+  });
+
+  it("of held-out files only is refused", async () => {
+    put(join(folder, "only"), ["val.bin", "test.bin"]);
+    await expect(open("only")).rejects.toThrow(/only has only held-out files \(val\.bin is one by its name\); add the/);
   });
 });
 

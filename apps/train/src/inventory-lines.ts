@@ -1,0 +1,23 @@
+import type { FileGroup, Inventory } from "@terse/data";
+import { amountText, bytesText, printable } from "./format.ts";
+
+/** What is read of the data, what is held out, and what is left out and why: one line, or none where the data has no files. */
+export function inventoryLines(inventory: Inventory | undefined): string[] {
+  if (inventory === undefined) return [];
+  const { training, heldOut, leftOut, passedOver = [] } = inventory;
+  const left = leftOut.map((group) => `${filesText(group)} (${group.why})`);
+  const parts = [
+    `trains on ${filesText(training)}, ${bytesText(training.bytes)}`,
+    ...(heldOut === undefined ? [] : [`held out as the ${heldOut.split} split: ${filesText(heldOut)}`]),
+    ...(left.length === 0 ? [] : [`left out: ${left.join(", ")}`]),
+    ...(passedOver.length === 0 ? [] : [`passed over: ${passedOver.join(", ")}`]),
+  ];
+  return [printable(`data: ${parts.join("; ")}`).replaceAll(/[\n\t]/g, "·")];
+}
+
+/** The names of few files, and the number and first name of many. */
+function filesText({ count, names, endings }: FileGroup): string {
+  if (count <= 2) return names.join(", ");
+  const ending = endings.length === 1 ? ` (${endings[0]})` : "";
+  return `${amountText(count, "file")}${ending}, ${names[0]} …`;
+}
