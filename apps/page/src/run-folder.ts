@@ -2,7 +2,7 @@
 import { readFileSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { isLocked } from "@terse/checkpoint";
+import { LockWatch } from "@terse/checkpoint";
 import { runNames } from "./run-names.ts";
 
 export interface RunState {
@@ -36,7 +36,7 @@ export class RunFolder {
   constructor(path: string, name: string, running?: () => boolean) {
     this.name = name;
     this.#metrics = join(path, "metrics.jsonl");
-    this.#running = running ?? (() => isLocked(join(path, "lock.json")));
+    this.#running = running ?? holds(new LockWatch(join(path, "lock.json")));
     const { recipe, problem } = readRecipe(join(path, "recipe.json"));
     this.recipe = recipe;
     this.problems = problem === undefined ? [] : [problem];
@@ -74,6 +74,15 @@ export class RunFolder {
     return statSync(this.#metrics, { throwIfNoEntry: false });
   }
 }
+
+/** Whether somebody holds the lock, as far as it can be seen. */
+const holds = (watch: LockWatch) => () => {
+  try {
+    return watch.look() !== "free";
+  } catch {
+    return false; // it cannot be read
+  }
+};
 
 /** As many whole lines as fit in a chunk, or one that does not. */
 async function wholeLines(handle: FileHandle, offset: number, size: number): Promise<{ text: string; bytes: number }> {

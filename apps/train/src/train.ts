@@ -80,6 +80,7 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
       await journal.stopped(step, signal);
       return exitCodeOf(signal);
     }
+    run.checkFolder();
     const isLogged = step === 0 || every(recipe.evaluate.every, step);
     if (isLogged || step === run.step) await journal.evaluated(step, validate, { isLogged });
     if (step > run.step && every(saveEvery, step)) {

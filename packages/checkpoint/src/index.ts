@@ -6,7 +6,15 @@ export { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 export { type DType, elements, type TypedArray } from "./dtypes.ts";
 export type { FileRecord } from "./file-record.ts";
 export { type ForeignWeights, loadModel } from "./load-model.ts";
-export { isAlive, isLocked, type LockHolder, lockTouchedEverySeconds, thisProcess } from "./lock-holder.ts";
+export {
+  isRunning,
+  type LockHolder,
+  type LockState,
+  LockWatch,
+  lockChangesEverySeconds,
+  lockSilentAfterSeconds,
+  thisProcess,
+} from "./lock-holder.ts";
 export { makeFolder } from "./make-folder.ts";
 export { type Manifest, manifestFile, parseManifest, readManifestText, writeManifest } from "./manifest.ts";
 export {

@@ -1,53 +1,136 @@
 /**
- * The process that a lock file names, and whether it still runs. On this machine /proc tells; a lock of another machine counts while its
- * file is touched.
+ * The process that a lock file names, and whether it still runs. /proc tells that of a process of this PID namespace. Any other one, in
+ * another container or on another machine, is judged by what both sides share, the file: its process writes to it again and again, so
+ * whoever asks watches for a change. No clock is compared with another machine's.
  */
-import { readFileSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 
-/** Seconds between two touches of a lock file by its process. */
-export const lockTouchedEverySeconds = 15;
-const silentAfterSeconds = 120;
+/** Seconds between two changes of a lock file by its process. */
+export const lockChangesEverySeconds = 5;
+/** Seconds of watching without a change, after which the process does not run. Some changes may be late, or be seen late. */
+export const lockSilentAfterSeconds = 20;
+const silentBeforeNamespaces = 60; // locks that name no namespace are of earlier versions, which touched theirs every 15 s
 
 export interface LockHolder {
-  readonly pid: number;
+  readonly pid: number; // in its namespace
   readonly since: string; // when the process began, as /proc says it
   readonly host: string;
   readonly boot: string; // of the machine
+  readonly namespace?: string; // of its pid; "" where it cannot be known
 }
+
+/** `unclear`: nothing of the process can be seen from here, and the file has not been watched for long enough. */
+export type LockState = "held" | "free" | "unclear";
 
 /** This process, as it writes itself into a lock file. */
-export function thisProcess(): LockHolder {
-  return { pid: process.pid, since: beganAt(process.pid) ?? "", host: hostname(), boot: bootId() };
+export function thisProcess(): LockHolder & { readonly namespace: string } {
+  const { pid, since } = statOf("self") ?? {};
+  // A namespace may have the /proc of another one, where the numbers are others.
+  const namespace = pid === process.pid ? linkOf("/proc/self/ns/pid") : "";
+  return { pid: process.pid, since: since ?? "", host: hostname(), boot: bootId(), namespace };
 }
 
-/** Whether the holder of the lock file at `path` still runs. */
-export function isAlive({ pid, since, host, boot }: LockHolder, path: string): boolean {
-  if (host === hostname() && boot === bootId()) return beganAt(pid) === since;
+/** Whether the process runs; undefined where it cannot be seen from here. */
+export function isRunning({ pid, since, host, boot, namespace }: LockHolder): boolean | undefined {
+  const here = thisProcess();
+  const isNear = here.namespace !== "" && here.boot !== "";
+  if (!isNear || namespace !== here.namespace || boot !== here.boot || host !== here.host) return undefined;
+  const found = statOf(`${pid}`);
+  if (found) return found.since === since && !found.hasEnded;
   try {
-    return Date.now() - statSync(path).mtimeMs < 1000 * silentAfterSeconds;
-  } catch {
-    return false;
+    process.kill(pid, 0);
+    return undefined; // /proc hides the processes of other users (hidepid)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH" ? false : undefined;
   }
 }
 
-/** Whether a process that still runs holds the lock file at `path`; false where the file is absent or unreadable. */
-export function isLocked(path: string): boolean {
-  try {
-    const holder = JSON.parse(readFileSync(path, "utf8")) as LockHolder | null;
-    return typeof holder?.pid === "number" && isAlive(holder, path);
-  } catch {
-    return false;
+/** Watches a lock file, as often as `look` is called. */
+export class LockWatch {
+  readonly #path: string;
+  readonly #now: () => number; // milliseconds
+  #seen: string | undefined;
+  #before = 0; // when it was looked at last
+  #watched = 0; // milliseconds without a change
+  #changed = false;
+
+  constructor(path: string, now: () => number = () => performance.now()) {
+    this.#path = path;
+    this.#now = now;
+  }
+
+  /** Throws `CheckpointError` where the file is there and cannot be read. */
+  look(): LockState {
+    const file = readLock(this.#path);
+    const now = this.#now();
+    const holder = file && holderIn(file.text);
+    const isFirst = this.#seen === undefined;
+    // Where this process was stopped for a while, the other one may have been, too.
+    this.#watched += isFirst ? 0 : Math.min(now - this.#before, 1000 * lockChangesEverySeconds);
+    this.#before = now;
+    if (file?.seen !== this.#seen) {
+      this.#changed = !isFirst && file !== undefined;
+      this.#seen = file?.seen;
+      this.#watched = 0;
+    }
+    if (file === undefined) return "free";
+    const running = holder && isRunning(holder);
+    if (running !== undefined) return running ? "held" : "free";
+    if (this.#watched >= 1000 * silentAfter(holder)) return "free";
+    return this.#changed ? "held" : "unclear";
   }
 }
 
-/** When a process began, in ticks since the machine started (proc_pid_stat(5), field 22); undefined where there is none. */
-function beganAt(pid: number): string | undefined {
-  const stat = readText(`/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+function silentAfter(holder: LockHolder | undefined): number {
+  if (holder === undefined) return 1; // it has been cut short, unless it is just being written
+  return holder.namespace === undefined ? silentBeforeNamespaces : lockSilentAfterSeconds;
+}
+
+/** The text of a lock file, and what changes with every change of it; undefined where there is none. Opening it asks a file server anew. */
+function readLock(path: string): { text: string; seen: string } | undefined {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const { ino, mtimeMs } = fstatSync(file);
+      const text = readFileSync(file, "utf8");
+      return { text, seen: `${ino} ${mtimeMs} ${text}` };
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new CheckpointError(`Cannot read ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+}
+
+function holderIn(text: string): LockHolder | undefined {
+  try {
+    const holder = JSON.parse(text) as LockHolder | null;
+    return Number.isSafeInteger(holder?.pid) && holder!.pid > 0 ? holder! : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A process's number; when it began, in ticks since the machine started; whether nothing but its number is left (proc_pid_stat(5)). */
+function statOf(process: string): { pid: number; since: string; hasEnded: boolean } | undefined {
+  const stat = readText(`/proc/${process}/stat`);
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" "); // from field 3 on
+  if (fields?.[19] === undefined) return undefined;
+  return { pid: Number.parseInt(stat!, 10), since: fields[19], hasEnded: /^[ZXx]$/.test(fields[0]!) };
 }
 
 const bootId = () => readText("/proc/sys/kernel/random/boot_id") ?? "";
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
 
 function readText(path: string): string | undefined {
   try {

@@ -1,9 +1,11 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type LockHolder, thisProcess } from "@terse/checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { lockFile, lockFolder } from "./folder-lock.ts";
+import { FolderTakenError, lockFile, lockFolder } from "./folder-lock.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -65,13 +67,78 @@ describe("the lock of a folder", () => {
     await ended;
   });
 
-  it("of another machine counts while it is touched", async () => {
-    const other = { start: "there", rank: 0, pid: 1, since: "1", host: "elsewhere", boot: "x" };
-    writeFileSync(path(), JSON.stringify(other));
-    await expect(lockFolder(folder, { start: "here", rank: 0 })).rejects.toThrow("process 1 on elsewhere");
-    utimesSync(path(), new Date(0), new Date(0));
-    using lock = await lockFolder(folder, { start: "here", rank: 0 });
+  it("does not count where nobody has waited for its process, which has ended", async () => {
+    // sh ends before it could ask for its child; sleep never does.
+    const child = spawn("sh", ["-c", "sh -c 'echo $$; kill -KILL $$' & exec sleep 60"]);
+    const pid = Number(String((await once(child.stdout, "data"))[0]));
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+    const since = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/.*\) /, "").split(" ")[19]!;
+    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "old", rank: 0, pid, since }));
+    using lock = await lockFolder(folder, { start: "new", rank: 0 });
     expect(lock.keeper).toBe(0);
+    child.kill("SIGKILL");
+  });
+
+  const elsewhere: [what: string, change: Partial<LockHolder>][] = [
+    ["in another PID namespace", { namespace: "pid:[1]" }],
+    ["on another machine", { host: "elsewhere", boot: "x" }],
+    ["where /proc tells no namespace", { namespace: "" }],
+  ];
+  it.each(elsewhere)("of a process %s counts while it changes, whatever the clocks say", async (_, change) => {
+    const other = { ...thisProcess(), start: "there", rank: 0, pid: 1, since: "1", ...change };
+    writeFileSync(path(), JSON.stringify(other));
+    utimesSync(path(), new Date(0), new Date(0)); // the other machine's clock is wrong
+    const said: string[] = [];
+    const asked = lockFolder(folder, { start: "here", rank: 0 }, (why) => {
+      said.push(why);
+      writeFileSync(path(), JSON.stringify({ ...other, count: 1 }));
+    });
+    await expect(asked).rejects.toThrow(`process 1 on ${other.host}, in another container or on another machine,`);
+    expect(said).toEqual([expect.stringContaining(`is of process 1 on ${other.host}`)]);
+  });
+
+  it("is taken by one that runs in another PID namespace only when its process has ended", async (context) => {
+    const program = `
+      const { lockFolder } = await import(${JSON.stringify(join(import.meta.dirname, "folder-lock.ts"))});
+      using lock = await lockFolder(${JSON.stringify(folder)}, { start: "other", rank: 0 }, () => console.log("waits"));
+      console.log("held");`;
+    const node = [
+      process.execPath,
+      "--conditions=@terse/source",
+      "--no-warnings",
+      "--input-type=module",
+      "-e",
+      program,
+    ];
+    const within = ["--pid", "--fork", "--mount-proc"];
+    if (spawnSync("unshare", [...within, "true"]).status !== 0) return context.skip("unshare --pid needs root");
+    const start = () => {
+      const child = spawn("unshare", [...within, ...node], { cwd: import.meta.dirname });
+      let out = "";
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (out += data));
+      return once(child, "close").then(() => out);
+    };
+    {
+      using _ = await lockFolder(folder, { start: "mine", rank: 0 });
+      expect(await start()).toMatch(/^waits\n.*is in use: process/s);
+      expect(JSON.parse(readFileSync(path(), "utf8"))).toMatchObject({ start: "mine" });
+    }
+    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "mine", rank: 0 })); // as of a process that was killed
+    expect(await start()).toBe("waits\nheld\n");
+  });
+
+  it("is missed by a process that was stopped while another start took the folder", async () => {
+    using lock = await lockFolder(folder, { start: "mine", rank: 0 });
+    expect(() => lock.check()).not.toThrow();
+    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "other", rank: 0, pid: 77, host: "there" }));
+    await expect.poll(() => lock.taken?.message, { timeout: 60_000 }).toContain("process 77 on there took the folder");
+    expect(() => lock.check()).toThrow(FolderTakenError);
+    expect(JSON.parse(readFileSync(path(), "utf8"))).toMatchObject({ start: "other" });
+  });
+
+  it("is refused with a sentence where it cannot be read, and leaves nothing where it cannot be written", async () => {
+    mkdirSync(path());
+    await expect(lockFolder(folder, { start: "a", rank: 0 })).rejects.toThrow(`Cannot read ${path()}: it is a folder`);
   });
 
   it("that was cut short does not count", async () => {
@@ -81,11 +148,7 @@ describe("the lock of a folder", () => {
   });
 
   it("goes to one of several starts that find a stale one", async () => {
-    writeFileSync(
-      path(),
-      JSON.stringify({ start: "old", rank: 0, pid: 2 ** 22 + 1, since: "1", host: "gone", boot: "" }),
-    );
-    utimesSync(path(), new Date(0), new Date(0));
+    writeFileSync(path(), JSON.stringify({ ...thisProcess(), start: "old", rank: 0, pid: 2 ** 22 + 1, since: "1" }));
     const starts = Array.from({ length: 20 }, (_, i) => lockFolder(folder, { start: String(i), rank: 0 }));
     const taken = (await Promise.allSettled(starts)).flatMap((each) =>
       each.status === "fulfilled" ? [each.value] : [],

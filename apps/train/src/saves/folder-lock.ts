@@ -3,35 +3,55 @@
  * removes old saves and leftovers. A rank of the same start that finds this lock knows that it shares the folder with the keeper, so
  * every machine with a disk of its own has one keeper.
  *
- * The lock of a process that has ended does not count.
+ * The lock of a process that has ended does not count. Where that cannot be seen, in another container or on another machine, the lock
+ * is watched for a while: its process changes it every few seconds (lock-thread.ts), and notices when another start has taken the folder.
  */
-import { linkSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import {
   CheckpointError,
-  isAlive,
+  isRunning,
   type LockHolder,
-  lockTouchedEverySeconds,
+  LockWatch,
+  lockSilentAfterSeconds,
   reasonOf,
   thisProcess,
 } from "@terse/checkpoint";
+import type { FromLockThread, LockThreadData } from "./lock-thread.ts";
 
 export const lockFile = "lock.json";
 
-interface Holder extends LockHolder {
+export interface Holder extends LockHolder {
   readonly start: string; // of the run, a random text that its ranks share
   readonly rank: number;
 }
 
+/** Another start has taken the folder of a run that seemed to have ended. */
+export class FolderTakenError extends CheckpointError {}
+
 export class FolderLock implements Disposable {
   /** The rank that keeps the folder. */
   readonly keeper: number;
+  /** On the keeper: another start has the folder now. */
+  taken: FolderTakenError | undefined;
+  /** On the keeper: why the lock file could not be written the last time. */
+  unwritten: string | undefined;
   readonly #release: () => void;
+  readonly #holder: () => Holder | undefined; // what the file says now, where it is another start's
 
-  constructor(keeper: number, release = () => {}) {
+  constructor(keeper: number, release = () => {}, holder = (): Holder | undefined => undefined) {
     this.keeper = keeper;
     this.#release = release;
+    this.#holder = holder;
+  }
+
+  /** Reads the file. Throws `FolderTakenError`. */
+  check(): void {
+    const holder = this.#holder();
+    if (holder) this.taken ??= takenBy(`process ${holder.pid} on ${holder.host}`);
+    if (this.taken) throw this.taken;
   }
 
   [Symbol.dispose](): void {
@@ -39,59 +59,97 @@ export class FolderLock implements Disposable {
   }
 }
 
-/** Takes the folder for a start of a run, or joins a rank of the same start. Throws `CheckpointError` where another run has it. */
+const takenBy = (who: string) =>
+  new FolderTakenError(
+    `${who} took the folder of this run over (${lockFile}), which could not write to it for a while, or was stopped. This run ends; start it with --resume, after the other one, to go on from the last save.`,
+  );
+
+/**
+ * Takes the folder for a start of a run, or joins a rank of the same start. `onWait` is called once where that takes longer, with the
+ * reason. Throws `CheckpointError` where another run has it.
+ */
 export async function lockFolder(
   folder: string,
   { start, rank }: { start: string; rank: number },
+  onWait: (why: string) => void = () => {},
 ): Promise<FolderLock> {
   const path = join(folder, lockFile);
   const mine: Holder = { start, rank, ...thisProcess() };
-  for (let unreadable = 0, asked = 0; ; ) {
-    try {
-      writeFileSync(path, JSON.stringify(mine), { flag: "wx" });
-      return held(path, mine);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST")
-        throw new CheckpointError(`Cannot write ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
-    }
+  const watch = new LockWatch(path);
+  let waits = false;
+  for (let asked = 0; ; ) {
+    if (create(path, mine)) return held(path, mine);
+    const state = watch.look();
     const text = readText(path);
     if (text === undefined) continue; // it has just been removed
-    const holder = parse(text);
+    const holder = parseHolder(text);
     if (holder?.start === start) return new FolderLock(holder.rank);
-    if (holder === undefined && unreadable++ < 20) {
-      await sleep(50); // it is being written
+    if (state === "free") {
+      removeStale(path, text, `${path}.${start}-${rank}.tmp`);
       continue;
     }
-    if (holder && isAlive(holder, path)) {
+    const isNear = holder !== undefined && isRunning(holder) === true;
+    if (state === "held" && holder !== undefined) {
       // A run that was killed a moment ago is just ending.
-      if (holder.host === mine.host && holder.pid !== mine.pid && asked++ < 40) {
-        await sleep(50);
-        continue;
-      }
-      throw new CheckpointError(
-        `${folder} is in use: process ${holder.pid} on ${holder.host} writes to it (${lockFile}). Wait for that run to end, or end it.`,
+      if (!isNear || holder.pid === mine.pid || asked++ >= 40) throw inUse(folder, holder, isNear);
+    } else if (holder !== undefined && !waits) {
+      waits = true;
+      onWait(
+        `${path} is of process ${holder.pid} on ${holder.host}, in another container or on another machine: waits up to ${lockSilentAfterSeconds} s to see whether it still runs`,
       );
     }
-    removeStale(path, text, `${path}.${start}-${rank}.tmp`);
+    await sleep(50);
+  }
+}
+
+function inUse(folder: string, { pid, host }: Holder, isNear: boolean): CheckpointError {
+  const where = isNear ? host : `${host}, in another container or on another machine,`;
+  return new CheckpointError(
+    `${folder} is in use: process ${pid} on ${where} writes to it (${lockFile}). Wait for that run to end, or end it.`,
+  );
+}
+
+/** False where there is a lock file. */
+function create(path: string, mine: Holder): boolean {
+  let file: number | undefined;
+  try {
+    file = openSync(path, "wx");
+    writeSync(file, JSON.stringify(mine));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if (file !== undefined) rmSync(path, { force: true }); // the disk is full
+    throw new CheckpointError(`Cannot write ${path}: ${reasonOf(error) ?? error}.`, { cause: error });
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
 }
 
 function held(path: string, mine: Holder): FolderLock {
-  const touch = setInterval(() => {
-    try {
-      utimesSync(path, new Date(), new Date());
-    } catch {
-      // the disk is away for a moment, or somebody removed the file
-    }
-  }, 1000 * lockTouchedEverySeconds);
-  touch.unref();
+  const isReleased = new Int32Array(new SharedArrayBuffer(4));
+  const thread = new Worker(new URL("./lock-thread.ts", import.meta.url), {
+    workerData: { path, mine, isReleased } satisfies LockThreadData,
+  });
+  thread.unref();
   const release = () => {
-    clearInterval(touch);
+    Atomics.store(isReleased, 0, 1); // first: the thread writes a lock that is missing anew
+    void thread.terminate();
     process.off("exit", release);
-    if (parse(readText(path) ?? "")?.start === mine.start) rmSync(path, { force: true });
+    if (parseHolder(readText(path) ?? "")?.start === mine.start) rmSync(path, { force: true });
   };
+  const lock = new FolderLock(mine.rank, release, () => {
+    const holder = parseHolder(readText(path) ?? "");
+    return holder?.start === mine.start ? undefined : holder;
+  });
+  thread.on("message", ({ unwritten, taken }: FromLockThread) => {
+    lock.unwritten = unwritten;
+    if (taken !== undefined) lock.taken ??= takenBy(taken);
+  });
+  thread.on("error", (error) => {
+    lock.unwritten = `its thread has ended (${error.message})`;
+  });
   process.on("exit", release);
-  return new FolderLock(mine.rank, release);
+  return lock;
 }
 
 /** Removes a lock that has this text. Another process may have replaced it meanwhile: then it is put back. */
@@ -113,7 +171,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-function parse(text: string): Holder | undefined {
+export function parseHolder(text: string): Holder | undefined {
   try {
     const holder = JSON.parse(text) as Holder | null;
     return typeof holder?.start === "string" ? holder : undefined;

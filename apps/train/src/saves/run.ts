@@ -110,6 +110,12 @@ export class Run implements AsyncDisposable {
     return this.#before ?? this.#metrics.sums;
   }
 
+  /** Throws `FolderTakenError` where another start has taken the folder, on the rank that keeps it. */
+  checkFolder(): void {
+    const { taken } = this.#place.lock;
+    if (taken) throw taken;
+  }
+
   /** Writes a line of metrics.jsonl, and gives it to `reader`. */
   log(line: Line): void {
     this.#metrics.log(line);
@@ -296,7 +302,7 @@ async function placeOf(run: string, recipe: Recipe, group: Group, step = 0): Pro
   const [start] = (await together(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
   const take = async () => {
     makeFolder(run);
-    return lockFolder(run, { start, rank: group.rank });
+    return lockFolder(run, { start, rank: group.rank }, (why) => process.stderr.write(`${why}\n`));
   };
   let lock = group.rank === 0 ? take() : undefined;
   await together(group, async () => void (await lock));

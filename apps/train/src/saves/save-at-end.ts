@@ -16,6 +16,7 @@ export async function saveAtEnd(step: number, run: Run, journal: Journal, interr
   for (let tries = 1; ; tries++) {
     const failure = await run.save(step);
     if (failure === undefined) return;
+    run.checkFolder();
     const { why, lasts } = failure;
     const hopeless = lasts || interruption === undefined || tries === mostTries;
     if (hopeless || (await interruption.agreed()) !== undefined)

@@ -107,6 +107,7 @@ export async function writeCopy(
     const files = written.flatMap((each) => (typeof each === "string" ? [] : each));
     const manifest: SaveManifest = { step, ranks: group.size, recipe, data, ...(sums && { sums }), files };
     await together(group, async () => {
+      if (isKeeper) lock.check();
       if (group.rank === 0) await writeManifest(folder, manifest);
       else if (isKeeper) await renameFolder(folder, named);
     });
