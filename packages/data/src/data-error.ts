@@ -3,6 +3,16 @@ export class DataError extends Error {
   override readonly name = "DataError";
 }
 
+/** A file or folder of the data cannot be read. */
+export function unreadable(path: string, error: unknown): DataError {
+  const { code } = error as NodeJS.ErrnoException;
+  const remedy =
+    code === "EMFILE" || code === "ENFILE"
+      ? "let this process open more of them (ulimit -n)"
+      : "make it readable, or remove it from the data path";
+  return new DataError(`Cannot read ${path}: ${reasonOf(error)}; ${remedy}.`);
+}
+
 /** The words for a file system error, to follow "Cannot read x: ". */
 export function reasonOf(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {

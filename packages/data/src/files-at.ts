@@ -6,7 +6,7 @@
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { DataError, reasonOf } from "./data-error.ts";
+import { DataError, unreadable } from "./data-error.ts";
 
 export interface SizedFile {
   readonly path: string;
@@ -81,6 +81,3 @@ async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
     throw unreadable(path, error);
   }
 }
-
-export const unreadable = (path: string, error: unknown) =>
-  new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or remove it from the data path.`);

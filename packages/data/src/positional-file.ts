@@ -2,35 +2,40 @@
  * A file of which only what is asked for is read, through the page cache, which all ranks of a machine share. The reads block: the thread
  * that reads data has nothing else to do, and an asynchronous read takes two to four times as long. The file is not mapped into memory:
  * whoever touches a mapped page of a file that was cut short meanwhile is ended by SIGBUS, and a read fails with a sentence.
+ *
+ * A thread has few of them open at once, because data may have more files than a process may open. Those that were not used for the longest
+ * time are closed, and opened again when their turn comes.
  */
 import type { Hash } from "node:crypto";
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { DataError, reasonOf } from "./data-error.ts";
+import { closeSync, readSync } from "node:fs";
+import { DataError, unreadable } from "./data-error.ts";
+import { openRegularFile } from "./regular-file.ts";
+
+const mostOpen = 64;
+const open = new Map<PositionalFile, number>(); // descriptors; the one that was used last is the last
 
 export class PositionalFile implements Disposable {
   readonly path: string;
   readonly size: number; // bytes
-  #descriptor: number | undefined;
+  readonly #identity: string; // of the file itself, whatever its path leads to later
+  #isClosed = false;
 
   /** Throws `DataError`. */
   constructor(path: string) {
     this.path = path;
-    try {
-      this.#descriptor = openSync(path, "r");
-      this.size = fstatSync(this.#descriptor).size;
-    } catch (error) {
-      this.close();
-      throw unreadable(path, error);
-    }
+    const { descriptor, status } = openRegularFile(path);
+    this.size = status.size;
+    this.#identity = `${status.dev} ${status.ino}`;
+    this.#keep(descriptor);
   }
 
   /** `count` bytes from `position` on. Throws `DataError`. */
   read(position: number, count: number): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(count);
     try {
-      if (this.#descriptor === undefined) throw new Error("it is closed");
+      const descriptor = this.#opened();
       for (let done = 0; done < count; ) {
-        const read = readSync(this.#descriptor, bytes, done, Math.min(count - done, largestRead), position + done);
+        const read = readSync(descriptor, bytes, done, Math.min(count - done, largestRead), position + done);
         if (read === 0)
           throw new DataError(
             `${this.path} became shorter while it was read; start again when no other program writes to it.`,
@@ -43,9 +48,35 @@ export class PositionalFile implements Disposable {
     return bytes;
   }
 
+  #opened(): number {
+    if (this.#isClosed) throw new Error("it is closed");
+    const descriptor = open.get(this);
+    if (descriptor !== undefined) {
+      open.delete(this);
+      open.set(this, descriptor);
+      return descriptor;
+    }
+    const again = openRegularFile(this.path);
+    if (`${again.status.dev} ${again.status.ino}` !== this.#identity) {
+      closeSync(again.descriptor);
+      throw new DataError(
+        `${this.path} was replaced by another file while it was read; start again when no other program writes to it.`,
+      );
+    }
+    return this.#keep(again.descriptor);
+  }
+
+  #keep(descriptor: number): number {
+    open.set(this, descriptor);
+    if (open.size > mostOpen) closeFirst();
+    return descriptor;
+  }
+
   close(): void {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-    this.#descriptor = undefined;
+    this.#isClosed = true;
+    const descriptor = open.get(this);
+    open.delete(this);
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 
   [Symbol.dispose](): void {
@@ -53,10 +84,13 @@ export class PositionalFile implements Disposable {
   }
 }
 
-const largestRead = 1 << 30; // one system call reads less than 2 GiB
+function closeFirst(): void {
+  const [[unused, descriptor]] = open as unknown as [[PositionalFile, number]];
+  open.delete(unused);
+  closeSync(descriptor);
+}
 
-const unreadable = (path: string, error: unknown) =>
-  new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or correct data.path.`);
+const largestRead = 1 << 30; // one system call reads less than 2 GiB
 
 const pageBytes = 4096;
 const pages = 1024;

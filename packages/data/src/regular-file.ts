@@ -1,0 +1,33 @@
+/** Every file that a user names, or that lies in a folder of theirs, is opened here: reading a pipe, a terminal or a device may never end. */
+import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from "node:fs";
+import { DataError, unreadable } from "./data-error.ts";
+
+/** Undefined on Windows. */
+const { O_NONBLOCK = 0, O_NOCTTY = 0 } = constants as Partial<typeof constants>;
+
+export interface OpenedFile {
+  readonly descriptor: number;
+  readonly status: Stats;
+}
+
+/** Opens a file to read. Throws `DataError` where it cannot be opened, or is no regular file. */
+export function openRegularFile(path: string): OpenedFile {
+  let descriptor: number | undefined;
+  try {
+    refuseOther(path, statSync(path)); // before it is opened: to open a device may do something
+    // A pipe that has taken the file's place since then does not block either.
+    descriptor = openSync(path, constants.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const status = fstatSync(descriptor);
+    refuseOther(path, status);
+    return { descriptor, status };
+  } catch (error) {
+    if (descriptor !== undefined) closeSync(descriptor);
+    throw error instanceof DataError ? error : unreadable(path, error);
+  }
+}
+
+function refuseOther(path: string, status: Stats): void {
+  if (status.isFile()) return;
+  const what = status.isDirectory() ? "a folder" : status.isFIFO() ? "a named pipe" : "a device or socket";
+  throw new DataError(`${path} is ${what} and no regular file; copy its content into a file and name that.`);
+}
