@@ -6,11 +6,29 @@ import { listOptions, parseYaml } from "@terse/options";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parts } from "../measures/step-meter.ts";
 import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
+import { schedules } from "../schedules/schedules.ts";
 import { adviseCommand } from "./advise.ts";
 import { compareCommand, resultOf, tableOf } from "./compare.ts";
 import { completionScript, completions } from "./completion.ts";
 import { configCommand, explain, sentences } from "./config.ts";
 import { jsonSchema } from "./json-schema.ts";
+
+type Tree = Record<string, unknown>;
+
+/** Every value of a recipe with its path; those of lists and groups one by one. */
+function leavesOf(value: unknown, path: readonly string[] = []): [path: readonly string[], value: unknown][] {
+  if (typeof value !== "object" || value === null) return [[path, value]];
+  return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
+}
+
+/** A copy with another value at the path. */
+function withLeaf(tree: Tree, [key, ...deeper]: readonly string[], value: unknown): Tree {
+  const inside = deeper.length === 0 ? value : withLeaf((tree[key!] ?? {}) as Tree, deeper, value);
+  return Array.isArray(tree) ? (tree.with(Number(key), inside) as never) : { ...tree, [key!]: inside };
+}
+
+/** A value of a type that no key with this value takes. */
+const wrongFor = (value: unknown) => (typeof value === "boolean" ? "wrong" : true);
 
 let folder: string;
 let printed: string;
@@ -59,8 +77,11 @@ describe("the JSON Schema", () => {
   it("has every key, with its sentence", () => {
     const found = new Set<string>();
     const walk = (node: Json, path: readonly string[]): void => {
-      if (path.length > 0) found.add(path.join("."));
-      for (const branch of [...((node["oneOf"] ?? []) as unknown as Json[])]) walk(branch, path);
+      if (path.length > 0 && node["description"] !== undefined) found.add(path.join("."));
+      const reference = node["$ref"] as unknown as string | undefined;
+      if (reference !== undefined) walk(schema["$defs"]![reference.slice("#/$defs/".length)]!, path);
+      for (const each of [...((node["allOf"] ?? []) as unknown as Json[]), ...(node["then"] ? [node["then"]] : [])])
+        walk(each, path);
       for (const [key, value] of Object.entries(node["properties"] ?? {})) walk(value, [...path, key]);
     };
     walk(schema, []);
@@ -78,13 +99,21 @@ describe("the JSON Schema", () => {
   const hasJsonschema = spawnSync(python, ["-c", "import jsonschema"]).status === 0;
   const ifThere = it.skipIf(!hasJsonschema);
   const orWhy = hasJsonschema ? "" : " (skipped: the tests' Python has no jsonschema)";
-  /** What Python's jsonschema says of each value, a list of messages. */
-  const check = (values: readonly unknown[]) => {
-    const program =
-      "import json, sys, jsonschema\nschema, values = json.load(sys.stdin)\nv = jsonschema.Draft202012Validator(schema)\njsonschema.Draft202012Validator.check_schema(schema)\nprint(json.dumps([[e.message for e in v.iter_errors(x)] for x in values]))";
-    const input = JSON.stringify([schema, values]);
-    return JSON.parse(execFileSync(python, ["-c", program], { input, encoding: "utf8" })) as string[][];
+  /** What Python's jsonschema says of each value: the keys that it names, each with its message. */
+  const errorsOf = (values: readonly unknown[]) => {
+    const program = `
+import json, sys, jsonschema
+schema, values = json.load(sys.stdin)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+print(json.dumps([[[".".join(map(str, e.absolute_path)), e.message] for e in validator.iter_errors(x)] for x in values]))`;
+    const [input, maxBuffer] = [JSON.stringify([schema, values]), 1e8];
+    return JSON.parse(execFileSync(python, ["-c", program], { input, maxBuffer, encoding: "utf8" })) as [
+      key: string,
+      message: string,
+    ][][];
   };
+  const check = (values: readonly unknown[]) => errorsOf(values).map((errors) => errors.map(([, message]) => message));
 
   ifThere(`takes the default recipe and refuses a wrong one, by Python's jsonschema${orWhy}`, () => {
     const recipe = JSON.parse(JSON.stringify(readRecipe(defaultRecipe, []))) as object;
@@ -100,6 +129,54 @@ describe("the JSON Schema", () => {
     const page = readFileSync(new URL("../../../../docs/recipes.md", import.meta.url), "utf8");
     const [, example] = /```yaml\n(extends: [\s\S]*?)```/.exec(page)!;
     expect(check([...recipes, parseYaml(example!, "docs/recipes.md")]).flat()).toEqual([]);
+  });
+
+  ifThere(`reports one wrong value at its key, and nothing else of the recipe${orWhy}`, () => {
+    const shipped = readdirSync(new URL("../../recipes/", import.meta.url)).map((name) => basename(name, ".yaml"));
+    const given = ["optimizer.momentumSync.segments={ role: head }", "bucket=auto", "save.every=3", "device=cuda:1"];
+    const recipes = [
+      ...shipped.map((name) => readRecipe(name, [])), // with every optimizer and every compression of gradients
+      readRecipe("gpt-small-muon", ["optimizer.nsCoefficients=[[1, 2, 3], [4, 5, 6]]"]),
+      ...Object.keys(schedules).map((name) => readRecipe(defaultRecipe, [`schedule={ name: ${name} }`])),
+      readRecipe("gpt-small-lion-cub", given),
+    ].map((recipe) => JSON.parse(JSON.stringify(recipe)) as Tree);
+    const wrong = recipes.flatMap((recipe) =>
+      leavesOf(recipe).map(([path, value]) => ({ path, recipe: withLeaf(recipe, path, wrongFor(value)) })),
+    );
+    expect(wrong.length).toBeGreaterThan(1000);
+    const errors = errorsOf([...recipes, ...wrong.map(({ recipe }) => recipe)]);
+    for (const found of errors.slice(0, recipes.length)) expect(found).toEqual([]);
+    for (const [i, { path }] of wrong.entries()) {
+      const [first, ...others] = errors[recipes.length + i]!;
+      expect(others, path.join(".")).toEqual([]);
+      expect(first?.[0], path.join(".")).toBe(path.join("."));
+      expect(first![1]).not.toContain("not valid under any of the given schemas");
+    }
+    const [zero, half] = [0, 1.5].map((warmup) => ({ optimizer: { name: "one-bit-adam", warmup } }));
+    expect(errorsOf([zero, half, { optimizer: { name: "lion-cub", momentumSync: { segments: {} } } }])).toEqual([
+      [["optimizer.warmup", "0 is less than the minimum of 1"]],
+      [["optimizer.warmup", "1.5 is greater than or equal to the maximum of 1"]],
+      [["optimizer.momentumSync.segments", expect.any(String)]],
+    ]);
+  });
+
+  ifThere(`names a key that is not there, in every section, also where another recipe has chosen${orWhy}`, () => {
+    const recipe = JSON.parse(
+      JSON.stringify(readRecipe("gpt-small-qsgd", ["optimizer.groups=[{ roles: [head], name: lion }]"])),
+    ) as Tree;
+    const sections = ["", "model", "data", "optimizer", "optimizer.groups.0", "exchange", "exchange.gradient", "save"];
+    const whole = sections.map((section) => withLeaf(recipe, [...section.split("."), "zzz"].filter(Boolean), 1));
+    const part = ["optimizer", "exchange.gradient", "schedule"].map((section) => ({
+      extends: "gpt-small",
+      ...withLeaf({}, [...section.split("."), "zzz"], 1),
+    }));
+    for (const [i, errors] of errorsOf([...whole, ...part]).entries())
+      expect(errors).toEqual([
+        [
+          [...sections, "optimizer", "exchange.gradient", "schedule"][i],
+          expect.stringContaining("'zzz' was unexpected"),
+        ],
+      ]);
   });
 
   ifThere(`takes a section without its name only where a recipe is extended${orWhy}`, () => {
