@@ -3,10 +3,12 @@ import { library } from "../../tsup.config.base.ts";
 
 export default defineConfig({
   ...library,
-  // Threads are files of their own, beside the bundle (src/prefetch/samples-in-thread.ts, src/documents/parquet.ts).
+  // Threads and programs are files of their own, beside the bundle (src/prefetch/samples-in-thread.ts, src/documents/parquet.ts,
+  // src/tokenizers/isolated-tokenizer.ts).
   entry: {
     index: "src/index.ts",
     "samples-thread": "src/prefetch/samples-thread.ts",
     "parquet-thread": "src/documents/parquet-thread.ts",
+    "tokenizer-process": "src/tokenizers/tokenizer-process.ts",
   },
 });

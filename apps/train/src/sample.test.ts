@@ -5,7 +5,7 @@ import { saveModel } from "@terse/checkpoint";
 import { Gpt2 } from "@terse/models";
 import { manualSeed } from "@terse/tensor";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { sample } from "./sample.ts";
+import { behind, sample } from "./sample.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -60,3 +60,13 @@ it("names a tokenizer that does not fit the model", async () => {
     `the tokenizer of ${folder} has 50257 tokens, and its model 256; put the model's tokenizer.json there`,
   );
 });
+
+it.each([
+  ["amber birch", "amber birch cedar", " cedar"], // the first word of a text has no space
+  ["caf\ufffd", "café au lait", "é au lait"], // the prompt ends in the middle of a letter
+  ["a\ufffd", "a\ufffd!", "!"], // which does not go on
+  ["cub .", "cub. Lions", ". Lions"], // a decoder takes a space away
+  ["\ud83e\udd81", "\ud83e\udd82", "\ud83e\udd82"], // not half a letter
+  ["", "x", "x"],
+  ["x", "x", ""],
+])("writes what is behind the prompt: %j, %j", (begin, all, expected) => expect(behind(begin, all)).toBe(expected));

@@ -48,9 +48,26 @@ export async function continueText(
   prompt: string,
   { seed, ...options }: SampleOptions,
 ): Promise<string> {
-  const ids = [...tokenizer.encode(prompt === "" ? "\n" : prompt)];
-  const { vocabulary } = tokenizer;
-  return tokenizer.decode(await generate(model, ids, { ...options, vocabulary, random: (i) => uniform(seed, i) }));
+  const { vocabulary, endOfText } = tokenizer;
+  let ids = [...(await tokenizer.encode(prompt === "" ? "\n" : prompt))];
+  if (ids.length === 0) {
+    if (endOfText === undefined)
+      throw new OptionsError([`the prompt ${JSON.stringify(prompt)} has no tokens; name one with a word in it`]);
+    ids = [endOfText];
+  }
+  const written = await generate(model, ids, { ...options, vocabulary, random: (i) => uniform(seed, i) });
+  return behind(await tokenizer.decode(ids), await tokenizer.decode([...ids, ...written]));
+}
+
+/**
+ * What `all` has behind the text with which it begins. The tokens of both are decoded, because a token's text depends on the tokens before it: the
+ * first one of a text has no space, and one may end the bytes of a letter. Where the two differ earlier, what differs is new.
+ */
+export function behind(begin: string, all: string): string {
+  let same = 0;
+  while (same < begin.length && begin[same] === all[same]) same++;
+  // A pair of surrogates is one letter.
+  return all.slice(same > 0 && /[\uD800-\uDBFF]/.test(all[same - 1]!) ? same - 1 : same);
 }
 
 /** The i-th number in [0, 1) of a seed. */

@@ -49,8 +49,8 @@ export interface Tokenizer {
   readonly vocabulary: number; // ids are 0 … vocabulary − 1
   /** The token between two documents. */
   readonly endOfText?: number | undefined;
-  encode(text: string): Iterable<number>;
-  decode(ids: Iterable<number>): string;
+  encode(text: string): Iterable<number> | Promise<Iterable<number>>;
+  decode(ids: Iterable<number>): string | Promise<string>;
 }
 
 /** Properties of the data that a model must fit, known before the data is opened. */

@@ -158,7 +158,7 @@ if ${tokenizer ? "True" : "False"}:
       ).toBeLessThan(1e-5);
       if (tokenizer)
         expect(Array.from(await found["ids"]!.toTypedArray(), Number)).toEqual([
-          ...(await openTokenizer(tokenizer)).encode("a lion cub"),
+          ...(await (await openTokenizer(tokenizer)).encode("a lion cub")),
         ]);
     },
     180_000,

@@ -47,7 +47,9 @@ export const labelledTextEntry: SampledEntry = {
       const texts: LabelledText[] = [];
       for await (const { values, number } of tsvRows(file, columns, given)) {
         const [label, ...sentences] = values as [string, ...string[]];
-        const tokens = sentences.map((sentence) => Int32Array.from(tokenizer.encode(sentence)));
+        const tokens = await Promise.all(
+          sentences.map(async (sentence) => Int32Array.from(await tokenizer.encode(sentence))),
+        );
         hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
         texts.push({ sentences: tokens, label: classOf(label, `${file}, line ${number}`) });
       }

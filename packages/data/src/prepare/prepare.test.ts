@@ -43,7 +43,8 @@ describe("prepareTokens", () => {
     const given = await options();
     const seen: number[] = [];
     const { files, documents } = await prepareTokens(given, (done, total) => seen.push(done / total!));
-    const all = texts.flatMap((text, i) => [...(i > 0 ? [50256] : []), ...given.tokenizer.encode(text)]);
+    const encoded = await Promise.all(texts.map((text) => given.tokenizer.encode(text)));
+    const all = encoded.flatMap((ids, i) => [...(i > 0 ? [50256] : []), ...ids]);
     const held = Math.floor(all.length / 4);
     expect(await tokensIn("train.bin")).toEqual(all.slice(0, -held));
     expect(await tokensIn("val.bin")).toEqual(all.slice(-held));

@@ -58,7 +58,7 @@ export const textEntry: SampledEntry = {
         seed,
         fingerprint: `${fingerprint} ${fraction}`,
         remarks,
-        prompt: tokenizer.decode(await shown.read(0, Math.min(name === "bytes" ? 24 : 8, shown.length))),
+        prompt: await tokenizer.decode(await shown.read(0, Math.min(name === "bytes" ? 24 : 8, shown.length))),
       });
     } catch (error) {
       await all.close?.();

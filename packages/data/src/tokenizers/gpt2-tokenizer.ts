@@ -5,7 +5,7 @@ import { byteLevelJson } from "./byte-level-json.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 
 export const gpt2Vocabulary = 50257; // 256 bytes, 50,000 merges, <|endoftext|>
-const endOfText = 50256;
+export const gpt2EndOfText = 50256;
 
 /** Loads the ranks, which takes a tenth of a second. */
 export async function gpt2Tokenizer(): Promise<Tokenizer> {
@@ -13,7 +13,7 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
   const asText = { disallowedSpecial: new Set<string>() }; // "<|endoftext|>" in a text is text
   return {
     vocabulary: gpt2Vocabulary,
-    endOfText,
+    endOfText: gpt2EndOfText,
     encode: (text) => encode(text, asText),
     decode(ids) {
       const numbers = Array.from(ids, Number);
@@ -32,6 +32,6 @@ export async function gpt2Json(): Promise<TokenizerJson> {
   const { default: ranks } = await import("gpt-tokenizer/bpeRanks/r50k_base"); // a text, or bytes that are none
   const tokens = ranks.map((token) => (typeof token === "string" ? Buffer.from(token) : Uint8Array.from(token)));
   const whole = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
-  const added_tokens = [{ id: endOfText, content: "<|endoftext|>", ...whole }];
+  const added_tokens = [{ id: gpt2EndOfText, content: "<|endoftext|>", ...whole }];
   return { ...byteLevelJson(tokens, { words: true }), added_tokens };
 }

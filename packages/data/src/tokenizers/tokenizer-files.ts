@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ProcessorFiles } from "../dataset.ts";
 import { bytesJson } from "./byte-level-json.ts";
-import { gpt2Json } from "./gpt2-tokenizer.ts";
-import { readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
+import { endOfText } from "./end-of-text.ts";
+import { gpt2EndOfText, gpt2Json } from "./gpt2-tokenizer.ts";
+import { contentOf, readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
 import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
 
 const configFile = "tokenizer_config.json";
@@ -20,8 +21,8 @@ export async function tokenizerFiles(name: string, { bert = false } = {}): Promi
   const given = join(dirname(file), configFile);
   if (name !== "bytes" && name !== "gpt2" && existsSync(given))
     return { ...files, [configFile]: readFileSync(given, "utf8") };
-  const has = (content: string) => json.added_tokens?.some((token) => token.content === content);
-  const end = ["<|endoftext|>", "</s>"].find(has);
+  const id = name === "bytes" ? undefined : name === "gpt2" ? gpt2EndOfText : endOfText(file, json);
+  const end = id === undefined ? undefined : contentOf(json, id);
   const special = bert ? ofBert : end === undefined ? {} : { bos_token: end, eos_token: end };
   return { ...files, [configFile]: text({ tokenizer_class: "PreTrainedTokenizerFast", ...special }) };
 }

@@ -1,78 +1,96 @@
-/** Any tokenizer.json of Hugging Face's tokenizers, by their own library. */
-import { readFileSync } from "node:fs";
-import { DataError, reasonOf } from "../data-error.ts";
-import type { Tokenizer } from "../dataset.ts";
+/** A tokenizer.json of Hugging Face's tokenizers, as a file: its vocabulary, and what is wrong with it. */
+import { DataError } from "../data-error.ts";
+import { jsonFile } from "./json-file.ts";
 
 export interface TokenizerJson {
   readonly model: {
     readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[];
+    readonly dropout?: number | null;
     readonly [more: string]: unknown;
   };
   readonly added_tokens?: readonly { readonly id: number; readonly content: string; readonly special?: boolean }[];
   readonly [more: string]: unknown;
 }
 
+const mostId = 2 ** 31 - 1;
+const isId = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) <= mostId;
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
 /** Throws `DataError` where the file is none. */
-export function readTokenizerJson(path: string): TokenizerJson {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new DataError(
-      `Cannot read the tokenizer ${path}: ${reasonOf(error)}; data.tokenizer is bytes, gpt2, or the path of a tokenizer.json.`,
-    );
-  }
-  try {
-    const json = JSON.parse(text) as TokenizerJson;
-    if (typeof json.model.vocab === "object" && json.model.vocab !== null) return json;
-  } catch {}
-  throw new DataError(
-    `${path} is no tokenizer.json: it has no model with a vocabulary; save one with a fast tokenizer's save_pretrained().`,
+export const readTokenizerJson = (path: string): TokenizerJson => readTokenizerFile(path).json;
+
+/** The same, and the file's text. */
+export function readTokenizerFile(path: string): { text: string; json: TokenizerJson } {
+  const { text, json } = jsonFile(
+    path,
+    "the tokenizer",
+    "data.tokenizer is bytes, gpt2, or the path of a tokenizer.json",
   );
+  const wrong = problemOf(json);
+  if (wrong !== undefined)
+    throw new DataError(`${path} is no tokenizer.json: ${wrong}; save one with a fast tokenizer's save_pretrained().`);
+  const { dropout } = (json as TokenizerJson).model;
+  if (dropout)
+    throw new DataError(
+      `${path} leaves out merges at random (model.dropout is ${dropout}), so ranks would read different tokens; set model.dropout to null in it.`,
+    );
+  return { text, json: json as TokenizerJson };
 }
+
+/** What is wrong with the parts that are read here; the library checks the others. */
+function problemOf(json: unknown): string | undefined {
+  const vocab = isObject(json) && isObject(json.model) ? json.model.vocab : undefined;
+  if (!isObject(vocab)) return "it has no model with a vocabulary";
+  if (Array.isArray(vocab)) {
+    const at = vocab.findIndex((each) => !Array.isArray(each) || typeof each[0] !== "string");
+    if (at >= 0) return `entry ${at} of its vocabulary is ${shown(vocab[at])}, and no token with its score`;
+  } else {
+    const names = new Map<unknown, string>();
+    for (const [token, id] of Object.entries(vocab)) {
+      if (!isId(id)) return `the id of ${shown(token)} is ${shown(id)}, and no integer from 0 to ${mostId}`;
+      const other = names.get(id);
+      if (other !== undefined) return `${shown(other)} and ${shown(token)} both have the id ${id}`;
+      names.set(id, token);
+    }
+  }
+  const added = (json as { added_tokens?: unknown }).added_tokens ?? [];
+  if (!Array.isArray(added)) return "its added_tokens are no list";
+  const at = added.findIndex((each) => !isObject(each) || typeof each.content !== "string" || !isId(each.id));
+  return at < 0 ? undefined : `entry ${at} of its added_tokens is ${shown(added[at])}, which has no content and id`;
+}
+
+const shown = (value: unknown) => (JSON.stringify(value) ?? "nothing").slice(0, 60);
 
 /** The largest id and one, over the model's tokens and the added ones. */
-function sizeOf({ model: { vocab }, added_tokens = [] }: TokenizerJson): number {
-  const count = Array.isArray(vocab) ? vocab.length : 0; // a list is in the order of ids
-  const largest = Array.isArray(vocab)
-    ? -1
-    : Object.values(vocab as Record<string, number>).reduce((a, b) => Math.max(a, b), -1);
-  return Math.max(count, largest + 1, ...added_tokens.map(({ id }) => id + 1));
+export function sizeOf({ model: { vocab }, added_tokens = [] }: TokenizerJson): number {
+  let size = Array.isArray(vocab) ? vocab.length : 0; // a list is in the order of ids
+  if (!Array.isArray(vocab))
+    for (const id of Object.values(vocab as Record<string, number>)) size = Math.max(size, id + 1);
+  for (const { id } of added_tokens) size = Math.max(size, id + 1);
+  return size;
 }
 
-/** The ids of these tokens, of the vocabulary or added; undefined for one that is absent. Throws `DataError`. */
-export function idsInJson(path: string, contents: readonly string[]): (number | undefined)[] {
-  const { model, added_tokens = [] } = readTokenizerJson(path);
+/** The ids of these tokens, of the vocabulary or added; undefined for one that is absent. */
+export function idsIn(
+  { model, added_tokens = [] }: TokenizerJson,
+  contents: readonly string[],
+): (number | undefined)[] {
+  const vocab = model.vocab as Readonly<Record<string, number>>;
   return contents.map((content) => {
     const added = added_tokens.find((token) => token.content === content);
     if (added) return added.id;
-    if (!Array.isArray(model.vocab)) return (model.vocab as Record<string, number>)[content];
+    if (!Array.isArray(model.vocab)) return Object.hasOwn(vocab, content) ? vocab[content] : undefined;
     const place = model.vocab.findIndex(([piece]) => piece === content);
     return place < 0 ? undefined : place;
   });
 }
 
-export const vocabularyOfJson = (path: string) => sizeOf(readTokenizerJson(path));
-
-/** Of a text, tokens only: no [CLS] in front. */
-export async function tokenizerJson(path: string): Promise<Tokenizer> {
-  const json = readTokenizerJson(path);
-  const vocabulary = sizeOf(json);
-  const { Tokenizer: Loaded } = await import("@huggingface/tokenizers");
-  let loaded: InstanceType<typeof Loaded>;
-  try {
-    loaded = new Loaded(json, {});
-  } catch (error) {
-    throw new DataError(`${path} cannot be used: ${(error as Error).message}; save it again with a fast tokenizer.`);
-  }
-  const id = (content: string) => loaded.token_to_id(content);
-  return {
-    vocabulary,
-    endOfText: id("<|endoftext|>") ?? id("</s>") ?? id("[SEP]"),
-    encode: (text) => loaded.encode(text, { add_special_tokens: false }).ids,
-    decode(ids) {
-      const numbers = Array.from(ids, Number);
-      return numbers.length === 0 ? "" : loaded.decode(numbers, { skip_special_tokens: true }); // the library refuses none
-    },
-  };
+/** The token of an id; undefined for none. */
+export function contentOf({ model: { vocab }, added_tokens = [] }: TokenizerJson, id: number): string | undefined {
+  const added = added_tokens.find((token) => token.id === id);
+  if (added) return added.content;
+  if (Array.isArray(vocab)) return vocab[id]?.[0];
+  return Object.entries(vocab as Record<string, number>).find(([, each]) => each === id)?.[0];
 }
+
+export const vocabularyOfJson = (path: string) => sizeOf(readTokenizerJson(path));

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Tokenizer } from "../dataset.ts";
 import { byteTokenizer } from "./byte-tokenizer.ts";
 import { gpt2Tokenizer, gpt2Vocabulary } from "./gpt2-tokenizer.ts";
-import { idsInJson, tokenizerJson, vocabularyOfJson } from "./tokenizer-json.ts";
+import { openTokenizerJson } from "./open-tokenizer-json.ts";
+import { idsIn, readTokenizerJson, vocabularyOfJson } from "./tokenizer-json.ts";
 
 const known: Readonly<Record<string, { vocabulary: number; open(): Promise<Tokenizer> }>> = {
   bytes: { vocabulary: byteTokenizer.vocabulary, open: async () => byteTokenizer },
@@ -15,7 +16,8 @@ export const fileOf = (path: string) =>
   existsSync(path) && statSync(path).isDirectory() ? join(path, "tokenizer.json") : path;
 
 /** Throws `DataError`. */
-export const openTokenizer = (name: string): Promise<Tokenizer> => known[name]?.open() ?? tokenizerJson(fileOf(name));
+export const openTokenizer = (name: string): Promise<Tokenizer> =>
+  known[name]?.open() ?? openTokenizerJson(fileOf(name));
 
 /** Number of tokens. Of a path, its file is read. Throws `DataError`. */
 export const vocabularyOf = (name: string): number => known[name]?.vocabulary ?? vocabularyOfJson(fileOf(name));
@@ -35,7 +37,7 @@ export const bertContents = { classify: "[CLS]", separate: "[SEP]", mask: "[MASK
 export function bertTokens(name: string): BertTokens {
   const contents = Object.values(bertContents);
   let vocabulary = vocabularyOf(name);
-  const found = known[name] ? contents.map(() => undefined) : idsInJson(fileOf(name), contents);
+  const found = known[name] ? contents.map(() => undefined) : idsIn(readTokenizerJson(fileOf(name)), contents);
   const [classify, separate, mask, pad] = found.map((id) => id ?? vocabulary++) as [number, number, number, number];
   return { vocabulary, classify, separate, mask, pad };
 }

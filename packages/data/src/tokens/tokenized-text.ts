@@ -14,7 +14,7 @@ export async function* textTokens(path: string, tokenizer: Tokenizer, column: st
   let between = false;
   for await (const { text, ends, bytes } of documents(path, { column })) {
     if (between && tokenizer.endOfText !== undefined) yield { tokens: [tokenizer.endOfText], ends: false, bytes: 0 };
-    yield { tokens: tokenizer.encode(text), ends, bytes };
+    yield { tokens: await tokenizer.encode(text), ends, bytes };
     between = ends;
   }
 }

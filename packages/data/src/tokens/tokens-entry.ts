@@ -48,7 +48,7 @@ export const tokensEntry: SampledEntry = {
     const files = await openTokenFiles(options);
     const shown = files.validation[0] ?? files.training[0]!;
     try {
-      const prompt = tokenizer?.decode(await shown.read(0, Math.min(8, shown.length)));
+      const prompt = await tokenizer?.decode(await shown.read(0, Math.min(8, shown.length)));
       return new TokenSamples({ ...files, source: path, blockSize, vocabulary, prompt, seed });
     } catch (error) {
       for (const file of [...files.training, ...files.validation]) await file.close?.();

@@ -181,7 +181,7 @@ describe("text with GPT-2's tokens", () => {
     expect(readFileSync(path, "utf8")).toContain(data.prompt!);
     const { tokens: rows } = (await data.next())[0] as TextBatch;
     const all = [...(await rows.toTypedArray())].map(Number);
-    expect(readFileSync(path, "utf8")).toContain(tokenizer.decode(all.slice(0, 64)));
+    expect(readFileSync(path, "utf8")).toContain(await tokenizer.decode(all.slice(0, 64)));
   });
 
   it("is refused where its files have no text", async () => {

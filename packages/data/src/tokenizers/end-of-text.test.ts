@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { openTokenizer } from "./tokenizers.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "terse-end-of-text-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let count = 0;
+async function endOf(tokens: readonly string[], files: Record<string, unknown> = {}): Promise<number | undefined> {
+  const path = join(folder, String(count++));
+  mkdirSync(path);
+  const vocab = Object.fromEntries(["[UNK]", ...tokens].map((token, id) => [token, id]));
+  const json = { version: "1.0", added_tokens: [], model: { type: "WordLevel", vocab, unk_token: "[UNK]" } };
+  for (const [name, content] of Object.entries({ "tokenizer.json": json, ...files }))
+    writeFileSync(join(path, name), typeof content === "string" ? content : JSON.stringify(content));
+  return (await openTokenizer(path)).endOfText;
+}
+
+it.each([
+  ["tokenizer_config.json names it", { "tokenizer_config.json": { eos_token: "stop" } }],
+  [
+    "tokenizer_config.json has its settings",
+    { "tokenizer_config.json": { eos_token: { content: "stop", lstrip: false } } },
+  ],
+  [
+    "special_tokens_map.json names it, and tokenizer_config.json none that is there",
+    { "tokenizer_config.json": { eos_token: "<gone>" }, "special_tokens_map.json": { eos_token: "stop" } },
+  ],
+  ["generation_config.json has a list", { "generation_config.json": { eos_token_id: [2, 1] } }],
+  ["config.json has its id", { "tokenizer_config.json": { eos_token: null }, "config.json": { eos_token_id: 2 } }],
+])("is the token of the tokenizer's own files: %s", async (_, files) => {
+  expect(await endOf(["</s>", "stop"], files)).toBe(2);
+});
+
+it("is a known name where no file names one, and else none", async () => {
+  expect(await endOf(["a", "<eos>"])).toBe(2);
+  expect(await endOf(["a"], { "config.json": { eos_token_id: 7 } })).toBeUndefined();
+});
+
+it("is not looked for in a file that was cut short", async () => {
+  await expect(endOf(["a"], { "tokenizer_config.json": '{"eos_token": "a' })).rejects.toThrow(
+    /tokenizer_config\.json is not JSON, or was cut short: .*; fetch it again\.$/,
+  );
+});

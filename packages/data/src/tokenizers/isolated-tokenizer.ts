@@ -1,0 +1,160 @@
+/** A tokenizer.json, opened by Hugging Face's own library in a process of its own (tokenizer-process.ts). */
+import { type ChildProcess, fork } from "node:child_process";
+import { DataError } from "../data-error.ts";
+import type { Answer, Request } from "./tokenizer-process.ts";
+
+// In the sources the program is this folder's file; in the published package it is beside the bundle.
+const program = new URL(
+  import.meta.url.endsWith(".ts") ? "./tokenizer-process.ts" : "./tokenizer-process.js",
+  import.meta.url,
+);
+
+/** How long the process may take for so many letters. It takes a second for a million, on a machine that does nothing else. */
+const limitSeconds = (letters: number) => 60 + letters / 10_000;
+
+const idleSeconds = 10;
+
+export interface IsolatedOptions {
+  readonly path: string; // for messages
+  readonly json: string;
+  readonly added: readonly (readonly [content: string, id: number])[];
+  readonly patterns: readonly string[]; // its regular expressions, for messages
+  readonly limit?: (letters: number) => number; // in seconds
+}
+
+/** Its process begins with the first text, and ends when it has had none for a while. */
+export class IsolatedTokenizer {
+  readonly #options: IsolatedOptions;
+  #running: { process: TokenizerProcess; loaded: Promise<unknown> } | undefined;
+
+  constructor(options: IsolatedOptions) {
+    this.#options = options;
+  }
+
+  /** Begins its process. Throws `DataError` where the library refuses the file. */
+  async load(): Promise<void> {
+    await this.#process();
+  }
+
+  /** Throws `DataError`. */
+  async encode(text: string): Promise<Uint32Array> {
+    const answer = await (await this.#process()).ask({ encode: text }, text);
+    return (answer as { ids: Uint32Array }).ids;
+  }
+
+  /** Throws `DataError`. */
+  async decode(ids: readonly number[]): Promise<string> {
+    const answer = await (await this.#process()).ask({ decode: ids }, `ids ${ids.slice(0, 8).join()}`);
+    return (answer as { text: string }).text;
+  }
+
+  async #process(): Promise<TokenizerProcess> {
+    if (this.#running === undefined || this.#running.process.ended) {
+      const { json, added } = this.#options;
+      const process = new TokenizerProcess(this.#options);
+      this.#running = { process, loaded: process.ask({ json, added }, json) };
+    }
+    const { process, loaded } = this.#running;
+    await loaded;
+    return process;
+  }
+}
+
+type Question = Request extends infer R ? (R extends Request ? Omit<R, "id"> : never) : never;
+
+interface Waiting {
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+  readonly shown: string; // the text that it asks for
+}
+
+class TokenizerProcess {
+  readonly #options: IsolatedOptions;
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, Waiting>();
+  #last = 0;
+  #errors = ""; // the end of what the process wrote to standard error
+  #timer: NodeJS.Timeout | undefined;
+  ended = false;
+
+  constructor(options: IsolatedOptions) {
+    this.#options = options;
+    this.#child = fork(program, [], {
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      env: { ...process.env, RUST_BACKTRACE: "0" },
+    });
+    this.#child.on("message", (answer: Answer) => this.#settle(answer));
+    this.#child.on("error", (error) => this.#end(`its process did not start: ${error.message}`));
+    this.#child.on("close", (code, signal) => this.#end(this.#reasonOf(signal ?? `code ${code}`)));
+    this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      this.#errors = (this.#errors + text).slice(-4096);
+    });
+  }
+
+  ask(question: Question, shown: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.ended) return reject(this.#refused("its process has ended"));
+      const id = ++this.#last;
+      this.#waiting.set(id, { resolve, reject, shown });
+      // Where the process is gone already, its "close" gives the reason.
+      this.#child.send({ ...question, id } as Request, () => {});
+      this.#keepTime();
+    });
+  }
+
+  #settle(answer: Answer): void {
+    const waiting = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    if ("problem" in answer) waiting?.reject(this.#refused(answer.problem));
+    else waiting?.resolve(answer);
+    this.#keepTime();
+  }
+
+  /** While texts wait, the process keeps Node alive, and has its time for them; afterwards it may stay for a while. */
+  #keepTime(): void {
+    clearTimeout(this.#timer);
+    const waits = this.#waiting.size > 0;
+    for (const handle of [this.#child, this.#child.channel, this.#child.stderr as unknown as NodeJS.RefCounted])
+      waits ? handle?.ref() : handle?.unref();
+    if (!waits) {
+      this.#timer = setTimeout(() => this.#stop(), 1000 * idleSeconds).unref();
+      return;
+    }
+    const letters = [...this.#waiting.values()].reduce((sum, { shown }) => sum + shown.length, 0);
+    const seconds = (this.#options.limit ?? limitSeconds)(letters);
+    this.#timer = setTimeout(() => {
+      this.#end(`it had not ended after ${Math.round(seconds)} seconds`);
+      this.#stop();
+    }, 1000 * seconds);
+  }
+
+  #stop(): void {
+    this.ended = true;
+    this.#child.kill("SIGKILL");
+  }
+
+  #end(reason: string): void {
+    this.ended = true;
+    clearTimeout(this.#timer);
+    for (const { reject, shown } of this.#waiting.values()) reject(this.#refused(reason, shown));
+    this.#waiting.clear();
+  }
+
+  /** What a library in Rust says when it gives up, or else how the process ended. */
+  #reasonOf(ending: string): string {
+    const said = /panicked at [^\n]*\n(.*)/.exec(this.#errors)?.[1];
+    return said ?? `its process ended with ${ending}`;
+  }
+
+  #refused(reason: string, text?: string): DataError {
+    const { path, json, patterns } = this.#options;
+    const begins = JSON.stringify(text?.slice(0, 40));
+    const of = text === undefined || text === json ? "" : ` (of a text that begins with ${begins})`;
+    const search = /^Onig: Regex search error|^it had not ended/.test(reason) && patterns.length > 0;
+    const remedy = search
+      ? `a regular expression of it may need steps without end: ${patterns.map((each) => JSON.stringify(each)).join(", ")}; write it without nested repetitions`
+      : "open it with Python's tokenizers, and save it again with a fast tokenizer's save_pretrained()";
+    return new DataError(`${path} cannot be used: ${reason}${of}; ${remedy}.`);
+  }
+}
