@@ -20,16 +20,17 @@ export { type Manifest, manifestFile, parseManifest, readManifestText, writeMani
 export {
   type Config,
   configFile,
+  differingCopy,
   type ForeignNames,
   loadConfig,
   loadWeights,
   misfits,
   type ParameterShape,
-  type PartOf,
   type SaveOptions,
   saveModel,
   storedElements,
 } from "./model-folder.ts";
+export type { NamesInFiles, PartOf } from "./names-in-files.ts";
 export { pickledWeights } from "./pickled-weights.ts";
 export { openRegular, readRegularText } from "./regular-file.ts";
 export {

@@ -8,7 +8,9 @@ import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
 import { type DType, elementCount, elements, showShape } from "./dtypes.ts";
 import type { FileRecord } from "./file-record.ts";
 import { float8ToFloat32, isFloat8 } from "./float8.ts";
+import { haveSameBytes } from "./have-same-bytes.ts";
 import { makeFolder } from "./make-folder.ts";
+import { meaningsOf, type NamesInFiles } from "./names-in-files.ts";
 import { readRegularText } from "./regular-file.ts";
 import {
   partsOf,
@@ -98,17 +100,8 @@ export interface ParameterShape {
   readonly dtype: DType;
 }
 
-/** A stored tensor with some of a parameter's rows: the files have query, key and value, and the model one matrix. */
-export interface PartOf {
-  readonly parameter: string;
-  readonly part: number; // 0 … parts − 1, in the order of the rows
-  readonly parts: number;
-}
-
-/** How names in a folder of others fit those of a model. */
-export interface ForeignNames {
-  /** The model's name for a tensor that the files call `stored`, or which part of a parameter it is; undefined for one that it does not take. */
-  parameterOf?(stored: string): string | PartOf | undefined;
+/** How a folder of others fits a model. */
+export interface ForeignNames extends NamesInFiles {
   /** Whether the files may lack a parameter, which is then left as it is. */
   mayBeAbsent?(parameter: string): boolean;
   /** Whether the model takes a stored tensor of another shape than its parameter has. */
@@ -164,11 +157,17 @@ export async function forEachFitting<P extends ParameterShape>(
 ): Promise<void> {
   const wanted = new Map(parameters);
   await using weights = await openWeights(folder);
-  const found = byParameter(weights, names);
-  const problems = differences(wanted, found, names);
+  const stored = storedFor(wanted, weights, names);
+  const { found } = stored;
+  const problems = differences(wanted, stored, names);
   if (problems !== "")
     throw new CheckpointError(
       `${weights.path} does not fit this model: ${problems}. Build the model from the ${configFile} next to the file.`,
+    );
+  const other = await otherCopy(weights, stored);
+  if (other)
+    throw new CheckpointError(
+      `${weights.path}: ${other.copy} and ${other.original} have other values, and in this model they are one tensor; ${untie}.`,
     );
   const fitting = [...wanted].flatMap(([name, parameter]) => {
     const stored = found.get(name) as readonly StoredPart[] | undefined; // an absent part is a difference
@@ -190,6 +189,9 @@ export async function forEachFitting<P extends ParameterShape>(
   for (const tensor of fitting) await use(tensor);
 }
 
+const untie =
+  "set tie_word_embeddings to false in its config.json where the model can have both, or remove one of them";
+
 interface StoredPart extends ParameterShape {
   readonly stored: string; // its name in the files
 }
@@ -197,23 +199,71 @@ interface StoredPart extends ParameterShape {
 /** Of a parameter, what the files have: undefined for a part that they lack. */
 type Found = readonly (StoredPart | undefined)[];
 
-/** The tensors that a model takes, by its names for them. */
-function byParameter({ path, tensors }: Weights, names: ForeignNames): Map<string, Found> {
+/** What files have for a model. */
+interface Stored {
+  readonly found: ReadonlyMap<string, Found>; // by parameter
+  readonly copies: readonly { readonly stored: StoredPart; readonly copyOf: string }[]; // of what was found under another name
+  readonly unexpected: readonly StoredPart[];
+}
+
+/** A parameter of which the files have a copy alone is that copy. */
+function storedFor(
+  wanted: ReadonlyMap<string, ParameterShape>,
+  { path, tensors }: Weights,
+  names: ForeignNames,
+): Stored {
+  const meaningOf = meaningsOf(wanted.keys(), names);
   const found = new Map<string, (StoredPart | undefined)[]>();
-  for (const [stored, { shape, dtype }] of tensors) {
-    const known = names.parameterOf ? names.parameterOf(stored) : stored;
-    if (known === undefined) continue;
-    const { parameter, part, parts } = typeof known === "string" ? { parameter: known, part: 0, parts: 1 } : known;
-    const all = found.get(parameter) ?? Array.from({ length: parts }, () => undefined);
-    const other = all.length === parts ? all[part] : all.find((each) => each !== undefined);
-    if (other)
-      throw new CheckpointError(
-        `${path} has ${parameter} twice, as ${other.stored} and as ${stored}; remove one of them.`,
-      );
-    all[part] = { stored, shape, dtype };
-    found.set(parameter, all);
+  const [copies, unexpected]: [{ stored: StoredPart; copyOf: string }[], StoredPart[]] = [[], []];
+  for (const [name, { shape, dtype }] of tensors) {
+    const [stored, meaning] = [{ stored: name, shape, dtype }, meaningOf(name)];
+    if (meaning === "unused") continue;
+    if (meaning === undefined) unexpected.push(stored);
+    else if ("copyOf" in meaning) copies.push({ stored, ...meaning });
+    else {
+      const { parameter, part, parts } = meaning;
+      const all = found.get(parameter) ?? Array.from({ length: parts }, () => undefined);
+      const other = all.length === parts ? all[part] : all.find((each) => each !== undefined);
+      if (other)
+        throw new CheckpointError(
+          `${path} has ${parameter} twice, as ${other.stored} and as ${name}; remove one of them.`,
+        );
+      all[part] = stored;
+      found.set(parameter, all);
+    }
   }
-  return found;
+  const more = copies.filter(({ stored, copyOf }) => {
+    const isAlone = wanted.has(copyOf) && !found.has(copyOf);
+    if (isAlone) found.set(copyOf, [stored]);
+    return !isAlone;
+  });
+  return { found, copies: more, unexpected };
+}
+
+/** The first tensor that stands in the files twice, under two names and with two values. */
+async function otherCopy(
+  weights: Weights,
+  { found, copies }: Stored,
+): Promise<{ copy: string; original: string } | undefined> {
+  for (const { stored, copyOf } of copies) {
+    const original = found.get(copyOf)?.[0]?.stored;
+    if (original !== undefined && !(await haveSameBytes(weights.placeOf(stored.stored), weights.placeOf(original))))
+      return { copy: stored.stored, original };
+  }
+  return undefined;
+}
+
+/**
+ * The first of a tied model's copies that the files have with other values than the parameter, if any: the weights are those of a model
+ * that is not tied. Throws `CheckpointError`.
+ */
+export async function differingCopy(
+  folder: string,
+  parameters: Iterable<readonly [name: string, parameter: ParameterShape]>,
+  names: ForeignNames,
+): Promise<string | undefined> {
+  await using weights = await openWeights(folder);
+  return (await otherCopy(weights, storedFor(new Map(parameters), weights, names)))?.copy;
 }
 
 /** How the weights of a folder differ from a model's, as `loadWeights` says it; "" where they fit. Reads no values. Throws `CheckpointError`. */
@@ -223,14 +273,14 @@ export async function misfits(
   names: ForeignNames = {},
 ): Promise<string> {
   await using weights = await openWeights(folder);
-  return differences(new Map(parameters), byParameter(weights, names), names);
+  const wanted = new Map(parameters);
+  return differences(wanted, storedFor(wanted, weights, names), names);
 }
 
-/** The number of elements of the tensors in a folder that a model takes. Throws `CheckpointError`. */
-export async function storedElements(folder: string, names: ForeignNames = {}): Promise<number> {
+/** The number of elements of all tensors in a folder. Throws `CheckpointError`. */
+export async function storedElements(folder: string): Promise<number> {
   await using weights = await openWeights(folder);
-  const found = [...byParameter(weights, names).values()].flat();
-  return found.reduce((sum, part) => sum + (part ? elementCount(part.shape) : 0), 0);
+  return [...weights.tensors.values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
 }
 
 /** The shape of parts whose rows stand one after the other; undefined where they do not fit each other. */
@@ -263,11 +313,11 @@ const asFloat32 = (stored: StoredTensor): StoredTensor =>
     : stored;
 
 const isFloating = (dtype: DType) => isFloat8(dtype) || ["f16", "bf16", "f32", "f64"].includes(dtype);
-const listed = 10; // differences in a message
+const listed = 4; // differences of each kind in a message
 
 function differences(
   wanted: ReadonlyMap<string, ParameterShape>,
-  found: ReadonlyMap<string, Found>,
+  { found, unexpected }: Stored,
   names: ForeignNames,
 ): string {
   const [missing, other]: [string[], string[]] = [[], []];
@@ -293,21 +343,45 @@ function differences(
     } else if (types.length > 1 || (dtype !== parameter.dtype && !(isFloating(dtype) && isFloating(parameter.dtype))))
       other.push(`${name} is ${types.join(" and ")} in the file and ${parameter.dtype} in the model`);
   }
-  const unexpected = [...found].flatMap(([parameter, parts]) =>
-    wanted.has(parameter) ? [] : parts.flatMap((part) => part?.stored ?? []),
-  );
-  let left = listed;
-  const first = (problems: readonly string[]) => {
-    const shown = problems.slice(0, left);
-    left -= shown.length;
-    return shown;
-  };
-  const [absent, extra, rest] = [first(missing), first(unexpected), first(other)];
-  const more = missing.length + unexpected.length + other.length - listed;
+  const near = guess(missing.slice(0, listed), wanted, unexpected);
   return [
-    ...(absent.length > 0 ? [`missing ${absent.join(", ")}`] : []),
-    ...(extra.length > 0 ? [`unexpected ${extra.join(", ")}`] : []),
-    ...rest,
-    ...(more > 0 ? [`and ${more} more`] : []),
+    ...few("missing ", missing, ", "),
+    ...few(
+      "unexpected ",
+      unexpected.map(({ stored }) => shortName(stored)),
+      ", ",
+    ),
+    ...near,
+    ...few("", other, "; "),
   ].join("; ");
+}
+
+/** The first ones, and how many more there are; nothing where there are none. */
+function few(label: string, problems: readonly string[], separator: string): string[] {
+  if (problems.length === 0) return [];
+  const more = problems.length > listed ? [`and ${problems.length - listed} more`] : [];
+  return [label + [...problems.slice(0, listed), ...more].join(separator)];
+}
+
+const shortName = (name: string) => (name.length > 120 ? `${name.slice(0, 117)}…` : name);
+
+/** Which unexpected tensor may be the missing one that is most similar to any: of the same shape, its name ends in the same words. */
+function guess(
+  missing: readonly string[],
+  wanted: ReadonlyMap<string, ParameterShape>,
+  unexpected: readonly StoredPart[],
+): string[] {
+  let [best, most] = ["", 0];
+  for (const name of missing) {
+    const words = name.split(".").reverse();
+    const shape = wanted.get(name)?.shape.join();
+    for (const { stored, shape: theirs } of unexpected) {
+      if (theirs.join() !== shape) continue;
+      const others = stored.split(".").reverse();
+      const first = words.findIndex((word, i) => word !== others[i]);
+      const alike = first < 0 ? words.length : first;
+      if (alike > most) [best, most] = [`${name} may be ${shortName(stored)} there`, alike];
+    }
+  }
+  return most > 0 ? [best] : [];
 }

@@ -2,7 +2,21 @@
 import type { v } from "@terse/options";
 import type { KeyValueCache, Module, Tensor } from "@terse/tensor";
 
-export interface Model extends Module {
+/** How the names of a model's tensors in files are found. Where one is absent, files have the model's own names. */
+export interface NamesInFiles {
+  /** The names under which a parameter is saved: several where each has as many of its rows. Its own name may stand in files too. */
+  storedAs?(parameter: string): readonly string[];
+  /** Other names, in the same form, under which files may have it. */
+  alsoStoredAs?(parameter: string): readonly string[] | undefined;
+  /** In front of the names of a base model's parameters: "bert.". The base model's own files leave it out. */
+  readonly basePrefix?: string;
+  /** The parameters that a tied model has once, by the names under which files may have them again. */
+  readonly copies?: Readonly<Record<string, string>>;
+  /** Names of what files may have besides, and the model computes or has no use for. */
+  readonly unused?: RegExp;
+}
+
+export interface Model extends Module, NamesInFiles {
   /** The content of `config.json`, besides the model's type. */
   readonly config: object;
   /** Maximum number of tokens per row, for models that read tokens. */
@@ -16,14 +30,7 @@ export interface Model extends Module {
   multiplications?(row: DataFacts): number;
   /** The metrics of held-out data, as means over a batch's rows. The loss is the first. */
   metrics(batch: object): Readonly<Record<string, Tensor>>;
-  /**
-   * This model's name for a tensor that files call `stored`, or which part of a parameter it is; undefined for one that it does not take,
-   * because it computes it or has it under another name. Models without this have the same names in files.
-   */
-  parameterOf?(stored: string): string | PartOf | undefined;
-  /** The names under which a parameter is saved: several where each has as many of its rows. Models without this save their own names. */
-  storedAs?(parameter: string): readonly string[];
-  /** Names of the head's tensors, here and in files of this model with another head; undefined where the head is none of its own. */
+  /** Names of the head's tensors, here and in files of this model with any head; undefined where the head is none of its own. */
   readonly headNames?: RegExp;
   /** Whether weights for this model may lack a parameter, which then keeps its initial value. Nothing may be absent without this. */
   mayBeAbsent?(parameter: string): boolean;
@@ -38,13 +45,6 @@ export interface Model extends Module {
   activationCheckpointing?: boolean;
   /** The unit of each metric, for data that is counted in `unit`s: "byte", "image". */
   metricUnits(unit: string): Readonly<Record<string, string>>;
-}
-
-/** A tensor in a file that has some rows of a parameter. */
-export interface PartOf {
-  readonly parameter: string;
-  readonly part: number; // 0 … parts − 1, in the order of the rows
-  readonly parts: number;
 }
 
 /** A model that can continue a text. */

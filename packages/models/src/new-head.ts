@@ -1,7 +1,7 @@
 import { OptionsError } from "@terse/options";
-import type { Model } from "./model.ts";
+import type { Model, NamesInFiles } from "./model.ts";
 
-type Weights = Required<Pick<Model, "parameterOf" | "mayBeAbsent" | "adapts" | "adapted">>;
+type Weights = NamesInFiles & Required<Pick<Model, "mayBeAbsent" | "adapts" | "adapted">>;
 
 /**
  * How weights with another head fit a model: number of classes, or task. All is loaded but the head, which keeps its random values. Throws
@@ -13,12 +13,13 @@ export function withNewHead(model: Model): Weights {
     throw new OptionsError([
       "--new-head: this model has no head of its own; leave it out, or take resnet, vit, bert or bert-classifier",
     ]);
+  const { basePrefix, copies, unused } = model;
   return {
-    parameterOf: (stored) => {
-      const found = model.parameterOf ? model.parameterOf(stored) : stored;
-      const parameter = typeof found === "object" ? found.parameter : found;
-      return parameter === undefined || headNames.test(parameter) ? undefined : found;
-    },
+    storedAs: (parameter) => model.storedAs?.(parameter) ?? [parameter],
+    alsoStoredAs: (parameter) => model.alsoStoredAs?.(parameter),
+    ...(basePrefix !== undefined && { basePrefix }),
+    ...(copies && { copies }),
+    unused: unused ? new RegExp(`${headNames.source}|${unused.source}`) : headNames,
     mayBeAbsent: (parameter) => headNames.test(parameter) || (model.mayBeAbsent?.(parameter) ?? false),
     adapts: (parameter, shape) => model.adapts?.(parameter, shape) ?? false,
     adapted: (parameter, stored) => model.adapted!(parameter, stored),

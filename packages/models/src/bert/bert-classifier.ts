@@ -8,7 +8,7 @@ import { type HuggingFaceConfig, labelsOf } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, headNames, initialise } from "./encoder.ts";
+import { BertEncoder, type BertInput, basePrefix, headNames, initialise, unused } from "./encoder.ts";
 import { accuracyOf, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
@@ -30,6 +30,8 @@ export class BertClassifier extends Module implements Model {
 
   readonly shape: BertShape;
   readonly headNames = headNames;
+  readonly basePrefix = basePrefix;
+  readonly unused = unused;
   readonly classes: number;
 
   constructor({ classes, ...options }: BertClassifierOptions) {
@@ -83,10 +85,5 @@ export class BertClassifier extends Module implements Model {
 
   get context(): number {
     return this.shape.context;
-  }
-
-  /** Files may have the numbers of positions. */
-  parameterOf(stored: string): string | undefined {
-    return stored.endsWith(".position_ids") ? undefined : stored;
   }
 }

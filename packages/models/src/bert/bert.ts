@@ -19,7 +19,7 @@ import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import type { Model } from "../model.ts";
 import { toDevice } from "../to-device.ts";
 import { toConfig } from "./config.ts";
-import { BertEncoder, type BertInput, eps, headNames, initialise } from "./encoder.ts";
+import { BertEncoder, type BertInput, basePrefix, eps, headNames, initialise, unused } from "./encoder.ts";
 import { accuracyOf, ignored, lossOf } from "./labels.ts";
 import { type BertOptions, type BertShape, bertOptions } from "./options.ts";
 
@@ -81,6 +81,13 @@ export class Bert extends Module implements Model {
 
   readonly shape: BertShape;
   readonly headNames = headNames;
+  readonly basePrefix = basePrefix;
+  readonly unused = unused;
+  /** The head of masked tokens, which is the embedding. */
+  readonly copies = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+  };
 
   constructor(options: BertOptions) {
     super();
@@ -138,11 +145,6 @@ export class Bert extends Module implements Model {
 
   get context(): number {
     return this.shape.context;
-  }
-
-  /** Files may have the tied head twice, and the numbers of positions. */
-  parameterOf(stored: string): string | undefined {
-    return /^cls\.predictions\.decoder\.|\.position_ids$/.test(stored) ? undefined : stored;
   }
 
   /** x (…, d) → logits (…, V) */

@@ -35,6 +35,10 @@ export const eps = 1e-12; // of the norms
 /** The heads of pre-training, and of classification. */
 export const headNames = /^(cls|classifier)\./;
 
+/** In files: in front of the encoder's names, and the numbers of positions. */
+export const basePrefix = "bert.";
+export const unused = /(^|\.)position_ids$/;
+
 class Embeddings extends Module {
   readonly wordEmbeddings: Embedding; // (V, d); also the head of masked tokens
   readonly positionEmbeddings: Embedding; // (context, d)

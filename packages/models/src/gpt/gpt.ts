@@ -120,6 +120,10 @@ export class Gpt extends LanguageModel {
     return this.shape;
   }
 
+  get copies(): Readonly<Record<string, string>> {
+    return this.shape.tied ? { "head.weight": "embedding.weight" } : {};
+  }
+
   protected get device(): string {
     return this.position.weight.device;
   }

@@ -111,6 +111,8 @@ export class Gpt2 extends LanguageModel {
   readonly lmHead: Linear | undefined; // (V, d); undefined if tied
 
   readonly shape: Gpt2Shape;
+  readonly basePrefix = "transformer.";
+  readonly unused = /\.attn\.(masked_)?bias$/; // the masks of attention, in older files
   activationCheckpointing = false;
 
   constructor(options: Gpt2Options) {
@@ -151,13 +153,8 @@ export class Gpt2 extends LanguageModel {
     return this.transformer.wpe.weight.device;
   }
 
-  /**
-   * Files of GPT2Model have no "transformer." before their names. Older files also have the masks of attention, and a tied head twice.
-   */
-  parameterOf(stored: string): string | undefined {
-    const name = /^(wte|wpe|h|ln_f)\./.test(stored) ? `transformer.${stored}` : stored;
-    const computed = /\.attn\.(masked_)?bias$/.test(name) || (this.shape.tied && name === "lm_head.weight");
-    return computed ? undefined : name;
+  get copies(): Readonly<Record<string, string>> {
+    return this.shape.tied ? { "lm_head.weight": "transformer.wte.weight" } : {};
   }
 
   /** Weights from N(0, 0.02²); σ is divided by √(2 layers) for those that write into the residual stream. Radford et al. 2019, §2.3. */

@@ -18,8 +18,7 @@ import {
 } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { ImageClassifier } from "../image-classifier.ts";
-import type { DataFacts, PartOf } from "../model.ts";
-import { partsByName } from "../names-in-files.ts";
+import type { DataFacts } from "../model.ts";
 import { BasicBlock, Bottleneck } from "./blocks.ts";
 import { toConfig } from "./config.ts";
 import { storedAs } from "./names.ts";
@@ -39,8 +38,8 @@ export class ResNet extends ImageClassifier {
   readonly fc: Linear;
 
   readonly shape: ResNetShape;
-  #parts: ReadonlyMap<string, PartOf> | undefined; // by their names in files
-  readonly headNames = /^fc\./;
+  readonly headNames = /^(fc|classifier)\./;
+  readonly basePrefix = "resnet.";
 
   constructor(options: ResNetOptions) {
     super();
@@ -116,15 +115,9 @@ export class ResNet extends ImageClassifier {
     return toConfig(this.shape);
   }
 
-  /** Those of transformers, but for CIFAR, which it has no form for. */
+  /** Those of transformers, but for CIFAR, which it has no form for. torchvision's, which are the names here, are read too. */
   storedAs(parameter: string): readonly string[] {
     return this.shape.stem === "cifar" ? [parameter] : storedAs(parameter);
-  }
-
-  /** torchvision's names stay. Files of transformers' model without a head have no "resnet." in front. */
-  parameterOf(stored: string): string {
-    this.#parts ??= partsByName(this.stateDict(), (name) => this.storedAs(name));
-    return (this.#parts.get(stored) ?? this.#parts.get(`resnet.${stored}`))?.parameter ?? stored;
   }
 
   protected get device(): string {

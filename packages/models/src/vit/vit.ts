@@ -24,11 +24,9 @@ import {
 } from "@terse/tensor";
 import type { HuggingFaceConfig } from "../hugging-face-config.ts";
 import { ImageClassifier } from "../image-classifier.ts";
-import type { PartOf } from "../model.ts";
-import { partsByName } from "../names-in-files.ts";
 import { toConfig } from "./config.ts";
 import { interpolatePositions } from "./interpolate-positions.ts";
-import { prefixOfNames, storedAs } from "./names.ts";
+import { basePrefixOf, inMemory, storedAs } from "./names.ts";
 import { type VitOptions, type VitShape, vitOptions } from "./options.ts";
 
 class PatchEmbed extends Module {
@@ -119,8 +117,8 @@ export class Vit extends ImageClassifier {
   readonly headDist: Linear | null; // (K, d), of the distillation token; null where that has none
 
   readonly shape: VitShape;
-  #parts: ReadonlyMap<string, PartOf> | undefined; // by their names in files
-  readonly headNames = /^head(_dist)?\./;
+  readonly headNames = /^(head(_dist)?|(cls_|distillation_)?classifier)\./;
+  readonly unused = /(^|\.)(pooler\.|embeddings\.mask_token$)/; // no class depends on the pooler, or on the token of masked patches
   activationCheckpointing = false;
 
   constructor(options: VitOptions) {
@@ -209,17 +207,17 @@ export class Vit extends ImageClassifier {
     return toConfig(this.shape);
   }
 
-  /** timm's names stay; transformers' files may have a pooler and the token of masked patches, which no class depends on. */
-  parameterOf(stored: string): string | PartOf | undefined {
-    if (/(^|\.)(pooler\.|embeddings\.mask_token$)/.test(stored)) return undefined;
-    const [, of, kind] = /^(cls_|distillation_|)classifier\.(\w+)$/.exec(stored) ?? [];
-    if (kind) return `${of === "distillation_" ? "head_dist" : "head"}.${kind}`;
-    this.#parts ??= partsByName(this.namedParameters(), (name) => this.storedAs(name));
-    return this.#parts.get(stored) ?? this.#parts.get(prefixOfNames(this.shape) + stored) ?? stored;
+  get basePrefix(): string {
+    return basePrefixOf(this.shape);
   }
 
+  /** Those of transformers; timm's, which are the names here, are read too. */
   storedAs(parameter: string): readonly string[] {
     return storedAs(parameter, this.shape);
+  }
+
+  alsoStoredAs(parameter: string): readonly string[] | undefined {
+    return inMemory(parameter, this.shape);
   }
 
   protected get device(): string {
