@@ -1,5 +1,8 @@
 /** docs/launching.md and the files that it names, as far as they can be checked without Slurm and Kubernetes. */
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { readWorldEnvironment } from "@terse/collectives";
 import { parseYaml } from "@terse/options";
 import { describe, expect, it } from "vitest";
@@ -16,11 +19,13 @@ interface Pod {
   readonly template: {
     readonly spec: {
       readonly securityContext: { readonly runAsNonRoot: boolean; readonly fsGroup: number };
+      readonly volumes: readonly { readonly name: string; readonly emptyDir?: object }[];
       readonly containers: readonly {
         readonly command: readonly string[];
         readonly env: readonly { readonly name: string }[];
         readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-        readonly volumeMounts: readonly { readonly mountPath: string }[];
+        readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+        readonly resources: { readonly requests: object; readonly limits: object };
       }[];
     };
   };
@@ -73,6 +78,18 @@ describe("the job for Kubeflow's training operator", () => {
 });
 
 describe("the pods of the job", () => {
+  it("are limited to what they ask for, and have memory that ranks share", () => {
+    const { spec } = parseYaml(read("launching/pytorchjob.yaml"), "pytorchjob.yaml") as Job;
+    for (const { template } of Object.values(spec.pytorchReplicaSpecs) as Pod[]) {
+      const [{ resources, volumeMounts }] = template.spec.containers as [Pod["template"]["spec"]["containers"][0]];
+      expect(resources.limits).toEqual(resources.requests);
+      const { name } = volumeMounts.find(({ mountPath }) => mountPath === "/dev/shm")!;
+      expect(template.spec.volumes.find((volume) => volume.name === name)).toMatchObject({
+        emptyDir: { medium: "Memory" },
+      });
+    }
+  });
+
   it("run as the image's user, who may write to their volumes", () => {
     const image = readFileSync(new URL("../Containerfile", docs), "utf8");
     const { spec } = parseYaml(read("launching/pytorchjob.yaml"), "pytorchjob.yaml") as Job;
@@ -93,6 +110,17 @@ describe("the batch script for Slurm", () => {
     const [line] = /^srun .*$/m.exec(script)!;
     expect(readArguments(argumentsIn(line), {})).toMatchObject({ resume: "auto", isLauncher: false });
     expect(options).toMatchObject({ requeue: "", "open-mode": "append", signal: expect.stringMatching(/^TERM@\d+$/) });
+  });
+
+  it("gives every task its cores, which srun does not take from the job from Slurm 22.05 on", () => {
+    const bin = mkdtempSync(join(tmpdir(), "terse-srun-"));
+    const srun = '#!/bin/sh\necho "$SRUN_CPUS_PER_TASK $OMP_NUM_THREADS $TERSE_TOKEN"\n'; // srun(1): the variable is --cpus-per-task
+    writeFileSync(join(bin, "srun"), srun, { mode: 0o755 });
+    writeFileSync(join(bin, "openssl"), "#!/bin/sh\necho secret\n", { mode: 0o755 });
+    const env = { PATH: `${bin}:${process.env["PATH"]}`, SLURM_JOB_ID: "7", SLURM_CPUS_PER_TASK: "6" };
+    const { stdout, stderr } = spawnSync("bash", ["-c", script], { env, encoding: "utf8" });
+    rmSync(bin, { recursive: true });
+    expect(stdout, stderr).toBe("6 6 secret\n");
   });
 
   it("gives ranks what they join by: srun's variables, on the first node of the step", () => {
