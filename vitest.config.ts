@@ -1,6 +1,6 @@
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { availableProcessors } from "./native/loader/src/available-processors.ts";
 import { LongestFirst } from "./tools/testing/longest-first.ts";
 import { toolchain } from "./tools/toolchain.ts";
 
@@ -33,7 +33,7 @@ export default defineConfig({
     // A crash of a native addon ends a process, and not the run.
     pool: "forks",
     // One more than there are cores: some files wait for processes and deadlines while others compute.
-    maxWorkers: Math.min(8, availableParallelism() + 1),
+    maxWorkers: Math.min(8, availableProcessors() + 1),
     sequence: { sequencer: LongestFirst },
     // Guards against a hang, for a busy machine. A test that asserts a reaction time measures it. tools/testing/hang-guard.ts
     // ends what these limits do not reach, and waits longer.

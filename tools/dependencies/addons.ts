@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { join } from "node:path";
+import { availableProcessors } from "../../native/loader/src/available-processors.ts";
 import { type Environment, variables } from "../environment.ts";
 import { withLock } from "../lock.ts";
 import type { Progress } from "../steps.ts";
@@ -121,7 +122,8 @@ function fileIdentity(path: string): string {
 
 /** Compiling torch's headers takes up to 2 GB for each job. */
 function parallelJobs(): number {
-  return Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / 2e9)));
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY); // of a container
+  return Math.max(1, Math.min(availableProcessors(), Math.floor(memory / 2e9)));
 }
 
 function buildVariables(): Record<string, string> {

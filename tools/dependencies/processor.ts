@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { availableParallelism, cpus, totalmem } from "node:os";
+import { cpus, totalmem } from "node:os";
+import { availableProcessors } from "../../native/loader/src/available-processors.ts";
 
 export interface Processor {
   model: string;
@@ -12,7 +13,7 @@ export function findProcessor(): Processor {
   const info = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
   return {
     model: cpus()[0]?.model ?? process.arch,
-    cores: availableParallelism(),
+    cores: availableProcessors(),
     memoryBytes: totalmem(),
     simd: simdLevel(info),
   };

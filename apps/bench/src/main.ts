@@ -1,6 +1,7 @@
 /** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: prints measurements as text, and writes them as JSON lines. */
 import { closeSync, writeFileSync, writeSync } from "node:fs";
-import { availableParallelism, cpus } from "node:os";
+import { cpus } from "node:os";
+import { availableProcessors } from "@terse/native-loader";
 import { recipeKeys } from "@terse/train/recipe";
 import { readArguments, usageOf } from "./arguments.ts";
 import { bars } from "./codecs/bars.ts";
@@ -48,7 +49,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const { suite, settings, json, record, overrides } = args;
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
-  const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.versions.node}`;
+  const machine = `${cpus()[0]?.model.trim()}, ${availableProcessors()} cores, Node ${process.versions.node}`;
   terminal.write(`${machine}\n`);
   const cases = new CaseWriter((text) => terminal.write(text), Math.min(terminal.columns ?? 80, 120));
   for (const setting of settings) {

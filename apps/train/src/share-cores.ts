@@ -1,41 +1,39 @@
 /** Which cores of its machine a rank computes on, whoever has started it: launchers may bind ranks to cores, or leave all cores to all. */
 import { readFileSync } from "node:fs";
-import { availableParallelism, hostname } from "node:os";
+import { hostname } from "node:os";
 import type { Group } from "@terse/collectives";
+import { type ProcessorLimits, processorLimits } from "@terse/native-loader";
 import { gatherTexts } from "./gather-texts.ts";
 
-/** A rank's machine, and the cores there on which it may run. */
-export interface Place {
+/** A rank's machine, the cores there on which it may run, and the quotas of its control groups. */
+export interface Place extends ProcessorLimits {
   readonly machine: string;
-  readonly cores: readonly number[];
 }
 
-/** The cores that are this rank's, as a whole number of 1 or more: a core that several ranks may use counts for each in part. */
+/**
+ * The cores that are this rank's, as a whole number of 1 or more: a core that several ranks may use counts for each in part, and so does
+ * the quota of their container.
+ */
 export async function shareCores(group: Group, place: Place = placeOfProcess()): Promise<number> {
   const places = (await gatherTexts(group, JSON.stringify(place))).map((text) => JSON.parse(text) as Place);
-  const users = new Map<number, number>(); // of each core of this machine
-  for (const { machine, cores } of places)
-    if (machine === place.machine) for (const core of cores) users.set(core, (users.get(core) ?? 0) + 1);
-  const share = place.cores.reduce((sum, core) => sum + 1 / users.get(core)!, 0);
-  return Math.max(1, Math.floor(share + 1e-6)); // three thirds are a little less than one
+  const near = places.filter(({ machine }) => machine === place.machine);
+  const users = (uses: (other: Place) => boolean) => near.filter(uses).length;
+  const ofCores = place.cores.reduce((sum, core) => sum + 1 / users(({ cores }) => cores.includes(core)), 0);
+  const ofQuotas = place.quotas.map(
+    ({ group, processors }) => processors / users(({ quotas }) => quotas.some((other) => other.group === group)),
+  );
+  return Math.max(1, Math.floor(Math.min(ofCores, ...ofQuotas) + 1e-6)); // three thirds are a little less than one
 }
 
 function placeOfProcess(): Place {
-  const everywhere = { machine: hostname(), cores: Array.from({ length: availableParallelism() }, (_, core) => core) };
-  try {
-    // Containers of one machine share its cores, and have names of their own.
-    const machine = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    const [, list] = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync("/proc/self/status", "utf8"))!;
-    return { machine, cores: coresIn(list!) };
-  } catch {
-    return everywhere; // not Linux
-  }
+  return { machine: machineName(), ...processorLimits() };
 }
 
-/** The kernel's lists of cores: 0-3,8 */
-function coresIn(list: string): number[] {
-  return list.split(",").flatMap((range) => {
-    const [from, to = from] = range.split("-").map(Number) as [number, number?];
-    return Array.from({ length: to - from + 1 }, (_, i) => from + i);
-  });
+/** Containers of one machine share its cores, and have names of their own. */
+function machineName(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return hostname(); // not Linux
+  }
 }

@@ -1,7 +1,10 @@
 /** The same exports for browsers. They cannot open addons, and nothing here imports from `node:`. */
+
+import type { ProcessorLimits } from "./available-processors.ts";
 import type { Addon } from "./load-addon.ts";
 import { NativeMissingError } from "./native-missing-error.ts";
 
+export type { ProcessorLimits, Quota } from "./available-processors.ts";
 export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "./buffer-like.ts";
 export { checkBuffer, elementBytes, refuseGone } from "./check-buffer.ts";
 export type { Addon } from "./load-addon.ts";
@@ -14,6 +17,13 @@ export function loadAddon(name: string): Addon {
     `The native ${name} addon cannot be opened in a browser: only Node opens native libraries. Use the TypeScript implementation.`,
   );
 }
+
+/** The cores that the browser tells of. */
+export const processorLimits = (): ProcessorLimits => ({
+  cores: Array.from({ length: availableProcessors() }, (_, core) => core),
+  quotas: [],
+});
+export const availableProcessors = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
 
 /** A browser has no environment variables. */
 export const wantedImplementation = (): undefined => undefined;

@@ -1,3 +1,4 @@
+export { availableProcessors, type ProcessorLimits, processorLimits, type Quota } from "./available-processors.ts";
 export type { BufferLike, DType, NativeBuffer, RetainedBuffer, TypedArray } from "./buffer-like.ts";
 export { checkBuffer, elementBytes, refuseGone } from "./check-buffer.ts";
 export { type Addon, loadAddon } from "./load-addon.ts";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { loadAddon } from "@terse/native-loader";
+import { availableProcessors, loadAddon } from "@terse/native-loader";
 import { checkBuild } from "./check-build.ts";
 import { TensorDisposedError, TensorError } from "./errors.ts";
 import type { Native, OperatorId } from "./native.ts";
@@ -39,6 +39,9 @@ function open(): Native {
   checkBuild(packageRoot);
   const native = withShortSpin(() => loadAddon("tensor", import.meta.url)) as unknown as Native;
   native.setErrors(TensorError, TensorDisposedError);
+  // OpenMP starts a thread for each core that it sees, and knows nothing of a container's quota.
+  if (!process.env["OMP_NUM_THREADS"] && availableProcessors() < native.numThreads())
+    native.setNumThreads(availableProcessors());
   // process.exit() runs libtorch's destructors without Node's cleanup hooks. No backward may run at that time.
   process.once("exit", () => native.stop());
   return native;

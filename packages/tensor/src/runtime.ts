@@ -1,6 +1,6 @@
 import { native } from "@terse/native-tensor";
 
-/** Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the number of cores. */
+/** Threads of one operator, in forward and in backward. The default is OMP_NUM_THREADS, or else the processors that the process may use. */
 export const numThreads = (): number => native.numThreads();
 export const setNumThreads = (threads: number): void => native.setNumThreads(threads);
 

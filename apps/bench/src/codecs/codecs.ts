@@ -12,10 +12,11 @@
  *
  * One thread unless the case says otherwise. Both sides are measured alternately, and each ratio is of one round.
  */
-import { availableParallelism } from "node:os";
+
 import { codecNamed, majority, useThreads, voteImplementation } from "@terse/codecs";
 import type { CodecKernel, EncodeCall, Parameters } from "@terse/native-codecs";
 import { votes as voteKernels } from "@terse/native-codecs";
+import { availableProcessors } from "@terse/native-loader";
 import { setNumThreads } from "@terse/tensor";
 import { type Measurement, median } from "../measurement.ts";
 import { clocked, streamingSpeed } from "../memory.ts";
@@ -181,7 +182,7 @@ async function* votes(ask: (what: string) => Promise<number>): AsyncGenerator<Me
 
 /** The same work on all cores. */
 function* threads(x: Float32Array, sum: Float32Array): Generator<Measurement> {
-  const cores = availableParallelism();
+  const cores = availableProcessors();
   if (cores === 1) return;
   for (const { name, how, parameters = () => ({}), sparse } of configurations) {
     const kernel = codecNamed(name, parameters(n)).kernels()[0]!;

@@ -1,5 +1,5 @@
 /** Processes that train side by side, one for each core: a small model does not use more than one. */
-import { availableParallelism } from "node:os";
+import { availableProcessors } from "@terse/native-loader";
 import { Hosts } from "../hosts/hosts.ts";
 import type { Run } from "./trainer.ts";
 import { received, type Trained } from "./training.ts";
@@ -17,7 +17,7 @@ export class Trainers implements AsyncDisposable {
   }
 
   static async open(): Promise<Trainers> {
-    const processes = Array.from({ length: availableParallelism() }, () => Hosts.open({ hosts: 1, program }));
+    const processes = Array.from({ length: availableProcessors() }, () => Hosts.open({ hosts: 1, program }));
     return new Trainers(await Promise.all(processes));
   }
 

@@ -1,9 +1,10 @@
 /** The share of a training step that is waiting for its batch, for each kind of data, as `./terse train` reads it. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loopback } from "@terse/collectives";
+import { availableProcessors } from "@terse/native-loader";
 import { Arena, setNumThreads } from "@terse/tensor";
 import { buildData, buildModel, buildOptimizer } from "@terse/train/build";
 import { forwardIn } from "@terse/train/precision";
@@ -45,7 +46,7 @@ export async function* dataWaiting(): AsyncGenerator<Measurement> {
   const pictures = await makePictures();
   try {
     for (const kind of kinds(pictures))
-      for (const threads of new Set([1, availableParallelism()])) yield* waitingOf(kind, threads);
+      for (const threads of new Set([1, availableProcessors()])) yield* waitingOf(kind, threads);
   } finally {
     rmSync(pictures, { recursive: true, force: true });
   }

@@ -2,9 +2,10 @@
  * A training step (forward, backward, AdamW) of each model beside PyTorch's, eager and compiled: the same shapes, batch and number of
  * threads, alternating in one run. A ratio above 1 means that we are faster.
  */
-import { availableParallelism } from "node:os";
+
 import { loopback } from "@terse/collectives";
 import { Bert, bertPresets, Gpt, gptPresets, type Model, ResNet, resnetPresets, Vit, vitPresets } from "@terse/models";
+import { availableProcessors } from "@terse/native-loader";
 import { adamw, Optimizer, useThreads } from "@terse/optimizers";
 import { Arena, full, manualSeed, ones, rand, randint, randn, scope, setNumThreads, where } from "@terse/tensor";
 import { type Measurement, median } from "../measurement.ts";
@@ -87,7 +88,7 @@ export const compared = { gpt, resnet18, "deit-tiny": deitTiny, "bert-tiny": ber
 const rounds = 7;
 
 export async function* stepTime(of: Compared): AsyncGenerator<Measurement> {
-  for (const threads of new Set([1, availableParallelism()])) yield* withThreads(of, threads);
+  for (const threads of new Set([1, availableProcessors()])) yield* withThreads(of, threads);
 }
 
 async function* withThreads({ name, create, batch, peer: given, stepsPerRound }: Compared, threads: number) {

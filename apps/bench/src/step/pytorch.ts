@@ -1,7 +1,8 @@
 /** Our training step, compared with PyTorch's, eager and compiled, and our operator call: alternating in one run, with as many threads. */
-import { availableParallelism } from "node:os";
+
 import { loopback } from "@terse/collectives";
 import { Gpt, gptPresets } from "@terse/models";
+import { availableProcessors } from "@terse/native-loader";
 import { lion, Optimizer } from "@terse/optimizers";
 import { Arena, fromTypedArray, manualSeed, noGrad, ones, randint, scope, setNumThreads } from "@terse/tensor";
 import { type Measurement, median } from "../measurement.ts";
@@ -14,7 +15,7 @@ const steps = 4; // a round
 /** The small GPT with Lion on one rank; a ratio above 1 means that we are faster. */
 export async function* throughput(): AsyncGenerator<Measurement> {
   const shape = gptPresets.small;
-  for (const threads of new Set([1, availableParallelism()])) {
+  for (const threads of new Set([1, availableProcessors()])) {
     setNumThreads(threads);
     await using peer = await Peer.start("gpt_train.py", [JSON.stringify(shape), String(batch), String(threads)], {
       OMP_NUM_THREADS: String(threads),

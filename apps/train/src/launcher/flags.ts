@@ -1,6 +1,6 @@
 /** The launcher's flags, which are torchrun's. As with torchrun, PET_NAME in the environment gives the ones that the command line does not. */
 import { readdirSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableProcessors } from "@terse/native-loader";
 import { numberFrom, OptionsError, parseArguments, type Read, wholeNumberFrom } from "@terse/options";
 
 export interface Endpoint {
@@ -94,7 +94,7 @@ function processes(text: string): number {
   if (!["auto", "cpu", "gpu"].includes(text)) return wholeNumberFrom({ least: 1, most: 1024 })(text);
   const gpus = text === "cpu" ? 0 : readdirSync("/dev").filter((name) => /^nvidia\d+$/.test(name)).length;
   if (text === "gpu" && gpus === 0) throw new RangeError("this machine has no GPU; give a number, or cpu");
-  return gpus || availableParallelism();
+  return gpus || availableProcessors();
 }
 
 const defaultPort = 29400; // torchrun's
