@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +14,10 @@ const main = join(import.meta.dirname, "main.ts");
 function start(
   args: readonly string[],
   path = process.env["PATH"],
+  detached = false,
 ): { child: ChildProcess; ended: Promise<{ code: number | null; out: string }> } {
   const env = { ...process.env, PATH: path };
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"], detached });
   let out = "";
   for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (data) => (out += data));
   return { child, ended: new Promise((done) => child.on("close", (code) => done({ code, out }))) };
@@ -157,6 +159,64 @@ describe("./terse netlab", () => {
       expect(namespaces(child.pid!)).toHaveLength(3);
       child.kill(signal);
       await until(() => namespaces(child.pid!).length === 0 && sleepers(marker) === 0);
+    });
+
+    // A terminal sends the signal of Ctrl-C to all processes of its foreground group.
+    it.each([
+      ["SIGINT", "the group", 130],
+      ["SIGINT", "netlab", 130],
+      ["SIGTERM", "netlab", 143],
+      ["SIGHUP", "the group", 129],
+    ] as const)(
+      "hands %s to %s on once, as it is, and waits for the command's end",
+      async (signal, target, expected) => {
+        const program = `
+        const { RANK } = process.env;
+        for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+          process.on(signal, () => {
+            console.log(RANK + " " + signal);
+            setTimeout(() => process.exit(RANK === "0" ? 5 : 0), RANK === "0" ? 300 : 1500);
+          });
+        console.log(RANK + " ready");
+        setInterval(() => {}, 1000);`;
+        const { child, ended } = start(["--hosts", "2", "--", process.execPath, "-e", program], undefined, true);
+        let out = "";
+        child.stdout!.on("data", (data) => (out += data));
+        await until(() => out.split("ready").length === 3);
+        process.kill(target === "netlab" ? child.pid! : -child.pid!, signal);
+        const { code } = await ended;
+        expect([code, out.trim().split("\n").sort()]).toEqual([
+          expected,
+          [`0 ${signal}`, "0 ready", `1 ${signal}`, "1 ready"],
+        ]);
+        expect(namespaces(child.pid!)).toEqual([]);
+      },
+    );
+
+    it("ends a command that goes on after a signal when a second one comes", async () => {
+      const marker = `${4000 + process.pid}.25`;
+      const program = `trap "" INT; echo ready; sleep ${marker}`;
+      const { child, ended } = start(["--hosts", "1", "--", "sh", "-c", program]);
+      await once(child.stdout!, "data");
+      child.kill("SIGINT");
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(sleepers(marker)).toBe(1);
+      child.kill("SIGINT");
+      expect((await ended).code).toBe(130);
+      expect([sleepers(marker), namespaces(child.pid!)]).toEqual([0, []]);
+    });
+
+    it("ends with the signal's code where it comes while the hosts are set up", async () => {
+      const folder = mkdtempSync(join(tmpdir(), "terse-netlab-"));
+      const begun = join(folder, "begun");
+      const wait = `echo "$*" | grep -q 'host-0 link set eth0 up' && { touch ${begun}; exec sleep 1; }`;
+      writeFileSync(join(folder, "ip"), `#!/bin/sh\n${wait}\nexec ${which("ip", sbin)} "$@"\n`, { mode: 0o755 });
+      const { child, ended } = start(["--", "echo", "ran"], `${folder}:${sbin}`, true);
+      await until(() => existsSync(begun));
+      process.kill(-child.pid!, "SIGINT");
+      expect(await ended).toEqual({ code: 130, out: "" });
+      expect(namespaces(child.pid!)).toEqual([]);
+      rmSync(folder, { recursive: true });
     });
 
     it.each([

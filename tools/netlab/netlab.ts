@@ -14,6 +14,7 @@ import { type ChildProcess, type StdioOptions, spawn, spawnSync } from "node:chi
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { constants, cpus } from "node:os";
+import { setImmediate as immediate } from "node:timers/promises";
 // Files that import no package: netlab runs before any is installed.
 import { OptionsError } from "../../packages/options/src/options-error.ts";
 import { parseArguments, wholeNumberFrom } from "../../packages/options/src/parse-arguments.ts";
@@ -85,19 +86,31 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
   const machines = [`${name}-switch`, ...Array.from({ length: hosts }, (_, i) => host(i))];
   const janitor = startJanitor(machines);
   const running: ChildProcess[] = [];
+  const toAll = (signal: NodeJS.Signals) => {
+    for (const child of running) signalGroup(child, signal);
+  };
   let code: number | undefined;
   const end = (why: number) => {
     code ??= why;
-    for (const child of running) child.kill("SIGTERM");
-    setTimeout(() => {
-      for (const child of running) child.kill("SIGKILL");
-    }, 5000).unref();
+    toAll("SIGTERM");
+    setTimeout(() => toAll("SIGKILL"), 5000).unref();
   };
+  // The commands are no part of this terminal's process group, so that each signal reaches them once, from here. They may take their time
+  // to end, for example to save. A second signal ends them.
+  let interrupted = false;
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) process.once(signal, () => end(128 + constants.signals[signal]));
+  const pass = (signal: (typeof signals)[number]) => {
+    toAll(interrupted ? "SIGKILL" : signal);
+    interrupted = true;
+    code ??= 128 + constants.signals[signal];
+  };
+  for (const signal of signals) process.on(signal, pass);
 
   try {
-    build(machines, rate, janitor.waitsFor);
+    const failure = attempt(() => build(machines, rate, janitor.waitsFor));
+    await immediate(); // a signal may have come meanwhile, and ended a tool
+    if (code !== undefined) return code;
+    if (failure !== undefined) throw failure;
     const token = randomBytes(16).toString("hex");
     const ends = Array.from({ length: hosts }, (_, i) => {
       const env = {
@@ -114,7 +127,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
       };
       const inside = ["netns", "exec", host(i), "sh", "-c", 'exec 3>&-; exec "$@"', "sh", ...command];
       const stdio: StdioOptions = ["inherit", "inherit", "inherit", janitor.waitsFor];
-      const child = spawn(where("ip")!, inside, { env, stdio });
+      const child = spawn(where("ip")!, inside, { env, stdio, detached: true });
       running.push(child);
       return new Promise<void>((done) => {
         child.on("error", (error) => {
@@ -123,7 +136,7 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
           done();
         });
         child.on("close", (status, signal) => {
-          if (status !== 0) end(status ?? 128 + constants.signals[signal!]);
+          if (status !== 0 && !interrupted) end(status ?? 128 + constants.signals[signal!]);
           done();
         });
       });
@@ -132,6 +145,26 @@ export async function netlab({ hosts, rate, command }: Laboratory): Promise<numb
     return code ?? 0;
   } finally {
     await janitor.end();
+    for (const signal of signals) process.off(signal, pass);
+  }
+}
+
+/** To all processes of the command, as a terminal does it. */
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // it has ended already
+  }
+}
+
+/** The error that `work` throws, if it does. */
+function attempt(work: () => void): unknown {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    return error;
   }
 }
 
