@@ -5,7 +5,7 @@ import type { Options } from "tsup";
 export const library: Options = {
   entry: ["src/index.ts"],
   format: "esm",
-  target: "node22",
+  target: "node22.18", // the oldest that `engines` allow
   platform: "node",
   sourcemap: true,
   clean: true,

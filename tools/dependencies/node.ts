@@ -1,10 +1,15 @@
-import { existsSync, globSync, rmSync } from "node:fs";
+import { existsSync, globSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Progress } from "../steps.ts";
-import { installFolder, requireComplete, toolchain } from "../toolchain.ts";
+import { installFolder, requireComplete, root, toolchain } from "../toolchain.ts";
 
-/** The Nodes that the published packages are for: the oldest that is maintained, the one of this repository, the newest. */
-export const nodes = ["22.23.3", process.env["TERSE_NODE_VERSION"] ?? "24.21.0", "26.6.0"] as const;
+const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { engines: { node: string } };
+
+/** The oldest Node that `engines` allow, which is ">=22.18" or the like. */
+export const oldestNode = `${engines.node.replace(">=", "")}.0`;
+
+/** The Nodes that the published packages are tried in: the oldest, the one of this repository, the newest. */
+export const nodes = [oldestNode, process.env["TERSE_NODE_VERSION"] ?? "24.21.0", "26.6.0"] as const;
 
 /** The program of a Node of any version, for this processor or for ARM, from npm's package `node-linux-<architecture>`. */
 export async function installNode(progress: Progress, version: string, architecture: string): Promise<string> {

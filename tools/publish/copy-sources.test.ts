@@ -56,7 +56,7 @@ describe.skipIf(missing.length > 0)(`native packages as published${why}, install
     const tarballs = globSync("*.tgz", { cwd: scratch }).map((file) => join(scratch, file));
     const quietly = ["--offline", "--no-audit", "--no-fund", "--cache", join(scratch, "cache")];
     run("npm", ["install", ...quietly, ...tarballs], user);
-  }, 300_000);
+  }, 600_000); // collectives' portable addon is compiled
 
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

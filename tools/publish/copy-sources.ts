@@ -1,13 +1,16 @@
 // Runs in the folder of a native package before it is packed. `npx cmake-js build` needs files from outside of that folder: they are
 // copied to dist/repository, with their paths in the repository.
 //
-//     node ../../tools/publish/copy-sources.ts [--prebuilt] [GLOB…]    GLOBs: files besides its own sources and those that all addons share
+//     node ../../tools/publish/copy-sources.ts [--prebuilt|--portable] [GLOB…]
 //
+// GLOBs: files besides its own sources and those that all addons share.
 // The addons that `./terse release` has built for other machines, build/prebuilt/<platform>-<architecture>, are copied to dist/prebuilt.
-// With --prebuilt and without a release, the addon of this machine takes their place. It is for addons that need no library that another
-// machine may keep elsewhere.
+// Without a release one for this machine's platform takes their place: with --prebuilt the addon that is built here, and with --portable
+// one that is built for it now, without the libraries that another machine may lack or keep elsewhere.
 import { cpSync, existsSync, globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { CommandFailed, run } from "../run.ts";
+import { buildPortable } from "./prebuild.ts";
 
 const root = join(import.meta.dirname, "../..");
 const folder = process.cwd();
@@ -29,8 +32,29 @@ rmSync(join(dist, "repository"), { recursive: true, force: true });
 for (const file of sources) cpSync(join(root, file), join(dist, "repository", file));
 
 const released = globSync(`build/prebuilt/*-*/${name}.node`, { cwd: folder });
-const addon = join(folder, "build/Release", `${name}.node`);
 rmSync(join(dist, "prebuilt"), { recursive: true, force: true });
 for (const file of released) cpSync(join(folder, file), join(dist, file.replace(/^build/, "")));
-if (released.length === 0 && words.includes("--prebuilt") && existsSync(addon))
-  cpSync(addon, join(dist, "prebuilt", `${process.platform}-${process.arch}`, `${name}.node`));
+if (released.length === 0) {
+  const addon = words.includes("--portable")
+    ? await portableAddon(join(folder, "build/portable"))
+    : words.includes("--prebuilt")
+      ? join(folder, "build/Release", `${name}.node`)
+      : undefined;
+  if (addon !== undefined && existsSync(addon))
+    cpSync(addon, join(dist, "prebuilt", `${process.platform}-${process.arch}`, `${name}.node`));
+}
+
+/** The addon, or undefined where it cannot be built. The package then has sources alone, as for a platform without a prebuilt addon. */
+async function portableAddon(build: string): Promise<string | undefined> {
+  process.stderr.write(`native/${name}: building it without the libraries that another machine may lack\n`);
+  try {
+    await buildPortable({ run }, root, name, { build });
+    return join(build, `${name}.node`);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    process.stderr.write(
+      `${error.output}${error.message}\nThe package is packed without an addon: \`npx cmake-js build\` in its folder builds it where it is installed.\n`,
+    );
+    return undefined;
+  }
+}

@@ -4,6 +4,8 @@ import type { ArmCpp } from "../dependencies/arm.ts";
 import { StepFailed } from "../remedy.ts";
 import type { Progress } from "../steps.ts";
 
+type Runs = Pick<Progress, "run">;
+
 /** The addons that need no library which another machine may keep elsewhere. That of `tensor` needs libtorch, so users build it. */
 export const portable = ["codecs", "collectives", "optimizers"] as const;
 export const targets = ["linux-x64", "linux-arm64"] as const;
@@ -17,14 +19,29 @@ const newest: Readonly<Record<string, string>> = { GLIBC: "2.34", GLIBCXX: "3.4.
  * Node-API 9, so one file serves Node 22 and all later ones.
  */
 export async function prebuild(
-  progress: Progress,
+  progress: Runs,
   root: string,
   name: (typeof portable)[number],
   target: Target,
   arm: ArmCpp | undefined,
 ): Promise<void> {
+  const build = join(root, "native", name, "build", "prebuilt", target);
+  await buildPortable(progress, root, name, { build, target, arm });
+  const wants = tooNew(readFileSync(join(build, `${name}.node`), "latin1"));
+  if (wants.length > 0)
+    throw new StepFailed(
+      `native/${name} for ${target} asks for ${wants.join(", ")}, which older machines lack: release on Debian 12 or an older system.`,
+    );
+}
+
+/** Builds an addon without the libraries that another machine may lack: `<build>/<name>.node`, for this machine unless `target` says another. */
+export async function buildPortable(
+  progress: Runs,
+  root: string,
+  name: string,
+  { build, target, arm }: { build: string; target?: Target; arm?: ArmCpp | undefined },
+): Promise<void> {
   const folder = join(root, "native", name);
-  const build = join(folder, "build", "prebuilt", target);
   const headers = [
     join(root, "node_modules", "cmake-js", "node_modules", "node-api-headers", "include"),
     join(realpathSync(join(root, "node_modules", "cmake-js")), "..", "node-api-headers", "include"),
@@ -35,7 +52,7 @@ export async function prebuild(
     CMAKE_SHARED_LINKER_FLAGS: "-s",
     TERSE_PORTABLE: "ON",
   };
-  if (target !== `linux-${process.arch}`) {
+  if (target !== undefined && target !== `linux-${process.arch}`) {
     if (arm === undefined) throw new StepFailed(`Addons for ${target} need its compiler: release on an x64 machine.`);
     settings["CMAKE_SYSTEM_NAME"] = "Linux";
     settings["CMAKE_SYSTEM_PROCESSOR"] = "aarch64";
@@ -45,11 +62,6 @@ export async function prebuild(
   const given = Object.entries(settings).map(([key, value]) => `-D${key}=${value}`);
   await progress.run("cmake", ["-S", folder, "-B", build, ...given]);
   await progress.run("cmake", ["--build", build, "--target", name, "--parallel", "2"]);
-  const wants = tooNew(readFileSync(join(build, `${name}.node`), "latin1"));
-  if (wants.length > 0)
-    throw new StepFailed(
-      `native/${name} for ${target} asks for ${wants.join(", ")}, which older machines lack: release on Debian 12 or an older system.`,
-    );
 }
 
 /** The versions of symbols in a library that are newer than those that it may ask for: "GLIBC_2.38". */

@@ -59,13 +59,13 @@ export async function release(steps: Steps, env: Record<string, string>, out: st
       nodes.map(async (version) => ({ version, node: await nodeFor(steps, version, process.arch) })),
     );
     for (const { version, node } of runners)
-      await steps.run(`${nativeFree.length} examples`, `in Node ${version}`, (progress) =>
-        runExamples(progress, user, [node], version, nativeFree),
+      await steps.run(`${nativeFree.length} examples`, `in Node ${version}`, () =>
+        runExamples(user, [node], version, nativeFree),
       );
     for (const version of arm ? nodes : []) {
       const node = await nodeFor(steps, version, "arm64");
-      await steps.run(`${nativeFree.length} examples on ARM`, `in Node ${version}, emulated`, (progress) =>
-        runExamples(progress, user, emulated(arm!, node), version, nativeFree),
+      await steps.run(`${nativeFree.length} examples on ARM`, `in Node ${version}, emulated`, () =>
+        runExamples(user, emulated(arm!, node), version, nativeFree),
       );
     }
     await steps.run("the addon that needs libtorch", "npx cmake-js build", async (progress) => {
@@ -74,8 +74,8 @@ export async function release(steps: Steps, env: Record<string, string>, out: st
     });
     const rest = all.filter((example) => !nativeFree.includes(example));
     for (const { version, node } of runners)
-      await steps.run(`${rest.length} examples with tensors`, `in Node ${version}`, (progress) =>
-        runExamples(progress, user, [node], version, rest),
+      await steps.run(`${rest.length} examples with tensors`, `in Node ${version}`, () =>
+        runExamples(user, [node], version, rest),
       );
     for (const { name, version } of packages) process.stdout.write(`${name} ${version}\n`);
     process.stdout.write(`${tarballs.length} tarballs: ${out}\n`);
@@ -148,7 +148,6 @@ const emulated = ({ emulator, libraries }: ArmCpp, node: string): string[] => [e
 
 /** Runs the examples as they are, in an empty folder with nothing but the tarballs. What they print must be what the READMEs say. */
 async function runExamples(
-  progress: Progress,
   user: string,
   [command, ...words]: readonly string[],
   version: string,
@@ -157,11 +156,6 @@ async function runExamples(
   for (const { package: name, code, printed } of list) {
     const file = join(user, `example-${basename(name)}.ts`);
     writeFileSync(file, code);
-    // Node 22 has no `using`: whoever writes it there has a compiler that translates it.
-    if (version.startsWith("22.") && /\busing /.test(code)) {
-      const esbuild = join(root, "node_modules/.bin/esbuild");
-      await progress.run(esbuild, [file, "--format=esm", "--target=node22", `--outfile=${file}`, "--allow-overwrite"]);
-    }
     if (name === "@terse/data") cpSync(join(root, "packages/data/README.md"), join(user, "README.md"));
     let all = "";
     const output = await run(command!, [...words, "--disable-warning=ExperimentalWarning", file], {

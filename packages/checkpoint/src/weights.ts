@@ -38,6 +38,7 @@ export interface Weights extends AsyncDisposable {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   read(name: string): Promise<StoredTensor>;
   placeOf(name: string): TensorPlace;
+  close(): Promise<void>;
 }
 
 /** Whether a folder has weights. */
@@ -92,6 +93,7 @@ function joined(
     tensors,
     read: async (name) => shardOf(name).read(name),
     placeOf: (name) => shardOf(name).placeOf(name),
+    close,
     [Symbol.asyncDispose]: close,
   };
 }

@@ -5,6 +5,7 @@ import type { Arrays } from "./samples.ts";
 export interface Batch extends Disposable {
   readonly rows: number; // B: the first dimension of every tensor
   readonly last: boolean; // whether it is the last batch of its step or validation
+  dispose(): void;
 }
 
 export interface TextBatch extends Batch {
@@ -37,12 +38,9 @@ export interface LabelledTextBatch extends Batch {
 /** The batch whose tensors are `arrays`. */
 export function batchOf(arrays: Arrays, last: boolean): Batch {
   const tensors = Object.entries(arrays).map(([name, { data, shape }]) => [name, fromTypedArray(data, shape)] as const);
-  return {
-    ...Object.fromEntries(tensors),
-    rows: Object.values(arrays)[0]!.shape[0]!,
-    last,
-    [Symbol.dispose]() {
-      for (const [, tensor] of tensors) tensor.dispose();
-    },
+  const dispose = () => {
+    for (const [, tensor] of tensors) tensor.dispose();
   };
+  const rows = Object.values(arrays)[0]!.shape[0]!;
+  return { ...Object.fromEntries(tensors), rows, last, dispose, [Symbol.dispose]: dispose };
 }

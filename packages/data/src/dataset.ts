@@ -10,7 +10,7 @@ export interface DatasetState {
   readonly seed: number;
 }
 
-/** One rank's share of the data. Disposing it closes its files and ends its thread. */
+/** One rank's share of the data. */
 export interface Dataset extends AsyncDisposable {
   /** The path or name of the data, for messages. */
   readonly source: string;
@@ -42,6 +42,8 @@ export interface Dataset extends AsyncDisposable {
   state(): DatasetState;
   /** Continues from `state`. Throws `DataError` if the batches would differ from those of the saved run. */
   restore(state: DatasetState): void;
+  /** Closes the files, and ends the thread. */
+  close(): Promise<void>;
 }
 
 /** Converts text to token ids and back. */

@@ -181,9 +181,13 @@ export class SampledData implements Dataset {
     this.#readAhead();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async close(): Promise<void> {
     await Promise.allSettled(this.#ahead.values()); // their files are in use
     this.#ahead.clear();
     await this.#samples.close?.();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }

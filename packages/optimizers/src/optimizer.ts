@@ -405,13 +405,17 @@ export class Optimizer implements AsyncDisposable {
   }
 
   /** Closes the groups that the optimizer has opened; its own group stays open. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  async close(): Promise<void> {
     if (atWork.get(this.#group) === this) atWork.delete(this.#group);
     await this.#clipping.settle().catch(() => {}); // the group has failed, and its operations throw it
     const down = await this.#down;
     if (down !== this.#group) await down?.close();
     for (const sync of this.#syncs) await sync.close();
     await this.schemes.votes.close(this.#group);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
 

@@ -96,8 +96,12 @@ export class Arena implements Disposable {
   }
 
   /** Disposes both buffers. Their memory is freed when the parameters are disposed too. */
-  [Symbol.dispose](): void {
+  dispose(): void {
     this.parameters.dispose();
     this.gradients.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
   }
 }

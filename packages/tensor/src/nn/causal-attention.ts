@@ -38,9 +38,13 @@ export class KeyValueCache implements Disposable {
     return [this.#keys.narrow(2, 0, length), this.#values.narrow(2, 0, length)];
   }
 
-  [Symbol.dispose](): void {
+  dispose(): void {
     this.#keys?.dispose();
     this.#values?.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
   }
 }
 
