@@ -6,11 +6,15 @@ import { IsolatedTokenizer } from "./isolated-tokenizer.ts";
 import { readTokenizerFile, sizeOf } from "./tokenizer-json.ts";
 
 /** The regular expressions of a file, wherever they are in it. */
-function patternsOf(part: unknown): string[] {
-  if (typeof part !== "object" || part === null) return [];
-  return Object.entries(part).flatMap(([key, value]) =>
-    key === "Regex" && typeof value === "string" ? [value] : patternsOf(value),
-  );
+function patternsOf(json: object): string[] {
+  const patterns: string[] = [];
+  const parts: unknown[] = [json]; // and not by recursion: a hostile file may be deep
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    if (typeof part !== "object" || part === null) continue;
+    if ("Regex" in part && typeof part.Regex === "string") patterns.push(part.Regex);
+    for (const inner of Object.values(part)) if (typeof inner === "object") parts.push(inner);
+  }
+  return patterns;
 }
 
 /** Of a text, tokens only: no [CLS] in front. */

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { needsModules, runPython } from "../../../tensor/src/testing/python.ts";
+import { DataError } from "../data-error.ts";
 import { bertTokens, openTokenizer, vocabularyOf } from "./tokenizers.ts";
 
 let folder: string;
@@ -71,48 +72,99 @@ describe("a tokenizer.json", () => {
   });
 });
 
-const why = needsModules("tokenizers");
-it.skipIf(why)(`gives the tokens of Python's tokenizers, for BPE, WordPiece and Unigram${why}`, async () => {
-  const texts = [
-    "The quick brown fox jumps over the lazy dog.",
-    "naïve café, 日本語, 🦁 cubs\n\tand 1234567 numbers  with   spaces",
-    "don't we'll CAPITALS and_underscores <|endoftext|>",
-    "",
-  ];
-  const outputs = await runPython(`
-from tokenizers import Tokenizer, models, trainers, pre_tokenizers, decoders, normalizers
-texts = json.loads(${JSON.stringify(JSON.stringify(texts))})
-corpus = [t for t in texts for _ in range(3)] + ["numbers of words in texts, and spaces between words " * 3]
-special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"]
-def made(model, trainer, pre, decoder, normalizer=None):
-    t = Tokenizer(model)
-    t.pre_tokenizer, t.decoder = pre, decoder
-    if normalizer: t.normalizer = normalizer
-    t.train_from_iterator(corpus, trainer)
-    return t
-alphabet = pre_tokenizers.ByteLevel.alphabet()
-all = {
-    "bpe": made(models.BPE(), trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet, show_progress=False),
-                pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()),
-    "wordpiece": made(models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False),
-                      pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(), normalizers.BertNormalizer()),
-    "unigram": made(models.Unigram(), trainers.UnigramTrainer(vocab_size=120, special_tokens=special, unk_token="[UNK]", show_progress=False),
-                    pre_tokenizers.Metaspace(), decoders.Metaspace()),
-}
-for name, t in all.items():
-    t.save(os.path.join(${JSON.stringify(folder)}, name + ".json"))
-    for i, text in enumerate(texts):
-        outputs[f"{name}{i}"] = torch.tensor(t.encode(text, add_special_tokens=False).ids, dtype=torch.int64)
-    outputs[name] = torch.tensor([t.get_vocab_size()], dtype=torch.int64)
-`);
-  const numbers = async (name: string) => Array.from(await outputs[name]!.toTypedArray(), Number);
-  for (const name of ["bpe", "wordpiece", "unigram"]) {
-    const path = join(folder, `${name}.json`);
+describe("a hostile tokenizer.json", () => {
+  const unknown = { "[UNK]": 0 };
+  const wordLevel = (vocab: unknown, more: object = {}) =>
+    JSON.stringify({
+      version: "1.0",
+      added_tokens: [],
+      model: { type: "WordLevel", vocab, unk_token: "[UNK]" },
+      ...more,
+    });
+  const added = (...tokens: object[]) => wordLevel(unknown, { added_tokens: tokens });
+  const flags = { special: true, single_word: false, lstrip: false, rstrip: false, normalized: false };
+  const sequences = (levels: number) =>
+    `${'{"type": "Sequence", "pretokenizers": ['.repeat(levels)}{"type": "WhitespaceSplit"}${"]}".repeat(levels)}`;
+
+  it.each([
+    ["negative ids", wordLevel({ "[UNK]": 0, a: -1 }), 'the id of "a" is -1, and no integer from 0 to 2147483647'],
+    ["huge ids", wordLevel({ "[UNK]": 0, a: 2 ** 40 }), 'the id of "a" is 1099511627776, and no integer'],
+    ["strings as ids", wordLevel({ "[UNK]": 0, a: "1" }), 'the id of "a" is "1", and no integer'],
+    ["fractions as ids", wordLevel({ "[UNK]": 0, a: 0.5 }), 'the id of "a" is 0.5, and no integer'],
+    ["an id twice", wordLevel({ "[UNK]": 0, a: 1, b: 1 }), '"a" and "b" both have the id 1'],
+    ["a vocabulary of numbers", wordLevel([1, 2]), "entry 0 of its vocabulary is 1, and no token with its score"],
+    ["a vocabulary that is a string", wordLevel("a b"), "it has no model with a vocabulary"],
+    ["no model", "[]", "it has no model with a vocabulary"],
+    ["nothing", "null", "it has no model with a vocabulary"],
+    ["added tokens that are none", wordLevel(unknown, { added_tokens: {} }), "its added_tokens are no list"],
+    [
+      "an added token without an id",
+      added({ content: "x" }),
+      'entry 0 of its added_tokens is {"content":"x"}, which has no',
+    ],
+    [
+      "an added token behind a hole",
+      added({ id: 7, content: "x", ...flags }),
+      'the added token "x" has id 7, but .* give it 1',
+    ],
+    [
+      "merges of absent tokens",
+      JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [["a", "b"]] } }),
+      "out of vocabulary",
+    ],
+    [
+      "merges at random",
+      JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [], dropout: 0.1 } }),
+      "leaves out merges at random",
+    ],
+    [
+      "a deep sequence",
+      wordLevel(unknown).replace("{", `{"pre_tokenizer": ${sequences(100_000)},`),
+      "recursion limit exceeded",
+    ],
+    ["a file that was cut short", wordLevel(unknown).slice(0, -9), "is not JSON, or was cut short"],
+  ])("is refused in a line that says why: %s", async (_, content, reason) => {
+    const path = join(folder, "hostile.json");
+    writeFileSync(path, content);
+    const opened = openTokenizer(path);
+    await expect(opened).rejects.toThrow(DataError);
+    await expect(opened).rejects.toThrow(
+      new RegExp(`^\\S+hostile\\.json .*${reason.replace(/[[\](){}]/g, "\\$&")}.*; .*\\.$`),
+    );
+  });
+
+  it("is refused where it is no file, or has no end", async () => {
+    const pipe = join(folder, "pipe.json");
+    execFileSync("mkfifo", [pipe]);
+    expect(() => vocabularyOf(pipe)).toThrow(`Cannot read the tokenizer ${pipe}: `);
+    expect(() => vocabularyOf("/dev/zero")).toThrow("Cannot read the tokenizer /dev/zero: ");
+    const large = join(folder, "large.json");
+    writeFileSync(large, "");
+    truncateSync(large, 3 * 2 ** 30);
+    expect(() => vocabularyOf(large)).toThrow("large.json: it has 3221225472 bytes, and 268435456 is the most; ");
+  });
+
+  it("may have 300,000 tokens, ids with holes, and names of JavaScript's own", async () => {
+    const path = join(folder, "many.json");
+    const names = [
+      "[UNK]",
+      "__proto__",
+      "constructor",
+      "toString",
+      ...Array.from({ length: 300_000 }, (_, i) => `t${i}`),
+    ];
+    const entries = names.map((name, id) => `${JSON.stringify(name)}: ${2 * id}`);
+    const tokens = Array.from({ length: 150_000 }, (_, i) => ({ id: 2 * (i + 4), content: `t${i}`, ...flags }));
+    writeFileSync(path, wordLevel({}, { added_tokens: tokens }).replace('"vocab":{}', `"vocab":{${entries.join()}}`));
+    expect(vocabularyOf(path)).toBe(2 * 300_003 + 1);
     const tokenizer = await openTokenizer(path);
-    expect([tokenizer.vocabulary]).toEqual(await numbers(name));
-    for (const [i, text] of texts.entries())
-      expect([name, ...(await tokenizer.encode(text))]).toEqual([name, ...(await numbers(`${name}${i}`))]);
-  }
+    expect([...(await tokenizer.encode("constructor"))]).toEqual([4]);
+    expect(bertTokens(path).classify).toBe(2 * 300_003 + 1);
+    expect(tokenizer.endOfText).toBeUndefined();
+    await expect(tokenizer.decode([2 ** 32])).rejects.toThrow(
+      /^Token 4294967296 at position 0 is none of .*many\.json; give integers/,
+    );
+  });
 });
 
 describe("gpt2", () => {
