@@ -16,7 +16,7 @@ type Named = string | { readonly content?: unknown } | null | undefined;
 export function endOfText(path: string, json: TokenizerJson): number | undefined {
   const saved = (name: string): { eos_token?: Named; eos_token_id?: unknown } => {
     const file = join(dirname(path), name);
-    return (existsSync(file) && jsonFile(file, "the tokenizer's", "make it readable").json) || {};
+    return (existsSync(file) && jsonFile(file).json) || {};
   };
   for (const name of ["tokenizer_config.json", "special_tokens_map.json"]) {
     const { eos_token: named } = saved(name);

@@ -1,23 +1,21 @@
 /** A file of JSON that somebody else wrote. */
-import { readFileSync, statSync } from "node:fs";
-import { DataError, reasonOf } from "../data-error.ts";
+import { closeSync, readFileSync } from "node:fs";
+import { DataError, unreadable } from "../data-error.ts";
+import { openRegularFile } from "../regular-file.ts";
 
 const mostBytes = 256 << 20; // the largest known tokenizer.json has 34 MB
 
-/** Its text, and what it says. Throws `DataError`, with what the file is and the remedy where it cannot be read. */
-export function jsonFile(
-  path: string,
-  what: string,
-  remedy: string,
-): { readonly text: string; readonly json: unknown } {
+/** Its text, and what it says. Throws `DataError`. */
+export function jsonFile(path: string): { readonly text: string; readonly json: unknown } {
+  const { descriptor, status } = openRegularFile(path);
   let text: string;
   try {
-    const found = statSync(path);
-    if (!found.isFile()) throw new Error("it is no regular file");
-    if (found.size > mostBytes) throw new Error(`it has ${found.size} bytes, and ${mostBytes} is the most`);
-    text = readFileSync(path, "utf8");
+    if (status.size > mostBytes) throw new Error(`it has ${status.size} bytes, and ${mostBytes} is the most`);
+    text = readFileSync(descriptor, "utf8");
   } catch (error) {
-    throw new DataError(`Cannot read ${what} ${path}: ${reasonOf(error)}; ${remedy}.`);
+    throw unreadable(path, error);
+  } finally {
+    closeSync(descriptor);
   }
   try {
     return { text, json: JSON.parse(text) };

@@ -1,10 +1,11 @@
 /** The files with which transformers' AutoTokenizer opens a tokenizer, by their names. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ProcessorFiles } from "../dataset.ts";
 import { bytesJson } from "./byte-level-json.ts";
 import { endOfText } from "./end-of-text.ts";
 import { gpt2EndOfText, gpt2Json } from "./gpt2-tokenizer.ts";
+import { jsonFile } from "./json-file.ts";
 import { contentOf, readTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
 import { bertContents, bertTokens, fileOf } from "./tokenizers.ts";
 
@@ -19,8 +20,7 @@ export async function tokenizerFiles(name: string, { bert = false } = {}): Promi
   const json = name === "bytes" ? bytesJson() : name === "gpt2" ? await gpt2Json() : readTokenizerJson(file);
   const files = { "tokenizer.json": text(bert ? withBertTokens(json, name) : json) };
   const given = join(dirname(file), configFile);
-  if (name !== "bytes" && name !== "gpt2" && existsSync(given))
-    return { ...files, [configFile]: readFileSync(given, "utf8") };
+  if (name !== "bytes" && name !== "gpt2" && existsSync(given)) return { ...files, [configFile]: jsonFile(given).text };
   const id = name === "bytes" ? undefined : name === "gpt2" ? gpt2EndOfText : endOfText(file, json);
   const end = id === undefined ? undefined : contentOf(json, id);
   const special = bert ? ofBert : end === undefined ? {} : { bos_token: end, eos_token: end };

@@ -1,4 +1,5 @@
 /** A tokenizer.json of Hugging Face's tokenizers, as a file: its vocabulary, and what is wrong with it. */
+import { existsSync } from "node:fs";
 import { DataError } from "../data-error.ts";
 import { jsonFile } from "./json-file.ts";
 
@@ -21,11 +22,11 @@ export const readTokenizerJson = (path: string): TokenizerJson => readTokenizerF
 
 /** The same, and the file's text. */
 export function readTokenizerFile(path: string): { text: string; json: TokenizerJson } {
-  const { text, json } = jsonFile(
-    path,
-    "the tokenizer",
-    "data.tokenizer is bytes, gpt2, or the path of a tokenizer.json",
-  );
+  if (!existsSync(path))
+    throw new DataError(
+      `Cannot read the tokenizer ${path}: it does not exist; data.tokenizer is bytes, gpt2, or the path of a tokenizer.json.`,
+    );
+  const { text, json } = jsonFile(path);
   const wrong = problemOf(json);
   if (wrong !== undefined)
     throw new DataError(`${path} is no tokenizer.json: ${wrong}; save one with a fast tokenizer's save_pretrained().`);
