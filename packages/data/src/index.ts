@@ -11,3 +11,4 @@ export { type Published, type Source, type SourceName, sources } from "./prepare
 export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
 export { openTokenizer, vocabularyOf } from "./tokenizers/tokenizers.ts";
+export { withoutEnd } from "./tokens/tokenized-text.ts";

@@ -1,7 +1,15 @@
 /** `./terse data prepare …`: writes texts as files of tokens, and fetches published data. */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { fetchSource, hasColumns, openTokenizer, type Published, prepareTokens, sources } from "@terse/data";
+import {
+  fetchSource,
+  hasColumns,
+  openTokenizer,
+  type Published,
+  prepareTokens,
+  sources,
+  withoutEnd,
+} from "@terse/data";
 import { nearest, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
@@ -10,6 +18,7 @@ import { ProgressBar } from "./progress-bar.ts";
 const flags = {
   out: String, // a folder
   tokenizer: String, // bytes, gpt2, or the path of a tokenizer.json
+  endOfText: String, // the token between two texts
   column: String, // of jsonl, parquet and tsv
   validationFraction: numberFrom({ least: 0, most: 0.5 }),
   shards: wholeNumberFrom({ least: 1, most: sources.fineweb.files.length - 1 }), // of data that is published in shards
@@ -61,12 +70,13 @@ async function prepare(
   out: string,
   {
     tokenizer = "gpt2",
+    endOfText,
     column = "text",
     validationFraction = 0.1,
-  }: { tokenizer?: string; column?: string; validationFraction?: number },
+  }: { tokenizer?: string; endOfText?: string; column?: string; validationFraction?: number },
 ): Promise<void> {
   const began = performance.now();
-  const opened = await openTokenizer(tokenizer);
+  const opened = await openTokenizer(tokenizer, { endOfText });
   const options = { path, out, tokenizer: opened, column, validationFraction };
   const { files, documents } = await (async () => {
     using bar = new ProgressBar(`tokenizing ${path}`, bytesText);
@@ -80,6 +90,7 @@ async function prepare(
       : `--data.vocabulary=${vocabulary} --data.tokenizer=${tokenizer} --model.vocabulary=${vocabulary}`;
   say(
     `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(vocabulary, "token")}) in ${durationText(seconds)}`,
+    ...withoutEnd(documents, opened, "--end-of-text"),
     ...files.map((file) => `wrote ${file.path}: ${amountText(file.tokens, "token")}, ${bytesText(file.bytes)}`),
     `train with --data.name=tokens --data.path=${out} ${known}`,
   );

@@ -13,6 +13,7 @@ import { MaskedTextSamples } from "./masked-text-samples.ts";
 const options = v.object({
   path: text, // a file or folder of text, jsonl, parquet or tsv; or of tokens, which ./terse data prepare writes
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
+  endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
   column: v.optional(text, "text"), // of jsonl, parquet and tsv
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   maskFraction: v.optional(unitInterval, 0.15), // of the tokens, that are predicted
@@ -53,6 +54,7 @@ interface Parts {
   readonly validation: TokenSource;
   readonly fingerprint: string;
   readonly inventory?: Inventory;
+  readonly remarks?: readonly string[];
 }
 
 /** The tokens of files of tokens, or else of texts, which are tokenized in memory. */
@@ -60,19 +62,24 @@ async function partsOf({
   path,
   tokenizer,
   vocabulary,
+  endOfText,
   column,
   validationFraction,
-}: Pick<Options, "path" | "tokenizer" | "column" | "validationFraction"> & { vocabulary: number }): Promise<Parts> {
+}: Pick<Options, "path" | "tokenizer" | "endOfText" | "column" | "validationFraction"> & {
+  vocabulary: number;
+}): Promise<Parts> {
   if (await hasTokenFiles(path)) {
     const { training, validation, ...rest } = await openTokenFiles({ path, vocabulary, validationFraction });
     return { training: joined(path, training), validation: joined(path, validation), ...rest };
   }
-  const { tokens, fingerprint } = await tokenized(path, await openTokenizer(tokenizer), column);
+  const opened = await openTokenizer(tokenizer, { endOfText });
+  const { tokens, fingerprint, remarks } = await tokenized(path, opened, column);
   const all = tokensInMemory(path, tokens);
   const cut = tokens.length - Math.floor(tokens.length * validationFraction);
   return {
     training: part(all, 0, cut),
     validation: part(all, cut, tokens.length),
     fingerprint: `${fingerprint} ${cut}`,
+    remarks,
   };
 }

@@ -21,6 +21,7 @@ interface Given {
   readonly maskFraction: number;
   readonly seed: number;
   readonly inventory?: Inventory;
+  readonly remarks?: readonly string[];
 }
 
 export class MaskedTextSamples implements Samples {
@@ -29,7 +30,7 @@ export class MaskedTextSamples implements Samples {
 
   /** Throws `DataError` where there are too few tokens. */
   constructor(given: Given) {
-    const { source, training, validation, fingerprint, blockSize, inventory } = given;
+    const { source, training, validation, fingerprint, blockSize, inventory, remarks } = given;
     if (blockSize < 5)
       throw new DataError(
         `data.blockSize is ${blockSize}, and a row of two sentences has 5 tokens or more; set it to 5 or more.`,
@@ -47,6 +48,7 @@ export class MaskedTextSamples implements Samples {
       validationSamples: rowsIn(validation),
       fingerprint,
       inventory,
+      remarks,
     };
     const { trainingUnits, validationUnits, trainingSamples, validationSamples } = this.facts;
     for (const [samples, units, what] of [

@@ -4,7 +4,6 @@ import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { hashPages } from "../positional-file.ts";
-import { byteTokenizer } from "../tokenizers/byte-tokenizer.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { TokenSamples } from "../tokens/token-samples.ts";
@@ -19,6 +18,7 @@ import { installationRoot, typescriptDeclarations } from "./typescript-declarati
 const textOptions = v.object({
   path: v.optional(text), // a file or folder of text, jsonl, parquet or tsv; the TypeScript declarations of the installed packages if absent
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
+  endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
   column: v.optional(text), // of jsonl, parquet and tsv; with tokens "text" if absent, and bytes are then those of the files as they are
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   validationFraction: v.optional(unitInterval, 0.1),
@@ -85,20 +85,22 @@ async function sourceOf({ path, ...options }: TextOptions, tokenizer: string): P
     const bytes = await typescriptDeclarations(installationRoot());
     return { all: tokensInMemory(source, bytes), fingerprint: sha256(bytes), source };
   }
-  const { column, remarks }: TextForm =
-    options.column === undefined ? await textForm(path) : { column: options.column, remarks: [] };
-  if (tokenizer !== "bytes" || column !== undefined) {
-    const opened = tokenizer === "bytes" ? { ...byteTokenizer, endOfText: newline } : await openTokenizer(tokenizer);
-    const { tokens, fingerprint } = await tokenized(path, opened, column ?? "text");
-    return { all: tokensInMemory(path, tokens), fingerprint, source: path };
+  const form: TextForm = options.column === undefined ? await textForm(path) : { column: options.column, remarks: [] };
+  if (tokenizer !== "bytes" || form.column !== undefined) {
+    const endOfText = options.endOfText ?? (tokenizer === "bytes" ? "\n" : undefined);
+    const opened = await openTokenizer(tokenizer, { endOfText });
+    const { tokens, fingerprint, remarks } = await tokenized(path, opened, form.column ?? "text");
+    return { all: tokensInMemory(path, tokens), fingerprint, source: path, remarks };
   }
+  if (options.endOfText !== undefined)
+    throw new DataError(
+      `data.endOfText is ${JSON.stringify(options.endOfText)}, and the bytes of ${path} are read as they are; set data.column or data.tokenizer too, or leave it out.`,
+    );
   const all = bytesOfFiles(path, await textFiles(path));
   const hash = createHash("sha256");
   await hashPages(hash, all.length, async (at, count) => Uint8Array.from(await all.read(at, count)));
-  return { all, fingerprint: hash.digest("hex"), source: path, remarks };
+  return { all, fingerprint: hash.digest("hex"), source: path, remarks: form.remarks };
 }
-
-const newline = 10;
 
 /** The last tokens are held out, as in nanoGPT's files. */
 function splitAtEnd(length: number, fraction: number): { training: Stretch[]; validation: Stretch[] } {

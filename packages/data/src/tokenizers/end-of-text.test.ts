@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
+import { datasets } from "../datasets.ts";
 import { openTokenizer } from "./tokenizers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "terse-end-of-text-"));
@@ -42,5 +43,38 @@ it("is a known name where no file names one, and else none", async () => {
 it("is not looked for in a file that was cut short", async () => {
   await expect(endOf(["a"], { "tokenizer_config.json": '{"eos_token": "a' })).rejects.toThrow(
     /tokenizer_config\.json is not JSON, or was cut short: .*; fetch it again\.$/,
+  );
+});
+
+it("is the token that is named, where one is", async () => {
+  const path = join(folder, String(count - 1));
+  expect((await openTokenizer("gpt2", { endOfText: "<|endoftext|>" })).endOfText).toBe(50256);
+  expect((await openTokenizer("bytes", { endOfText: "\n" })).endOfText).toBe(10);
+  rmSync(join(path, "tokenizer_config.json"));
+  expect((await openTokenizer(path, { endOfText: "a" })).endOfText).toBe(1);
+  for (const name of ["gpt2", "bytes", path])
+    await expect(openTokenizer(name, { endOfText: "<eox>" })).rejects.toThrow(
+      `The end of a text, "<eox>", is no token of ${name}; name one of its tokens, or leave it out.`,
+    );
+});
+
+it("is between the texts of a file, or a line says that nothing is", async () => {
+  const path = join(folder, "texts.jsonl");
+  writeFileSync(path, ["a", "a", "b"].map((text) => `${JSON.stringify({ text })}\n`).join(""));
+  const named = join(folder, String(count));
+  await endOf(["a", "b", "stop"]);
+  const options = { path, tokenizer: named, blockSize: 2, validationFraction: 0 };
+  const given = { batchSize: 1, seed: 1, rank: 0, ranks: 1, length: 2 };
+  const joined = await datasets.text.open(options, given);
+  const ended = await datasets.text.open({ ...options, endOfText: "stop" }, given);
+  expect([joined.trainingUnits, ended.trainingUnits]).toEqual([3, 5]); // tokens: a a b, and a stop a stop b
+  expect(joined.remarks).toEqual([
+    "3 texts are joined with no token between them, because the tokenizer names no end of a text; data.endOfText names one",
+  ]);
+  expect(ended.remarks).toEqual([]);
+  await expect(
+    datasets.text.open({ path, tokenizer: "bytes", endOfText: "\n", validationFraction: 0 }, given),
+  ).rejects.toThrow(
+    /^data\.endOfText is "\\n", and the bytes of .*texts\.jsonl are read as they are; set data\.column or data\.tokenizer too, or leave it out\.$/,
   );
 });

@@ -1,23 +1,49 @@
 /** Tokenizers by the word that recipes use: bytes, gpt2, or the path of a tokenizer.json or of a folder with one. */
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { DataError } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { byteTokenizer } from "./byte-tokenizer.ts";
-import { gpt2Tokenizer, gpt2Vocabulary } from "./gpt2-tokenizer.ts";
+import { gpt2EndOfText, gpt2Tokenizer, gpt2Vocabulary } from "./gpt2-tokenizer.ts";
 import { openTokenizerJson } from "./open-tokenizer-json.ts";
 import { idsIn, readTokenizerJson, vocabularyOfJson } from "./tokenizer-json.ts";
 
-const known: Readonly<Record<string, { vocabulary: number; open(): Promise<Tokenizer> }>> = {
-  bytes: { vocabulary: byteTokenizer.vocabulary, open: async () => byteTokenizer },
-  gpt2: { vocabulary: gpt2Vocabulary, open: gpt2Tokenizer },
+interface Known {
+  readonly vocabulary: number;
+  open(): Promise<Tokenizer>;
+  /** The id of a token by its text; undefined for none. */
+  idOf(content: string): number | undefined;
+}
+
+const known: Readonly<Record<string, Known>> = {
+  bytes: {
+    vocabulary: byteTokenizer.vocabulary,
+    open: async () => byteTokenizer,
+    idOf: (content) => (content.length === 1 && content < "\x80" ? content.charCodeAt(0) : undefined),
+  },
+  gpt2: {
+    vocabulary: gpt2Vocabulary,
+    open: gpt2Tokenizer,
+    idOf: (content) => (content === "<|endoftext|>" ? gpt2EndOfText : undefined),
+  },
 };
 
 export const fileOf = (path: string) =>
   existsSync(path) && statSync(path).isDirectory() ? join(path, "tokenizer.json") : path;
 
-/** Throws `DataError`. */
-export const openTokenizer = (name: string): Promise<Tokenizer> =>
-  known[name]?.open() ?? openTokenizerJson(fileOf(name));
+/** With the token that `endOfText` names between two texts, or else its own. Throws `DataError`. */
+export async function openTokenizer(
+  name: string,
+  { endOfText }: { endOfText?: string | undefined } = {},
+): Promise<Tokenizer> {
+  const opened = await (known[name]?.open() ?? openTokenizerJson(fileOf(name)));
+  if (endOfText === undefined) return opened;
+  const id = known[name] ? known[name].idOf(endOfText) : idsIn(readTokenizerJson(fileOf(name)), [endOfText])[0];
+  if (id !== undefined) return { ...opened, endOfText: id };
+  throw new DataError(
+    `The end of a text, ${JSON.stringify(endOfText)}, is no token of ${name}; name one of its tokens, or leave it out.`,
+  );
+}
 
 /** Number of tokens. Of a path, its file is read. Throws `DataError`. */
 export const vocabularyOf = (name: string): number => known[name]?.vocabulary ?? vocabularyOfJson(fileOf(name));

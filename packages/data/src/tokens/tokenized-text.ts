@@ -22,6 +22,15 @@ export async function* textTokens(path: string, tokenizer: Tokenizer, column: st
 export interface Tokenized {
   readonly tokens: Tokens;
   readonly fingerprint: string;
+  readonly remarks: readonly string[];
+}
+
+/** A line about texts that nothing separates; none where something does. `key` names a token. */
+export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string): string[] {
+  if (endOfText !== undefined || texts < 2) return [];
+  return [
+    `${texts} texts are joined with no token between them, because the tokenizer names no end of a text; ${key} names one`,
+  ];
 }
 
 /** Throws `DataError`. */
@@ -33,10 +42,15 @@ export async function tokenized(path: string, tokenizer: Tokenizer, column: stri
       `The text at ${path} has ${size} bytes, too many to be tokenized in memory; write tokens once with ./terse data prepare ${path}, and read those (data.name: tokens, or masked-text).`,
     );
   const growing = new GrowingTokens(tokenizer.vocabulary);
-  for await (const piece of textTokens(path, tokenizer, column)) growing.push(piece.tokens);
+  let texts = 0;
+  for await (const piece of textTokens(path, tokenizer, column)) {
+    growing.push(piece.tokens);
+    if (piece.ends) texts++;
+  }
   const tokens = growing.take();
   const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
-  return { tokens, fingerprint: createHash("sha256").update(bytes).digest("hex") };
+  const fingerprint = createHash("sha256").update(bytes).digest("hex");
+  return { tokens, fingerprint, remarks: withoutEnd(texts, tokenizer, "data.endOfText") };
 }
 
 /** Tokens of which the number is not known before. */
