@@ -115,6 +115,10 @@ const ways: readonly Way[] = [
   { is: /^\.\/terse docs$/, added: "pages" },
   { is: /^(source <\()?\.\/terse (doctor|help|cost|config|completion|data prepare) ?/ },
   { is: /^\.\/terse train .*--dry-run/ },
+  {
+    is: /^\.\/terse bench convergence --data/,
+    added: "--steps=2 --schedule.warmup=1 --model.context=16 --model.width=16 --model.layers=1 --model.heads=1",
+  },
   { is: /^\.\/terse sample/, added: "--bytes=1" },
   {
     is: /^\.\/terse compare runs\/A/,

@@ -32,6 +32,17 @@ it("takes keys of a recipe for the suites that train by one, but not into the re
   );
 });
 
+it("trains on the user's own data, and draws what was measured into a file, where a suite can", () => {
+  const given = (words: string) => readArguments(words.split(" "), suites, { train: ["steps"] }, { train: true });
+  expect(given("train --data my/text --steps 40 --svg losses.svg")).toMatchObject({
+    overrides: ['data.path="my/text"', "steps=40"],
+    svg: "losses.svg",
+  });
+  expect(() => given("step --data my/text")).toThrow("--data: step trains by no recipe; take train");
+  expect(() => given("step --svg losses.svg")).toThrow("--svg: step has no picture; take train");
+  expect(() => given("train --data my/text --record")).toThrow("--record keeps runs of the recipe as it is");
+});
+
 it.each([
   ["train --settings 2x1gbot", /did you mean.*2x1gbit/s],
   ["trian", /did you mean.*train/s],

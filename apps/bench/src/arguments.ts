@@ -8,6 +8,8 @@ export interface Arguments {
   readonly settings: readonly string[];
   /** File, or - for standard output. */
   readonly json?: string;
+  /** File of the picture of what is measured now. */
+  readonly svg?: string;
   readonly record: boolean;
   /** Of the recipe by which the suite trains. */
   readonly overrides: readonly string[];
@@ -21,10 +23,11 @@ export function readArguments(
   argv: readonly string[],
   suites: Readonly<Record<string, Suite>>,
   recipeKeys: Readonly<Record<string, readonly string[]>> = {},
+  pictures: Readonly<Record<string, unknown>> = {},
 ): Arguments | undefined {
-  const { help, flags, words, overrides } = parseArguments(argv, {
+  const { help, flags, words, ...given } = parseArguments(argv, {
     command: "./terse bench",
-    flags: { json: String, settings: (text) => text.split(","), record: "switch" },
+    flags: { json: String, settings: (text) => text.split(","), record: "switch", data: String, svg: String },
     overrides: argv.flatMap((word) => recipeKeys[word] ?? []),
   });
   if (help || words.length === 0) return undefined;
@@ -32,6 +35,12 @@ export function readArguments(
     throw new OptionsError([`give one suite at a time, not ${words.length}: ${words.join(" and ")}`]);
   const suite = words[0]!;
   const all = choose("suite", suite, suites);
+  if (flags.data !== undefined && recipeKeys[suite] === undefined)
+    throw new OptionsError([`--data: ${suite} trains by no recipe; take ${listed(recipeKeys)}`]);
+  if (flags.svg !== undefined && pictures[suite] === undefined)
+    throw new OptionsError([`--svg: ${suite} has no picture; take ${listed(pictures)}`]);
+  const path = flags.data === undefined ? [] : [`data.path=${JSON.stringify(flags.data)}`];
+  const overrides = [...path, ...given.overrides];
   if (flags.record && overrides.length > 0)
     throw new OptionsError([
       `--record keeps runs of the recipe as it is; leave out ${overrides.join(" ")}, or --record`,
@@ -41,10 +50,13 @@ export function readArguments(
     suite,
     settings: Object.keys(all).filter((setting) => flags.settings?.includes(setting) ?? true),
     ...(flags.json !== undefined && { json: flags.json }),
+    ...(flags.svg !== undefined && { svg: flags.svg }),
     record: flags.record ?? false,
     overrides,
   };
 }
+
+const listed = (names: object) => Object.keys(names).join(" or ");
 
 export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Readonly<Record<string, string>>): string {
   const width = Math.max(...Object.keys(suites).map((name) => name.length));
@@ -57,8 +69,11 @@ export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Reado
 
   --settings A,B   measure only these settings of the suite
   --json FILE      write one JSON object a line (- for standard output)
+  --svg FILE       draw what is measured now
   --record         write into docs/results, with report and picture; settings
                    that are not measured now keep their lines
+  --data PATH      of convergence, models and recipe: train on your own data,
+                   the same as --data.path=PATH; not with --record
   --KEY=VALUE      of convergence, models and recipe: overrides a key of the
                    recipe, such as --steps=40; not with --record
 

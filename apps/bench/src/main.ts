@@ -1,32 +1,21 @@
-/** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--record]`: prints measurements as text, and writes them as JSON lines. */
-import { closeSync, writeFileSync, writeSync } from "node:fs";
+/** `./terse bench SUITE [--settings A,B] [--json FILE|-] [--svg FILE] [--record]`: prints measurements as text, and writes them as JSON lines. */
+import { closeSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { cpus } from "node:os";
 import { availableProcessors } from "@terse/native-loader";
 import { recipeKeys } from "@terse/train/recipe";
 import { readArguments, usageOf } from "./arguments.ts";
-import { bars } from "./codecs/bars.ts";
-import { convergencePicture, convergenceReport } from "./convergence/report.ts";
-import { predictions } from "./cost-model/predictions.ts";
+import { convergenceReport } from "./convergence/report.ts";
 import { report } from "./cost-model/report.ts";
-import { exchangePicture, exchangeReport } from "./exchange/report.ts";
+import { exchangeReport } from "./exchange/report.ts";
 import { modelsReport } from "./models/report.ts";
 import { optimizersReport } from "./optimizers/report.ts";
 import { openOutput } from "./output.ts";
-import { recipePicture, recipeReport } from "./recipe/report.ts";
+import { pictures } from "./pictures.ts";
+import { recipeReport } from "./recipe/report.ts";
 import { merged, type Provenance, provenance, type RecordedLine, readLines, written } from "./recording.ts";
 import { subjects, suites } from "./suites.ts";
 import { CaseWriter } from "./text.ts";
-import { trainPicture, trainReport } from "./train/report.ts";
-
-/** The pictures of recorded runs, by suite. */
-const pictures: Record<string, (lines: readonly RecordedLine[]) => string> = {
-  codecs: bars,
-  convergence: convergencePicture,
-  "cost-model": predictions,
-  exchange: exchangePicture,
-  recipe: recipePicture,
-  train: trainPicture,
-};
+import { trainReport } from "./train/report.ts";
 
 /** The reports of recorded runs, by suite. */
 const reports: Record<string, (lines: readonly RecordedLine[], provenance: Provenance) => string> = {
@@ -40,15 +29,18 @@ const reports: Record<string, (lines: readonly RecordedLine[], provenance: Prove
 };
 
 async function main(argv: readonly string[]): Promise<void> {
-  const args = readArguments(argv, suites, { convergence: recipeKeys, models: recipeKeys, recipe: recipeKeys });
+  const recipes = { convergence: recipeKeys, models: recipeKeys, recipe: recipeKeys };
+  const args = readArguments(argv, suites, recipes, pictures);
   if (!args) {
     process.stdout.write(usageOf(suites, subjects));
     process.exitCode = argv.includes("--help") || argv.includes("-h") ? 0 : 1;
     return;
   }
-  const { suite, settings, json, record, overrides } = args;
+  const { suite, settings, json, svg, record, overrides } = args;
   const terminal = json === "-" ? process.stderr : process.stdout;
   const file = json === undefined || json === "-" ? undefined : openOutput("--json", json);
+  if (svg !== undefined) closeSync(openOutput("--svg", svg, "a")); // an earlier one stays until this one is drawn
+  const all: RecordedLine[] = [];
   const machine = `${cpus()[0]?.model.trim()}, ${availableProcessors()} cores, Node ${process.versions.node}`;
   terminal.write(`${machine}\n`);
   const cases = new CaseWriter((text) => terminal.write(text), Math.min(terminal.columns ?? 80, 120));
@@ -71,9 +63,19 @@ async function main(argv: readonly string[]): Promise<void> {
     } finally {
       cases.end();
     }
-    if (record) keep(suite, lines); // after every setting, because a long run may be interrupted
+    // After every setting, because a long run may be interrupted.
+    if (record) keep(suite, lines);
+    all.push(...lines);
+    if (svg !== undefined) draw(svg, pictures[suite]!(all, overrides));
   }
   if (file !== undefined) closeSync(file);
+  if (svg === undefined || pictures[suite]!(all, overrides) !== undefined) return;
+  if (statSync(svg).size === 0) rmSync(svg);
+  throw new Error(`--svg: nothing was measured that the picture of ${suite} shows, so ${svg} was not drawn`);
+}
+
+function draw(file: string | URL, picture: string | undefined): void {
+  if (picture !== undefined) writeFileSync(file, picture);
 }
 
 /** Writes lines, picture and report to docs/results; settings that were not measured now keep their lines. */
@@ -82,7 +84,7 @@ function keep(suite: string, now: readonly RecordedLine[]): void {
   const lines = merged(readLines(place("jsonl")), now, Object.keys(suites[suite]!));
   writeFileSync(place("jsonl"), written(lines));
   const [picture, report] = [pictures[suite], reports[suite]];
-  if (picture) writeFileSync(place("svg"), picture(lines));
+  if (picture) draw(place("svg"), picture(lines, []));
   if (report) writeFileSync(place("md"), report(lines, provenance(lines)));
 }
 

@@ -10,9 +10,9 @@ const reasons: Record<string, string> = {
   EROFS: "the disk is read-only",
 };
 
-export function openOutput(option: string, path: string): number {
+export function openOutput(option: string, path: string, flags: "w" | "a" = "w"): number {
   try {
-    return openSync(path, "w");
+    return openSync(path, flags);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     throw new OptionsError([`${option}: ${path} cannot be written: ${reasons[code] ?? message}`]);

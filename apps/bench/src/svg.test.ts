@@ -30,7 +30,7 @@ it("draws a bar as long as its value, with the waiting time at its end and the r
         ],
       },
     ],
-  });
+  })!;
   const bars = [...svg.matchAll(/<rect class="([\w-]+)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
   expect(bars.map(([, name, x, width]) => [name, Number(x), Number(width)])).toEqual([
     ["own", 250, 130],

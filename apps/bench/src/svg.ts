@@ -3,6 +3,7 @@ export interface Frame {
   readonly width: number;
   readonly height: number;
   readonly title: string;
+  readonly subtitle?: string;
   readonly style?: string;
 }
 
@@ -11,15 +12,18 @@ const style = `text{fill:#1f2328}.axis{fill:#57606a}.page{fill:#fff}.grid{stroke
 .own{fill:#0969da}.own-waiting{fill:#a5d6ff}.peer{fill:#6e7781}.peer-waiting{fill:#d0d7de}.range{stroke:#1f2328;fill:none}
 @media (prefers-color-scheme: dark){text{fill:#e6edf3}.axis{fill:#9198a1}.page{fill:#0d1117}.grid{stroke:#30363d}.own{fill:#388bfd}.own-waiting{fill:#1f4a80}.peer{fill:#8b949e}.peer-waiting{fill:#3d444d}.range{stroke:#e6edf3}[stroke="#57606a"]{stroke:#c9d1d9}[fill="#57606a"]{fill:#c9d1d9}[stroke="#8c959f"]{stroke:#6e7681}}`;
 
-export function svg({ width, height, title, style: more = "" }: Frame, parts: readonly string[]): string {
+export function svg({ width, height, title, subtitle, style: more = "" }: Frame, parts: readonly string[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">
 <style>${more}${style}</style>
 <rect class="page" width="${width}" height="${height}"/>
-<text class="title" x="16" y="24">${title}</text>
+<text class="title" x="16" y="24">${escaped(title)}</text>${subtitle ? `<text class="axis" x="16" y="41">${escaped(subtitle)}</text>` : ""}
 ${parts.join("\n")}
 </svg>
 `;
 }
+
+/** What users have named, such as a file, may contain anything. */
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 /** Swatches with text side by side; a letter takes about 6.4 units. */
 export function legend(entries: readonly (readonly [text: string, swatch: string])[], x: number, y: number): string {

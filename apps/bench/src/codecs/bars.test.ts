@@ -8,7 +8,7 @@ it("draws a bar for each direction of a codec, as long as its share of the strea
     over("sign decode, avx2", 1.2),
     over("l1, 4 bits encode, avx512", 0.3),
     { case: "sign encode, avx2", metric: "gb_per_second", value: 7, unit: "GB/s" },
-  ]);
+  ])!;
   const widths = [...svg.matchAll(/<rect x="250" y="[\d.]+" width="([\d.]+)"/g)].map(([, width]) => Number(width));
   expect(widths).toEqual([285, 570, 142.5]);
   expect(svg).toContain("l1, 4 bits");

@@ -5,13 +5,14 @@ import { legend, svg, swatch } from "../svg.ts";
 const [width, left, right, top, row] = [860, 250, 40, 72, 30];
 const full = 1.2; // the end of the scale
 
-export function bars(measurements: readonly Measurement[]): string {
+export function bars(measurements: readonly Measurement[]): string | undefined {
   const rows = new Map<string, { encode?: number; decode?: number; by: string }>();
   for (const { case: measured, metric, value } of measurements) {
     const [, label, what, by] = measured.match(/^(.*) (encode|decode), (\w+)$/) ?? [];
     if (metric !== "over_stream" || label === undefined) continue;
     rows.set(label, { ...rows.get(label), by: by!, [what!]: value });
   }
+  if (rows.size === 0) return undefined;
   const x = (value: number) => left + (Math.min(value, full) / full) * (width - left - right);
   const height = top + rows.size * row + 50;
   const bar = (value: number | undefined, y: number, colour: "own" | "peer") =>

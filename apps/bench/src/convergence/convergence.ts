@@ -56,7 +56,7 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
       yield { case: `${name}, search`, metric: `loss_at_lr_${short(lr)}`, value: loss, unit };
     lr = tried[0]!.lr;
   } else {
-    lr = known(`${start}, seed ${seeds[0]}`, "lr") ?? missing(name, start);
+    lr = known(`${start}, seed ${seeds[0]}`, "lr", given) ?? missing(name, start);
   }
 
   const trained = await Promise.all(
@@ -72,7 +72,7 @@ async function* losses(name: string, given: readonly string[]): AsyncGenerator<M
   yield* kinds(name, first);
 
   // A method that ends above the reference gets a run of twice as many steps.
-  const target = name === reference ? undefined : known(`${reference}, seed ${seeds[0]}`, "validation_loss");
+  const target = name === reference ? undefined : known(`${reference}, seed ${seeds[0]}`, "validation_loss", given);
   if (target === undefined || typeof start === "string" || lossOf(first) <= tolerance * target) return;
   const longer = await train(lr, seeds[0]!, `steps=${2 * first.points.at(-1)!.step}`);
   const inCase = { case: `${name}, twice the steps` };
@@ -108,7 +108,7 @@ async function* seconds(rate: string, given: readonly string[]): AsyncGenerator<
     const sent = runs.flatMap((steps) => steps.slice(3).map(({ bytes }) => bytes));
     if (hook) yield { ...inCase, metric: "sent_per_step", value: median(sent), unit: "B" };
   }
-  const others = recorded().filter(({ setting }) => setting !== rate); // times of steps that a method sends no more
+  const others = recorded(given).filter(({ setting }) => setting !== rate); // times of steps that a method sends no more
   for (const curve of curvesOf([...others, ...measured])) {
     const value = curve.timeToLoss(rate);
     if (value !== undefined) yield { case: `${curve.method}, ${rate}`, metric: "time_to_loss", value, unit: "ratio" };
@@ -119,7 +119,7 @@ const lossOf = ({ points }: Trained) => points.at(-1)!.loss;
 const short = (value: number) => Number(value.toPrecision(3));
 function missing(name: string, owner: string): never {
   throw new Error(
-    `${name} takes the learning rate of ${owner}, which has not been recorded: measure both, --settings ${owner},${name}`,
+    `${name} takes the learning rate of ${owner}, which has not been measured with this recipe: measure both, --settings ${owner},${name}`,
   );
 }
 
@@ -181,10 +181,12 @@ async function* remembered(measurements: AsyncGenerator<Measurement>): AsyncGene
   }
 }
 
-const recorded = () => readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url));
+/** What is recorded is of the recipe as it is, and says nothing of another one. */
+const recorded = (given: readonly string[]) =>
+  given.length > 0 ? [] : readLines(new URL("../../../../docs/results/convergence.jsonl", import.meta.url));
 
 /** A value of another method, from this run or the recorded one. */
-function known(name: string, metric: string): number | undefined {
+function known(name: string, metric: string, given: readonly string[]): number | undefined {
   const is = (one: Measurement) => one.case === name && one.metric === metric;
-  return (measured.findLast(is) ?? recorded().find(is))?.value;
+  return (measured.findLast(is) ?? recorded(given).find(is))?.value;
 }

@@ -35,7 +35,14 @@ const dashes = ["", "7 3", "2 3", "9 3 2 3"];
 const [plotWidth, plotHeight, left, gap, top] = [352, 270, 56, 64, 48];
 const bottom = 46; // below a plot: numbers and the axis' label
 
-export function lossCurves(curves: readonly Curve[], axes: readonly Axis[], title: string): string {
+export interface Heading {
+  readonly title: string;
+  readonly subtitle?: string;
+}
+
+/** Undefined where there is no curve. */
+export function lossCurves(curves: readonly Curve[], axes: readonly Axis[], heading: Heading): string | undefined {
+  if (curves.length === 0) return undefined;
   const columns = Math.min(2, axes.length);
   const width = left + columns * plotWidth + (columns - 1) * gap + 24;
   const rows = Math.ceil(axes.length / columns);
@@ -57,7 +64,7 @@ export function lossCurves(curves: readonly Curve[], axes: readonly Axis[], titl
     return `<g transform="translate(${x} ${y})">${plot(sorted, pens, axis)}</g>`;
   });
   const height = legendTop + 18 * Math.ceil(sorted.length / 2) + 4;
-  return svg({ width, height, title, style }, [...plots, ...legend]);
+  return svg({ width, height, ...heading, style }, [...plots, ...legend]);
 }
 
 function plot(curves: readonly Curve[], pens: readonly { colour: string; dash: string }[], axis: Axis): string {

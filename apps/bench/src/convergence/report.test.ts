@@ -109,6 +109,20 @@ it("have a row for each method in the table, with what it changes and how soon i
   expect(picture).not.toMatch(/NaN|undefined/);
 });
 
+it("are pictures of the user's own data too, whose titles say what was measured", () => {
+  const lines = linesOf({ adamw: [2], "lion-cub-8-bits": [2.1] });
+  const picture = convergencePicture(lines, ['data.path="my/<texts> & more"', "steps=40", "model.width=32"]);
+  for (const text of [
+    ">Validation loss of a small GPT on my/&lt;texts> &amp; more, 4 workers, 1 seed<",
+    ">with steps=40, model.width=32<",
+    "lion-cub-8-bits: 2.100",
+  ])
+    expect(picture).toContain(text);
+  expect(convergencePicture(lines)).not.toContain("lion-cub-8-bits"); // a variant, which the record's table has
+  const long = recipePicture(lines, [`data.path=${"a/".repeat(100)}end.txt`]);
+  expect(long).toMatch(/default recipe on …(a\/){9,}end.txt, 4 workers/);
+});
+
 it("show a run that broke off", () => {
   const lines = linesOf({ adamw: [2], lion: [Number.NaN] });
   expect(convergenceReport(lines, machine)).toContain("| lion | 0.004 | – | – | 1.00 MB |");

@@ -8,16 +8,22 @@ import { baseline, type Curve, curvesOf, reference, seedsText, spreadText, toler
 import { expectationsTable } from "./expectations.ts";
 import { byBytes, bySeconds, bySteps, lossCurves } from "./loss-curves.ts";
 import { methods, rateOwner } from "./methods.ts";
+import { overridesText } from "./overrides-text.ts";
 
 /** Of the learning rate, at the end of a cosine. */
 export const finalOf = (schedule: Recipe["schedule"]): number => (schedule as { final?: number }).final ?? 1;
 
 /** The picture shows methods; the table also their variants, which differ in one option. */
-export function convergencePicture(lines: readonly RecordedLine[]): string {
-  const curves = curvesOf(lines).filter(({ method }) => rateOwner(method) === method);
+export function convergencePicture(
+  lines: readonly RecordedLine[],
+  overrides: readonly string[] = [],
+): string | undefined {
+  const curves = curvesOf(lines).filter(({ method }) => rateOwner(method) === method || overrides.length > 0);
   const timed = rates.filter((rate) => curves.some((curve) => curve.secondsAfter(rate, curve.points.at(-1)!.step)));
   const axes = [bySteps, byBytes, ...timed.map((rate) => bySeconds(rate, rateText(rate)))];
-  return lossCurves(curves, axes, `Validation loss of a small GPT, ${workers} workers, ${seedsText(curves)}`);
+  const { on, subtitle } = overridesText(overrides);
+  const title = `Validation loss of a small GPT${on}, ${workers} workers, ${seedsText(curves)}`;
+  return lossCurves(curves, axes, { title, subtitle });
 }
 
 export function convergenceReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {

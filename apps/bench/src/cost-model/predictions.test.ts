@@ -11,7 +11,7 @@ it("draws a dot for each exchange: its predicted time to the right, its measured
     ...both("mean f32 loopback 20mbit,1ms ×2", 100, 100),
     ...both("vote all-to-all loopback 20mbit,1ms ×2", 1, 10),
     ...both("mean f32 loopback 1gbit,100us ×2", 10, 10),
-  ]);
+  ])!;
   const dots = [...svg.matchAll(/cx="([\d.]+)" cy="([\d.]+)" r="4" fill="(#\w+)"/g)].map(([, x, y, fill]) => [
     Number(x),
     Number(y),

@@ -6,10 +6,11 @@ const [width, height, left, right, top, bottom] = [660, 476, 64, 44, 80, 52];
 const colours = ["#d1242f", "#0969da", "#1a7f37", "#9a6700", "#8250df", "#57606a"];
 const band = 0.15;
 
-export function predictions(measurements: readonly Measurement[]): string {
+export function predictions(measurements: readonly Measurement[]): string | undefined {
   const points = new Map<string, { predicted?: number; measured?: number }>();
   for (const { case: what, metric, value } of measurements)
     if (metric === "predicted" || metric === "measured") points.set(what, { ...points.get(what), [metric]: value });
+  if (points.size === 0) return undefined;
   const linkOf = (what: string) => /\d+[kmg]?bit/.exec(what)?.[0] ?? "";
   const links = [...new Set([...points.keys()].map(linkOf))];
   const values = [...points.values()].flatMap(({ predicted, measured }) => [predicted!, measured!]);

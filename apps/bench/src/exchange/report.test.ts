@@ -20,7 +20,7 @@ it("has a row with the phases of each 1-bit exchange", () => {
 });
 
 it("draws 16 Mi floats in each setting, finds dense ones by their bytes, and marks the waiting for the wire", () => {
-  const svg = exchangePicture(lines);
+  const svg = exchangePicture(lines)!;
   const bars = [...svg.matchAll(/<rect class="(own[\w-]*)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)];
   // 520 wide: 6000 ms, 60 ms.
   expect(bars.map(([, name, , width]) => [name, Number(width)])).toEqual([

@@ -13,7 +13,7 @@ const names: Record<string, string> = {
   "pytorch compressed": "1 bit, DeepSpeed's method in torch",
 };
 
-export function exchangePicture(measurements: readonly Measurement[]): string {
+export function exchangePicture(measurements: readonly Measurement[]): string | undefined {
   const values = byCase(measurements);
   const shown = settingsOf(values, methods).filter((setting) => setting.startsWith("16 Mi "));
   return panels({

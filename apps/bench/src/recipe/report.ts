@@ -3,19 +3,18 @@ import { bytesText } from "@terse/train/format";
 import { defaultRecipe, readRecipe } from "@terse/train/recipe";
 import { curvesOf, seedsText, spreadText } from "../convergence/curves.ts";
 import { byBytes, bySteps, lossCurves } from "../convergence/loss-curves.ts";
+import { overridesText } from "../convergence/overrides-text.ts";
 import { finalOf } from "../convergence/report.ts";
 import type { Provenance, RecordedLine } from "../recording.ts";
 import { methods, workers } from "./recipe.ts";
 
 const reference = "adamw";
 
-export function recipePicture(lines: readonly RecordedLine[]): string {
+export function recipePicture(lines: readonly RecordedLine[], overrides: readonly string[] = []): string | undefined {
   const curves = curvesOf(lines, reference);
-  return lossCurves(
-    curves,
-    [bySteps, byBytes],
-    `Validation loss of the default recipe, ${workers} workers, ${seedsText(curves)}: the mean, in a band from the least to the most`,
-  );
+  const { on, subtitle } = overridesText(overrides);
+  const title = `Validation loss of the default recipe${on}, ${workers} workers, ${seedsText(curves)}: the mean, in a band from the least to the most`;
+  return lossCurves(curves, [bySteps, byBytes], { title, subtitle });
 }
 
 export function recipeReport(lines: readonly RecordedLine[], { machine, when }: Provenance): string {

@@ -47,7 +47,7 @@ it("compares other methods with PyTorch's PowerSGD in a section of their own", (
 });
 
 it("draws PyTorch's waiting time on the rank that waits most", () => {
-  expect(swatches(trainPicture(lines))).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
+  expect(swatches(trainPicture(lines)!)).toEqual(["own", "own-waiting", "peer", "peer-waiting"]);
   expect(trainPicture(lines)).toMatch(/<rect class="peer-waiting" x="[\d.]+" y="[\d.]+" width="390\.0"/); // 520 · 0.75
 });
 
@@ -55,7 +55,7 @@ it("hatches bars whose waiting time was not recorded, which is not the same as n
   const silent = lines.filter(
     ({ case: name, metric }) => !(name.startsWith("pytorch") && metric.startsWith("exposed")),
   );
-  const picture = trainPicture(silent);
+  const picture = trainPicture(silent)!;
   expect(swatches(picture)).toEqual(["own", "own-waiting", "peer", "hatched"]);
   expect(picture).toMatch(/<rect class="hatched" x="[\d.]+" y="[\d.]+" width="520\.0"/);
   expect(picture).not.toMatch(/<rect class="peer" x="/);

@@ -11,7 +11,7 @@ const sides = [...new Set([...ours, ...oursOfMethods, ...peersOfMethods, ...peer
 const isProjected = ({ case: name }: Measurement) => name.endsWith(projectedSuffix);
 const measuredOf = (all: readonly Measurement[]) => all.filter((each) => !isProjected(each));
 
-export function trainPicture(measurements: readonly Measurement[]): string {
+export function trainPicture(measurements: readonly Measurement[]): string | undefined {
   const values = byCase(measuredOf(measurements));
   const shown = settingsOf(values, sides);
   return panels({
