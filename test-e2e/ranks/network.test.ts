@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { serveRendezvous } from "@terse/collectives";
 import { describe, expect, it } from "vitest";
 import { connectionsPerPair, type Engine, engines, openNetwork } from "./faulty-network.ts";
+import { type NamespaceLink, type NetworkNamespace, openNamespace } from "./network-namespace.ts";
 import { random, seed } from "./seed.ts";
 import { errorOf, type Outcome, startRanks } from "./start-ranks.ts";
 
@@ -23,8 +24,8 @@ function expectBrokenConnection(outcomes: readonly Outcome[], a: number, b: numb
 }
 
 describe("a data connection that breaks while both its ranks live", () => {
-  async function startOver(engine: Engine, size: number, mode = "busy", silenceSeconds = 10) {
-    const server = await serveRendezvous({ size, token: "t", silenceSeconds });
+  async function startOver(engine: Engine, size: number, mode = "busy", outageSeconds = 8) {
+    const server = await serveRendezvous({ size, token: "t", outageSeconds });
     const network = await openNetwork(server, engine);
     const place = { TERSE_RENDEZVOUS: network.rendezvous, TERSE_ADDRESS: network.address, TERSE_ENGINE: engine };
     const env = () => ({ TERSE_TOKEN: "t", ...place });
@@ -63,7 +64,7 @@ describe("a data connection that breaks while both its ranks live", () => {
 
   // Not over gloo, which does not report the progress of a transfer.
   it(`ends every rank over tcp when a middlebox acknowledges its data and drops it (seed ${seed})`, async () => {
-    await using world = await startOver("tcp", 3, "busy", 5);
+    await using world = await startOver("tcp", 3, "busy", 3);
     const connection = await world.network.carried(2e7 * random("swallow"));
     connection.swallow();
     const outcomes = await world.run.end();
@@ -81,67 +82,46 @@ describe("a data connection that breaks while both its ranks live", () => {
 });
 
 describe("a network that goes silent between two ranks", () => {
-  const command = (line: string) => spawnSync("ip", line.split(" "), { encoding: "utf8" });
-  const ip = (line: string) => command(line).status === 0;
-
   /**
-   * Runs rank 1 in a network namespace, where its link is called `data`, and calls `cut` while both ranks run operations. The rendezvous
-   * has a link of its own, so that both heartbeats go on.
+   * Runs rank 1 in a network namespace, and calls `cut` while both ranks run operations. The rendezvous has a link of its own, so that both
+   * heartbeats go on.
    */
-  async function runAndCut(engine: Engine, skip: (why: string) => never, cut: (name: string) => void | Promise<void>) {
-    const name = `terse-cut-${process.pid}`;
-    if (!ip(`netns add ${name}`)) return skip("a network namespace needs root and ip");
-    try {
-      const [data, control] = [`tcd${process.pid}`, `tcc${process.pid}`];
-      // Eight addresses for this process, out of those that are reserved for network tests (RFC 2544).
-      const at = (i: number) =>
-        `198.${18 + ((process.pid >> 13) % 2)}.${(process.pid >> 5) & 255}.${((process.pid & 31) << 3) + i}`;
-      const plan = [
-        `link add ${data} type veth peer name data netns ${name}`,
-        `link add ${control} type veth peer name control netns ${name}`,
-        `addr add ${at(1)}/30 dev ${data}`,
-        `addr add ${at(5)}/30 dev ${control}`,
-        `-n ${name} addr add ${at(2)}/30 dev data`,
-        `-n ${name} addr add ${at(6)}/30 dev control`,
-        ...[`link set ${data} up`, `link set ${control} up`],
-        ...[`-n ${name} link set data up`, `-n ${name} link set control up`, `-n ${name} link set lo up`],
-      ];
-      if (!plan.every(ip)) return skip("this kernel has no veth");
-      await using server = await serveRendezvous({ size: 2, token: "t", host: at(5) });
-      await using run = await startRanks({
-        program: "run-until-failure.ts",
-        size: 2,
-        within: (rank) => (rank === 1 ? ["ip", "netns", "exec", name] : []),
-        env: (rank) => ({
-          TERSE_TOKEN: "t",
-          TERSE_RENDEZVOUS: `${at(5)}:${server.port}`,
-          TERSE_ADDRESS: at(rank + 1),
-          TERSE_ENGINE: engine,
-        }),
-      });
-      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
-      await cut(name);
-      expectBrokenConnection(await run.end(), 0, 1); // after 8 s of silence, and 1 s in which the rendezvous may name a lost rank
-    } finally {
-      ip(`link del tcd${process.pid}`);
-      ip(`link del tcc${process.pid}`);
-      ip(`netns del ${name}`);
-    }
+  async function runAndCut(
+    engine: Engine,
+    skip: (why: string) => never,
+    cut: (namespace: NetworkNamespace) => void | Promise<void>,
+  ) {
+    using namespace = openNamespace(2, skip);
+    const [data, control] = namespace.links as [NamespaceLink, NamespaceLink];
+    await using server = await serveRendezvous({ size: 2, token: "t", host: control.here });
+    await using run = await startRanks({
+      program: "run-until-failure.ts",
+      size: 2,
+      within: (rank) => (rank === 1 ? namespace.within : []),
+      env: (rank) => ({
+        TERSE_TOKEN: "t",
+        TERSE_RENDEZVOUS: `${control.here}:${server.port}`,
+        TERSE_ADDRESS: rank === 0 ? data.here : data.there,
+        TERSE_ENGINE: engine,
+      }),
+    });
+    await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
+    await cut(namespace);
+    expectBrokenConnection(await run.end(), 0, 1);
   }
 
   it.for(engines)("ends both ranks when a link goes down without a reset: %s", (engine, context) =>
-    runAndCut(engine, context.skip, (name) => {
-      expect(ip(`-n ${name} link set data down`)).toBe(true);
-    }),
+    runAndCut(engine, context.skip, ({ links }) => links[0]!.takeDown()),
   );
 
   // Not over gloo, which waits until the operation's timeout.
   it("ends both ranks when it drops the packets of one connection in one direction", (context) =>
-    runAndCut("tcp", context.skip, async (name) => {
+    runAndCut("tcp", context.skip, async ({ within, ip }) => {
       // The port of a connection with bytes in its send queue: state 01, then the queue's length.
+      const [command, ...words] = [...within, "cat", "/proc/net/tcp"];
       const busy = () =>
         / [0-9A-F]{8}:([0-9A-F]{4}) [0-9A-F:]+ 01 0{0,4}[1-9A-F][0-9A-F]{3,7}:/.exec(
-          command(`netns exec ${name} cat /proc/net/tcp`).stdout,
+          spawnSync(command!, words, { encoding: "utf8" }).stdout,
         )?.[1];
       let port: string | undefined;
       await expect.poll(() => (port = busy()), { interval: 2, timeout: 300_000 }).toBeDefined();
@@ -149,8 +129,8 @@ describe("a network that goes silent between two ranks", () => {
       const plan = [
         "rule add pref 10 lookup local",
         "rule del pref 0",
-        `rule add pref 5 iif data ipproto tcp dport ${Number.parseInt(port!, 16)} blackhole`,
+        `rule add pref 5 iif link0 ipproto tcp dport ${Number.parseInt(port!, 16)} blackhole`,
       ];
-      if (!plan.every((line) => ip(`-n ${name} ${line}`))) context.skip("this kernel does not route by port");
+      if (!plan.every(ip)) context.skip("this kernel does not route by port");
     }));
 });

@@ -102,7 +102,7 @@ describe("a rank that is killed", () => {
       size,
       args: [mode],
       env: over(engine),
-      silenceSeconds: 600, // so it is not its silence that tells
+      outageSeconds: 600, // so it is not its silence that tells
       ...(masterPort >= 0 ? { rendezvous: { masterPort } } : {}),
     });
     await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
@@ -151,7 +151,7 @@ describe("a rank that is killed", () => {
     await using run = await startRanks({
       program: "run-until-failure.ts",
       size: 3,
-      silenceSeconds: 4,
+      outageSeconds: 2.4,
       env: over(engine),
     });
     await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
@@ -159,7 +159,7 @@ describe("a rank that is killed", () => {
     for (const survivor of [run.ranks[0]!, run.ranks[2]!]) {
       const outcome = await survivor.ended;
       expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 1 });
-      expect(errorOf(outcome)!.message).toMatch(/no heartbeat for 4 s/);
+      expect(errorOf(outcome)!.message).toMatch(/no heartbeat for 4.2 s/);
       expect([outcome.code, outcome.signal]).toEqual([0, null]);
     }
   });
@@ -171,13 +171,13 @@ describe("a rank that is killed", () => {
     for (const survivor of [run.ranks[1]!, run.ranks[2]!]) {
       const outcome = await survivor.ended;
       expect(errorOf(outcome)).toMatchObject({ name: "RankLostError", rank: 0 });
-      expect(errorOf(outcome)!.message).toMatch(/^rank 0, which runs the rendezvous, is lost: no heartbeat for 10 s/);
+      expect(errorOf(outcome)!.message).toMatch(/^rank 0, which runs the rendezvous, is lost: no heartbeat for 14 s/);
       expect([outcome.code, outcome.signal, outcome.reports.at(-1)]).toEqual([0, null, { closed: true }]);
     }
   });
 
   it("is not confused with one that blocks its event loop", async () => {
-    await using run = await startRanks({ program: "block-event-loop.ts", size: 2, silenceSeconds: 2, args: ["6"] });
+    await using run = await startRanks({ program: "block-event-loop.ts", size: 2, outageSeconds: 1.2, args: ["6"] });
     const outcomes = await run.end();
     expect(outcomes.map((each) => each.reports.at(-1))).toEqual([{ sum: 2 }, { sum: 2 }]);
     expect(exits(outcomes)).toEqual(allZero(2));

@@ -22,7 +22,7 @@ export interface StartOptions {
   /** This process runs the rendezvous server (default), or rank 0 does, at this port (0: a free one). */
   rendezvous?: "here" | { masterPort: number };
   deadlineSeconds?: number;
-  silenceSeconds?: number;
+  outageSeconds?: number;
   /** These are not started. */
   absent?: readonly number[];
   /** A command that runs this rank's command, for example in another network namespace. */
@@ -63,7 +63,7 @@ export async function startRanks(options: StartOptions): Promise<Ranks> {
           size,
           token,
           deadlineSeconds: options.deadlineSeconds ?? hangGuardSeconds,
-          ...(options.silenceSeconds ? { silenceSeconds: options.silenceSeconds } : {}),
+          ...(options.outageSeconds ? { outageSeconds: options.outageSeconds } : {}),
         })
       : undefined;
   const masterPort = rendezvous === "here" ? 0 : rendezvous.masterPort || (await freePort());

@@ -55,6 +55,11 @@ describe("the command line", () => {
     expect(() => train(...words.split(" "))).toThrow(`: unknown flag; did you mean ${meant}? See`);
   });
 
+  it("takes the seconds for which a link may be down", () => {
+    expect(train("--outage", "20").outage).toBe(20);
+    expect(() => train("--outage=0")).toThrow("--outage: expected a number from 0.1 to 3600");
+  });
+
   it("takes a link to emulate, and explains its notation", () => {
     expect(train("--emulate-link", "100mbit,1ms").emulateLink).toBe("100mbit,1ms");
     expect(() => readArguments(["train", "--emulate-link=fast"])).toThrow(

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { engineNames, parseLink } from "@terse/collectives";
+import { engineNames, leastOutageSeconds, mostOutageSeconds, parseLink } from "@terse/collectives";
 import { listOptions, numberFrom, OptionsError, parseArguments, wholeNumberFrom, wordOf } from "@terse/options";
 import { type Address, parseAddress } from "@terse/page/address";
 import { launcherFlags, launcherFlagsIn, type Place, placeOf } from "./launcher/flags.ts";
@@ -16,6 +16,7 @@ const trainFlags = {
   engine: wordOf(engineNames), // carries the ranks' messages
   emulateLink: link, // "100mbit,1ms"
   deadline: numberFrom({ least: 1, most: 1e6 }), // seconds a rank may take to arrive
+  outage: numberFrom({ least: leastOutageSeconds, most: mostOutageSeconds }), // seconds for which a link may be down
   dashboard: { optional: parseAddress }, // shows the run in a browser
   tensorboard: "switch", // also writes events for TensorBoard
   prometheus: address, // also serves the last numbers: "9464", "0.0.0.0:9464"

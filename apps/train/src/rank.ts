@@ -19,6 +19,7 @@ export async function runRank(args: TrainArguments): Promise<number> {
   const recipe = isNamed ? undefined : recipeFor(args); // a saved run's recipe comes from the rank that has it
   await using world = await joinWorld({
     deadlineSeconds: args.deadline,
+    outageSeconds: args.outage,
     emulateLink: args.emulateLink,
     engine: args.engine,
   });

@@ -54,7 +54,7 @@ Napi::Value loopback(const Napi::CallbackInfo& info) {
     return list;
 }
 
-// (rank, size, address, timeoutSeconds, connectSeconds, link, silenceSeconds) → [communicator, addresses]
+// (rank, size, address, timeoutSeconds, connectSeconds, link, outageSeconds) → [communicator, addresses]
 template <auto make>
 Napi::Value listening(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();

@@ -27,6 +27,10 @@ struct Heartbeat::Body {
     std::function<void()> on_silence;
     std::thread thread;
 
+    // Of the thread.
+    bool answered = false;
+    Clock::time_point last_reply{}, checked{};
+
     // Waits until `fd` has one of `events` (then `ready`), or until `until`. False when this heartbeat ends.
     bool wait(int fd, short events, Clock::time_point until, bool& ready) const {
         for (;;) {
@@ -39,15 +43,18 @@ struct Heartbeat::Body {
         }
     }
 
-    void run() const {
+    void run() {
         pthread_setname_np(pthread_self(), "terse-heartbeat");
+        checked = Clock::now();
         bool ready;
-        do run_connection();
-        while (wait(-1, 0, Clock::now() + interval, ready));
+        do {
+            run_connection();
+            check_silence();
+        } while (wait(-1, 0, Clock::now() + interval / 4, ready));
     }
 
     // One connection, until it fails or this heartbeat ends.
-    void run_connection() const {
+    void run_connection() {
         addrinfo hints{}, *found = nullptr;
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
         hints.ai_socktype = SOCK_STREAM;
@@ -56,16 +63,15 @@ struct Heartbeat::Body {
         if (fd >= 0) {
             connect(fd, found->ai_addr, found->ai_addrlen);
             bool ready = false;
-            if (wait(fd, POLLOUT, Clock::time_point::max(), ready) && write_line(fd, hello)) send_heartbeats(fd);
+            if (wait(fd, POLLOUT, Clock::now() + interval, ready) && ready && write_line(fd, hello)) send_heartbeats(fd);
             close(fd);
         }
         freeaddrinfo(found);
     }
 
-    void send_heartbeats(int fd) const {
-        auto next = Clock::now() + interval;
-        bool answered = false;
-        Clock::time_point last_reply;
+    void send_heartbeats(int fd) {
+        const auto opened = Clock::now();
+        auto next = opened + interval;
         for (bool ready = false; wait(fd, POLLIN, next, ready);) {
             while (ready) {
                 char lines[256];
@@ -76,21 +82,28 @@ struct Heartbeat::Body {
                 answered = true;
                 last_reply = Clock::now();
             }
+            check_silence();
             const auto now = Clock::now();
-            if (now - next >= interval) last_reply = now;  // this process was stopped for a while, and perhaps the server too
-            if (answered && now - last_reply >= silence) {
-                on_silence();
-                answered = false;
-            }
             if (now < next) continue;
+            if (answered && now - std::max(last_reply, opened) > 2 * interval) return;
             if (!write_line(fd, "")) return;
             next = now + interval;
         }
     }
+
+    // While this process was stopped, the server perhaps was too.
+    void check_silence() {
+        const auto now = Clock::now();
+        if (now - checked >= 2 * interval) last_reply = now;
+        checked = now;
+        if (!answered || now - last_reply < silence) return;
+        on_silence();
+        answered = false;
+    }
 };
 
 Heartbeat::Heartbeat(std::string host, int port, std::string hello, milliseconds interval, milliseconds silence, std::function<void()> on_silence)
-    : body_(new Body{std::move(host), std::move(hello), port, eventfd(0, EFD_CLOEXEC), interval, silence, std::move(on_silence), {}}) {
+    : body_(new Body{std::move(host), std::move(hello), port, eventfd(0, EFD_CLOEXEC), interval, silence, std::move(on_silence), {}, {}, {}, {}}) {
     if (body_->stop < 0) throw std::runtime_error("no file descriptor is left for the heartbeat");
     try {
         body_->thread = std::thread([body = body_.get()] { body->run(); });

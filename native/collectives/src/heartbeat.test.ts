@@ -48,9 +48,9 @@ describe("a heartbeat", () => {
   it("gets replies while JavaScript is blocked, and reports silence once when they end", async () => {
     const replies = collectives().heartbeatReplies(200);
     let silences = 0;
-    let number = 0;
+    const numbers: number[] = [];
     await using place = await listening((socket) => {
-      number = replies.add(fdOf(socket.resume()));
+      if (numbers.length === 0) numbers.push(replies.add(fdOf(socket.resume())));
     });
     const stop = collectives().heartbeat("127.0.0.1", place.port, "hello", 200, 2000, () => silences++);
     await once(place.server, "connection");
@@ -59,10 +59,25 @@ describe("a heartbeat", () => {
       await sleep(1); // onSilence is called in the next iteration of the event loop
     }
     expect(silences).toBe(0);
-    replies.remove(number);
+    replies.remove(numbers[0]!);
     await expect.poll(() => silences, { timeout: 30_000 }).toBe(1);
     await sleep(300);
     expect(silences).toBe(1);
+    stop();
+    replies.stop();
+  });
+
+  it("connects anew where replies are missing, and reports no silence if they come there", async () => {
+    const replies = collectives().heartbeatReplies(50);
+    let silences = 0;
+    const numbers: number[] = [];
+    await using place = await listening((socket) => numbers.push(replies.add(fdOf(socket.resume()))));
+    const stop = collectives().heartbeat("127.0.0.1", place.port, "hello", 100, 60_000, () => silences++);
+    await expect.poll(() => numbers.length, { timeout: 30_000 }).toBe(1);
+    await sleep(300); // until a reply has come
+    replies.remove(numbers[0]!);
+    await expect.poll(() => numbers.length, { timeout: 30_000 }).toBe(2);
+    expect(silences).toBe(0);
     stop();
     replies.stop();
   });

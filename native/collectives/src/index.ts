@@ -137,7 +137,7 @@ interface Collectives {
     timeoutSeconds: number,
     connectSeconds: number,
     link: NativeLink | undefined,
-    silenceSeconds: number,
+    outageSeconds: number,
   ): [Communicator, Uint8Array[]];
   gloo(
     rank: number,
@@ -146,7 +146,7 @@ interface Collectives {
     timeoutSeconds: number,
     connectSeconds: number,
     link: NativeLink | undefined,
-    silenceSeconds: number,
+    outageSeconds: number,
   ): [Communicator, Uint8Array[]];
   /** Without arguments it uses `TERSE_NCCL` and `TERSE_CUDA_DRIVER`. Never throws. */
   ncclStatus(library?: string, driver?: string): NcclStatus;
@@ -191,8 +191,8 @@ interface Collectives {
   /** The address of the first element. The array must live as long as the address is used. */
   addressOf(x: TypedArray): bigint;
   /**
-   * Sends `hello` to the server and then a line every `intervalMs`, on a native thread. Calls `onSilence` if the server has answered and then
-   * stays silent for `silenceMs`. Returns a function that stops it.
+   * Sends `hello` to the server and then a line every `intervalMs`, on a native thread. Connects anew where replies are missing. Calls
+   * `onSilence` if the server has answered and then stays silent for `silenceMs`. Returns a function that stops it.
    */
   heartbeat(
     host: string,

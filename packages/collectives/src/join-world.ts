@@ -12,6 +12,7 @@ import { checkSeconds } from "./milliseconds.ts";
 import { NativeGroup } from "./native-group.ts";
 import { RendezvousClient } from "./rendezvous/client.ts";
 import { findByMpi, findRendezvous } from "./rendezvous/find-rendezvous.ts";
+import { checkOutage } from "./rendezvous/outage.ts";
 import { protocolVersion } from "./rendezvous/protocol.ts";
 import { rendezvousOfOne } from "./rendezvous/rendezvous.ts";
 import { readWorldEnvironment } from "./world-environment.ts";
@@ -26,6 +27,11 @@ export interface JoinOptions {
   deadlineSeconds?: number;
   /** An operation fails where another rank has not called it after so long. Default 1800. */
   timeoutSeconds?: number;
+  /**
+   * A link may be down for so long, 0.1 to 3600, and it costs time alone. That of the process which runs the rendezvous counts. Default:
+   * TERSE_OUTAGE, else 8.
+   */
+  outageSeconds?: number | undefined;
   /** Address, host name or interface of this machine that the other ranks can reach. Default: the one that reaches the rendezvous. */
   address?: string;
   /** Slows this rank's connections down to such a link, `100mbit,1ms`. Default: TERSE_EMULATE_LINK. */
@@ -41,7 +47,9 @@ export interface JoinOptions {
  * Without any of these it is a world of one rank. Throws RendezvousError when the ranks cannot join.
  */
 export async function joinWorld(options: JoinOptions = {}): Promise<Group> {
-  const environment = readWorldEnvironment(options.env);
+  const found = readWorldEnvironment(options.env);
+  const environment = { ...found, outageSeconds: options.outageSeconds ?? found.outageSeconds };
+  if (environment.outageSeconds !== undefined) checkOutage(environment.outageSeconds);
   const { rendezvous, epoch, localRank } = environment;
   const { deadlineSeconds = 60, timeoutSeconds = 1800, config = "", nccl } = options;
   checkSeconds({ deadlineSeconds, timeoutSeconds });

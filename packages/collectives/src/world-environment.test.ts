@@ -174,6 +174,8 @@ describe("the environment", () => {
     [{ TERSE_RENDEZVOUS: "node0" }, "TERSE_RENDEZVOUS must be host:port"],
     [{ TERSE_RENDEZVOUS: "fd00::2:4000" }, "TERSE_RENDEZVOUS must be host:port"],
     [{ TERSE_RENDEZVOUS: "node0:70000" }, "TERSE_RENDEZVOUS must be host:port"],
+    [{ TERSE_OUTAGE: "long" }, 'TERSE_OUTAGE must be a number of seconds from 0.1 to 3600, and is "long"'],
+    [{ TERSE_OUTAGE: "0" }, 'TERSE_OUTAGE must be a number of seconds from 0.1 to 3600, and is "0"'],
     [{ TERSE_EMULATE_LINK: "fast" }, "TERSE_EMULATE_LINK: a link is written like 100mbit or 100mbit,1ms"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "x" }, "MASTER_PORT must be a number"],
     [{ MASTER_ADDR: "node0", MASTER_PORT: "70000" }, "MASTER_PORT must be 1 to 65535, and is 70000"],

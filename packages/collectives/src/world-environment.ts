@@ -1,6 +1,7 @@
 /** Reads this process's rank, and the address of the rendezvous, from the launcher's environment variables. */
 import { RendezvousError } from "./errors.ts";
 import { type Link, parseLink } from "./link.ts";
+import { checkOutage, leastOutageSeconds, mostOutageSeconds, outageVariable } from "./rendezvous/outage.ts";
 
 export interface WorldEnvironment {
   /** The launcher that started the ranks; undefined for a world of one rank. */
@@ -20,6 +21,8 @@ export interface WorldEnvironment {
   readonly engine: string | undefined;
   readonly address: string | undefined;
   readonly emulateLink: Link | undefined;
+  /** A link may be down for so long; of the process that runs the rendezvous. */
+  readonly outageSeconds: number | undefined;
 }
 
 interface Launcher {
@@ -132,6 +135,7 @@ export function readWorldEnvironment(env: NodeJS.ProcessEnv = process.env): Worl
     address: env["TERSE_ADDRESS"] || undefined,
     engine: env["TERSE_ENGINE"] || undefined,
     emulateLink: env["TERSE_EMULATE_LINK"] ? emulatedLink(env["TERSE_EMULATE_LINK"]) : undefined,
+    outageSeconds: env[outageVariable] ? outageIn(env[outageVariable]) : undefined,
   };
 }
 
@@ -188,6 +192,17 @@ function emulatedLink(text: string): Link {
     return parseLink(text);
   } catch (error) {
     throw new RendezvousError(`TERSE_EMULATE_LINK: ${(error as Error).message}`);
+  }
+}
+
+function outageIn(text: string): number {
+  try {
+    checkOutage(text.trim() === "" ? Number.NaN : Number(text));
+    return Number(text);
+  } catch {
+    throw new RendezvousError(
+      `${outageVariable} must be a number of seconds from ${leastOutageSeconds} to ${mostOutageSeconds}, and is "${text}"`,
+    );
   }
 }
 

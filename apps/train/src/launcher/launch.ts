@@ -3,7 +3,13 @@
  * variables. The launchers of several machines agree on each attempt (nodes.ts).
  */
 import { randomBytes } from "node:crypto";
-import { hostOf, type RendezvousServer, serveRendezvous } from "@terse/collectives";
+import {
+  answerHeartbeats,
+  hostOf,
+  type RendezvousServer,
+  readWorldEnvironment,
+  serveRendezvous,
+} from "@terse/collectives";
 import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
@@ -115,12 +121,13 @@ async function oneAttempt(
 
 /** The ranks' rendezvous: on one machine at `--rdzv-endpoint`, else at a free port, because the launchers' own is there. */
 async function serve(
-  { nnodes, rdzvEndpoint, deadline }: TrainArguments,
+  { nnodes, rdzvEndpoint, deadline, outage }: TrainArguments,
   size: number,
   attempt: number,
   token: string,
 ): Promise<RendezvousServer> {
   const { host, port } = rdzvEndpoint ?? { host: "127.0.0.1", port: 0 };
+  const outageSeconds = outage ?? readWorldEnvironment({ TERSE_OUTAGE: process.env["TERSE_OUTAGE"] }).outageSeconds;
   return serveRendezvous({
     size,
     host: await hostOf(host, process.env["TERSE_ADDRESS"] || undefined, true, deadline),
@@ -128,6 +135,8 @@ async function serve(
     token,
     epoch: `${attempt}`,
     deadlineSeconds: deadline,
+    ...(outageSeconds !== undefined && { outageSeconds }),
+    ...(nnodes > 1 && { answers: answerHeartbeats }), // ranks of other machines notice when the launcher's is gone
   });
 }
 

@@ -15,7 +15,7 @@ const alone: Nodes = { tell: async (mine) => [mine], [Symbol.asyncDispose]: asyn
 /** Seconds for which launchers wait for each other after they have met: while ranks train. */
 const forever = 1e6;
 
-export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline }: TrainArguments): Promise<Nodes> {
+export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline, outage }: TrainArguments): Promise<Nodes> {
   if (nnodes === 1) return alone;
   const { host, port } = rdzvEndpoint!; // the arguments have been checked
   const env = {
@@ -25,12 +25,14 @@ export async function joinNodes({ nnodes, nodeRank, rdzvEndpoint, deadline }: Tr
     MASTER_PORT: `${port}`,
     TERSE_TOKEN: process.env["TERSE_TOKEN"],
     TERSE_ADDRESS: process.env["TERSE_ADDRESS"],
+    TERSE_OUTAGE: process.env["TERSE_OUTAGE"],
     TERSE_EPOCH: "launchers",
   };
   const group = await joinWorld({
     env,
     engine: "tcp",
     deadlineSeconds: deadline,
+    outageSeconds: outage,
     timeoutSeconds: forever,
   }).catch((error: RendezvousError) => {
     throw new Error(`the launchers did not meet; here, rank means --node-rank: ${withFlags(error.message)}`, {

@@ -38,6 +38,7 @@
 #include <thread>
 
 #include "engines/congestion_control.h"
+#include "engines/outage.h"
 
 namespace terse::collectives {
 namespace {
@@ -97,16 +98,11 @@ std::string place_of(const std::string& address) {
     return place_of(at);
 }
 
-// Lets the kernel end a connection whose other side has acknowledged nothing for `silence`, whether this side sends or waits. A
-// little less than the silence after which the rendezvous calls that rank lost, so that finding the rank to blame takes no longer
-// than that.
-void limit_silence(int fd, Clock::duration silence) {
-    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count() * 4 / 5;
-    const int milliseconds = static_cast<int>(std::clamp<int64_t>(most, 4000, 1 << 30));
-    const int on = 1, idle = milliseconds / 2000, interval = std::max(1, milliseconds / 10000);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+// Lets the kernel end a connection whose other side has acknowledged nothing for so long, whether this side sends or waits.
+void limit_silence(int fd, Clock::duration outage) {
+    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(silence_limit_of(outage)).count();
+    const int milliseconds = static_cast<int>(std::min<int64_t>(most, 1 << 30));
+    survive_outage(fd, outage);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
 
@@ -150,8 +146,8 @@ private:
 
 class Gloo final : public RendezvousEngine {
 public:
-    Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
-        : RendezvousEngine(rank, size), silence_(silence) {
+    Gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage)
+        : RendezvousEngine(rank, size), outage_(outage) {
         static const bool once = (previous_terminate_handler = std::set_terminate(terminate_with_message), true);
         static_cast<void>(once);
         gloo::transport::tcp::attr attr;
@@ -303,7 +299,7 @@ private:
             if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size) != 0 || (local.ss_family != AF_INET && local.ss_family != AF_INET6)) continue;
             if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_size) != 0) continue;
             if (!here.contains(place_of(local)) && !there.contains(place_of(remote))) continue;
-            limit_silence(fd, silence_);
+            limit_silence(fd, outage_);
             set_congestion_control(fd, congestion_control_for(fd, congestion_control_of(fd)));  // the connection already exists; bbr then starts with reno's rate
         }
     }
@@ -328,7 +324,7 @@ private:
     }
 
     std::vector<std::string> addresses_, peers_;
-    const Clock::duration silence_;
+    const Clock::duration outage_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::set<GlooTransfer*> transfers_;
@@ -380,8 +376,8 @@ void GlooTransfer::wait(Clock::time_point deadline) {
 
 }  // namespace
 
-std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
-    return std::make_unique<Gloo>(rank, size, address, connect_timeout, silence);
+std::unique_ptr<RendezvousEngine> make_gloo(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage) {
+    return std::make_unique<Gloo>(rank, size, address, connect_timeout, outage);
 }
 
 }  // namespace terse::collectives

@@ -21,9 +21,12 @@ constexpr int accepts_per_round = 64;         // before the connections that exi
 constexpr auto retry_interval = std::chrono::milliseconds(100);
 constexpr auto descriptor_timeout = std::chrono::seconds(2);  // if this process has no descriptor left
 
+// A link is down, here or on the way.
+bool is_outage(int error) { return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == EHOSTDOWN || error == ETIMEDOUT; }
+
 }  // namespace
 
-Connector::Connector(int rank, int size, const std::string& address) : rank_(rank), size_(size), here_(parse_address(address)) {
+Connector::Connector(int rank, int size, const std::string& address, Clock::duration outage) : rank_(rank), size_(size), outage_(outage), here_(parse_address(address)) {
     listener_ = Descriptor(socket(here_.place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     socklen_t length = here_.length();
     if (listener_) machine_default_ = congestion_control_of(listener_.get());
@@ -50,6 +53,7 @@ void Connector::fail(int peer, const std::string& why) const {
 }
 
 void Connector::connect(Clock::time_point deadline, const WakeEvent& wake, const std::atomic<bool>& aborted, const Connected& connected) {
+    outage_ends_ = Clock::now() + outage_;
     std::deque<Attempt> attempts;
     std::vector<std::array<bool, channels>> done(size_);
     int missing = channels * (size_ - 1);
@@ -135,9 +139,14 @@ void Connector::dial(Attempt& attempt) const {
     const int on = 1;
     if (called) setsockopt(called.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (!called || bind(called.get(), from.name(), from.length()) != 0) fail(attempt.peer, describe_errno(errno));
-    if (::connect(called.get(), there.name(), there.length()) != 0 && errno != EINPROGRESS) fail(attempt.peer, describe_errno(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
-    attempt.socket = std::move(called);
     attempt.hello_sent = false;
+    if (::connect(called.get(), there.name(), there.length()) == 0 || errno == EINPROGRESS) {
+        attempt.socket = std::move(called);
+        return;
+    }
+    if (!is_outage(errno) || Clock::now() >= outage_ends_) fail(attempt.peer, describe_errno(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
+    attempt.error = describe_errno(errno);
+    attempt.retry_at = Clock::now() + retry_interval;
 }
 
 // The kernel has connected this rank's call, or the listener has answered. False when the connection is made. A call that breaks is
@@ -155,7 +164,8 @@ bool Connector::continue_dialing(Attempt& attempt) const {
         socklen_t length = sizeof error;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
         // A listener that accepted one call and refuses the next has failed; the rendezvous will say why.
-        if (error == ECONNRESET || (error != 0 && !attempt.error.empty())) return retry(describe_errno(error));
+        if (is_outage(error) && Clock::now() >= outage_ends_) fail(attempt.peer, describe_errno(error));
+        if (error == ECONNRESET || is_outage(error) || (error != 0 && !attempt.error.empty())) return retry(describe_errno(error));
         if (error != 0) fail(attempt.peer, describe_errno(error));
         if (!is_on_this_machine(attempt.peer)) set_congestion_control(fd, congestion_control_for(fd, machine_default_));
         const uint32_t words[3] = {hello_magic, static_cast<uint32_t>(rank_), static_cast<uint32_t>(attempt.channel)};

@@ -24,7 +24,8 @@ enum Channel { collectives_channel, point_to_point_channel, keepalive_channel, c
 
 class Connector {
 public:
-    Connector(int rank, int size, const std::string& address);  // listens; throws std::runtime_error
+    // Listens. An address that cannot be reached is tried again for as long as an outage may take. Throws std::runtime_error.
+    Connector(int rank, int size, const std::string& address, Clock::duration outage);
 
     std::vector<std::string> addresses() const;
     void set_peers(const std::vector<std::string>& addresses);
@@ -56,6 +57,8 @@ private:
     [[noreturn]] void fail(int peer, const std::string& why) const;
 
     const int rank_, size_;
+    const Clock::duration outage_;
+    Clock::time_point outage_ends_;
     Address here_;
     Descriptor listener_;
     CongestionControl machine_default_{};

@@ -9,8 +9,6 @@
 // 3. Progress. A device in between may answer for a machine that it no longer reaches. A sender starts a segment only when all of it is there,
 //    and then sends until it has left. So a receiver with a part of a segment waits for no late rank, and breaks the connection if the rest
 //    does not arrive. Between segments this says nothing: a rank that passes on other ranks' data may stop there.
-#include "engines/tcp/liveness.h"
-
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -24,8 +22,6 @@ namespace terse::collectives::tcp {
 namespace {
 
 constexpr int payload_factor = 3;  // half a payload segment may take so much longer than half a header
-constexpr int rto_max_ms = 44;     // TCP_RTO_MAX_MS, from Linux 6.15 on: the longest time between two retries of the kernel
-constexpr int longest_retry_ms = 2000;
 
 }  // namespace
 
@@ -65,16 +61,6 @@ void Stream::check_progress(Clock::time_point now, Clock::duration silence_limit
     // A header leaves in one piece. The rest of a payload segment may wait at its sender, for the thread and for the link.
     if (now - *stalled_since_ < (transfer->has_length ? silence_limit : payload_factor * silence_limit)) return;
     broken = std::string("its data stopped in the middle of a ") + (transfer->has_length ? "header" : "message");
-}
-
-void enable_keepalive(int fd, Clock::duration silence_limit) {
-    const int seconds = static_cast<int>(std::min<int64_t>(std::chrono::duration_cast<std::chrono::seconds>(silence_limit).count(), 1 << 20));
-    const int on = 1, idle = seconds / 2, interval = std::max(1, seconds / 10), count = std::max(1, (seconds - idle) / interval - 1);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-    setsockopt(fd, IPPROTO_TCP, rto_max_ms, &longest_retry_ms, sizeof longest_retry_ms);
 }
 
 }  // namespace terse::collectives::tcp

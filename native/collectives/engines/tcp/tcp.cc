@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "engines/outage.h"
 #include "engines/tcp/connector.h"
-#include "engines/tcp/liveness.h"
 #include "engines/tcp/transfer.h"
 
 namespace terse::collectives {
@@ -19,9 +19,9 @@ namespace {
 
 class Tcp final : public RendezvousEngine {
 public:
-    Tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence)
-        : RendezvousEngine(rank, size), connect_timeout_(connect_timeout), connector_(rank, size, address) {
-        state_.silence_limit = silence_limit_of(silence);
+    Tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage)
+        : RendezvousEngine(rank, size), outage_(outage), connect_timeout_(connect_timeout), connector_(rank, size, address, outage) {
+        state_.silence_limit = silence_limit_of(outage);
         connections_.resize(size);
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
@@ -94,7 +94,7 @@ private:
     void add_connection(Descriptor socket, int peer, int channel) {
         const int on = 1;
         setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        enable_keepalive(socket.get(), state_.silence_limit);
+        survive_outage(socket.get(), outage_);
         std::lock_guard lock(mutex_);
         Connection& connection = connections_[peer][channel];
         connection.socket = std::move(socket);
@@ -105,7 +105,7 @@ private:
         }
     }
 
-    const Clock::duration connect_timeout_;
+    const Clock::duration outage_, connect_timeout_;
     Connector connector_;
     EngineState state_;
     std::vector<std::array<Connection, channels>> connections_;
@@ -117,8 +117,8 @@ private:
 }  // namespace
 }  // namespace tcp
 
-std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration silence) {
-    return std::make_unique<tcp::Tcp>(rank, size, address, connect_timeout, silence);
+std::unique_ptr<RendezvousEngine> make_tcp(int rank, int size, const std::string& address, Clock::duration connect_timeout, Clock::duration outage) {
+    return std::make_unique<tcp::Tcp>(rank, size, address, connect_timeout, outage);
 }
 
 }  // namespace terse::collectives

@@ -43,7 +43,7 @@ export class SocketWorld extends RendezvousWorld {
       timeoutSeconds,
       deadlineSeconds,
       this.#link,
-      rendezvous.silenceSeconds,
+      rendezvous.outageSeconds,
     );
     const contacts = blobs.map((blob): SocketContact => {
       return { blob: Buffer.from(blob).toString("base64"), address: this.#address, host: hostname() };

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
+import { defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type AbortReason,
   type FromServer,
@@ -28,6 +29,8 @@ export interface ClientOptions {
   deadlineSeconds?: number;
 }
 
+const keepOpenMilliseconds = 30_000;
+
 // An Omit that keeps the alternatives of a union apart.
 type Without<T, K extends string> = T extends unknown ? Omit<T, K> : never;
 
@@ -40,7 +43,7 @@ export class RendezvousClient implements WorldRendezvous {
   readonly #onFailure: (failure: GroupFailure) => void;
   #failure: GroupFailure | undefined; // of the world
   #holder: number | null = null;
-  #silenceSeconds = 10;
+  #outageSeconds = defaultOutageSeconds;
   #deadlineSeconds = Number.POSITIVE_INFINITY; // the server's
   #requests = 0;
   #gone = false;
@@ -90,9 +93,8 @@ export class RendezvousClient implements WorldRendezvous {
     return this.#hello.rank;
   }
 
-  /** A rank whose heartbeat is not heard for so long is lost. */
-  get silenceSeconds(): number {
-    return this.#silenceSeconds;
+  get outageSeconds(): number {
+    return this.#outageSeconds;
   }
 
   /** This machine's address on the way to the server, which the other ranks can be expected to reach too. */
@@ -102,9 +104,10 @@ export class RendezvousClient implements WorldRendezvous {
 
   /** Where the heartbeat connects, its first line, its interval, and the silence after which the server counts as stopped. */
   get heartbeat(): { host: string; port: number; hello: string; intervalMs: number; silenceMs: number } {
+    const { seconds, heartbeatMs } = silenceAfter(this.#outageSeconds);
     return {
-      intervalMs: this.#silenceSeconds * 200,
-      silenceMs: this.#silenceSeconds * 1000,
+      intervalMs: heartbeatMs,
+      silenceMs: 1000 * seconds,
       host: (this.#socket.remoteAddress ?? "").replace(/^::ffff:/, ""),
       port: this.#socket.remotePort ?? 0,
       hello: JSON.stringify({ ...this.#hello, beat: true }),
@@ -148,7 +151,7 @@ export class RendezvousClient implements WorldRendezvous {
   }
 
   /** The server is silent: it no longer answers heartbeats, or (`seconds`) it has not answered a request. */
-  serverIsSilent(seconds = this.#silenceSeconds): void {
+  serverIsSilent(seconds = silenceAfter(this.#outageSeconds).seconds): void {
     const rank = this.#holder;
     if (this.#gone || this.#failure || rank === this.rank) return;
     const why = `is lost: no heartbeat for ${seconds} s; its process is stopped, or its machine is not reachable`;
@@ -198,8 +201,9 @@ export class RendezvousClient implements WorldRendezvous {
           if ("welcome" in received) {
             welcome = true;
             this.#holder = received.holder;
-            this.#silenceSeconds = received.silenceSeconds;
+            this.#outageSeconds = received.outageSeconds;
             this.#deadlineSeconds = received.deadlineSeconds ?? this.#deadlineSeconds;
+            this.#keepOpen();
             socket.unref();
             return resolve();
           }
@@ -227,6 +231,16 @@ export class RendezvousClient implements WorldRendezvous {
       });
       sendLine(socket, this.#hello);
     });
+  }
+
+  /**
+   * A device on the path forgets a connection over which nothing goes for some minutes. The kernel's own keepalive would do the same, and
+   * end the connection in an outage; whether the other side still lives is the matter of heartbeats.
+   */
+  #keepOpen(): void {
+    const timer = setInterval(() => this.#socket.write("\n"), keepOpenMilliseconds);
+    timer.unref();
+    this.#socket.once("close", () => clearInterval(timer));
   }
 
   #receive(line: FromServer): void {
@@ -281,7 +295,7 @@ export class RendezvousClient implements WorldRendezvous {
       return Promise.reject(new RendezvousError("this rank has left the rendezvous"));
     const id = ++this.#requests;
     // The server answers before its deadline unless its process is stopped, which may happen before it has answered a heartbeat.
-    const limit = this.#deadlineSeconds + this.#silenceSeconds;
+    const limit = this.#deadlineSeconds + silenceAfter(this.#outageSeconds).seconds;
     return new Promise((resolve, reject) => {
       const late = () => {
         if (this.#waiting.has(id)) this.serverIsSilent(limit);
@@ -302,7 +316,7 @@ export class RendezvousClient implements WorldRendezvous {
 
 function reach(host: string, port: number, deadline: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 });
+    const socket = connect({ host, port, noDelay: true });
     const timer = setTimeout(
       () => {
         reject(new Error("the connection was not answered"));

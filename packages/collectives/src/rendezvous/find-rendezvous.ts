@@ -6,7 +6,7 @@ import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-col
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
-import { type RendezvousServer, serveRendezvous } from "./server.ts";
+import { type Answers, type RendezvousServer, serveRendezvous } from "./server.ts";
 import { TorchStore } from "./torch-store.ts";
 
 /** Address of the rendezvous server, and its token. */
@@ -130,16 +130,20 @@ export async function findByMpi(
   }
 }
 
+/** For a server whose silence the ranks shall notice: on a native thread. */
+export const answerHeartbeats = (intervalMs: number): Answers => collectives().heartbeatReplies(intervalMs);
+
 /** Starts the rendezvous server in this process. The other ranks retry until it listens. */
 async function startServer(
-  { size, token, epoch }: WorldEnvironment,
+  { size, token, epoch, outageSeconds }: WorldEnvironment,
   host: string,
   port: number,
   deadlineSeconds: number,
   holder = 0,
 ): Promise<RendezvousServer> {
-  const answers = (intervalMs: number) => collectives().heartbeatReplies(intervalMs);
-  const server = await serveRendezvous({ size, host, port, token, epoch, deadlineSeconds, holder, answers });
+  const limit = outageSeconds === undefined ? {} : { outageSeconds };
+  const options = { size, host, port, token, epoch, deadlineSeconds, holder, ...limit };
+  const server = await serveRendezvous({ ...options, answers: answerHeartbeats });
   server.unref();
   return server;
 }

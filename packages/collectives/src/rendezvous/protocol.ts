@@ -8,7 +8,7 @@
  */
 import type { Socket } from "node:net";
 
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 export const helloLimit = 4096; // bytes of a connection's first line
 export const lineLimit = 4 << 20; // bytes of any other line
 /** The key that the server sets when it first hears this rank's heartbeat. */
@@ -47,7 +47,7 @@ export type GroupFailure =
 
 export type FromServer =
   // holder: the rank whose process runs this server; deadlineSeconds null: no deadline
-  | { welcome: true; holder: number | null; silenceSeconds: number; deadlineSeconds: number | null }
+  | { welcome: true; holder: number | null; outageSeconds: number; deadlineSeconds: number | null }
   | { refused: string }
   | { id: number; value: unknown }
   | { id: number; error: string; missing: number[] }

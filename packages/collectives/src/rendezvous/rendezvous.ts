@@ -1,4 +1,5 @@
 /** How the ranks of a group exchange small values before they are connected. */
+import { defaultOutageSeconds } from "./outage.ts";
 import type { AbortReason } from "./protocol.ts";
 
 /** In this process (loopback) or by the rendezvous server. `members` are world ranks; results are in their order. */
@@ -16,8 +17,8 @@ export interface Rendezvous {
 /** The rendezvous of ranks in several processes, which also tells them why a group has failed. */
 export interface WorldRendezvous extends Rendezvous {
   readonly rank: number;
-  /** A rank whose heartbeat is not heard for so long is lost. */
-  readonly silenceSeconds: number;
+  /** A link may be down for so long. */
+  readonly outageSeconds: number;
   abort(group: string, reason: AbortReason, message: string): void;
   /** Resolves when the server hears this rank's heartbeat. */
   heartbeatHeard(): Promise<void>;
@@ -25,7 +26,7 @@ export interface WorldRendezvous extends Rendezvous {
 
 /** The rendezvous of a world of one rank. */
 export const rendezvousOfOne: WorldRendezvous = {
-  silenceSeconds: 10,
+  outageSeconds: defaultOutageSeconds,
   rank: 0,
   allGather: async (_key, _members, value) => [value],
   allToAll: async (_key, _members, values) => [...values],

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from "node:net";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
+import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type FromRank,
   type FromServer,
@@ -27,8 +28,8 @@ export interface RendezvousOptions {
   token: string;
   /** All ranks must have connected after so long, and called every `allGather` and `allToAll`. Default 60. */
   deadlineSeconds?: number;
-  /** A rank whose heartbeat is not heard for so long is lost. Default 10. */
-  silenceSeconds?: number;
+  /** A link may be down for so long without ending the world. Default 8. */
+  outageSeconds?: number;
   /** Attempt of the launcher; processes of another attempt are refused. */
   epoch?: string;
   /** The rank whose process runs this server, if one does. */
@@ -84,14 +85,13 @@ export async function serveRendezvous(options: RendezvousOptions): Promise<Rende
   const { size, host = "127.0.0.1", port = 0, token } = options;
   if (!Number.isInteger(size) || size < 1)
     throw new RangeError(`rendezvous: the size must be 1 or more, and is ${size}`);
+  if (options.outageSeconds !== undefined) checkOutage(options.outageSeconds);
   if (token === "" && !isLoopback(host))
     throw new RendezvousError(
       `the rendezvous would listen on ${host} without a token; set TERSE_TOKEN to the same secret for all ranks`,
     );
   const state = new ServerState(options);
-  const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000 }, (socket) =>
-    state.accept(socket),
-  );
+  const server = createServer({ noDelay: true }, (socket) => state.accept(socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen({ host, port }, resolve);
@@ -149,14 +149,23 @@ class ServerState {
   #closed = false;
 
   constructor(options: RendezvousOptions) {
-    const { size, token, deadlineSeconds = 60, silenceSeconds = 10, epoch = "0", holder, answers } = options;
-    this.#options = { size, token, deadlineSeconds, silenceSeconds, epoch, holder, answers };
+    const {
+      size,
+      token,
+      deadlineSeconds = 60,
+      outageSeconds = defaultOutageSeconds,
+      epoch = "0",
+      holder,
+      answers,
+    } = options;
+    this.#options = { size, token, deadlineSeconds, outageSeconds, epoch, holder, answers };
   }
 
   run(server: Server): RendezvousServer {
-    const { size, deadlineSeconds, silenceSeconds, answers } = this.#options;
+    const { size, deadlineSeconds, outageSeconds, answers } = this.#options;
+    const silence = silenceAfter(outageSeconds);
     const { address, port } = server.address() as AddressInfo;
-    this.#answers = answers?.(silenceSeconds * 200);
+    this.#answers = answers?.(silence.heartbeatMs);
     const arrival = setTimeout(() => {
       const missing = Array.from({ length: size }, (_, rank) => rank).filter((rank) => !this.#peers.has(rank));
       if (missing.length === 0) return;
@@ -168,17 +177,17 @@ class ServerState {
     }, milliseconds(deadlineSeconds));
 
     let before = performance.now();
-    const period = Math.min(1000, silenceSeconds * 250);
+    const period = Math.min(1000, silence.heartbeatMs);
     const watch = setInterval(() => {
       const now = performance.now();
       const late = now - before > 2 * period; // this process was busy or stopped, and has not read what the ranks sent meanwhile
       before = now;
       for (const [rank, peer] of this.#peers) {
         if (late) peer.heardAt = now;
-        if (peer.hasHeartbeat && !peer.left && now - peer.heardAt > silenceSeconds * 1000)
+        if (peer.hasHeartbeat && !peer.left && now - peer.heardAt > 1000 * silence.seconds)
           this.#lost(
             rank,
-            `no heartbeat for ${silenceSeconds} s; its process is stopped, or its machine is not reachable`,
+            `no heartbeat for ${silence.seconds} s; its process is stopped, or its machine is not reachable`,
           );
       }
     }, period);
@@ -218,7 +227,8 @@ class ServerState {
     this.#unidentified.add(socket);
     // A rank sends its hello at once. So the oldest connection without one is closed, and a flood of them keeps no rank out.
     if (this.#unidentified.size > unidentifiedLimit) this.#unidentified.values().next().value!.destroy();
-    const helloTimer = setTimeout(() => refuse("no hello came within 10 s"), 10_000);
+    const helloSeconds = 4 + 2 * this.#options.outageSeconds; // after an outage TCP may take as long again
+    const helloTimer = setTimeout(() => refuse(`no hello came within ${helloSeconds} s`), 1000 * helloSeconds);
     helloTimer.unref();
     let peer: Peer | undefined;
     let refused = false; // then nothing more is read
@@ -333,8 +343,8 @@ class ServerState {
     }
     const peer: Peer = { hello, socket, heardAt: performance.now(), hasHeartbeat: false, left: false };
     this.#peers.set(hello.rank, peer);
-    const { holder = null, silenceSeconds, deadlineSeconds } = this.#options;
-    sendLine(socket, { welcome: true, holder, silenceSeconds, deadlineSeconds });
+    const { holder = null, outageSeconds, deadlineSeconds } = this.#options;
+    sendLine(socket, { welcome: true, holder, outageSeconds, deadlineSeconds });
     return peer;
   }
 

@@ -1,0 +1,31 @@
+/**
+ * How long a link may be down without ending a run, and what follows from it. Heartbeats of which two get no reply come over a new
+ * connection (native/collectives/heartbeat/); the connections between ranks follow the same number (engines/outage.h).
+ */
+export const defaultOutageSeconds = 8;
+
+/** The variable that says it to the process that runs the rendezvous. */
+export const outageVariable = "TERSE_OUTAGE";
+export const leastOutageSeconds = 0.1;
+export const mostOutageSeconds = 3600;
+
+export interface Silence {
+  /** A rank whose heartbeat is not heard for so long is lost. */
+  readonly seconds: number;
+  /** Between two heartbeats. */
+  readonly heartbeatMs: number;
+}
+
+/** After the outage a heartbeat needs a while: it is late by up to one interval before it, and by up to a new connection after it. */
+export function silenceAfter(outageSeconds: number): Silence {
+  const margin = Math.min(0.75 * outageSeconds, 6);
+  return { seconds: Math.round(10 * (outageSeconds + margin)) / 10, heartbeatMs: (1000 * margin) / 3 };
+}
+
+/** Throws RangeError. */
+export function checkOutage(seconds: number): void {
+  if (!(seconds >= leastOutageSeconds && seconds <= mostOutageSeconds))
+    throw new RangeError(
+      `outageSeconds must be from ${leastOutageSeconds} to ${mostOutageSeconds} seconds, and is ${seconds}`,
+    );
+}

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { serveRendezvous } from "@terse/collectives";
+import { describe, expect, it } from "vitest";
+import { type Engine, engines } from "./faulty-network.ts";
+import { type NamespaceLink, openNamespace } from "./network-namespace.ts";
+import { errorOf, startRanks } from "./start-ranks.ts";
+
+type Skip = (why: string) => never;
+
+interface World {
+  readonly engine: Engine;
+  readonly program: string;
+  readonly args?: readonly string[];
+  readonly outageSeconds?: number;
+  /** The rendezvous has a link of its own, the second one. */
+  readonly apart?: boolean;
+}
+
+/** Rank 1 in a network namespace, and rank 0 and the rendezvous on this machine. */
+async function openWorld({ engine, program, args = [], outageSeconds, apart = false }: World, skip: Skip) {
+  const namespace = openNamespace(apart ? 2 : 1, skip);
+  const [data, control = data] = namespace.links as [NamespaceLink, NamespaceLink?];
+  const limit = outageSeconds === undefined ? {} : { outageSeconds };
+  const server = await serveRendezvous({ size: 2, token: "t", host: control.here, ...limit });
+  const start = () =>
+    startRanks({
+      program,
+      size: 2,
+      args,
+      within: (rank) => (rank === 1 ? namespace.within : []),
+      env: (rank) => ({
+        TERSE_TOKEN: "t",
+        TERSE_RENDEZVOUS: `${control.here}:${server.port}`,
+        TERSE_ADDRESS: rank === 0 ? data.here : data.there,
+        TERSE_ENGINE: engine,
+      }),
+    });
+  const close = async () => {
+    await server.close();
+    namespace[Symbol.dispose]();
+  };
+  return { namespace, data, start, [Symbol.asyncDispose]: close };
+}
+
+/** What comes from this machine is lost, and what goes there is not. */
+function deafen({ ip }: { ip(line: string): boolean }): void {
+  // A rule before the table of local addresses can drop incoming packets.
+  for (const line of ["rule add pref 10 lookup local", "rule del pref 0", "rule add pref 5 iif link0 blackhole"])
+    expect(ip(line), line).toBe(true);
+}
+const undeafen = ({ ip }: { ip(line: string): boolean }) => expect(ip("rule del pref 5")).toBe(true);
+
+describe("a link that is down for less than it may be, 8 s", () => {
+  const cases = engines.flatMap((engine) =>
+    (["busy", "idle"] as const).flatMap((mode) =>
+      (["both ways", "one way"] as const).flatMap((way) =>
+        [3, 5, 7].map((seconds) => ({ engine, mode, way, seconds })),
+      ),
+    ),
+  );
+  // Together, because they wait. Several at different moments of the heartbeats and of the kernel's probes.
+  it.concurrent.for(cases)(
+    "costs time, and nothing else: $engine, $mode, $way, for $seconds s",
+    async (each, context) => {
+      const { engine, mode, way, seconds } = each;
+      await using world = await openWorld(
+        { engine, program: "run-for.ts", args: [mode, `${seconds + 4}`] },
+        context.skip,
+      );
+      await using run = await world.start();
+      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
+      await sleep(2000 * Math.random());
+      if (way === "both ways") world.data.takeDown();
+      else deafen(world.namespace);
+      await sleep(1000 * seconds);
+      if (way === "both ways") world.data.bringUp();
+      else undeafen(world.namespace);
+      for (const { reports, stderr } of await run.end()) {
+        expect(stderr).toBe("");
+        expect(reports).toEqual([{ ready: true }, { count: expect.any(Number), last: 1 }, { closed: true }]);
+      }
+    },
+  );
+
+  it.concurrent("lets ranks join that begin meanwhile, and those whose data connections begin then", async (context) => {
+    for (const apart of [false, true]) {
+      const options = { engine: "tcp", program: "run-for.ts", args: ["idle", "1"], apart } as const;
+      await using world = await openWorld(options, context.skip);
+      world.data.takeDown();
+      await using run = await world.start();
+      await sleep(5000);
+      world.data.bringUp();
+      for (const { reports } of await run.end()) expect(reports.at(-1)).toEqual({ closed: true });
+    }
+  });
+});
+
+describe("a link that is down for longer", () => {
+  it.concurrent.for(engines.flatMap((engine) => (["busy", "idle"] as const).map((mode) => ({ engine, mode }))))(
+    "ends every rank with an error that says so: $engine, $mode",
+    async ({ engine, mode }, context) => {
+      const options = { engine, program: "run-for.ts", args: [mode, "1000"], outageSeconds: 2 };
+      await using world = await openWorld(options, context.skip);
+      await using run = await world.start();
+      await Promise.all(run.ranks.map((rank) => rank.reported("ready")));
+      world.data.takeDown();
+      for (const outcome of await run.end()) {
+        const { name, message } = errorOf(outcome)!;
+        expect(name).toMatch(/^(RankLostError|CollectiveError)$/);
+        expect(message).toMatch(
+          /no heartbeat for .* s; its process is stopped, or its machine is not reachable|both ranks/,
+        );
+      }
+    },
+  );
+});
