@@ -1,8 +1,8 @@
 /** What a page reads of a run's folder. It writes nothing there. */
-import { readFileSync, type Stats, statSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type Stats, statSync } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { LockWatch } from "@terse/checkpoint";
+import { LockWatch, openRegular, readRegularText } from "@terse/checkpoint";
 import { runNames } from "./run-names.ts";
 
 export interface RunState {
@@ -22,6 +22,7 @@ export interface Place {
 export const begin: Place = { file: 0, offset: 0 };
 const chunkBytes = 1 << 18;
 const longestLine = 1 << 24; // what is longer is no line of metrics
+const mostRecipeBytes = 1 << 24;
 
 export class RunFolder {
   readonly name: string;
@@ -39,7 +40,11 @@ export class RunFolder {
     this.#running = running ?? holds(new LockWatch(join(path, "lock.json")));
     const { recipe, problem } = readRecipe(join(path, "recipe.json"));
     this.recipe = recipe;
-    this.problems = problem === undefined ? [] : [problem];
+    const isOther = this.#stat()?.isFile() === false; // a pipe would be waited for without an end
+    this.problems = [
+      ...(problem === undefined ? [] : [problem]),
+      ...(isOther ? ["metrics.jsonl is not a file, so no numbers are shown"] : []),
+    ];
   }
 
   state(): RunState {
@@ -59,7 +64,7 @@ export class RunFolder {
    * they are its first lines.
    */
   async linesAfter(place: Place): Promise<{ lines: string[]; next: Place; anew: boolean }> {
-    await using handle = await open(this.#metrics).catch(() => undefined);
+    await using handle = await openRegular(this.#metrics).catch(() => undefined);
     if (handle === undefined) return { lines: [], next: begin, anew: place.offset > 0 };
     const { ino: file, size } = await handle.stat();
     const anew = file !== place.file || size < place.offset;
@@ -84,19 +89,19 @@ const holds = (watch: LockWatch) => () => {
   }
 };
 
-/** As many whole lines as fit in a chunk, or one that does not. */
+/** As many whole lines as fit in a chunk, or one that does not. What is longer than any line is passed over. */
 async function wholeLines(handle: FileHandle, offset: number, size: number): Promise<{ text: string; bytes: number }> {
   for (let length = Math.min(chunkBytes, size - offset); ; length = Math.min(2 * length, size - offset)) {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
     const end = buffer.subarray(0, bytesRead).lastIndexOf("\n") + 1;
-    if (end > 0 || length >= Math.min(size - offset, longestLine))
-      return { text: buffer.toString("utf8", 0, end), bytes: end };
+    if (end === 0 && bytesRead >= longestLine) return { text: "", bytes: bytesRead };
+    if (end > 0 || length >= size - offset) return { text: buffer.toString("utf8", 0, end), bytes: end };
   }
 }
 
 function readRecipe(path: string): { recipe?: Record<string, unknown>; problem?: string } {
   try {
-    const recipe: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const recipe: unknown = JSON.parse(readRegularText(path, mostRecipeBytes));
     if (typeof recipe === "object" && recipe !== null) return { recipe: recipe as Record<string, unknown> };
     return { problem: "recipe.json holds no recipe, so the recipe and the number of steps are not shown" };
   } catch (error) {

@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { openRuns } from "./run-folder.ts";
@@ -265,6 +267,32 @@ describe("the stream of a run", () => {
     }
     expect(steps).toEqual(Array.from({ length: 20_002 }, (_, step) => step));
     expect(parts).toBeGreaterThan(5);
+  });
+
+  it("passes over a line that is longer than any of metrics, and counts what is left of it as none", async () => {
+    using run = temporaryRun();
+    run.add(trainingLine(0), { step: 1, "sample/text": "x".repeat(40 << 20) }, trainingLine(2));
+    await using server = await servePage(openRuns([run.folder]), here);
+    await using stream = await follow(server);
+    expect(stepsIn(await stream.next("lines"))).toEqual([0]);
+    const [, rest, last, ...none] = (await stream.next("lines")).data.split("\n");
+    expect(() => JSON.parse(rest!)).toThrow();
+    expect(JSON.parse(last!)).toMatchObject({ step: 2 });
+    expect(none).toEqual([]);
+  });
+
+  it("waits for no pipe in the folder, and says that it is none of its files", async () => {
+    using run = temporaryRun("a-run", null);
+    for (const name of ["recipe.json", "metrics.jsonl", "lock.json"]) execFileSync("mkfifo", [join(run.folder, name)]);
+    await using server = await servePage(openRuns([run.folder]), here);
+    await using stream = await follow(server);
+    expect(JSON.parse((await stream.next("run")).data)).toMatchObject({
+      problems: [
+        "recipe.json cannot be read, so the recipe and the number of steps are not shown",
+        "metrics.jsonl is not a file, so no numbers are shown",
+      ],
+    });
+    expect(JSON.parse((await stream.next("state")).data)).toMatchObject({ run: 0 });
   });
 
   it("shows what it can of a folder without a recipe, and of several runs with the same name", async () => {

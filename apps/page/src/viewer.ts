@@ -66,10 +66,12 @@ export class Viewer {
   async #sendRun(run: number): Promise<void> {
     const folder = this.#runs[run]!;
     while (!this.#response.destroyed && folder.hasMore(this.#places[run]!)) {
-      const { lines, next, anew } = await folder.linesAfter(this.#places[run]!);
+      const before = this.#places[run]!;
+      const { lines, next, anew } = await folder.linesAfter(before);
       this.#places[run] = next;
       if (anew) this.#write(`event: anew\ndata: ${run}\n\n`);
-      if (lines.length === 0) break;
+      if (next.offset === before.offset) break; // the rest of a line is not there yet
+      if (lines.length === 0) continue;
       const data = lines.map((line) => `data: ${line}\n`).join("");
       this.#write(
         `event: lines\nid: ${this.#places.map(({ file, offset }) => `${file}:${offset}`).join(",")}\ndata: ${run}\n${data}\n`,

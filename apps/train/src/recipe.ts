@@ -203,8 +203,12 @@ export function resumedRecipe(
   return { saved, before, recipe };
 }
 
+/** The recipe that a run has written to `where`, its recipe.json. Throws `OptionsError`, as `parseWritten`. */
+export const writtenRecipe = (text: string, where: string): Recipe => parseWritten(parseYaml(text, where), where);
+
 /** A recipe that a run has written. Throws `OptionsError` that names `where`, and what may have happened to it. */
 function parseWritten(tree: unknown, where: string): Recipe {
+  checkTree(tree, where);
   try {
     return parsed(tree);
   } catch (error) {
@@ -354,6 +358,11 @@ const choices = { model: models, data: datasets, optimizer: algorithms, schedule
 type Tree = Record<string, unknown>;
 
 const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
+
+function checkTree(value: unknown, where: string): asserts value is Tree {
+  if (!isTree(value))
+    throw new OptionsError([`${where}: expected the keys of a recipe, such as steps: 500, got ${show(value)}`]);
+}
 
 interface Changed {
   readonly tree: Tree;

@@ -3,9 +3,10 @@
  * another container or on another machine, is judged by what both sides share, the file: its process writes to it again and again, so
  * whoever asks watches for a change. No clock is compared with another machine's.
  */
-import { closeSync, fstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { CheckpointError, reasonOf } from "./checkpoint-error.ts";
+import { openRegularSync } from "./regular-file.ts";
 
 /** Seconds between two changes of a lock file by its process. */
 export const lockChangesEverySeconds = 5;
@@ -91,7 +92,7 @@ function silentAfter(holder: LockHolder | undefined): number {
 /** The text of a lock file, and what changes with every change of it; undefined where there is none. Opening it asks a file server anew. */
 function readLock(path: string): { text: string; seen: string } | undefined {
   try {
-    const file = openSync(path, "r");
+    const file = openRegularSync(path);
     try {
       const { ino, mtimeMs } = fstatSync(file);
       const text = readFileSync(file, "utf8");

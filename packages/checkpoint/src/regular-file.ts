@@ -20,14 +20,24 @@ export async function openRegular(path: string): Promise<FileHandle> {
   }
 }
 
-/** The text of a regular file that may have up to `mostBytes`. Throws as `openRegular`. */
-export function readRegularText(path: string, mostBytes: number): string {
+/** The same at once. Returns a file descriptor. */
+export function openRegularSync(path: string): number {
   checkRegular(statSync(path));
   const file = openSync(path, flags);
   try {
-    const status = fstatSync(file);
-    checkRegular(status);
-    const bytes = Buffer.allocUnsafe(Math.min(status.size, mostBytes) + 1); // one more shows a file that is larger
+    checkRegular(fstatSync(file));
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
+
+/** The text of a regular file that may have up to `mostBytes`. Throws as `openRegular`. */
+export function readRegularText(path: string, mostBytes: number): string {
+  const file = openRegularSync(path);
+  try {
+    const bytes = Buffer.allocUnsafe(Math.min(fstatSync(file).size, mostBytes) + 1); // one more shows a file that is larger
     let length = 0;
     for (let read = -1; read !== 0 && length < bytes.length; length += read)
       read = readSync(file, bytes, length, bytes.length - length, null);

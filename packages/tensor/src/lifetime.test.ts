@@ -94,6 +94,23 @@ describe("scope", () => {
     });
   });
 
+  it("finds tensors in a result of any size", () => {
+    const [tensor, ...others] = scope(() => {
+      const kept = [ones([2]), ones([2]), ones([2])];
+      const numbers = Array.from({ length: 300_000 }, (_, i) => [i, i] as const);
+      return [
+        kept[0]!,
+        Object.fromEntries([...numbers, ["kept", kept[1]]]),
+        new Map<number, unknown>([...numbers, [0, kept[2]]]),
+      ] as const;
+    });
+    const [second, third] = [others[0]["kept"], others[1].get(0)] as Tensor[];
+    for (const each of [tensor, second!, third!]) {
+      expect(isAlive(each)).toBe(true);
+      each.dispose();
+    }
+  });
+
   it("accepts a tensor that is returned twice", () => {
     scope(() => {
       const [a, b] = scope(() => {

@@ -174,9 +174,12 @@ function resourcesIn(value: unknown): Set<Resource> | undefined {
     if (typeof next !== "object" || next === null || seen.has(next) || ArrayBuffer.isView(next)) continue;
     seen.add(next);
     if (next instanceof Resource) found.add(next);
-    else if (next instanceof Map) left.push(...next.keys(), ...next.values());
-    else if (Array.isArray(next) || next instanceof Set) for (const element of next) left.push(element);
-    else left.push(...Object.values(next));
+    else for (const element of elementsOf(next)) left.push(element);
   }
   return found;
+}
+
+function elementsOf(value: object): Iterable<unknown> {
+  if (value instanceof Map) return [...value].flat();
+  return Array.isArray(value) || value instanceof Set ? value : Object.values(value);
 }

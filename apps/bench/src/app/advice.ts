@@ -62,7 +62,7 @@ export async function* advice(rate: string, { overrides }: SuiteOptions): AsyncG
 async function predictions(folder: string, more: readonly string[]) {
   await trained(folder, [`--steps=${ownSteps}`, ...method, ...more]);
   const recipe = JSON.parse(readFileSync(join(folder, "recipe.json"), "utf8")) as Recipe;
-  const lines = readMetrics(folder);
+  const lines = await readMetrics(folder);
   const { rows } = await advise(recipe, measuredSteps(lines)!, networkOf(lines)!);
   return { recipe, steps: new Map(rows.map(({ name, step }) => [name, step])) };
 }

@@ -46,7 +46,8 @@ export interface Row {
 
 /** Of the second half of a run, in which warm-ups have ended; undefined where no step was measured. */
 export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined {
-  const logged = lines.filter((line) => line["time/forward"] !== undefined);
+  const keys = ["step_seconds", "sent_bytes", "time/exposed", ...parts.map((part) => `time/${part}`)];
+  const logged = lines.filter((line) => keys.every((key) => Number.isFinite(line[key])) && ranksOf(line) !== undefined);
   const last = logged.at(-1);
   if (last === undefined) return undefined;
   const late = logged.filter(({ step }) => step > last.step / 2);
@@ -55,7 +56,7 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   const [data, forward, backward, encode, , decode, update] = parts.map((part) => mean(`time/${part}`));
   const local = encode! + decode! + update!;
   return {
-    ranks: (last["ranks/compute_seconds"] as number[]).length,
+    ranks: ranksOf(last)!,
     threads: networkOf(lines)?.threads ?? numThreads(),
     step,
     exposed,
@@ -67,12 +68,19 @@ export function measuredSteps(lines: readonly Line[]): MeasuredSteps | undefined
   };
 }
 
+function ranksOf({ "ranks/compute_seconds": each }: Line): number | undefined {
+  return Array.isArray(each) && each.length > 0 ? each.length : undefined;
+}
+
 /** What a run measures at its end; `threads`: of one operator on a rank. */
 type MeasuredNetwork = Measured & { readonly threads?: number };
 
 /** The network's measurements in a run's lines, the last ones. */
 export function networkOf(lines: readonly Line[]): MeasuredNetwork | undefined {
-  return lines.findLast((line) => line["network"] !== undefined)?.["network"] as MeasuredNetwork | undefined;
+  const all = lines.map(({ network }) => network as Partial<MeasuredNetwork> | null | undefined);
+  const isMeasured = ({ link }: Partial<MeasuredNetwork>) =>
+    Number.isFinite(link?.alpha) && Number.isFinite(link?.beta);
+  return all.findLast((network) => network && isMeasured(network)) as MeasuredNetwork | undefined;
 }
 
 /** Resolves to the predictions for all candidates that can train this model, and why the others cannot. */

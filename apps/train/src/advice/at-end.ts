@@ -23,14 +23,14 @@ export async function adviseAtEnd(
   const { recipe } = run;
   if (!recipe.advise) return;
   if (group.size === 1) return note("no advice: one rank sends nothing");
-  const logged = Float64Array.of(group.rank === 0 ? stepsLogged(readMetrics(run.folder), recipe.logEvery) : 0);
+  const logged = Float64Array.of(group.rank === 0 ? stepsLogged(await readMetrics(run.folder), recipe.logEvery) : 0);
   await group.broadcast(logged, 0); // only rank 0 has metrics.jsonl
   if (logged[0]! < leastSteps)
     return note(`no advice: it takes ${leastSteps} measured steps, and metrics.jsonl has ${logged[0]}`);
   const network = await measureLink(group);
   if (group.rank !== 0) return;
   run.log({ step: recipe.steps, network: { ...network, threads: numThreads() } });
-  const measured = measuredSteps(readMetrics(run.folder))!;
+  const measured = measuredSteps(await readMetrics(run.folder))!;
   for (const line of adviceText(await advise(recipe, measured, network), methodName(recipe))) note(line);
 }
 

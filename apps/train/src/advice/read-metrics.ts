@@ -1,39 +1,86 @@
 /** Reads metrics.jsonl of a run. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError } from "@terse/checkpoint";
+import { CheckpointError, openRegular, reasonOf } from "@terse/checkpoint";
 import type { Line } from "../shows/numbers-of.ts";
+
+const longestLine = 1 << 24; // bytes; what is longer is no line of metrics, and is not kept in memory
 
 /**
  * The lines of a run's metrics.jsonl. What is no line of metrics is left out, such as a last one that was cut short; `report` is given a
  * sentence about it. CheckpointError where there is no such file.
  */
-export function readMetrics(run: string, report: (problem: string) => void = () => {}): Line[] {
+export async function readMetrics(run: string, report: (problem: string) => void = () => {}): Promise<Line[]> {
   const file = join(run, "metrics.jsonl");
   if (!existsSync(file))
     throw new CheckpointError(`${run} has no metrics.jsonl: name the folder of a run, such as runs/NAME-TIME`);
-  const { lines, problem } = parseMetrics(readFileSync(file, "utf8"));
-  if (problem !== undefined) report(`${file}: ${problem}`);
-  return lines;
+  const found = new Metrics();
+  try {
+    await using handle = await openRegular(file);
+    let begun: Buffer[] = []; // a line without its end
+    let length = 0;
+    const add = (bytes: Buffer) => {
+      length += bytes.length;
+      if (length <= longestLine) begun.push(bytes);
+      else begun = [];
+    };
+    const end = () => {
+      found.add(length <= longestLine ? Buffer.concat(begun).toString() : undefined);
+      [begun, length] = [[], 0];
+    };
+    for (;;) {
+      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(1 << 16));
+      if (bytesRead === 0) break;
+      const chunk = buffer.subarray(0, bytesRead);
+      let from = 0;
+      for (let to = chunk.indexOf("\n"); to >= 0; to = chunk.indexOf("\n", from)) {
+        add(chunk.subarray(from, to));
+        end();
+        from = to + 1;
+      }
+      add(chunk.subarray(from));
+    }
+    if (length > 0) {
+      end();
+      found.isCut = true;
+    }
+  } catch (error) {
+    throw new CheckpointError(`Cannot read ${file}: ${reasonOf(error) ?? error}.`, { cause: error });
+  }
+  if (found.problem !== undefined) report(`${file}: ${found.problem}`);
+  return found.lines;
 }
 
 /** The lines of metrics.jsonl's text, and a sentence about what is none of them. */
 export function parseMetrics(text: string): { lines: Line[]; problem: string | undefined } {
+  const found = new Metrics();
   const all = text.split("\n");
-  const isCut = all.at(-1) !== "";
-  const lines: Line[] = [];
-  const wrong: number[] = []; // counted from 1, as editors do
-  for (const [i, each] of all.entries()) {
-    const line = parseLine(each);
-    if (line) lines.push(line);
-    else if (each !== "" || i < all.length - 1) wrong.push(i + 1);
+  found.isCut = all.at(-1) !== "";
+  for (const each of found.isCut ? all : all.slice(0, -1)) found.add(each);
+  return { lines: found.lines, problem: found.problem };
+}
+
+class Metrics {
+  readonly lines: Line[] = [];
+  isCut = false; // the last line has no end
+  #count = 0;
+  #wrong = { count: 0, first: 0 }; // counted from 1, as editors do
+
+  /** undefined for a line that is too long. */
+  add(text: string | undefined): void {
+    this.#count++;
+    const line = text === undefined ? undefined : parseLine(text);
+    if (line) return void this.lines.push(line);
+    if (this.#wrong.count++ === 0) this.#wrong.first = this.#count;
   }
-  if (wrong.length === 0) return { lines, problem: undefined };
-  if (isCut && wrong.length === 1 && wrong[0] === all.length)
-    return { lines, problem: "the last line is cut short, and is left out" };
-  const [which, are] =
-    wrong.length === 1 ? [`line ${wrong[0]}`, "is"] : [`${wrong.length} lines, from line ${wrong[0]} on,`, "are"];
-  return { lines, problem: `${which} cannot be read, and ${are} left out` };
+
+  get problem(): string | undefined {
+    const { count, first } = this.#wrong;
+    if (count === 0) return undefined;
+    if (this.isCut && count === 1 && first === this.#count) return "the last line is cut short, and is left out";
+    const [which, are] = count === 1 ? [`line ${first}`, "is"] : [`${count} lines, from line ${first} on,`, "are"];
+    return `${which} cannot be read, and ${are} left out`;
+  }
 }
 
 function parseLine(text: string): Line | undefined {

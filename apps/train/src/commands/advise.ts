@@ -7,7 +7,7 @@ import { readMetrics } from "../advice/read-metrics.ts";
 import { measuredOf } from "../dry-run/plan.ts";
 import { methodName } from "../parameter-groups.ts";
 import { newestRun } from "../saves/model-of-run.ts";
-import { recipeOfRun } from "./run-file.ts";
+import { recipeOfRun } from "./recipe-of-run.ts";
 
 export async function adviseCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse advise", flags: { link: parseLink, json: "switch" } as const };
@@ -16,7 +16,7 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
   const run = words[0] ?? newestRun();
   const recipe = recipeOfRun(run);
   let problem: string | undefined;
-  const lines = readMetrics(run, (found) => {
+  const lines = await readMetrics(run, (found) => {
     problem = found;
   });
   const measured = measuredSteps(lines);

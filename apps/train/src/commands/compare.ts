@@ -5,9 +5,9 @@ import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
 import { methodName } from "../parameter-groups.ts";
-import { changesOf } from "../recipe.ts";
-import type { Line } from "../shows/numbers-of.ts";
-import { recipeOfRun } from "./run-file.ts";
+import { changesOf, type Recipe } from "../recipe.ts";
+import { type Line, numberAt } from "../shows/numbers-of.ts";
+import { recipeOfRun } from "./recipe-of-run.ts";
 
 /** What one run has reached. */
 export interface RunResult {
@@ -24,49 +24,50 @@ export interface RunResult {
 }
 
 export function resultOf(run: string, method: string, lines: readonly Line[]): RunResult {
-  const last = (key: string) => lines.findLast((line) => line[key] !== undefined)?.[key] as number | undefined;
-  const logged = lines.filter(({ exposed_fraction }) => exposed_fraction !== undefined);
-  const steps = 1 + Math.max(-1, ...logged.map(({ step }) => step));
-  const seconds = last("elapsed_seconds");
+  const last = (key: string) => lines.map((line) => numberAt(line, key)).findLast((value) => value !== undefined);
+  const lastSum = (key: string) => lines.map((line) => numberAt(line, key)).findLast(Number.isFinite);
+  const waits = lines.map((line) => numberAt(line, "exposed_fraction"));
+  const steps = 1 + lines.reduce((most, { step }, i) => (waits[i] === undefined ? most : Math.max(most, step)), -1);
+  const exposed = waits.filter((share): share is number => Number.isFinite(share));
+  const seconds = lastSum("elapsed_seconds");
+  const ranks = lines.map((line) => line["ranks/compute_seconds"]).findLast(Array.isArray);
   return {
     run,
     method,
-    ranks: (lines.findLast((line) => line["ranks/compute_seconds"])?.["ranks/compute_seconds"] as number[] | undefined)
-      ?.length,
+    ranks: ranks?.length,
     steps,
     train: last("train/loss"),
     validation: last("val/loss"),
-    stepSeconds: seconds === undefined || steps === 0 ? last("step_seconds") : seconds / steps,
-    exposed:
-      logged.length === 0
-        ? undefined
-        : logged.reduce((sum, line) => sum + (line["exposed_fraction"] as number), 0) / logged.length,
+    stepSeconds: seconds === undefined || steps === 0 ? lastSum("step_seconds") : seconds / steps,
+    exposed: exposed.length === 0 ? undefined : exposed.reduce((sum, share) => sum + share, 0) / exposed.length,
     seconds,
-    bytes: last("total_bytes"),
+    bytes: lastSum("total_bytes"),
   };
 }
 
+/** Compares the runs that are there. Throws afterwards where one is not. */
 export async function compareCommand(argv: readonly string[]): Promise<void> {
   const syntax = { command: "./terse compare", flags: { json: "switch" } as const };
   const { flags, words } = parseArguments(argv, syntax);
   if (words.length === 0) throw new OptionsError(["compare needs the folders of runs: ./terse compare runs/A runs/B"]);
   const names = runNames(words);
   const problems: string[] = [];
-  const runs = words.flatMap((run, i) => {
+  const absent: string[] = [];
+  const runs: { run: string; recipe: Recipe; lines: Line[] }[] = [];
+  for (const [i, run] of words.entries())
     try {
       const recipe = recipeOfRun(run);
-      return [{ run: names[i]!, recipe, lines: readMetrics(run, (problem) => problems.push(problem)) }];
+      runs.push({ run: names[i]!, recipe, lines: await readMetrics(run, (problem) => problems.push(problem)) });
     } catch (error) {
       if (!(error instanceof CheckpointError)) throw error;
-      problems.push(error.message);
-      return [];
+      absent.push(error.message);
     }
-  });
-  if (runs.length === 0) throw new CheckpointError(problems.join("\n"));
   for (const problem of problems) process.stderr.write(`${problem}\n`); // not where --json is read
+  if (runs.length === 0) throw new CheckpointError(absent.join("\n"));
   const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
-  if (flags.json) return void process.stdout.write(`${JSON.stringify(results)}\n`);
-  process.stdout.write(`${[...tableOf(results), ...differences(runs)].join("\n")}\n`);
+  const text = flags.json ? JSON.stringify(results) : [...tableOf(results), ...differences(runs)].join("\n");
+  process.stdout.write(`${text}\n`);
+  if (absent.length > 0) throw new CheckpointError(absent.join("\n"));
 }
 
 /** Of each recipe, what is different from the first one. */

@@ -12,3 +12,11 @@ export function numbersOf({ step: _, ...values }: Line): { key: string; value: n
     )
     .filter((each): each is { key: string; value: number; place?: number } => Number.isFinite(each.value));
 }
+
+/** The number of a line at a key. JSON has no NaN and no infinity: a null stands for one, or its name as a text. undefined for anything else. */
+export function numberAt(line: Line, key: string): number | undefined {
+  const value = line[key];
+  if (typeof value === "number") return value;
+  if (value === null) return Number.NaN;
+  return typeof value === "string" && /^(NaN|[-+]?Infinity)$/.test(value) ? Number(value) : undefined;
+}

@@ -109,7 +109,7 @@ export class SamplesInThread implements Samples {
 
   async #batch(asked: Promise<Answer>): Promise<Arrays> {
     const { arrays, skipped } = (await asked) as Extract<Answer, { arrays: Arrays }>;
-    this.#skipped.push(...skipped);
+    for (const sample of skipped) this.#skipped.push(sample);
     return arrays;
   }
 

@@ -113,6 +113,8 @@ describe("Module", () => {
       expect(model.outputScale.equal(before)).toBe(true);
       const many = Array.from({ length: 12 }, (_, i) => [`more.${i}`, zeros([1])] as const);
       expect(() => model.loadStateDict(many)).toThrow(/more\.3 is unexpected; and 8 more$/);
+      const all = Array.from({ length: 300_000 }, (_, i) => [`more.${i}`, state[2][1]] as const);
+      expect(() => model.loadStateDict(all)).toThrow(/ and 2999\d\d more$|and 300\d{3} more$/);
       expect(model.loadStateDict([state[0], state[2]], { strict: false })).toMatchObject({
         missingKeys: ["tied", "blocks.0.attention_norm.weight", ...Array(3).fill(expect.any(String))],
         unexpectedKeys: ["more"],

@@ -53,13 +53,13 @@ export abstract class Module {
     const missingKeys = [...own.keys()].filter((name) => !given.has(name));
     const unexpectedKeys = [...given.keys()].filter((name) => !own.has(name));
     const both = [...own].flatMap(([name, to]) => (given.has(name) ? [{ name, to, from: given.get(name)! }] : []));
-    const problems = both
-      .filter(({ to, from }) => to.shape.join() !== from.shape.join())
-      .map(({ name, to, from }) => `${name} is [${from.shape.join(", ")}] there and [${to.shape.join(", ")}] here`);
-    if (strict) {
-      problems.unshift(...unexpectedKeys.map((name) => `${name} is unexpected`));
-      problems.unshift(...missingKeys.map((name) => `${name} is missing`));
-    }
+    const problems = [
+      ...(strict ? missingKeys.map((name) => `${name} is missing`) : []),
+      ...(strict ? unexpectedKeys.map((name) => `${name} is unexpected`) : []),
+      ...both
+        .filter(({ to, from }) => to.shape.join() !== from.shape.join())
+        .map(({ name, to, from }) => `${name} is [${from.shape.join(", ")}] there and [${to.shape.join(", ")}] here`),
+    ];
     const more = problems.length - listed;
     if (problems.length > 0)
       throw new Error(

@@ -1,0 +1,18 @@
+import { join } from "node:path";
+import { CheckpointError } from "@terse/checkpoint";
+import { OptionsError } from "@terse/options";
+import { type Recipe, writtenRecipe } from "../recipe.ts";
+import { readRecipeText, recipeFile } from "../saves/save-folder.ts";
+
+/** The recipe of a run. CheckpointError where the run has none, or one with keys of another version. */
+export function recipeOfRun(run: string): Recipe {
+  const text = readRecipeText(run);
+  if (text === undefined)
+    throw new CheckpointError(`${run} has no ${recipeFile}: name the folder of a run, such as runs/NAME-TIME`);
+  try {
+    return writtenRecipe(text, join(run, recipeFile));
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    throw new CheckpointError(error.message, { cause: error });
+  }
+}
