@@ -136,14 +136,6 @@ export interface ExchangeOptions {
   watch?: Watch | undefined;
 }
 
-/** The code that makes requests; the exchange reports each request and each result to it. */
-export interface Caller {
-  /** Called before a request joins its round. `held`: its result waits for `release`; `early`: it is among those that can be released first. */
-  requested(): { held: boolean; early?: boolean };
-  /** Called before the request's promise settles. */
-  answered(): void;
-}
-
 /** One request: the function that carries it, and its promise. */
 interface Request<Part = unknown> {
   /** Requests of a round with the same key are carried together. */
@@ -153,9 +145,6 @@ interface Request<Part = unknown> {
   carry(parts: readonly Part[], context: ExchangeContext): Promise<void>;
   /** After a mean has arrived, the ranks may send their notes over `down`, to find the rank that refused. */
   readonly notesMayFollow: boolean;
-  /** The result waits for `release`. */
-  readonly held: boolean;
-  readonly early: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -185,7 +174,6 @@ export class StepExchange {
   readonly #rounds: Promise<void>[] = [];
   #next: Request[] = []; // the requests of the round that has not started
   #scheduled = false; // that round has its first request
-  #held: Request[] = []; // their results have arrived
   #refusal: RefusalReason | undefined;
   #closed = false;
 
@@ -198,8 +186,8 @@ export class StepExchange {
     this.#watch = watch;
   }
 
-  /** The operations of an optimizer's step. Each call is a request. */
-  requests(caller: Caller = withoutHolding): Exchange {
+  /** The operations of an optimizer's step. Each call is a request; `joins` is told the round that it is about to join. */
+  requests(joins?: (round: number) => void): Exchange {
     const group = this.#group;
     const request = <Part, R>(
       {
@@ -211,23 +199,8 @@ export class StepExchange {
       result: () => R,
     ): Promise<R> =>
       new Promise((resolve, reject) => {
-        const { held, early = false } = caller.requested();
-        const added: Request<Part> = {
-          key,
-          part,
-          carry,
-          notesMayFollow,
-          held,
-          early,
-          resolve() {
-            caller.answered();
-            resolve(result());
-          },
-          reject(error) {
-            caller.answered();
-            reject(error);
-          },
-        };
+        joins?.(this.#rounds.length - (this.#scheduled ? 1 : 0));
+        const added: Request<Part> = { key, part, carry, notesMayFollow, resolve: () => resolve(result()), reject };
         this.#add(added as Request);
       });
     const nothing = () => {};
@@ -363,10 +336,7 @@ export class StepExchange {
         );
       }
       this.#watchSteps();
-      for (const request of requests) {
-        if (request.held) this.#held.push(request);
-        else request.resolve();
-      }
+      for (const request of requests) request.resolve();
     } catch (error) {
       for (const request of requests) request.reject(error);
       this.close(); // every rank has the error, and closes
@@ -409,21 +379,12 @@ export class StepExchange {
     this.#refusal ??= reason;
   }
 
-  /** Resolves when all rounds have arrived, also those that follow from earlier results, up to results that are held; or rejects. */
+  /** Resolves when all rounds have arrived, also those that follow from earlier results; or rejects. */
   async arrived(): Promise<void> {
     for (let round = 0; round < this.#rounds.length; round++) {
       await this.#rounds[round];
       await nextIteration(); // steps that have their results make their next requests
     }
-  }
-
-  /** Hands out the results that are held, or only the early ones. False when there were none. */
-  release({ early = false }: { early?: boolean } = {}): boolean {
-    const isDue = (request: Request) => request.early || !early;
-    const due = this.#held.filter(isDue);
-    this.#held = this.#held.filter((request) => !isDue(request));
-    for (const request of due) request.resolve();
-    return due.length > 0;
   }
 
   /** Gives up the places of rounds that will not come. */
@@ -441,8 +402,6 @@ export function openExchange(group: Group, options: ExchangeOptions = {}): Excha
   const exchange = new StepExchange(group, options);
   return { ...exchange.requests(), refuse: (reason) => exchange.refuse(reason) };
 }
-
-const withoutHolding: Caller = { requested: () => ({ held: false }), answered() {} };
 
 /** A vector without elements: its messages are bare headers. */
 function emptyScheme(ranks: number): OwnerScheme {

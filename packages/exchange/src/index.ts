@@ -1,3 +1,4 @@
+export { enterQueue } from "./collective-queue.ts";
 export { type Cost, type CostOf, costOf, headerBytes } from "./cost.ts";
 export { type BucketQuestion, type Buckets, bestBuckets } from "./cost-model/bucket.ts";
 export { type Choice, chooseVote } from "./cost-model/choose-vote.ts";
@@ -23,7 +24,6 @@ export {
   uncompressed,
 } from "./cost-model/table-one.ts";
 export {
-  type Caller,
   type Exchange,
   type ExchangeOptions,
   type MeanOptions,

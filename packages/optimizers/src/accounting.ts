@@ -3,13 +3,13 @@ import type { Group, Sent } from "@terse/collectives";
 import { bytesOfRound, type ChosenSchemes, type Message } from "@terse/exchange";
 import type { StepMessage, Vector } from "./algorithms/algorithm.ts";
 import type { Bucket } from "./buckets.ts";
-import { awaitsOf, type HeldMeans } from "./span-exchange.ts";
+import { type ClipsMeans, roundCounts } from "./rounds.ts";
 
 interface Sender {
   readonly rank: number;
   readonly ranks: number;
   readonly schemes: ChosenSchemes;
-  readonly held: HeldMeans;
+  readonly clipping: ClipsMeans;
 }
 
 /** The requests of a bucket in a step, by round: those that its spans make at the same time travel together. */
@@ -19,10 +19,10 @@ export interface Rounds {
   readonly later: number;
 }
 
-export function roundsOfBucket({ spans }: Bucket, step: number, held: HeldMeans): Rounds {
+export function roundsOfBucket({ spans }: Bucket, step: number, clipping: ClipsMeans): Rounds {
   const bySpan = spans.map(({ algorithm, vector, state }) => {
     const messages = algorithm.messages(vector, step, state);
-    const { first } = awaitsOf(messages, held);
+    const { first } = roundCounts(messages, clipping);
     const all = messages.map((message) => inArena(message, vector));
     return [all.slice(0, first), all.slice(first)] as const;
   });
@@ -38,8 +38,8 @@ function together(bySpan: readonly (readonly Message[])[]): Message[][] {
 }
 
 /** Payload bytes that one rank sends for the messages of a bucket. */
-export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes, held }: Sender): number {
-  const { rounds } = roundsOfBucket(bucket, step, held);
+export function bytesOfBucket(bucket: Bucket, step: number, { rank, ranks, schemes, clipping }: Sender): number {
+  const { rounds } = roundsOfBucket(bucket, step, clipping);
   return rounds.reduce((sum, round) => sum + bytesOfRound(round, ranks, rank, schemes), 0);
 }
 

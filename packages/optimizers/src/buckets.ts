@@ -1,6 +1,6 @@
 /** Buckets: the parts of the arena that leave one by one, in the order in which backward completes their gradients. */
 import type { Algorithm } from "./algorithms/algorithm.ts";
-import type { ClipBy } from "./clipping.ts";
+import type { ClipBy } from "./clipping/clipping.ts";
 import { type Span, slice } from "./parameter-groups.ts";
 
 /** Spans whose messages leave together. */

@@ -251,6 +251,7 @@ describe("an algorithm that averages something else", () => {
     async step(_, g, __, exchange) {
       using large = ones([1000]).mul(1e6);
       await exchange.mean(large);
+      await exchange.agreed();
       noGrad(() => g.zero_());
     },
     messages: () => [{ kind: "mean", n: 1000 }],
@@ -273,7 +274,11 @@ describe("an algorithm that averages something else", () => {
         overlap,
         bucket: 1e9,
       }));
-      const idle: Algorithm = { ...averagesOthers(), async step() {}, messages: () => [] };
+      const idle: Algorithm = {
+        ...averagesOthers(),
+        step: (_, __, ___, exchange) => exchange.agreed(),
+        messages: () => [],
+      };
       const alone = await train(2, 3, () => ({
         algorithm: adamw(),
         groups: [{ ...groups[0]!, algorithm: idle }],
@@ -294,6 +299,7 @@ describe("a message that follows from the mean gradient", () => {
       const scale = await exchange.meanGradient(g);
       using x = noGrad(() => g.mul(spoils(vector.rank, step) ? Number.NaN : scale));
       await exchange.mean(x);
+      await exchange.agreed();
       noGrad(() => θ.sub_(x, { alpha: lr }));
     },
     messages: ({ n }) => [{ kind: "meanGradient" }, { kind: "mean", n }],
@@ -376,6 +382,7 @@ describe("messages that are not those of the step", () => {
         async step(_, g, __, exchange) {
           await exchange.mean(g);
           await exchange.mean(g);
+          await exchange.agreed();
         },
         messages: ({ n }) => Array.from({ length: said }, () => ({ kind: "mean", n })),
       };
@@ -443,6 +450,7 @@ describe("clipping by the shares of the step before", () => {
         async step(_, g, __, exchange, { gradientScale }) {
           scales.push(gradientScale);
           await exchange.mean(g);
+          await exchange.agreed();
         },
         messages: ({ n }) => [{ kind: "mean", n }],
       };

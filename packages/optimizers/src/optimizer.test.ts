@@ -185,6 +185,7 @@ describe("an optimizer", () => {
         init: () => ({}),
         async step(_, g, __, exchange, { gradientScale }) {
           const scale = gradient === "mean" ? await exchange.meanGradient(g) : gradientScale;
+          await exchange.agreed();
           noGrad(() => g.mul_(scale));
         },
         messages: () => (gradient === "mean" ? [{ kind: "meanGradient" }] : []),

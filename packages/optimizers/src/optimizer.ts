@@ -1,29 +1,20 @@
 /** One algorithm, or several by parameter group, at work on a model's arena together with the other ranks. */
 import { allReduceBytes, type Group, type Volume } from "@terse/collectives";
-import {
-  type ChosenSchemes,
-  headerBytes,
-  type Measured,
-  meanCost,
-  type RefusalReason,
-  StepExchange,
-  StepRefusedError,
-  standardSchemes,
-} from "@terse/exchange";
+import { type ChosenSchemes, headerBytes, type Measured, meanCost, standardSchemes } from "@terse/exchange";
 import { useTeam, useThreads } from "@terse/native-optimizers";
 import { type Arena, noGrad, numThreads, type Segment, type Tensor, threadTeam } from "@terse/tensor";
 import { bytesOfBucket, type Rounds, roundsOfBucket, sentBy, sentOver } from "./accounting.ts";
 import { type Algorithm, averagesAtOwner, averagesGradients } from "./algorithms/algorithm.ts";
 import { BucketSize, standardBucket } from "./bucket-size.ts";
 import { type Bucket, bucketsOf, obstacle } from "./buckets.ts";
-import { type ClipBy, Clipping, type GradientNorms } from "./clipping.ts";
+import { type ClipBy, Clipping } from "./clipping/clipping.ts";
+import { GradientNorms } from "./clipping/gradient-norms.ts";
 import { compareRanks } from "./fingerprint.ts";
 import { meshOf, type Parallel } from "./mesh.ts";
 import { type MomentumSync, momentumSyncsOf } from "./momentum-sync.ts";
 import { disposeSlice, type ParameterGroup, padsOf, type Span, spansOf } from "./parameter-groups.ts";
 import { restoreSpans, type SavedState, type StoredState, savedStateOf } from "./saved-state.ts";
-import { awaitsOf, SpanExchange } from "./span-exchange.ts";
-import { type Departure, StepUnderWay, type StepWatch } from "./step-under-way.ts";
+import { Step, type StepWatch } from "./step.ts";
 
 export interface OptimizerOptions {
   algorithm: Algorithm;
@@ -74,8 +65,7 @@ export interface StepReport {
 }
 
 interface Opened {
-  readonly step: StepUnderWay;
-  readonly norms: GradientNorms;
+  readonly step: Step;
   readonly before: { readonly bytes: number; readonly messages: number }; // sent until then
 }
 
@@ -166,7 +156,7 @@ export class Optimizer implements AsyncDisposable {
     if (this.#underWay) throw new Error("the step before has not ended: call step after each begin");
     await this.#clipping.settle();
     const opened = await this.#open(lr, loss);
-    if (opened.norms.ownNeedsAll && this.#worksOnOwn(this.steps)) {
+    if (opened.step.norms.ownNeedsAll && this.#worksOnOwn(this.steps)) {
       atWork.delete(this.#group); // of the first step: it is opened anew when backward has ended
       return;
     }
@@ -199,7 +189,7 @@ export class Optimizer implements AsyncDisposable {
     const after = await this.#sent();
     const norm = this.#sentForNorm(this.steps);
     this.steps++;
-    this.#clipping.close(underWay.norms); // its message travels beside what comes next, and is counted with this step
+    this.#clipping.close(underWay.step.norms); // its message travels beside what comes next, and is counted with this step
     this.#comparisonIsDue ||= this.#compareEvery > 0 && this.steps % this.#compareEvery === 0;
     if (this.#comparisonIsDue && !this.isApart) {
       this.#comparisonIsDue = false;
@@ -207,7 +197,7 @@ export class Optimizer implements AsyncDisposable {
     }
     if (enough) await this.#resize(this.#sizing!.size);
     return {
-      gradientNorm: underWay.norms.norm,
+      gradientNorm: underWay.step.norms.norm,
       bytes: after.bytes - underWay.before.bytes + norm.bytes + headerBytes * norm.messages,
       messages: after.messages - underWay.before.messages + norm.messages,
       exposedSeconds,
@@ -232,61 +222,19 @@ export class Optimizer implements AsyncDisposable {
     this.#down ??= (async () => (this.#buckets.length > 1 ? (await this.#group.split(0))! : this.#group))();
     const down = await this.#down;
     for (const sync of this.#syncs) await sync.prepare(this.#group, this.steps);
-    const norms = this.#clipping.open(this.#spans, this.#buckets, this.steps);
-    const step = new StepUnderWay(this.#buckets, {
-      depart: (bucket, arrived) => this.#depart(bucket, { lr, loss, down, norms, arrived }),
-      agree: () => norms.agree(),
-      watch: this.watch,
-    });
-    return { step, norms, before: await this.#sent() };
-  }
-
-  /** Starts the steps of a bucket's spans, which make its first requests. */
-  #depart(
-    bucket: Bucket,
-    {
+    const step = new Step(this.#buckets, {
+      step: this.steps,
       lr,
       loss,
-      down,
-      norms,
-      arrived,
-    }: { lr: number; loss: number; down: Group; norms: GradientNorms; arrived: Promise<void> },
-  ): Departure {
-    const { spans } = bucket;
-    const exchange = new StepExchange(this.#group, {
-      schemes: this.schemes,
+      group: this.#group,
       down,
       memory: this.#arena.gradients,
-      entersByCaller: true,
-      watch: this.watch?.bucket(this.#buckets.indexOf(bucket)),
+      schemes: this.schemes,
+      clipping: this.#clipping,
+      norms: new GradientNorms(this.#clipping, this.#spans, this.#buckets, this.steps),
+      watch: this.watch,
     });
-    const usable = norms.acceptOwn(bucket);
-    const refusal = refusalOf(loss, usable);
-    if (refusal) {
-      // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
-      exchange.refuse(refusal);
-      for (const { g } of spans) noGrad(() => g.zero_());
-    }
-    const gradientScale = refusal ? 1 : norms.ownFactor(bucket);
-    let [awaits, later] = [1, 0];
-    const steps = spans.map(async ({ algorithm, lrFactor = 1, vector, θ, g, state }) => {
-      const messages = algorithm.messages(vector, this.steps, state);
-      const context = { step: this.steps, lr: lr * lrFactor, gradientScale, vector };
-      const caller = new SpanExchange(algorithm.name, messages, this.#clipping.heldMeans);
-      const counts = awaitsOf(messages, this.#clipping.heldMeans);
-      [awaits, later] = [Math.max(awaits, counts.first), Math.max(later, counts.later)];
-      // A step without messages changes θ as soon as it runs: the ranks agree first.
-      if (messages.length === 0) await exchange.requests({ requested: () => ({ held: true }), answered() {} }).agree();
-      await algorithm.step(θ, g, state, caller.over(exchange, bucket, { norms, arrived }), context);
-      caller.check();
-    });
-    const applied = Promise.all(steps);
-    applied.catch((error: unknown) => {
-      exchange.close(); // a step that has failed makes no more requests
-      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its messages for ever.
-      if (!(error instanceof StepRefusedError)) this.#group.abort(`step ${this.steps} failed: ${String(error)}`);
-    });
-    return { exchange, awaits, later, applied };
+    return { step, before: await this.#sent() };
   }
 
   /** Averages the momenta whose turn it is, and resolves to the seconds that it took. */
@@ -315,8 +263,8 @@ export class Optimizer implements AsyncDisposable {
   }
 
   #bytesOf(bucket: Bucket, step: number, rank: number): number {
-    const held = this.#clipping.heldMeans;
-    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes, held });
+    const clipping = this.#clipping;
+    return bytesOfBucket(bucket, step, { rank, ranks: this.#group.size, schemes: this.schemes, clipping });
   }
 
   /** Payload bytes that this rank sends in a step, by closed form; the next step's unless given. */
@@ -335,7 +283,7 @@ export class Optimizer implements AsyncDisposable {
   requests(step = this.steps): ({ readonly elements: number } & Rounds)[] {
     return this.#buckets.map((bucket) => ({
       elements: bucket.spans.reduce((sum, { vector }) => sum + vector.n, 0),
-      ...roundsOfBucket(bucket, step, this.#clipping.heldMeans),
+      ...roundsOfBucket(bucket, step, this.#clipping),
     }));
   }
 
@@ -349,7 +297,7 @@ export class Optimizer implements AsyncDisposable {
   #sentByOwners(step: number): Volume {
     const isOwned = ({ algorithm, vector, state }: Span) => averagesAtOwner(algorithm.messages(vector, step, state));
     const buckets = this.#buckets.filter(({ spans }) => spans.some(isOwned)).length;
-    if (!this.#clipping.heldMeans.atOwners || buckets === 0) return { bytes: 0, messages: 0 };
+    if (this.#clipping.limit === 0 || buckets === 0) return { bytes: 0, messages: 0 };
     return allReduceBytes(buckets, 8, this.#group.size, this.#group.rank);
   }
 
@@ -417,10 +365,4 @@ export class Optimizer implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
-
-/** Why this rank will not take the step. */
-function refusalOf(loss: number, usable: boolean): RefusalReason | undefined {
-  if (!Number.isFinite(loss)) return "the loss is not finite";
-  return usable ? undefined : "the gradient is not finite";
 }

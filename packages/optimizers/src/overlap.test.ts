@@ -328,6 +328,7 @@ describe("buckets of a gradient that is clipped by its global norm", () => {
       ...(adamw() as Algorithm),
       async step(θ, g, _state, exchange) {
         const scale = await exchange.meanGradient(g);
+        await exchange.agreed();
         noGrad(() => θ.sub_(g.mul(scale)));
       },
     };
@@ -400,6 +401,7 @@ describe("a step of several messages, one after the other", () => {
       using v = await exchange.majority(lionVote(m, g, mixed), { tie: "plus" });
       await exchange.mean(m);
       using w = await exchange.majority(lionVote(m, g, mixed), { tie: "minus" });
+      await exchange.agreed();
       applyVote(θ, v, { keep: 1, scale: -lr });
       applyVote(θ, w, { keep: 1, scale: -lr / 2 });
     },
@@ -431,6 +433,7 @@ describe("a step of several messages, one after the other", () => {
           await exchange.mean(g);
           if (group.rank === 1) noGrad(() => g.fill_(Number.NaN));
           await exchange.mean(g);
+          await exchange.agreed();
           noGrad(() => θ.zero_());
         },
       };

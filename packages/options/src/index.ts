@@ -1,6 +1,7 @@
 /** Parses and checks options: one schema gives the types, the defaults and the error messages. */
 export { applyOverrides } from "./apply-overrides.ts";
 export { choose } from "./choose.ts";
+export { type Conflict, withoutConflicts } from "./conflicts.ts";
 export { show } from "./describe.ts";
 export { type Dropped, dropUntaken } from "./drop-untaken.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";

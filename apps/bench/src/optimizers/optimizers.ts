@@ -205,7 +205,13 @@ class Side {
       await exchange.meanAtOwner(g, options);
       return 1;
     };
-    this.#exchange = { ...exchange, meanGradient, meanGradientAtOwner, factorOf: async () => 1 };
+    this.#exchange = {
+      ...exchange,
+      meanGradient,
+      meanGradientAtOwner,
+      compressedMeanGradient: async () => 1,
+      agreed: async () => {},
+    };
     const { parameters, gradients, segments } = new Arena(new Model());
     fill(gradients, group.rank);
     const data = Array.from({ length: group.size }, (_, r) => r);

@@ -7,7 +7,6 @@ import {
   openExchange,
   ownedElements,
   PackedBits,
-  StepExchange,
   StepRefusedError,
   signOfLevels,
   sparse,
@@ -107,26 +106,6 @@ describe("sums of a step", () => {
     });
     // The mean magnitude is 1, so −1 is level −3.5 of 7, rounded to the even −4, on each of four ranks.
     for (const result of results) expect(result).toEqual([0, 1, 2].map((k) => [3 + 2 * k, 0xff, 1 - 16]));
-  });
-
-  it("are held until they are released, if the caller says so", async () => {
-    await onRanks(2, async (group) => {
-      const exchange = new StepExchange(group, {});
-      let seen = false;
-      const requested = exchange
-        .requests({ requested: () => ({ held: true }), answered() {} })
-        .sum(vector(0, 64), { into: into(64), codec: codecs.all })
-        .then(() => {
-          seen = true;
-        });
-      await Promise.resolve(); // then the request is made
-      await exchange.arrived();
-      await new Promise((next) => setImmediate(next));
-      expect(seen).toBe(false);
-      exchange.release();
-      await requested;
-      expect(seen).toBe(true);
-    });
   });
 
   it("stop on every rank if one refuses, or has a NaN in any of them", async () => {

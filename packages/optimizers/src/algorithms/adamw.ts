@@ -41,6 +41,7 @@ export function adamw(options: v.InferInput<typeof adamwOptions> = {}): Algorith
 
     async step(θ, g, { elements: { m, v } }, exchange, { step, lr }) {
       const gradientScale = await exchange.meanGradient(g);
+      await exchange.agreed();
 
       // the last four lines, one pass over θ, m, v and g
       adamwStep(θ, m, v, g, { lr, beta1, beta2, eps, weightDecay, step: step + 1, gradientScale });

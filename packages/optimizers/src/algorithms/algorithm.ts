@@ -39,15 +39,17 @@ export interface OptimizerExchange extends Exchange {
    * g ← mean over ranks of g, on its owner alone. Resolves on every rank to the factor that clips it: the owners tell all ranks the norms.
    */
   meanGradientAtOwner(g: Tensor, options: FromOwnerOptions): Promise<number>;
+  /** The same factor for a g that the messages marked `ofMean` have made, on every rank alike. It waits for no message. */
+  compressedMeanGradient(g: Tensor): Promise<number>;
   /**
-   * The same factor for a g that the messages marked `ofMean` have made, on every rank alike. It waits until this rank has made the others
-   * of the step, and for no message. All ranks throw a StepRefusedError if one of them is not finite.
+   * The last await of every step: backward has ended, all messages of the step have come, in all of the model, and no rank has refused it. θ
+   * changes after this line, and nowhere else. A refused step throws a StepRefusedError here, or in an await before, on every rank.
    */
-  factorOf(g: Tensor): Promise<number>;
+  agreed(): Promise<void>;
 }
 
 /**
- * One await of a step. A step with "meanGradient" or "meanGradientAtOwner" works on the mean gradient, any other on the rank's own. Messages
+ * One message of a step. A step with "meanGradient" or "meanGradientAtOwner" works on the mean gradient, any other on the rank's own. Messages
  * marked `ofMean` carry a mean gradient that is compressed (gradients/compressed.ts).
  */
 export type StepMessage =
@@ -76,12 +78,11 @@ export interface Algorithm<S extends State = State> {
   /** The state of a vector. Called for a run of segments, and again for each part of it that becomes a bucket of its own. */
   init(θ: Tensor, vector: Vector): S;
   /**
-   * Every await in here is a message on the wire, and nothing else is awaited. The last one resolves when backward has ended and all
-   * ranks agree that the step is good; those before it resolve as soon as they have come. θ changes after the last one.
+   * Every await in here is a message on the wire, or the line in which all ranks agree that θ may change: `await exchange.agreed()`.
    */
   step(θ: Tensor, g: Tensor, state: S, exchange: OptimizerExchange, context: StepContext): Promise<void>;
   /**
-   * The messages of a step, one for each of its awaits, in order. They may change with the step and with scalars of the state, and are the
+   * The messages of a step, in order, one for each of its awaits but the last. They may change with the step and with scalars of the state, and are the
    * same on every rank.
    */
   messages(vector: Vector, step: number, state: S): readonly StepMessage[];

@@ -5,7 +5,8 @@ import { dionKept, dionOptions } from "./dion-options.ts";
 import { distributedLion, distributedLionKept, distributedLionOptions } from "./distributed-lion.ts";
 import { lamb, lambOptions } from "./lamb.ts";
 import { lion, lionOptions } from "./lion.ts";
-import { lionCub, lionCubKept, lionCubOptions } from "./lion-cub.ts";
+import { lionCub } from "./lion-cub.ts";
+import { lionCubKept, lionCubOptions } from "./lion-cub-options.ts";
 import { muon, muonOptions } from "./muon.ts";
 import { oneBitAdam, oneBitAdamKept, oneBitAdamOptions } from "./one-bit-adam.ts";
 import {

@@ -83,6 +83,7 @@ export function demo(options: v.InferInput<typeof demoOptions> = {}): Algorithm<
 
       // m ← m + x, q and m − q, Q: the exchange adds x to the error, and leaves there what it does not send
       await exchange.sparse(x, { codec: codecOf(vector), into: Q, error, over });
+      await exchange.agreed();
 
       scope(() =>
         noGrad(() => {

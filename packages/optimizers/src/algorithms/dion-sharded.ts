@@ -114,6 +114,7 @@ export function shardedDion(given: DionOptions): Pick<Algorithm<ShardedDionState
 
       // X ← all X⁽ⁱ⁾
       await alongWeight.gather(shard, updated);
+      await exchange.agreed();
       scope(() => noGrad(() => X.copy_(wholeOf(updated, [m, n], transposed))));
     },
 

@@ -109,8 +109,11 @@ function wholeDion(given: DionOptions): Pick<Algorithm<DionState>, "init" | "ste
         addLowRank(M, transposed ? own : P, transposed ? P : own, subtract);
       }
 
-      // Q ← R with unit columns;  X ← (1 − η λ) X − η √(m/n) P Qᵀ
+      // Q ← R with unit columns
       normalizeColumns(Q, R, { rank: r, threshold: eps });
+
+      // X ← (1 − η λ) X − η √(m/n) P Qᵀ
+      await exchange.agreed();
       addLowRank(X, left, right, { rank: r, keep: 1 - η * λ, scale: -η * Math.sqrt(m / n) });
     },
 

@@ -25,7 +25,7 @@ import { type KeptOptions, keptAboveZero } from "../kept-options.ts";
 import { momentumSyncOptions } from "../momentum-sync.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { applyVote, lionMix, lionVote } from "./kernels.ts";
-import { applyMasked, forgetBits, maskEvery, maskMessages, updateMask } from "./seen-mask.ts";
+import { addSeen, applyMasked, countsSeen, maskEvery, maskMessages, nonzero } from "./seen-mask.ts";
 import type { State } from "./state.ts";
 
 export const distributedLionOptions = v.object({
@@ -85,18 +85,21 @@ export function distributedLion(
           ? await exchange.tally(δ)
           : await exchange.majority(δ, { tie: tie === "zero" ? tie : signAt(tie, step) });
 
+      if (seen && countsSeen(maskEvery, step)) {
+        using counts = await exchange.tally(nonzero(m));
+        addSeen(seen, counts);
+      }
+      await exchange.agreed();
+
       const change = { keep: 1 - η * weightDecay, scale: -η };
-      if (!seen || Δ instanceof Tally) return applyVote(θ, Δ, change);
-      await updateMask(seen, m, exchange, maskEvery, step);
-      applyMasked(θ, Δ, seen, change);
+      if (seen && !(Δ instanceof Tally)) applyMasked(θ, Δ, seen, change);
+      else applyVote(θ, Δ, change);
     },
 
     messages: ({ n }, step) => [
       { kind: "vote", n, outcome: vote === "average" ? "tally" : tie === "zero" ? "zero" : "plus" },
       ...maskMessages(maskEvery, n, step),
     ],
-
-    restored: (_, { elements: { seen } }) => seen && forgetBits(seen),
   };
 }
 
@@ -121,11 +124,13 @@ function withZeros({
 
       if (vote === "majority") {
         using Δ = await exchange.signOfLevels(c, { codec });
+        await exchange.agreed();
         applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
         return;
       }
       using Δ = zerosLike(θ);
       await exchange.sumOfLevels(c, { codec, into: Δ, scale: 1 / exchange.ranks });
+      await exchange.agreed();
       // η Δ is rounded by itself: some processors fuse a product with the subtraction that follows, and ranks may run on others.
       noGrad(() => θ.mul_(1 - η * weightDecay).sub_(Δ.mul_(η)));
     },

@@ -62,6 +62,7 @@ export function lamb(options: v.InferInput<typeof lambOptions> = {}): Algorithm<
 
     async step(θ, g, { elements: { m, v } }, exchange, { step, lr: η, vector }) {
       const gradientScale = await exchange.meanGradient(g);
+      await exchange.agreed();
 
       const first = 1 / (1 - beta1 ** (step + 1));
       const second = 1 / Math.sqrt(1 - beta2 ** (step + 1));

@@ -40,6 +40,7 @@ export function lion(options: v.InferInput<typeof lionOptions> = {}): Algorithm<
 
     async step(θ, g, { elements: { m } }, exchange, { step, lr: η }) {
       const gradientScale = await exchange.meanGradient(g);
+      await exchange.agreed();
 
       // the last three lines, one pass over θ, m and g
       const sign = zero === "hold" ? zero : signAt(zero, step);

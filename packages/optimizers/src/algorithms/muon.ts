@@ -90,6 +90,7 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
       const gradientScale = await exchange.meanGradientAtOwner(G, { owner }); // the owner's G: ḡ
       if (rank === owner) orthogonalize(M.values, G, gradientScale); // the owner's G: U
       await exchange.fromOwner(G, { owner });
+      await exchange.agreed();
       move(X, G, lr);
     },
 
@@ -100,6 +101,7 @@ export function muon(options: v.InferInput<typeof muonOptions> = {}): Algorithm<
         const gradientScale = await exchange.meanGradient(G);
         if (rank === owner) orthogonalize(M.values, G, gradientScale);
         await exchange.fromOwner(G, { owner });
+        await exchange.agreed();
         move(X, G, lr);
       },
 

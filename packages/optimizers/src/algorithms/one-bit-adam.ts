@@ -68,6 +68,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
       const u = { first: 1, second: 1, eps, weightDecay, rate: context.lr };
       if (warmsUp(scalars, context.step)) {
         const gradientScale = await exchange.meanGradient(g);
+        await exchange.agreed();
         accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
         watchVariance(v, scalars, context.step, beta2);
         if (context.step + 1 === scalars.compressesFrom) momentum.chooseFactors(state, context.vector);
@@ -75,6 +76,7 @@ export function oneBitAdam(options: v.InferInput<typeof oneBitAdamOptions> = {})
         return;
       }
       const parts = await momentum.average(g, state, v, exchange, context);
+      await exchange.agreed();
       for (const { begin, end, packed } of parts) {
         const [ofθ, ofM, ofV] = slices([memoryOf(θ), memoryOf(m), memoryOf(v)], begin, end);
         applyAdamUpdate(ofθ, ofM, ofV, u, packed);

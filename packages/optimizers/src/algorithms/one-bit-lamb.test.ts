@@ -102,7 +102,10 @@ describe("one-bit-lamb", () => {
     ]) {
       const wire = new Uint8Array(5);
       scaledSign().encode(wire, Float32Array.from(m), { zero: "plus" });
-      const exchange = { meanOfWires: async () => [{ begin: 0, end: 4, wire }] } as unknown as OptimizerExchange;
+      const exchange = {
+        meanOfWires: async () => [{ begin: 0, end: 4, wire }],
+        agreed: async () => {},
+      } as unknown as OptimizerExchange;
       const context = { step: seen.length + 1, lr: 0.01, gradientScale: 1, vector };
       await algorithm.step(θ, tensor([0, 0, 0, 0]), state, exchange, context);
       seen.push({ θ: await values(θ), v: await values(state.elements.v), r: state.scalars.changes[0]! });
@@ -138,7 +141,7 @@ describe("one-bit-lamb", () => {
     const vector = { n, offset: 0, segments: [segment], lengths: [n], rank: 0, ranks: 1 } as unknown as Vector;
     const θ = tensor(start);
     const state = warmedUp.init(θ, vector);
-    const exchange = { meanGradient: async () => 1 } as unknown as OptimizerExchange;
+    const exchange = { meanGradient: async () => 1, agreed: async () => {} } as unknown as OptimizerExchange;
     for (const [step, g] of gradients.entries())
       await warmedUp.step(θ, tensor(g), state, exchange, { step, lr: 1, gradientScale: 1, vector });
     return { a: state.scalars.ratios[0]!, θ: await values(θ) };

@@ -157,6 +157,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
     const { m, v, frozen } = state.elements;
     const { scalars } = state;
     const gradientScale = await exchange.meanGradient(g);
+    await exchange.agreed();
 
     const moments = { beta1, beta2, gradientScale };
     const layers = layersOf(context.vector, { θ, m, v, g });
@@ -185,6 +186,7 @@ function create(name: string, given: Given): Algorithm<OneBitLambState> {
 
     using last = follows && !momentum.packs(state) ? emptyLike(m) : undefined;
     const means = await momentum.average(g, state, frozen, exchange, context, last);
+    await exchange.agreed();
 
     const layers = layersOf(context.vector, { θ, m, v, frozen, last: last ?? m });
     for (const [i, layer] of layers.entries()) {

@@ -11,34 +11,24 @@
  * Sent every k steps: 1 message, n/8 (P − 1)/P bytes up and ⌈log2(P + 1)⌉ times that down.
  */
 import { sign } from "@terse/codecs";
-import { type Message, PackedBits, type Ternary } from "@terse/exchange";
+import { type Message, PackedBits, type Tally, type Ternary } from "@terse/exchange";
 import { applyTernary } from "@terse/native-optimizers";
 import { nonNegativeInteger, v } from "@terse/options";
 import { noGrad, type Tensor } from "@terse/tensor";
-import type { OptimizerExchange } from "./algorithm.ts";
 
 /** The option: k, or 0 for no mask. */
 export const maskEvery = v.optional(nonNegativeInteger, 0);
 
-const packed = new WeakMap<Tensor, Uint8Array>(); // bits of `seen`, a tensor of 0 and 1
-
-const isDue = (every: number, step: number): boolean => every > 0 && step % every === 0;
+/** Whether the ranks count in this step, after its momentum has been updated. */
+export const countsSeen = (every: number, step: number): boolean => every > 0 && step % every === 0;
 
 export const maskMessages = (every: number, n: number, step: number): Message[] =>
-  isDue(every, step) ? [{ kind: "vote", n, outcome: "tally" }] : [];
+  countsSeen(every, step) ? [{ kind: "vote", n, outcome: "tally" }] : [];
 
-/** After the momentum of this step has been updated. */
-export async function updateMask(
-  seen: Tensor,
-  m: Tensor,
-  exchange: OptimizerExchange,
-  every: number,
-  step: number,
-): Promise<void> {
-  if (!isDue(every, step)) return;
+/** seen ← seen or counted on any rank, for a tensor of 0 and 1. */
+export function addSeen(seen: Tensor, { planes }: Tally): void {
   const bits = bitsOf(seen);
-  using counts = await exchange.tally(nonzero(m));
-  for (const { signs } of counts.planes) for (const [i, byte] of signs.entries()) bits[i]! |= byte;
+  for (const { signs } of planes) for (const [i, byte] of signs.entries()) bits[i]! |= byte;
   applyTernary(seen, bits, bits, { keep: 0, scale: 1 });
 }
 
@@ -60,22 +50,17 @@ export function applyMasked(
     );
 }
 
-/** After `seen` has been restored. */
-export const forgetBits = (seen: Tensor): boolean => packed.delete(seen);
-
-function bitsOf(seen: Tensor): Uint8Array {
-  const known = packed.get(seen);
-  if (known) return known;
-  const bits = nonzero(seen).signs;
-  packed.set(seen, bits);
-  return bits;
+/** One bit an element, 1 where x is not 0. */
+export function nonzero(x: Tensor): PackedBits {
+  using magnitudes = noGrad(() => x.abs());
+  return aboveZero(magnitudes);
 }
 
-/** One bit an element, 1 where x is not 0. */
-function nonzero(x: Tensor): PackedBits {
+const bitsOf = (seen: Tensor): Uint8Array => aboveZero(seen).signs;
+
+function aboveZero(x: Tensor): PackedBits {
   const bits = new PackedBits(x.length);
-  using magnitudes = noGrad(() => x.abs());
-  using here = magnitudes.to({ device: "cpu" });
+  using here = x.to({ device: "cpu" }); // where codecs work
   sign.encode(bits.signs, here, { zero: "minus" });
   return bits;
 }

@@ -46,6 +46,7 @@ export function sgd(options: v.InferInput<typeof sgdOptions> = {}): Algorithm<Sg
 
     async step(θ, g, { elements: { m } }, exchange, { step, lr }) {
       const gradientScale = await exchange.meanGradient(g);
+      await exchange.agreed();
 
       // the last three lines, one pass over θ, m and g
       const first = step === 0;

@@ -58,6 +58,7 @@ function create(
       const u = lionVote(m, g, { beta1: beta, beta2: beta, zero: signAt(zero, step), gradientScale });
 
       using Δ = await exchange.majority(u, { tie: signAt(tie, step) });
+      await exchange.agreed();
 
       applyVote(θ, Δ, { keep: 1 - η * weightDecay, scale: -η });
     },

@@ -164,6 +164,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     const rates = scalars.rates + η;
 
     if (!synchronises(step)) {
+      await exchange.agreed();
       if (scalars.pending === 0) noGrad(() => shared.copy_(θ));
       noGrad(() => [shared.mul_(1 - η * weightDecay), m.copy_(momentum), u.copy_(moved)]);
       moveFrom(shared, θ, u, v);
@@ -173,6 +174,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
 
     using mean = zerosLike(moved);
     await addCompensatedMean(mean, moved, state, v, exchange);
+    await exchange.agreed();
 
     if (scalars.pending > 0) noGrad(() => θ.copy_(shared));
     applyAdamUpdate(θ, mean, v, { first: 1, second: 1, eps, weightDecay: η * weightDecay, rate: 1 });
@@ -195,6 +197,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
     { lr }: StepContext,
   ) {
     const gradientScale = await exchange.meanGradient(g);
+    await exchange.agreed();
 
     accumulateMoments(m, v, g, { beta1, beta2, gradientScale });
     forgetZeros(v);
@@ -213,6 +216,7 @@ export function zeroOneAdam(options: v.InferInput<typeof zeroOneAdamOptions> = {
 
     using mean = zerosLike(own);
     await addCompensatedMean(mean, own, state, v, exchange);
+    await exchange.agreed();
 
     using unused = zerosLike(v);
     accumulateMoments(m, unused, mean, { beta1, beta2, gradientScale: 1 });

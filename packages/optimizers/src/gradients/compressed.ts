@@ -34,7 +34,7 @@ export function compressed(algorithm: Algorithm, compression: GradientCompressio
     async step(θ, g, state, exchange, context) {
       const meanGradient = async () => {
         await compression.mean(g, state, exchange, context);
-        return exchange.factorOf(g);
+        return exchange.compressedMeanGradient(g);
       };
       await onMean.step(θ, g, state, { ...exchange, meanGradient }, context);
     },

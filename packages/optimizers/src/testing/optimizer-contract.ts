@@ -137,6 +137,29 @@ export function optimizerContract(name: string, { create, oracle, tolerance = 1e
       },
     );
 
+    it("changes its parameters behind the line in which the ranks agree, and nowhere before", async () => {
+      await onRanks(2, async (group) => {
+        const plain = create();
+        const algorithm: Algorithm = {
+          ...plain,
+          async step(θ, g, state, exchange, context) {
+            const before = await whole(θ);
+            const agreed = async () => {
+              expect(await whole(θ)).toEqual(before);
+              await exchange.agreed();
+            };
+            await plain.step(θ, g, state, { ...exchange, agreed }, context);
+          },
+        };
+        const arena = new Arena(new Parameters(given));
+        const optimizer = new Optimizer(arena, group, { algorithm, bucket: 1 });
+        for (let step = 0; step < 6; step++) {
+          await setGradients(arena, group.rank, step);
+          await optimizer.step({ lr: 0.01 });
+        }
+      });
+    });
+
     it("gives the same result when the parameters go in groups, or says that it cannot", async () => {
       const groups = [{ match: ({ name }: { name: string }) => name === "second", algorithm: create() }];
       if (create().splits === "nowhere") {

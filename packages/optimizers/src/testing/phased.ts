@@ -55,6 +55,7 @@ export function phased(): Algorithm<PhasedState> {
         own.dispose();
       } else noGrad(() => m.mul_(0.5));
       scalars.seen = [...scalars.seen, step].slice(-2);
+      await exchange.agreed();
       noGrad(() => θ.sub_(m, { alpha: lr }));
     },
 

@@ -39,6 +39,7 @@ export function powerIteration(): Algorithm<PowerIterationState> {
       const R = noGrad(() => keep(M.transpose(0, 1).matmul(P)));
 
       await exchange.mean(R);
+      await exchange.agreed();
       noGrad(() => {
         const update = P.matmul(R.transpose(0, 1)).mul(1 / 1024);
         M.sub_(update);

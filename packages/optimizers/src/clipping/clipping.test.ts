@@ -2,8 +2,8 @@
 import type { Group } from "@terse/collectives";
 import { Arena, fromTypedArray, Module, noGrad, Parameter, zeros } from "@terse/tensor";
 import { describe, expect, it } from "vitest";
-import { type Algorithm, algorithms, clipBys, Optimizer, type OptimizerOptions } from "./index.ts";
-import { onRanks } from "./testing/on-ranks.ts";
+import { type Algorithm, algorithms, clipBys, Optimizer, type OptimizerOptions } from "../index.ts";
+import { onRanks } from "../testing/on-ranks.ts";
 
 const names = Object.keys(algorithms) as (keyof typeof algorithms)[];
 const steps = 6;

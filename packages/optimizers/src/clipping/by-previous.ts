@@ -1,0 +1,26 @@
+import type { ClippingWay } from "./clipping.ts";
+
+/**
+ * An estimate of the global norm when bucket b leaves, while backward still runs:
+ *
+ *   N_b = √(Σ_{j ≤ b} n_j²) · √(Σ_j p_j / Σ_{j ≤ b} p_j)
+ *
+ *   n_j    norm of bucket j, in the order in which they leave
+ *   p_j    n_j² of the step before, its mean over the ranks, on which all agree in one small message
+ *
+ * So the part that is known now is extended by the shares of the step before; a gradient that grows as a whole is clipped as by its global
+ * norm. The norm of the step before alone would let spikes through, which momenta remember. Means are clipped by their global norm.
+ */
+export const byPrevious = (squares: readonly number[]): ClippingWay => ({
+  ownNeedsAll: false,
+
+  ownNorm(b, norms) {
+    const known = sum(Array.from({ length: b + 1 }, (_, j) => norms.own(j) ** 2));
+    const [part, whole] = [sum(squares.slice(0, b + 1)), sum(squares)];
+    return part > 0 ? Math.sqrt((known * whole) / part) : Math.sqrt(Math.max(known, whole));
+  },
+
+  meanNorm: (_, norms) => norms.wholeMean(),
+});
+
+const sum = (squares: readonly number[]) => squares.reduce((total, one) => total + one, 0);

@@ -1,0 +1,168 @@
+/** The norms of one step's gradients: they refuse what is not finite, and clip what is too large. */
+import type { Collectives } from "@terse/collectives";
+import { StepRefusedError } from "@terse/exchange";
+import { type BufferLike, sumOfSquares } from "@terse/native-optimizers";
+import type { Tensor } from "@terse/tensor";
+import { averagesAtOwner, averagesGradients, compressesGradients } from "../algorithms/algorithm.ts";
+import type { Bucket } from "../buckets.ts";
+import type { Span } from "../parameter-groups.ts";
+import type { Clipping, ClippingWay } from "./clipping.ts";
+
+/** What is known of the norms, by a bucket's place. */
+export interface BucketNorms {
+  own(place: number): number;
+  mean(place: number): number;
+  wholeOwn(): number; // of all own gradients, as they are now
+  wholeMean(): number;
+}
+
+export class GradientNorms implements BucketNorms {
+  readonly #clipping: Clipping;
+  readonly #way: ClippingWay | undefined;
+  readonly #spans: readonly Span[];
+  readonly #buckets: readonly Bucket[];
+  readonly #step: number;
+  readonly #own = new Map<Bucket, number>();
+  readonly #means = new Map<Bucket, number[]>(); // sums of squares of the mean gradients that have come
+  readonly #atOwners = new Map<Bucket, number>(); // the same of those that have come to this rank alone, together
+  #wholeOwn: number | undefined;
+  #refused = false;
+
+  /** The spans leave in these buckets. */
+  constructor(clipping: Clipping, spans: readonly Span[], buckets: readonly Bucket[], step: number) {
+    this.#clipping = clipping;
+    this.#way = clipping.way(buckets);
+    this.#spans = spans;
+    this.#buckets = buckets;
+    this.#step = step;
+  }
+
+  /** Whether own gradients must all be there before the first bucket leaves. */
+  get ownNeedsAll(): boolean {
+    return this.#way?.ownNeedsAll ?? false;
+  }
+
+  /**
+   * Takes the norm of a bucket's own gradients before it leaves. Whether this rank's gradients can be used: all of the bucket's where
+   * some are own ones, or are compressed, which keeps errors, or come to one rank; a dense mean shows on all ranks by itself whether it is
+   * finite.
+   */
+  acceptOwn(bucket: Bucket): boolean {
+    const own = this.#ownOf(bucket.spans);
+    if (own.length === 0 && !bucket.spans.some((span) => this.#compresses(span) || this.#atOwner(span))) return true;
+    const norm = normOf(own);
+    if (own.length > 0) this.#own.set(bucket, norm);
+    return isUsable(own.length === bucket.spans.length ? norm : normOf(bucket.spans.map(({ g }) => g)));
+  }
+
+  /** Takes the norm of a mean gradient that has come. Whether its elements and their squares are finite in f32. */
+  acceptMean(bucket: Bucket, g: Tensor): boolean {
+    const squares = sumOfSquares(g);
+    this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares]);
+    return isUsable(Math.sqrt(squares));
+  }
+
+  /** The same for one that this rank has put together from compressed messages; `agree` throws where it is not finite. */
+  acceptCompressed(bucket: Bucket, g: Tensor): void {
+    if (!this.acceptMean(bucket, g)) this.#refused = true;
+  }
+
+  /** The same on the owner of a mean gradient that nobody else has. It is usable, as all ranks' own are. */
+  acceptAtOwner(bucket: Bucket, g: Tensor): void {
+    if (this.#clipping.limit > 0) this.#atOwners.set(bucket, (this.#atOwners.get(bucket) ?? 0) + sumOfSquares(g));
+  }
+
+  /**
+   * All mean gradients have come. Owners tell all ranks the norms of those that they alone have; without any, or without a limit, nothing is
+   * sent. Throws a StepRefusedError, on every rank alike, where a compressed mean is not finite.
+   */
+  async agree(group: Pick<Collectives, "allReduce">): Promise<void> {
+    if (this.#refused) throw new StepRefusedError(undefined, "the mean gradient is not finite");
+    const owned = this.#buckets.filter(({ spans }) => spans.some((span) => this.#atOwner(span)));
+    if (this.#clipping.limit === 0 || owned.length === 0) return;
+    const squares = Float64Array.from(owned, (bucket) => this.#atOwners.get(bucket) ?? 0);
+    await group.allReduce(squares, "sum");
+    for (const [i, bucket] of owned.entries())
+      this.#means.set(bucket, [...(this.#means.get(bucket) ?? []), squares[i]!]);
+  }
+
+  /** The factor that clips a bucket's own gradients. The buckets before it have left. */
+  ownFactor(bucket: Bucket): number {
+    return this.#factor((way) => way.ownNorm(this.#buckets.indexOf(bucket), this));
+  }
+
+  /** The factor that clips a bucket's mean gradients. */
+  meanFactor(bucket: Bucket): number {
+    return this.#factor((way) => way.meanNorm(this.#buckets.indexOf(bucket), this));
+  }
+
+  #factor(normBy: (way: ClippingWay) => number): number {
+    if (!this.#way) return 1;
+    const norm = normBy(this.#way);
+    return norm > this.#clipping.limit ? this.#clipping.limit / norm : 1;
+  }
+
+  own(place: number): number {
+    return this.#own.get(this.#buckets[place]!) ?? 0;
+  }
+
+  mean(place: number): number {
+    return Math.sqrt((this.#means.get(this.#buckets[place]!) ?? []).reduce((sum, squares) => sum + squares, 0));
+  }
+
+  wholeOwn(): number {
+    if (this.#buckets.length === 1) return this.own(0);
+    this.#wholeOwn ??= normOf(this.#ownOf(this.#spans));
+    return this.#wholeOwn;
+  }
+
+  wholeMean(): number {
+    return ofAll(this.#buckets.map((_, place) => this.mean(place)));
+  }
+
+  /** Of the whole gradient before clipping: of the means where gradients are averaged and this rank knows them, of its own elsewhere. */
+  get norm(): number {
+    const norms = this.#buckets.flatMap((bucket, place) => (this.#means.has(bucket) ? [this.mean(place)] : []));
+    const own = this.#wholeOwn === undefined ? [...this.#own.values()] : [this.#wholeOwn];
+    return Math.hypot(...[...own, ...norms].sort((a, b) => a - b)); // not in the order in which they came
+  }
+
+  /** n_j² of every bucket's own gradients; undefined where all gradients are averaged. */
+  get ownSquares(): number[] | undefined {
+    if (this.#own.size === 0) return undefined;
+    return this.#buckets.map((_, place) => this.own(place) ** 2);
+  }
+
+  #compresses({ algorithm, vector, state }: Span): boolean {
+    return compressesGradients(algorithm.messages(vector, this.#step, state));
+  }
+
+  #atOwner({ algorithm, vector, state }: Span): boolean {
+    return averagesAtOwner(algorithm.messages(vector, this.#step, state));
+  }
+
+  /** Without a clip the norms of means that only owners have stay unknown: then those of the rank's own count. */
+  #ownOf(spans: readonly Span[]): Tensor[] {
+    const isOwn = (span: Span) => {
+      const { algorithm, vector, state } = span;
+      if (!averagesGradients(algorithm.messages(vector, this.#step, state))) return true;
+      return this.#clipping.limit === 0 && this.#atOwner(span);
+    };
+    return spans.filter(isOwn).map(({ g }) => g);
+  }
+}
+
+/** Euclidean norm of all the vectors together; NaN or ∞ when one of them is. */
+export function normOf(vectors: readonly BufferLike[]): number {
+  return Math.sqrt(vectors.reduce((sum, g) => sum + sumOfSquares(g), 0));
+}
+
+/** Whether every element and its square are finite in f32: an optimizer can work with nothing beyond that. */
+export function isUsable(norm: number): boolean {
+  return norm < 2 ** 63; // false for NaN
+}
+
+/** The norm of all from the norms of the parts, in this order: always the same bits. */
+function ofAll(norms: readonly number[]): number {
+  return norms.length === 1 ? norms[0]! : Math.sqrt(norms.reduce((sum, one) => sum + one * one, 0));
+}

@@ -1,0 +1,29 @@
+/**
+ * The rounds of a step. A step's first messages need nothing but gradients of their bucket; its later ones follow from mean gradients that
+ * all ranks must know first: their common norm clips them, or compressed ones must be seen to be finite.
+ */
+import type { StepMessage } from "./algorithms/algorithm.ts";
+import type { Clipping } from "./clipping/clipping.ts";
+
+export interface RoundCounts {
+  readonly first: number;
+  readonly later: number;
+}
+
+/** How many messages of a step come before it waits for the mean gradients of all buckets, and how many behind. */
+export function roundCounts(messages: readonly StepMessage[], clipping: ClipsMeans): RoundCounts {
+  const count = messages.length;
+  const last = messages.findIndex((message, i) => i + 1 < count && ends(message, messages[i + 1]!, clipping));
+  return last < 0 ? { first: count, later: 0 } : { first: last + 1, later: count - last - 1 };
+}
+
+export type ClipsMeans = Pick<Clipping, "limit" | "meansNeedAll">;
+
+/** Whether a message is the last one of the first. */
+function ends(message: StepMessage, next: StepMessage, { limit, meansNeedAll }: ClipsMeans): boolean {
+  if (message.kind === "meanGradient") return meansNeedAll;
+  if (message.kind === "meanGradientAtOwner") return limit > 0;
+  return isOfMean(message) && !isOfMean(next);
+}
+
+const isOfMean = (message: StepMessage) => "n" in message && message.ofMean === true;

@@ -1,0 +1,299 @@
+/**
+ * One step, from its first message to its last.
+ *
+ *   leave     A bucket leaves when its gradients are complete and all buckets before it have left: so the ranks make the same requests in
+ *             the same order, however fast each is. Its later messages follow while backward still runs.
+ *   means     When all first messages have come, the ranks know the norms of the mean gradients. Messages that follow from those come now.
+ *   agreed    When all messages have come, no rank has refused the step: `exchange.agreed()` resolves in every bucket, and θ changes.
+ *
+ * In the queues of the groups the second messages of a bucket come after the first ones of the next bucket, its third messages after
+ * the second ones of that, and so on: an order that depends on no clock, and fills the wire while a bucket computes. Messages that follow
+ * from mean gradients come behind all others.
+ */
+import type { Group } from "@terse/collectives";
+import {
+  type ChosenSchemes,
+  enterQueue,
+  type RefusalReason,
+  StepExchange,
+  StepRefusedError,
+  type Watch,
+  watched,
+} from "@terse/exchange";
+import { noGrad, type Tensor } from "@terse/tensor";
+import type { OptimizerExchange, StepMessage } from "./algorithms/algorithm.ts";
+import type { Bucket } from "./buckets.ts";
+import type { Clipping } from "./clipping/clipping.ts";
+import { type GradientNorms, isUsable, normOf } from "./clipping/gradient-norms.ts";
+import type { Span } from "./parameter-groups.ts";
+import { type RoundCounts, roundCounts } from "./rounds.ts";
+
+/** Looks on while steps are taken: a watch for each bucket, by its place in the order in which they leave. */
+export interface StepWatch {
+  bucket(place: number): Watch;
+}
+
+/** An algorithm's step has made other requests than its `messages` say: a fault of the algorithm. */
+export class MessagesError extends Error {
+  override name = "MessagesError";
+}
+
+export interface StepOptions {
+  readonly step: number; // t
+  readonly lr: number;
+  readonly loss: number; // of this rank
+  readonly group: Group;
+  readonly down: Group; // results come down over it
+  readonly memory: Tensor; // the arena's gradients
+  readonly schemes: ChosenSchemes;
+  readonly clipping: Clipping;
+  readonly norms: GradientNorms;
+  readonly watch: StepWatch | undefined;
+}
+
+/** A bucket whose first messages have been requested. */
+interface Departure extends RoundCounts {
+  readonly bucket: Bucket;
+  readonly exchange: StepExchange;
+  /** The mean gradients of all buckets are known. */
+  readonly means: PromiseWithResolvers<void>;
+  /** The algorithms' steps wait for the agreement, or one has failed. */
+  readonly waits: Promise<unknown>;
+  /** The algorithms' steps have changed the bucket's parameters. */
+  readonly applied: Promise<unknown>;
+}
+
+export class Step {
+  readonly norms: GradientNorms;
+  readonly #buckets: readonly Bucket[];
+  readonly #options: StepOptions;
+  readonly #missing: Set<string>[]; // names of the segments whose gradients a bucket waits for
+  readonly #left = new Set<string>(); // names of the segments that have left
+  readonly #departures: Departure[] = [];
+  readonly #agreed = Promise.withResolvers<void>();
+  #failure: { error: unknown } | undefined; // of a departure: `ready` is called where nobody catches
+  #stepFailure: { error: unknown } | undefined; // of an algorithm's step, the first one; the other buckets leave nevertheless, as on other ranks
+
+  constructor(buckets: readonly Bucket[], options: StepOptions) {
+    this.#agreed.promise.catch(() => {}); // `finish` throws it
+    this.norms = options.norms;
+    this.#buckets = buckets;
+    this.#options = options;
+    this.#missing = buckets.map(
+      ({ spans }) => new Set(spans.flatMap(({ vector }) => vector.segments.map(({ name }) => name))),
+    );
+  }
+
+  /** Backward has completed this segment's gradient. */
+  ready(segment: string): void {
+    for (const missing of this.#missing) missing.delete(segment);
+    try {
+      if (this.#left.has(segment))
+        throw new Error(
+          `the gradient of ${segment} has grown after it left: call begin before the last backward of a step`,
+        );
+      while (!this.#failure && this.#missing[this.#departures.length]?.size === 0) this.#leave();
+    } catch (error) {
+      this.#failure ??= { error };
+    }
+  }
+
+  /**
+   * Backward has ended: a bucket whose gradient never came leaves with zeros. Resolves to the seconds of waiting for messages when θ has
+   * changed, or throws the error of any bucket, on every rank alike.
+   */
+  async finish(): Promise<number> {
+    if (this.#failure) throw this.#failure.error;
+    try {
+      while (this.#departures.length < this.#buckets.length) {
+        this.#leave();
+        // Its messages are handed to the wire in an iteration of the event loop of their own: from then on they travel while the next bucket gets ready.
+        await nextIteration();
+      }
+      for (let place = this.#buckets.length; this.#enterBehind(place); place++);
+      let seconds = await this.#arrive();
+      seconds += await this.#knowMeans();
+      seconds += await this.#arrive();
+      await Promise.all(this.#departures.map(({ waits }) => waits));
+      await this.#timed(this.#buckets.length - 1, async () => {
+        this.#agreed.resolve();
+        await nextIteration();
+      });
+      await Promise.all(this.#departures.map(({ applied }) => applied));
+      return seconds;
+    } catch (error) {
+      this.#agreed.reject(error);
+      for (const { means } of this.#departures) means.reject(error);
+      throw error;
+    } finally {
+      for (const { exchange } of this.#departures) exchange.close();
+    }
+  }
+
+  /** Waits for all messages that have been asked for, and those that follow from them; resolves to the seconds. */
+  async #arrive(): Promise<number> {
+    const arrivals = Promise.allSettled(this.#departures.map(({ exchange }) => exchange.arrived()));
+    const seconds = await secondsOf(arrivals);
+    if (this.#stepFailure) throw this.#stepFailure.error;
+    for (const arrival of await arrivals) if (arrival.status === "rejected") throw arrival.reason;
+    return seconds;
+  }
+
+  /** The ranks agree on the norms of the mean gradients. What a bucket makes of them travels while the next one computes. */
+  async #knowMeans(): Promise<number> {
+    const place = enterQueue(this.#options.group);
+    const seconds = await secondsOf(this.norms.agree(place).finally(() => place.leave()));
+    const rounds = Math.max(...this.#departures.map(({ later }) => later));
+    for (let round = 0; round < rounds; round++)
+      for (const { exchange, later } of this.#departures) if (round < later) exchange.enter();
+    for (const [i, { means, later }] of this.#departures.entries()) {
+      if (later === 0) means.resolve();
+      else
+        await this.#timed(i, async () => {
+          means.resolve();
+          await nextIteration(); // it computes, and asks for messages
+          await nextIteration(); // which are handed to the wire
+        });
+    }
+    return seconds;
+  }
+
+  async #timed(place: number, work: () => Promise<void>): Promise<void> {
+    const began = performance.now();
+    await work();
+    this.#options.watch?.bucket(place).saw("update", began, performance.now());
+  }
+
+  #leave(): void {
+    const place = this.#departures.length;
+    const bucket = this.#buckets[place]!;
+    const departure = watched(this.#options.watch?.bucket(place), "update", () => this.#depart(bucket, place));
+    for (const { vector } of bucket.spans) for (const { name } of vector.segments) this.#left.add(name);
+    departure.applied.catch((error: unknown) => {
+      this.#stepFailure ??= { error }; // `finish` throws it
+    });
+    this.#departures.push(departure);
+    departure.exchange.enter();
+    this.#enterBehind(place);
+  }
+
+  /** The places of later messages behind the first ones of a bucket: the bucket before has its second ones there. False when none has. */
+  #enterBehind(place: number): boolean {
+    const behind = this.#departures.slice(0, place).filter(({ first }, i) => place - i < first);
+    for (const { exchange } of behind.reverse()) exchange.enter();
+    return behind.length > 0;
+  }
+
+  /** Starts the steps of a bucket's spans, which make its first requests. */
+  #depart(bucket: Bucket, place: number): Departure {
+    const { step, loss, group, down, memory, schemes, clipping, watch } = this.#options;
+    const exchange = new StepExchange(group, {
+      schemes,
+      down,
+      memory,
+      entersByCaller: true,
+      watch: watch?.bucket(place),
+    });
+    const refusal = refusalOf(loss, this.norms.acceptOwn(bucket));
+    if (refusal) {
+      // The other ranks wait for this rank's messages, so it still sends them; momenta shall not become NaN.
+      exchange.refuse(refusal);
+      for (const { g } of bucket.spans) noGrad(() => g.zero_());
+    }
+    const gradientScale = refusal ? 1 : this.norms.ownFactor(bucket);
+    const means = Promise.withResolvers<void>();
+    means.promise.catch(() => {}); // `finish` throws it
+    const messages = bucket.spans.map(({ algorithm, vector, state }) => algorithm.messages(vector, step, state));
+    const counts = messages.map((each) => roundCounts(each, clipping));
+    const steps = bucket.spans.map((span, i) =>
+      this.#startStep(span, messages[i]!, { bucket, exchange, means, gradientScale }),
+    );
+    const applied = Promise.all(steps.map((each) => each.applied));
+    applied.catch((error: unknown) => {
+      exchange.close(); // a step that has failed makes no more requests
+      // All ranks refuse a step together. Any other error is this rank's alone, and the others would wait for its messages for ever.
+      if (!(error instanceof StepRefusedError)) group.abort(`step ${step} failed: ${String(error)}`);
+    });
+    const waits = Promise.race([Promise.all(steps.map((each) => each.waits)), applied]);
+    waits.catch(() => {}); // `finish` throws it
+    return {
+      bucket,
+      exchange,
+      means,
+      first: Math.max(1, ...counts.map(({ first }) => first)),
+      later: Math.max(...counts.map(({ later }) => later)),
+      waits,
+      applied,
+    };
+  }
+
+  #startStep(
+    { algorithm, lrFactor = 1, vector, θ, g, state }: Span,
+    messages: readonly StepMessage[],
+    {
+      bucket,
+      exchange,
+      means,
+      gradientScale,
+    }: Pick<Departure, "bucket" | "exchange" | "means"> & { gradientScale: number },
+  ): { waits: Promise<void>; applied: Promise<void> } {
+    const { norms } = this;
+    const { step, lr, clipping } = this.#options;
+    const said = `${algorithm.name}: its messages say ${messages.length} for this step, and the step`;
+    const rounds = new Set<number>();
+    let asked = false;
+    const waits = Promise.withResolvers<void>();
+    const requests = exchange.requests((round) => {
+      rounds.add(round);
+      if (rounds.size > messages.length) throw new MessagesError(`${said} asks for one more`);
+    });
+    const factorOf = async (needsAll: boolean) => {
+      if (needsAll) await means.promise;
+      return norms.meanFactor(bucket);
+    };
+    const seen: OptimizerExchange = {
+      ...requests,
+      mean: (x) => requests.mean(x, { accept: () => isUsable(normOf([x])) }),
+      async meanGradient(g) {
+        await requests.mean(g, { accept: () => norms.acceptMean(bucket, g) });
+        return factorOf(clipping.meansNeedAll);
+      },
+      async meanGradientAtOwner(g, { owner }) {
+        await requests.meanAtOwner(g, { owner, arrived: () => norms.acceptAtOwner(bucket, g) });
+        return factorOf(clipping.limit > 0);
+      },
+      compressedMeanGradient(g) {
+        norms.acceptCompressed(bucket, g);
+        return factorOf(true);
+      },
+      agreed: async () => {
+        if (rounds.size < messages.length) throw new MessagesError(`${said} asked for ${rounds.size}`);
+        if (messages.length === 0) await exchange.requests().agree();
+        asked = true;
+        waits.resolve();
+        await this.#agreed.promise;
+      },
+    };
+    const context = { step, lr: lr * lrFactor, gradientScale, vector };
+    const applied = (async () => {
+      await algorithm.step(θ, g, state, seen, context);
+      if (!asked) throw new MessagesError(`${algorithm.name}: its step ends without \`await exchange.agreed()\``);
+    })();
+    return { waits: waits.promise, applied };
+  }
+}
+
+/** Why this rank will not take the step. */
+function refusalOf(loss: number, usable: boolean): RefusalReason | undefined {
+  if (!Number.isFinite(loss)) return "the loss is not finite";
+  return usable ? undefined : "the gradient is not finite";
+}
+
+/** How long a promise takes. */
+async function secondsOf(promise: Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await promise;
+  return (performance.now() - began) / 1000;
+}
+
+const nextIteration = (): Promise<void> => new Promise((done) => setImmediate(done));
