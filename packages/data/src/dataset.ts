@@ -46,12 +46,19 @@ export interface Dataset extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** What a longer text has before and after a piece of it. A few thousand letters are enough. */
+export interface TextContext {
+  readonly before: string;
+  readonly after: string;
+}
+
 /** Converts text to token ids and back. */
 export interface Tokenizer {
   readonly vocabulary: number; // ids are 0 … vocabulary − 1
   /** The token between two documents. */
   readonly endOfText?: number | undefined;
-  encode(text: string): Iterable<number> | Promise<Iterable<number>>;
+  /** With a context, the tokens that begin in `text`, as a part of a longer one. */
+  encode(text: string, context?: TextContext): Iterable<number> | Promise<Iterable<number>>;
   decode(ids: Iterable<number>): string | Promise<string>;
 }
 

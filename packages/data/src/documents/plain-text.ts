@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Piece } from "./documents.ts";
 
-const pieceLetters = 16 << 20;
+const pieceLetters = 1 << 20;
 
 /** A file of text as one document, in pieces. Throws `DataError`. */
 export async function* plainText(path: string): AsyncGenerator<Piece> {
@@ -20,7 +20,7 @@ export async function* plainText(path: string): AsyncGenerator<Piece> {
   yield { text: text + decoder.decode(), ends: true, bytes };
 }
 
-/** The last place after a newline that no white space surrounds; 0 for none. No known tokenizer has tokens across such a place. */
+/** The last place after a newline that no white space surrounds; 0 for none. Few tokenizers have tokens across such a place. */
 function lastCut(text: string): number {
   for (let at = text.lastIndexOf("\n"); at > 0; at = text.lastIndexOf("\n", at - 1))
     if (/\S\n\S/.test(text.slice(at - 1, at + 2))) return at + 1;

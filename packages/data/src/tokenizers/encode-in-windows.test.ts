@@ -69,6 +69,22 @@ describe.each(Object.entries(tokenizers))("a text in windows, tokenizer %s", (_,
     }
   });
 
+  it("has them in pieces too, each with what is before and after it", async () => {
+    const encode = encoded(await open());
+    const text = Array.from({ length: 1200 }, (_, i) => letters[(i * i * 7 + (i >> 3)) % letters.length]!).join("");
+    const cuts = [0, ...Array.from(text.matchAll(/(?<=\S\n)(?=\S)/g), ({ index }) => index), text.length];
+    for (const windows of [{}, { letters: 400, overlap: 128 }]) {
+      const ids: number[] = [];
+      for (const [i, cut] of cuts.slice(1).entries()) {
+        const before = text.slice(Math.max(0, cuts[i]! - 100), cuts[i]!);
+        const context = { before, after: text.slice(cut, cut + 100), ...windows };
+        ids.push(...(await encodeInWindows(text.slice(cuts[i]!, cut), encode, context)));
+      }
+      expect(ids).toEqual((await encode(text)).getIds());
+    }
+    expect(cuts.length).toBeGreaterThan(5);
+  });
+
   it.each([
     ["a word longer than a window", `ab ${"a".repeat(2500)} ab`],
     ["digits longer than a window", `ab ${"1".repeat(2500)} ab`],

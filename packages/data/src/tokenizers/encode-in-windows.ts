@@ -1,51 +1,58 @@
 /** The ids of a text of any length. The library takes 170 bytes of memory for each letter, so a long text is encoded in windows. */
 import type { Encoding } from "tokenizers";
+import type { TextContext } from "../dataset.ts";
 
 /** What is asked of the library's encoding. Places are counted in code points. */
 export type Encoded = Pick<Encoding, "getIds" | "tokenToChars">;
 
-export interface WindowSizes {
-  readonly letters: number; // of a window, at most
-  readonly overlap: number; // of two windows
+export interface WindowOptions extends Partial<TextContext> {
+  readonly letters?: number; // of a window, at most
+  readonly overlap?: number; // of two windows
 }
 
 /**
  * Two windows are joined in the middle of their overlap, if both have the same tokens at the same places in its middle half. So what a
  * tokenizer does at the beginning and the end of a text, and a token across an edge, stay out of the result. Where they differ, such as
- * in a word that is longer than a window, the two are encoded as one.
+ * in a word that is longer than a window, the two are encoded as one. Of a text in a context, the tokens that begin in the text are taken.
  */
 export async function encodeInWindows(
-  text: string,
+  piece: string,
   encode: (text: string) => Promise<Encoded>,
-  { letters, overlap }: WindowSizes = { letters: 1 << 19, overlap: 1 << 12 },
+  { before = "", after = "", letters = 1 << 19, overlap = 1 << 12 }: WindowOptions = {},
 ): Promise<Uint32Array> {
-  if (text.length <= letters) return Uint32Array.from((await encode(text)).getIds());
+  const text = before + piece + after;
+  const pieceEnd = before.length + piece.length;
   const window = async (begin: number, end: number) => new Window(begin, await encode(text.slice(begin, end)));
   const ids: number[] = [];
-  let end = atCodePoint(text, letters);
+  let end = atCodePoint(text, Math.min(text.length, letters));
   let here = await window(0, end);
-  let written = 0; // code points of `here` whose tokens are in `ids`
+  let written = codePoints(before); // of `here`: the tokens that begin before it are in `ids`, or of the context
+  let joins = 0;
   while (end < text.length) {
     const begin = atCodePoint(text, end - overlap);
     end = atCodePoint(text, Math.min(text.length, begin + letters));
     const next = await window(begin, end);
-    const before = codePoints(text.slice(here.begin, begin));
+    const shift = codePoints(text.slice(here.begin, begin));
     const [low, high] = [overlap / 4, (3 * overlap) / 4];
-    const shared = here.places(before + low, before + high, before);
+    const shared = here.places(shift + low, shift + high, shift);
     const from = here.tokenAt(written);
-    const to = here.tokenAt(before + low);
+    const to = here.tokenAt(shift + low);
     if (shared === "" || shared !== next.places(low, high, 0) || to < from) {
       here = await window(here.begin, end);
       // What was written must be what this window begins with; a text without any such place is encoded as a whole.
-      if (written > 0 && here.startOf(here.tokenAt(written)) !== written)
-        return Uint32Array.from((await encode(text)).getIds());
+      if (joins > 0 && here.startOf(here.tokenAt(written)) !== written)
+        return encodeInWindows(piece, encode, { before, after, letters: text.length });
     } else {
-      for (const id of here.ids.slice(from, to)) ids.push(id);
+      const last = pieceEnd < begin + overlap ? here.tokenAt(codePoints(text.slice(here.begin, pieceEnd))) : to;
+      for (const id of here.ids.slice(from, Math.min(to, last))) ids.push(id);
+      if (last < to) return Uint32Array.from(ids);
       written = next.startOf(next.tokenAt(low));
       here = next;
+      joins++;
     }
   }
-  for (const id of here.ids.slice(here.tokenAt(written))) ids.push(id);
+  const last = after === "" ? here.ids.length : here.tokenAt(codePoints(text.slice(here.begin, pieceEnd)));
+  for (const id of here.ids.slice(here.tokenAt(written), last)) ids.push(id);
   return Uint32Array.from(ids);
 }
 

@@ -1,6 +1,7 @@
 /** A tokenizer.json, opened by Hugging Face's own library in a process of its own (tokenizer-process.ts). */
 import { type ChildProcess, fork } from "node:child_process";
 import { DataError } from "../data-error.ts";
+import type { TextContext } from "../dataset.ts";
 import type { Answer, Request } from "./tokenizer-process.ts";
 
 // In the sources the program is this folder's file; in the published package it is beside the bundle.
@@ -37,8 +38,8 @@ export class IsolatedTokenizer {
   }
 
   /** Throws `DataError`. */
-  async encode(text: string): Promise<Uint32Array> {
-    const answer = await (await this.#process()).ask({ encode: text }, text);
+  async encode(text: string, context: Partial<TextContext> = {}): Promise<Uint32Array> {
+    const answer = await (await this.#process()).ask({ encode: text, ...context }, text);
     return (answer as { ids: Uint32Array }).ids;
   }
 

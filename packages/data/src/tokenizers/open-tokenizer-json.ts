@@ -28,7 +28,7 @@ export async function openTokenizerJson(path: string): Promise<Tokenizer> {
   return {
     vocabulary,
     endOfText: endOfText(path, json),
-    encode: (text) => tokenizer.encode(text),
+    encode: (text, context) => tokenizer.encode(text, context),
     async decode(ids) {
       const numbers = Array.from(ids, Number);
       const wrong = numbers.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabulary);

@@ -3,11 +3,12 @@
  * that takes for ever, end this process, and not the run.
  */
 import type { Encoding, Tokenizer } from "tokenizers";
+import type { TextContext } from "../dataset.ts";
 import { encodeInWindows } from "./encode-in-windows.ts";
 
 export type Request = { readonly id: number } & (
   | { readonly json: string; readonly added: readonly (readonly [content: string, id: number])[] }
-  | { readonly encode: string }
+  | ({ readonly encode: string } & Partial<TextContext>)
   | { readonly decode: readonly number[] }
 );
 
@@ -41,7 +42,7 @@ const encodeWindow = (text: string): Promise<Encoding> => tokenizer.encode(text,
 
 async function answerTo(request: Request): Promise<Answer> {
   const { id } = request;
-  if ("encode" in request) return { id, ids: await encodeInWindows(request.encode, encodeWindow) };
+  if ("encode" in request) return { id, ids: await encodeInWindows(request.encode, encodeWindow, request) };
   if ("decode" in request) return { id, text: await tokenizer.decode([...request.decode], true) };
   await load(request.json, request.added);
   return { id, text: "" };

@@ -1,7 +1,7 @@
 /** Texts as tokens, piece by piece or as one array in memory. For texts that do not fit there, ./terse data prepare writes files of tokens. */
 import { createHash } from "node:crypto";
 import { DataError } from "../data-error.ts";
-import type { Tokenizer } from "../dataset.ts";
+import type { TextContext, Tokenizer } from "../dataset.ts";
 import { documentFiles, documents, type Piece } from "../documents/documents.ts";
 import type { Tokens } from "./token-source.ts";
 
@@ -9,13 +9,46 @@ export interface TokenPiece extends Omit<Piece, "text"> {
   readonly tokens: Iterable<number>;
 }
 
+/** What is encoded at once, on several threads where the tokenizer has them. */
+const mostAhead = { pieces: 64, letters: 8 << 20 };
+
 /** The tokens of the documents, one after the other, with endOfText between two. Throws `DataError`. */
 export async function* textTokens(path: string, tokenizer: Tokenizer, column: string): AsyncGenerator<TokenPiece> {
+  const ahead: { readonly piece: Promise<TokenPiece>; readonly length: number }[] = [];
+  let letters = 0;
+  const first = () => {
+    const { piece, length } = ahead.shift()!;
+    letters -= length;
+    return piece;
+  };
   let between = false;
-  for await (const { text, ends, bytes } of documents(path, { column })) {
-    if (between && tokenizer.endOfText !== undefined) yield { tokens: [tokenizer.endOfText], ends: false, bytes: 0 };
-    yield { tokens: await tokenizer.encode(text), ends, bytes };
+  for await (const { text, before, after, ends, bytes } of inContext(documents(path, { column }))) {
+    if (between && tokenizer.endOfText !== undefined)
+      ahead.push({ piece: Promise.resolve({ tokens: [tokenizer.endOfText], ends: false, bytes: 0 }), length: 0 });
     between = ends;
+    const piece = (async () => ({ tokens: await tokenizer.encode(text, { before, after }), ends, bytes }))();
+    piece.catch(() => {}); // the turn of a piece that cannot be encoded may never come
+    ahead.push({ piece, length: text.length });
+    letters += text.length;
+    while (ahead.length > mostAhead.pieces || letters > mostAhead.letters) yield await first();
+  }
+  while (ahead.length > 0) yield await first();
+}
+
+const contextLetters = 1 << 12;
+
+/** The pieces, each with what its document has before and after it. */
+async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & TextContext> {
+  let [before, held]: [string, Piece | undefined] = ["", undefined];
+  for await (const piece of pieces) {
+    if (held) {
+      yield { ...held, before, after: piece.text.slice(0, contextLetters) };
+      before = held.text.slice(-contextLetters);
+    }
+    held = piece.ends ? undefined : piece;
+    if (!piece.ends) continue;
+    yield { ...piece, before, after: "" };
+    before = "";
   }
 }
 
