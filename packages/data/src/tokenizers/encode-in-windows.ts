@@ -38,6 +38,7 @@ export async function encodeInWindows(
     const from = here.tokenAt(written);
     const to = here.tokenAt(shift + low);
     if (shared === "" || shared !== next.places(low, high, 0) || to < from) {
+      end = atCodePoint(text, Math.min(text.length, here.begin + 2 * (end - here.begin)));
       here = await window(here.begin, end);
       // What was written must be what this window begins with; a text without any such place is encoded as a whole.
       if (joins > 0 && here.startOf(here.tokenAt(written)) !== written)

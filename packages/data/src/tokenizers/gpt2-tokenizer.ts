@@ -2,19 +2,30 @@
 import { DataError } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
 import { byteLevelJson } from "./byte-level-json.ts";
+import { IsolatedTokenizer } from "./isolated-tokenizer.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 
 export const gpt2Vocabulary = 50257; // 256 bytes, 50,000 merges, <|endoftext|>
 export const gpt2EndOfText = 50256;
 
+/** gpt-tokenizer's time for a word is quadratic in its letters; of longer words Hugging Face's library makes the same tokens. */
+const mostLetters = 1000;
+
 /** Loads the ranks, which takes a tenth of a second. */
 export async function gpt2Tokenizer(): Promise<Tokenizer> {
-  const { encode, decode } = await import("gpt-tokenizer/encoding/gpt2");
+  const [{ encode }, tokens] = await Promise.all([import("gpt-tokenizer/encoding/gpt2"), tokenBytes()]);
   const asText = { disallowedSpecial: new Set<string>() }; // "<|endoftext|>" in a text is text
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let ofLongWords: IsolatedTokenizer | undefined;
   return {
     vocabulary: gpt2Vocabulary,
     endOfText: gpt2EndOfText,
-    encode: (text) => encode(text, asText),
+    encode(text) {
+      if (!hasLongWord(text)) return encode(text, asText);
+      const json = () => JSON.stringify(byteLevelJson(tokens, { words: true }));
+      ofLongWords ??= new IsolatedTokenizer({ path: "gpt2", json: json(), added: [], patterns: [] });
+      return ofLongWords.encode(text);
+    },
     decode(ids) {
       const numbers = Array.from(ids, Number);
       const wrong = numbers.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= gpt2Vocabulary);
@@ -22,16 +33,27 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
         throw new DataError(
           `Token ${numbers[wrong]} at position ${wrong} is none of GPT-2's; give integers from 0 to ${gpt2Vocabulary - 1}.`,
         );
-      return decode(numbers);
+      // gpt-tokenizer's own decoder keeps the bytes of a letter that was cut, for the next text.
+      return decoder.decode(Buffer.concat(numbers.map((id) => tokens[id] ?? Buffer.from("<|endoftext|>"))));
     },
   };
 }
 
+/** A word has no white space, or nothing else. */
+function hasLongWord(text: string): boolean {
+  for (const [word] of text.matchAll(/\S+|\s+/g)) if (word.length > mostLetters) return true;
+  return false;
+}
+
+/** The bytes of each token but the last, <|endoftext|>. */
+async function tokenBytes(): Promise<Uint8Array[]> {
+  const { default: ranks } = await import("gpt-tokenizer/bpeRanks/r50k_base"); // a text, or bytes that are none
+  return ranks.map((token) => (typeof token === "string" ? Buffer.from(token) : Uint8Array.from(token)));
+}
+
 /** Its tokenizer.json, which takes a second. */
 export async function gpt2Json(): Promise<TokenizerJson> {
-  const { default: ranks } = await import("gpt-tokenizer/bpeRanks/r50k_base"); // a text, or bytes that are none
-  const tokens = ranks.map((token) => (typeof token === "string" ? Buffer.from(token) : Uint8Array.from(token)));
   const whole = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
   const added_tokens = [{ id: gpt2EndOfText, content: "<|endoftext|>", ...whole }];
-  return { ...byteLevelJson(tokens, { words: true }), added_tokens };
+  return { ...byteLevelJson(await tokenBytes(), { words: true }), added_tokens };
 }

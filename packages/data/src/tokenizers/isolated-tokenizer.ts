@@ -1,5 +1,6 @@
 /** A tokenizer.json, opened by Hugging Face's own library in a process of its own (tokenizer-process.ts). */
 import { type ChildProcess, fork } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { DataError } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
 import type { Answer, Request } from "./tokenizer-process.ts";
@@ -83,7 +84,7 @@ class TokenizerProcess {
     this.#child = fork(program, [], {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: { ...process.env, RUST_BACKTRACE: "0" },
+      env: { UV_THREADPOOL_SIZE: String(availableParallelism()), ...process.env, RUST_BACKTRACE: "0" },
     });
     this.#child.on("message", (answer: Answer) => this.#settle(answer));
     this.#child.on("error", (error) => this.#end(`its process did not start: ${error.message}`));

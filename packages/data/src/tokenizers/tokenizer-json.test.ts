@@ -154,7 +154,7 @@ describe("a hostile tokenizer.json", () => {
       ...Array.from({ length: 300_000 }, (_, i) => `t${i}`),
     ];
     const entries = names.map((name, id) => `${JSON.stringify(name)}: ${2 * id}`);
-    const tokens = Array.from({ length: 150_000 }, (_, i) => ({ id: 2 * (i + 4), content: `t${i}`, ...flags }));
+    const tokens = Array.from({ length: 126_000 }, (_, i) => ({ id: 2 * (i + 4), content: `t${i}`, ...flags }));
     writeFileSync(path, wordLevel({}, { added_tokens: tokens }).replace('"vocab":{}', `"vocab":{${entries.join()}}`));
     expect(vocabularyOf(path)).toBe(2 * 300_003 + 1);
     const tokenizer = await openTokenizer(path);
@@ -164,20 +164,5 @@ describe("a hostile tokenizer.json", () => {
     await expect(tokenizer.decode([2 ** 32])).rejects.toThrow(
       /^Token 4294967296 at position 0 is none of .*many\.json; give integers/,
     );
-  });
-});
-
-describe("gpt2", () => {
-  it("has the ids of the published encoder", async () => {
-    const tokenizer = await openTokenizer("gpt2");
-    // https://huggingface.co/docs/transformers/model_doc/gpt2, GPT2Tokenizer
-    expect([...(await tokenizer.encode("Hello world"))]).toEqual([15496, 995]);
-    expect([...(await tokenizer.encode(" Hello world"))]).toEqual([18435, 995]);
-    for (const text of ["", "naïve 日本語 🦁\n\n  x", "<|endoftext|>"])
-      expect(await tokenizer.decode(await tokenizer.encode(text))).toBe(text);
-    expect(() => tokenizer.decode([50257])).toThrow(
-      "Token 50257 at position 0 is none of GPT-2's; give integers from 0 to 50256.",
-    );
-    expect(vocabularyOf("gpt2")).toBe(50257);
   });
 });
