@@ -143,6 +143,18 @@ describe("commands", () => {
     ]);
   });
 
+  it.each([
+    ["check packages", "packages: check takes no argument; see ./terse help"],
+    ["build --force", "--force: unknown flag. See ./terse build --help."],
+    ["setup all", "all: setup takes no argument; see ./terse help"],
+    ["env TERSE_PYTHON", "TERSE_PYTHON: env takes no argument; see ./terse help"],
+    ["doctor --jsn", "--jsn: unknown flag; did you mean --json? See ./terse doctor --help."],
+    ["doctor --json torch", "torch: doctor takes no argument; see ./terse help"],
+  ])("leave no word unread: %s", (words, sentence) => {
+    const { status, stdout, stderr } = terse(...words.split(" "));
+    expect([status, stdout, stderr]).toEqual([1, "", `error: ${sentence}\n`]);
+  });
+
   it("says that there is no such command where none is near", () => {
     expect(terse("nonsense").stderr).toBe('terse: there is no command "nonsense". See ./terse help.\n');
   });

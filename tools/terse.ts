@@ -1,5 +1,8 @@
 import { join } from "node:path";
-import { nearest } from "../packages/options/src/nearest.ts"; // imports nothing, so it runs before any package is installed
+// These import no package, so they run before any is installed.
+import { nearest } from "../packages/options/src/nearest.ts";
+import { OptionsError } from "../packages/options/src/options-error.ts";
+import { parseArguments } from "../packages/options/src/parse-arguments.ts";
 import { build, check } from "./commands/check.ts";
 import { docs, docsFolder } from "./commands/docs.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -67,6 +70,23 @@ const commands: Record<string, () => Promise<void>> = {
   },
 };
 
+/** The switches of commands that take nothing else. */
+const switches: Record<string, Record<string, "switch">> = {
+  check: {},
+  build: {},
+  doctor: { json: "switch" },
+  setup: {},
+  env: {},
+};
+
+/** Throws `OptionsError` for a word that the command would leave unread. */
+function refuseOthers(name: string): void {
+  const flags = switches[name];
+  if (flags === undefined) return;
+  const { words } = parseArguments(args, { command: `./terse ${name}`, flags });
+  if (words.length > 0) throw new OptionsError([`${words[0] || '""'}: ${name} takes no argument; see ./terse help`]);
+}
+
 /** Replaces this process by Node with these arguments, which then owns signals, terminal and exit code. */
 function becomeNode(environment: Environment, nodeArguments: readonly string[]): never {
   const env = { ...process.env, ...variables(environment) } as Record<string, string>;
@@ -84,9 +104,11 @@ try {
     );
     process.exitCode = 2;
   } else {
+    refuseOthers(name);
     await command();
   }
 } catch (error) {
-  if (!(error instanceof SetUpFailed)) throw error;
+  if (error instanceof OptionsError) process.stderr.write(`error: ${error.message}\n`);
+  else if (!(error instanceof SetUpFailed)) throw error;
   process.exitCode = 1;
 }

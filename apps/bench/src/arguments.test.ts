@@ -38,8 +38,8 @@ it("trains on the user's own data, and draws what was measured into a file, wher
     overrides: ['data.path="my/text"', "steps=40"],
     svg: "losses.svg",
   });
-  expect(() => given("step --data my/text")).toThrow("--data: step trains by no recipe; take train");
-  expect(() => given("step --svg losses.svg")).toThrow("--svg: step has no picture; take train");
+  expect(() => given("step --data my/text")).toThrow("--data: step trains by no recipe; these suites do: train");
+  expect(() => given("step --svg losses.svg")).toThrow("--svg: step has no picture; these suites have one: train");
   expect(() => given("train --data my/text --record")).toThrow("--record keeps runs of the recipe as it is");
 });
 

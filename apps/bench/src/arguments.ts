@@ -36,9 +36,9 @@ export function readArguments(
   const suite = words[0]!;
   const all = choose("suite", suite, suites);
   if (flags.data !== undefined && recipeKeys[suite] === undefined)
-    throw new OptionsError([`--data: ${suite} trains by no recipe; take ${listed(recipeKeys)}`]);
+    throw new OptionsError([`--data: ${suite} trains by no recipe; these suites do: ${listed(recipeKeys)}`]);
   if (flags.svg !== undefined && pictures[suite] === undefined)
-    throw new OptionsError([`--svg: ${suite} has no picture; take ${listed(pictures)}`]);
+    throw new OptionsError([`--svg: ${suite} has no picture; these suites have one: ${listed(pictures)}`]);
   const path = flags.data === undefined ? [] : [`data.path=${JSON.stringify(flags.data)}`];
   const overrides = [...path, ...given.overrides];
   if (flags.record && overrides.length > 0)
@@ -56,7 +56,7 @@ export function readArguments(
   };
 }
 
-const listed = (names: object) => Object.keys(names).join(" or ");
+const listed = (names: object) => Object.keys(names).join(", ");
 
 export function usageOf(suites: Readonly<Record<string, Suite>>, subjects: Readonly<Record<string, string>>): string {
   const width = Math.max(...Object.keys(suites).map((name) => name.length));

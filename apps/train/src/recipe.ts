@@ -213,7 +213,9 @@ function parseWritten(tree: unknown, where: string): Recipe {
     return parsed(tree);
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new OptionsError([`${where} was written by another version of terse, or changed: ${error.message}`]);
+    throw new OptionsError([
+      `${where} was written by another version of terse, or changed: ${error.problems.join("; ")}`,
+    ]);
   }
 }
 

@@ -43,8 +43,10 @@ describe("a link", () => {
     },
   );
 
-  it("has a rate of at least 1 bit per second, and a latency of at most an hour", () => {
-    expect(() => parseLink("0gbit")).toThrow("the rate of a link must be 1 bit per second or more, and is 0");
+  it("has a rate of 1 bit to a million gbit per second, and a latency of at most an hour", () => {
+    expect(() => parseLink("0gbit")).toThrow(/^the rate of a link must be 1 bit to 1000000 gbit .* is 0 bit$/);
+    expect(() => parseLink("1000001gbit")).toThrow("the rate of a link must be");
+    expect(parseLink("1000000gbit").bitsPerSecond).toBe(1e15);
     expect(() => parseLink("1gbit,3601s")).toThrow("the latency of a link must be 0 to 3600 seconds");
     expect(() => loopback(2, { emulateLink: { bitsPerSecond: Number.NaN, latency: 0 } })).toThrow(RangeError);
   });

@@ -45,8 +45,8 @@ export function openLink({ bitsPerSecond, latency }: Link): NativeLink {
 
 function checkLink(link: Link): Link {
   const { bitsPerSecond, latency } = link;
-  if (!(bitsPerSecond >= 1 && Number.isFinite(bitsPerSecond)))
-    throw new RangeError(`the rate of a link must be 1 bit per second or more, and is ${bitsPerSecond}`);
+  if (!(bitsPerSecond >= 1 && bitsPerSecond <= 1e15))
+    throw new RangeError(`the rate of a link must be 1 bit to 1000000 gbit per second, and is ${bitsPerSecond} bit`);
   if (!(latency >= 0 && latency <= 3600))
     throw new RangeError(`the latency of a link must be 0 to 3600 seconds, and is ${latency}`);
   return link;

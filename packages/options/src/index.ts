@@ -5,9 +5,10 @@ export { type Conflict, withoutConflicts } from "./conflicts.ts";
 export { show } from "./describe.ts";
 export { type Dropped, dropUntaken } from "./drop-untaken.ts";
 export { type ListedOption, listOptions } from "./list-options.ts";
-export { editDistance, nearest } from "./nearest.ts";
+export { editDistance, nearest, ownWord } from "./nearest.ts";
 export { OptionsError } from "./options-error.ts";
 export {
+  endingIn,
   numberFrom,
   type ParsedArguments,
   parseArguments,

@@ -72,6 +72,7 @@ describe("parseArguments", () => {
     ["--optimizer.lr", "--optimizer.lr needs a value"],
     ["--steps --record", "--steps needs a value"],
     ["--record=no", '--record takes no value, got "no"'],
+    ["--help=3", '--help takes no value, got "3"'],
     ["--master-port 70000", '--master-port: expected a whole number from 0 to 65535, got "70000"'],
     ["--master-port 1.5", '--master-port: expected a whole number from 0 to 65535, got "1.5"'],
     ["--rate=-1", '--rate: expected a number ≥ 0, got "-1"'],

@@ -80,7 +80,7 @@ export function parseArguments<const Flags extends Readonly<Record<string, Flag>
     const flag = key === undefined ? undefined : flags[key];
     if (name === "help" && value === undefined)
       return { help: true, flags: {}, words: [], overrides: [], rest: undefined };
-    if (flag === "switch") {
+    if (flag === "switch" || name === "help") {
       if (value === undefined) values[key!] = true;
       else problems.push(`${rawName} takes no value, got "${value}"`);
     } else if (flag === undefined && !(rawName.startsWith("--") && isOverride(name)))
@@ -137,7 +137,7 @@ function hint(
 }
 
 /** The keys with this last part, in any spelling; the one without dots alone, if there is one. */
-function endingIn(word: string, dotted: readonly string[]): readonly string[] {
+export function endingIn(word: string, dotted: readonly string[]): readonly string[] {
   const ending = dotted.filter((key) => normalised(lastPart(key)) === normalised(word));
   const whole = ending.filter((key) => lastPart(key) === key);
   return whole.length > 0 ? whole : ending;

@@ -49,19 +49,24 @@ const flags = {
 export function readArguments(argv: readonly string[]): Arguments | "help" {
   const { help, flags: given, words } = parseArguments(argv, { command: "./terse cost", flags });
   if (help) return "help";
-  if (words.length > 0) throw new OptionsError([`${words[0]}: cost takes flags only; see ./terse cost --help`]);
+  if (words.length > 0) throw new OptionsError([`${words[0] || '""'}: cost takes flags only; see ./terse cost --help`]);
   const { link: links = [], alpha, beta, ...others } = given;
   const networks = [...links];
   if (alpha !== undefined && beta !== undefined) networks.push({ name: `α ${alpha} s, β ${beta} s/byte`, alpha, beta });
   else if (alpha !== undefined || beta !== undefined)
     throw new OptionsError(["--alpha and --beta describe one network together: give both"]);
+  const { wordBits = 32, valueBits = 1 } = others;
+  if (valueBits > wordBits)
+    throw new OptionsError([
+      `--value-bits: a compressed value has no more bits than a word, and ${valueBits} is more than --word-bits ${wordBits}`,
+    ]);
   return {
     networks: networks.length > 0 ? networks : paper.networks.map(networkOf),
     parameters: paper.parameters,
     ranks: paper.ranks,
-    wordBits: 32,
-    valueBits: 1,
     ...others,
+    wordBits,
+    valueBits,
   };
 }
 

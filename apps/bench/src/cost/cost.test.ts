@@ -48,6 +48,12 @@ it.each([
   ["--parameters 1.5", "--parameters: expected a whole number"],
   ["--parameters 1e999", "--parameters: expected a whole number"],
   ["1gbit", "1gbit: cost takes flags only"],
+  [
+    "--value-bits 33",
+    "--value-bits: a compressed value has no more bits than a word, and 33 is more than --word-bits 32",
+  ],
+  ["--link 1000001gbit", "--link: the rate of a link must be 1 bit to 1000000 gbit per second"],
+  ["", '"": cost takes flags only'],
   ["--word-bits 1e30", "--word-bits: expected a whole number from 1 to 64"],
 ])("says what is wrong with %s", (words, sentence) => {
   expect(() => read(words.split(" "))).toThrow(sentence);

@@ -9,7 +9,7 @@ import { defaultRecipe, readRecipe, recipeSchema } from "../recipe.ts";
 import { schedules } from "../schedules/schedules.ts";
 import { adviseCommand } from "./advise.ts";
 import { compareCommand, resultOf, tableOf } from "./compare.ts";
-import { completionScript, completions } from "./completion.ts";
+import { completionCommand, completionScript, completions } from "./completion.ts";
 import { configCommand, explain, sentences } from "./config.ts";
 import { jsonSchema } from "./json-schema.ts";
 
@@ -66,6 +66,12 @@ describe("config explain", () => {
     expect(() => explain("nonsense")).toThrow(
       /^nonsense: no key of a recipe\. See \.\/terse config explain, which lists all\.$/,
     );
+    for (const word of ["lr", "LR", "learning_rate", "learning-rate"])
+      expect(() => explain(word)).toThrow("did you mean optimizer.lr?");
+    expect(() => explain("batchsize")).toThrow("did you mean data.batchSize?");
+    for (const word of ["OPTIMIZER", "optimizer."]) expect(() => explain(word)).toThrow("did you mean optimizer?");
+    expect(() => explain("")).toThrow('"": no key of a recipe.');
+    await expect(configCommand([])).rejects.toThrow(/^config: the commands are/);
     await expect(configCommand(["explian"])).rejects.toThrow("./terse config explain [KEY]");
   });
 });
@@ -362,6 +368,11 @@ describe("compare", () => {
       /of-another-version\/recipe.json was written by another version of terse, or changed: newKey: unknown option/;
     await expect(compareCommand([other])).rejects.toThrow(said);
     await expect(adviseCommand([other])).rejects.toThrow(said);
+    writeFileSync(join(other, "recipe.json"), '{ "steps": ');
+    await expect(adviseCommand([other])).rejects.toThrow(
+      /recipe\.json: not valid YAML: [^\n]*\. Restore it, or name another run\.$/,
+    );
+    await expect(adviseCommand([""])).rejects.toThrow(/^"" has no recipe\.json/);
     await expect(compareCommand([])).rejects.toThrow("compare needs the folders of runs");
   });
 });
@@ -396,6 +407,12 @@ describe("advise", () => {
 });
 
 describe("shell completion", () => {
+  it("names the shells where it is given none, an unknown one, or two", async () => {
+    const shells = "name one of the shells bash, zsh, fish: source <(./terse completion bash)";
+    for (const words of [[], ["powershell"], ["bash", "zsh"]])
+      await expect(completionCommand(words)).rejects.toThrow(`${["completion", ...words].join(" ")}: ${shells}`);
+  });
+
   const has = (shell: string) => spawnSync(shell, ["-c", "true"]).status === 0;
   const runIn = (shell: string, program: string) => {
     const { stdout, stderr } = spawnSync(shell, ["-c", program], { encoding: "utf8" });
@@ -463,7 +480,7 @@ describe("shell completion", () => {
     ],
     [
       ["bench", "--"],
-      ["--settings", "--json", "--record"],
+      ["--settings", "--json", "--svg", "--record", "--data"],
     ],
     [
       ["config", ""],

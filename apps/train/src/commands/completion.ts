@@ -172,7 +172,7 @@ export async function completionCommand(argv: readonly string[]): Promise<void> 
   const shell = shells.find((each) => each === words[0]);
   if (shell === undefined || words.length > 1)
     throw new OptionsError([
-      `completion ${words.join(" ")}: the shells are ${shells.join(", ")}; source <(./terse completion bash)`,
+      `${["completion", ...words].join(" ").trim()}: name one of the shells ${shells.join(", ")}: source <(./terse completion bash)`,
     ]);
   process.stdout.write(completionScript(shell));
 }

@@ -1,6 +1,14 @@
 /** `./terse config explain [KEY]`, and `./terse config schema`: what a recipe may say. */
 import { readFileSync } from "node:fs";
-import { type ListedOption, listOptions, nearest, OptionsError, parseArguments } from "@terse/options";
+import {
+  endingIn,
+  type ListedOption,
+  listOptions,
+  nearest,
+  OptionsError,
+  ownWord,
+  parseArguments,
+} from "@terse/options";
 import { recipeSchema } from "../recipe.ts";
 import { jsonSchema } from "./json-schema.ts";
 
@@ -22,7 +30,7 @@ export async function configCommand(argv: readonly string[]): Promise<void> {
     return void process.stdout.write(`${JSON.stringify(jsonSchema(recipeSchema, sentences), undefined, 2)}\n`);
   if (what !== "explain" || more !== undefined)
     throw new OptionsError([
-      `config ${words.join(" ")}: the commands are ./terse config explain [KEY], and ./terse config schema`,
+      `${["config", ...words].join(" ").trim()}: the commands are ./terse config explain [KEY], and ./terse config schema`,
     ]);
   process.stdout.write(`${explain(key).join("\n")}\n`);
 }
@@ -33,9 +41,9 @@ export function explain(key?: string): string[] {
   const chosen = key === undefined ? all : all.filter(({ name }) => name === key || name.startsWith(`${key}.`));
   if (chosen.length === 0) {
     const names = [...new Set(all.map(({ name }) => name))];
-    const near = nearest(key!, names);
+    const near = similar(key!, names);
     throw new OptionsError([
-      `${key}: no key of a recipe${near === undefined ? "." : `; did you mean ${near}?`} See ./terse config explain, which lists all.`,
+      `${key || '""'}: no key of a recipe${near.length === 0 ? "." : `; did you mean ${near.join(" or ")}?`} See ./terse config explain, which lists all.`,
     ]);
   }
   return [...Map.groupBy(chosen, ({ name }) => name)].flatMap(([name, forms]) => [
@@ -43,6 +51,14 @@ export function explain(key?: string): string[] {
     `  ${sentences.get(name)}`,
     ...[...Map.groupBy(forms, formText)].map(([text, same]) => `  ${text}${whereText(same)}`),
   ]);
+}
+
+/** Keys, or groups of keys, that are written like this one, end like it, or are similar: lr is optimizer.lr. */
+function similar(key: string, names: readonly string[]): readonly string[] {
+  const groups = new Set(names.flatMap((name) => name.split(".").slice(0, -1)));
+  const same = endingIn(ownWord(key), [...groups, ...names]);
+  const near = nearest(key, names);
+  return same.length > 0 ? same.slice(0, 3) : near === undefined ? [] : [near];
 }
 
 function formText({ takes, required, fallback }: ListedOption): string {

@@ -8,11 +8,12 @@ import { readRecipeText, recipeFile } from "../saves/save-folder.ts";
 export function recipeOfRun(run: string): Recipe {
   const text = readRecipeText(run);
   if (text === undefined)
-    throw new CheckpointError(`${run} has no ${recipeFile}: name the folder of a run, such as runs/NAME-TIME`);
+    throw new CheckpointError(`${run || '""'} has no ${recipeFile}: name the folder of a run, such as runs/NAME-TIME`);
   try {
     return writtenRecipe(text, join(run, recipeFile));
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error;
-    throw new CheckpointError(error.message, { cause: error });
+    const lines = error.problems.map((problem) => problem.split("\n")[0]!.replace(/:$/, "")); // without a picture of the place
+    throw new CheckpointError(`${lines.join("; ")}. Restore it, or name another run.`, { cause: error });
   }
 }
