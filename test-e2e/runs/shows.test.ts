@@ -7,7 +7,8 @@ const { folder, text } = trainingFolder("shows");
 
 it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a browser at once", async () => {
   const run = join(folder, "run");
-  const shows = ["--trace", "--tensorboard", "--prometheus=0", "--dashboard=127.0.0.1:0"];
+  const logs = join(folder, "logs");
+  const shows = ["--trace", "--tensorboard", "--prometheus=0", "--dashboard=0.0.0.0:0", "--log-dir", logs];
   let printed = "";
   let pid = 0;
   const args = [...tinyTraining(text), "--steps=1000000", "--logEvery=20", "--out", run, ...shows];
@@ -17,7 +18,7 @@ it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a b
   });
   try {
     const said = (words: RegExp) => words.exec(printed)?.[1];
-    const [prometheus, page] = [/^numbers for Prometheus at (http\S+)$/m, /^page (http\S+)$/m];
+    const [prometheus, page] = [/^numbers for Prometheus at (http\S+)$/m, /^page (http\S+#token=\S+)$/m];
     const [traced, logged] = [/^trace (\S+\.json): /m, /^step: (20|21)\//m];
     await until(() => [prometheus, page, traced, logged].every(said), 120);
 
@@ -25,8 +26,16 @@ it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a b
     expect(numbers).toMatch(/^terse_train_loss [\d.]+$/m);
     expect(numbers).toMatch(/^terse_ranks_compute_seconds\{rank="1"\} [\d.e-]+$/m);
 
-    const answer = await fetch(said(page)!);
+    const { port, hash } = new URL(said(page)!);
+    const token = hash.slice("#token=".length);
+    const of = (authorization?: string) =>
+      fetch(`http://127.0.0.1:${port}/`, authorization === undefined ? {} : { headers: { authorization } });
+    expect((await of()).status).toBe(401);
+    const answer = await of(`Bearer ${token}`);
     expect(answer.status).toBe(200);
+    const log = readFileSync(join(logs, "attempt-0", "rank-0.log"), "utf8"); // others may read it
+    expect(log).toMatch(/^page http:\S+:\d+\/$/m);
+    expect(log).not.toContain(token);
     expect(answer.headers.get("content-type")).toContain("text/html");
     expect(await answer.text()).toContain("<script");
 

@@ -33,13 +33,20 @@ export function accessOn(host: string, token: string = newToken()): Access {
 
 const onLoopback: Access = {
   url: urlOf,
-  refusal({ headers: { host = "" } }) {
-    const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-    if (isLoopback(name)) return undefined;
+  refusal(request) {
+    if (namesThisMachine(request)) return undefined;
     return { status: 403, why: "this page is for its own machine: open it as http://localhost, or through ssh -L" };
   },
   cookie: () => undefined,
 };
+
+/** Whether a request names this machine by a name that no one else can have. */
+export function namesThisMachine({ headers: { host = "" } }: IncomingMessage): boolean {
+  return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
+}
+
+/** The same address without its token, for what others may read. */
+export const withoutToken = (url: string): string => url.replace(/#token=.*$/, "");
 
 function withToken(token: string): Access {
   return {

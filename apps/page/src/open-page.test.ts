@@ -17,6 +17,23 @@ function listener() {
 }
 
 describe("the page of a training", () => {
+  it("says its token only where nobody else has been told", async () => {
+    using run = temporaryRun();
+    run.add(trainingLine(0));
+    for (const isTold of [true, false]) {
+      const shown = listener();
+      const told: string[] = [];
+      using _page = openPage(run.folder, { host: "0.0.0.0", port: 0 }, shown, (url) => {
+        told.push(url);
+        return isTold;
+      });
+      expect(await shown.first).toMatch(
+        isTold ? /^page http:\/\/[^/]+\/$/ : /^page http:\/\/[^/]+\/#token=[\w-]{16,}$/,
+      );
+      expect(told).toEqual([expect.stringMatching(/^http:\/\/[^/]+\/#token=[\w-]{16,}$/)]);
+    }
+  });
+
   it("says where it is, and where its port is taken says so in one line; it ends with the training", async () => {
     using run = temporaryRun();
     run.add(trainingLine(0));

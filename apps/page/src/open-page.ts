@@ -1,13 +1,22 @@
 /** The page of a training, in a process of its own: the event loop of the rank that trains does nothing for it. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { withoutToken } from "./access.ts";
 import { type Address, urlOf } from "./address.ts";
 
 /** What the page's process says when it has started. */
 export type PageNews = { readonly url: string } | { readonly problem: string };
 
-/** Starts to show the run in `folder`. `journal` gets one line: where, or why not. Training goes on in either case. */
-export function openPage(folder: string, at: Address, journal: { note(line: string): void }): Disposable {
+/**
+ * Starts to show the run in `folder`. `journal` gets one line: where, or why not. Training goes on in either case. `tell` gets the address with
+ * its token where the journal is a file that others may read, and the journal gets it without; it returns whether it could.
+ */
+export function openPage(
+  folder: string,
+  at: Address,
+  journal: { note(line: string): void },
+  tell: (url: string) => boolean = () => false,
+): Disposable {
   const { TERSE_TOKEN, ...env } = process.env; // the ranks' secret
   const main = fileURLToPath(new URL("follow-run.ts", import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, main, folder, at.host, String(at.port)], {
@@ -21,7 +30,7 @@ export function openPage(folder: string, at: Address, journal: { note(line: stri
   };
   const notShown = (why: string) => hear(`the page is not shown: ${why}; ./terse page ${folder} shows this run, too`);
   child.once("message", (news: PageNews) => {
-    if ("url" in news) hear(`page ${news.url}`);
+    if ("url" in news) hear(`page ${tell(news.url) ? withoutToken(news.url) : news.url}`);
     else notShown(news.problem);
   });
   child.once("error", ({ message }) => notShown(message));

@@ -4,6 +4,8 @@ export interface ToLauncher {
   readonly failed?: { readonly name: string; readonly message: string };
   /** Rank 0 has opened the folder of its run. */
   readonly run?: string;
+  /** The address of the page with its token, which the log of a rank must not have. */
+  readonly page?: string;
   /** Rank 0 has saved the run, in this process. */
   readonly saved?: true;
   /** The command that goes on from the last save. */
@@ -13,6 +15,8 @@ export interface ToLauncher {
 /** Whether our launcher listens. */
 export const hasLauncher = () => process.send !== undefined && process.connected;
 
-export function tellLauncher(message: ToLauncher): void {
+/** Returns whether it listens. */
+export function tellLauncher(message: ToLauncher): boolean {
   if (hasLauncher()) process.send!(message);
+  return hasLauncher();
 }

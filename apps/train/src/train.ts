@@ -1,5 +1,6 @@
 /** One rank's training run, from recipe to checkpoint. In the loop the optimizer, the journal, saves and interruptions send messages. */
 import type { Group } from "@terse/collectives";
+import { tokenVariable, withoutToken } from "@terse/page/access";
 import { openPage } from "@terse/page/open-page";
 import { Arena, manualSeed } from "@terse/tensor";
 import { adviseAtEnd } from "./advice/at-end.ts";
@@ -20,6 +21,7 @@ import { learningRate } from "./schedules/schedules.ts";
 import { seedOfRank } from "./seed-of-rank.ts";
 import { openShows } from "./shows/shows.ts";
 import { takeStep } from "./take-step.ts";
+import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 import { traceOf, writeTrace } from "./trace/trace.ts";
 
 /** `given` is undefined for a run to resume, which has its own recipe. Resolves to the exit code. */
@@ -49,7 +51,8 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
   optimizer.watch = meter;
   const remarks = remarksOnModel(recipe, arena, optimizer);
   const journal = opened.use(new Journal(recipe, group, { model, data, optimizer, run, meter, remarks }));
-  if (args.dashboard && group.rank === 0) opened.use(openPage(run.folder, args.dashboard, journal));
+  if (args.dashboard && group.rank === 0)
+    opened.use(openPage(run.folder, args.dashboard, journal, (url) => isShownElsewhere(url, args)));
   if (group.rank === 0) opened.use(await openShows(args, run, (text) => journal.note(text)));
   const asked = (signal: string) =>
     journal.note(`${signal}: saves after this step and ends; a second signal ends at once`);
@@ -106,4 +109,14 @@ async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: A
 
 function every(steps: number, step: number): boolean {
   return steps > 0 && step % steps === 0;
+}
+
+/**
+ * Whether a page's address with its token need not be printed by this rank, whose output may be a file that others read: with --log-dir our
+ * launcher prints it, and who has started ranks in another way with a token knows it.
+ */
+function isShownElsewhere(page: string, { logDir }: TrainArguments): boolean {
+  if (withoutToken(page) === page) return false;
+  if (hasLauncher()) return logDir !== undefined && tellLauncher({ page });
+  return Boolean(process.env[tokenVariable]) && !process.stdout.isTTY;
 }

@@ -93,7 +93,8 @@ async function oneAttempt(
   const attempt = { number, first, size, rendezvous: place, token };
 
   let seen = run;
-  const heard = ({ run: folder, saved, resume }: ToLauncher) => {
+  const heard = ({ run: folder, saved, resume, page }: ToLauncher) => {
+    if (page !== undefined) process.stdout.write(`page ${page}\n`);
     if (folder !== undefined) seen = { ...seen, folder };
     if (saved) seen = { ...seen, isSaved: true };
     if (resume === undefined) return;

@@ -1,11 +1,11 @@
 /**
- * The last numbers of a run for Prometheus, in its text format 0.0.4, at GET /metrics.
- * https://prometheus.io/docs/instrumenting/exposition_formats/
+ * The last numbers of a run in Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/
+ * The text is made once for each logged line. A thread answers with it (prometheus-thread.ts), so that whoever asks takes no time of the rank.
  */
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { Worker } from "node:worker_threads";
 import { type Line, numbersOf } from "./numbers-of.ts";
+import type { Heard, Listens } from "./prometheus-thread.ts";
 
 /** Sums that only grow, under the names that Prometheus wants for them. */
 const counters: Readonly<Record<string, string>> = {
@@ -16,30 +16,28 @@ const counters: Readonly<Record<string, string>> = {
 
 export class Prometheus implements Disposable {
   readonly #last = new Map<string, { value: number; place?: number }[]>(); // by key
-  readonly #server = createServer((request, response) => {
-    const [path] = (request.url ?? "").split("?");
-    if (path !== "/metrics") return void response.writeHead(404).end("there is only /metrics\n");
-    if (request.method !== "GET" && request.method !== "HEAD")
-      return void response.writeHead(405, { allow: "GET, HEAD" }).end();
-    response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(this.text());
-  });
+  #thread: Worker | undefined;
 
   /** Listens on the host and port; port 0 takes a free one. Rejects with the system's error where it cannot. Resolves to its URL. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
-    this.#server.unref();
-    this.#server.listen(port, host);
-    await once(this.#server, "listening");
-    const { port: taken } = this.#server.address() as AddressInfo;
-    return `http://${host.includes(":") ? `[${host}]` : host}:${taken}/metrics`;
+    const workerData: Listens = { host, port };
+    const thread = new Worker(new URL("prometheus-thread.ts", import.meta.url), { workerData });
+    this.#thread = thread;
+    thread.unref();
+    const [heard] = (await once(thread, "message")) as [Heard];
+    thread.on("error", () => {}); // it is gone, and the run goes on
+    if ("code" in heard) throw Object.assign(new Error(heard.message), { code: heard.code });
+    return `http://${host.includes(":") ? `[${host}]` : host}:${heard.port}/metrics`;
   }
 
   /** Takes over the numbers of a line. */
   show(line: Line): void {
     this.#last.set("step", [{ value: line.step }]);
     for (const [key, values] of Map.groupBy(numbersOf(line), ({ key }) => key)) this.#last.set(key, values);
+    this.#thread?.postMessage(this.#text());
   }
 
-  text(): string {
+  #text(): string {
     return [...this.#last]
       .map(([key, values]) => {
         const name = counters[key] ?? `terse_${key.replaceAll(/[^a-zA-Z0-9_]/g, "_")}`;
@@ -53,7 +51,6 @@ export class Prometheus implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
+    void this.#thread?.terminate();
   }
 }

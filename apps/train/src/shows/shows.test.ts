@@ -1,8 +1,11 @@
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { get } from "node:http";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as streamText } from "node:stream/consumers";
 import { crc32c } from "@terse/codecs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Line } from "./numbers-of.ts";
@@ -122,6 +125,38 @@ describe("numbers for Prometheus", () => {
     expect((await fetch(url)).headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     expect((await fetch(url.replace("/metrics", "/"))).status).toBe(404);
     expect((await fetch(url, { method: "POST" })).status).toBe(405);
+  });
+
+  it("are refused under another machine's name, as a web page could have one that leads here", async () => {
+    const notes: string[] = [];
+    using _ = await openShows({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
+      notes.push(text),
+    );
+    const { port } = new URL(/http\S+/.exec(notes[0]!)![0]);
+    const status = async (host: string) => {
+      const [response] = await once(get({ host: "127.0.0.1", port, path: "/metrics", headers: { host } }), "response");
+      response.resume();
+      return response.statusCode as number;
+    };
+    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, "[::1]:1"]) expect(await status(host)).toBe(200);
+    for (const host of [`evil.example:${port}`, "127.0.0.1.evil.example", "10.0.0.1"])
+      expect(await status(host)).toBe(403);
+  });
+
+  it("are given once to a connection, and to a few connections at once", async () => {
+    const notes: string[] = [];
+    using _ = await openShows({ prometheus: { host: "127.0.0.1", port: 0 } }, runAt(0) as never, (text) =>
+      notes.push(text),
+    );
+    const { port } = new URL(/http\S+/.exec(notes[0]!)![0]);
+    const request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const many = connect(Number(port), "127.0.0.1").end(request.repeat(50));
+    expect((await streamText(many)).match(/^HTTP\/1\.1 200/gm)).toHaveLength(1);
+
+    const idle = Array.from({ length: 40 }, () => connect(Number(port), "127.0.0.1").on("error", () => {}));
+    const closed = await Promise.all(idle.slice(16).map((socket) => once(socket.resume(), "close").then(() => true)));
+    expect(closed).toEqual(Array(24).fill(true));
+    for (const socket of idle) socket.destroy();
   });
 
   it("are given up in one line where the port is taken", async () => {

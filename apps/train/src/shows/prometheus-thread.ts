@@ -1,0 +1,68 @@
+/**
+ * The thread that answers Prometheus (prometheus.ts) with the last text that it was given. Who asks in a loop waits: a few connections are
+ * open at once, each of them is for one answer, and so many answers a second are given to all of them together.
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setPriority } from "node:os";
+import { parentPort, workerData } from "node:worker_threads";
+import { namesThisMachine } from "@terse/page/access";
+import { isLoopback } from "@terse/page/address";
+
+/** Where it listens. */
+export interface Listens {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What it says when it listens, or cannot. */
+export type Heard = { readonly port: number } | { readonly code: string | undefined; readonly message: string };
+
+const mostConnections = 16;
+const mostAnswersPerSecond = 20; // a Prometheus asks a few times a minute
+const mostSeconds = 5; // for a request to arrive
+
+// Steps have their processors first. Elsewhere than on Linux this would be the priority of the whole process.
+if (process.platform === "linux") setPriority(19);
+
+const { host, port } = workerData as Listens;
+let text = "";
+let next = 0; // when the next answer may be given
+
+const server = createServer(
+  {
+    headersTimeout: 1000 * mostSeconds,
+    requestTimeout: 1000 * mostSeconds,
+    connectionsCheckingInterval: 1000,
+    keepAlive: false,
+  },
+  (request, response) => {
+    const now = performance.now();
+    next = Math.max(now, next) + 1000 / mostAnswersPerSecond;
+    const answer = () => {
+      response.setHeader("connection", "close");
+      // Without this a web page could read the numbers under a name of its own that leads here.
+      if (isLoopback(host) && !namesThisMachine(request))
+        return void response.writeHead(403).end("these numbers are for their own machine: ask localhost for them\n");
+      const [path] = (request.url ?? "").split("?");
+      if (path !== "/metrics") return void response.writeHead(404).end("there is only /metrics\n");
+      if (request.method !== "GET" && request.method !== "HEAD")
+        return void response.writeHead(405, { allow: "GET, HEAD" }).end();
+      response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text);
+    };
+    setTimeout(answer, next - now - 1000 / mostAnswersPerSecond);
+  },
+);
+server.maxConnections = mostConnections;
+server.maxRequestsPerSocket = 1; // others on the same connection would wait in front of those on other ones
+server.on("clientError", (_, socket) => socket.destroy());
+
+const say = (heard: Heard) => parentPort!.postMessage(heard);
+server.once("error", ({ code, message }: NodeJS.ErrnoException) => {
+  say({ code, message });
+  parentPort!.close();
+});
+server.listen(port, host, () => say({ port: (server.address() as AddressInfo).port }));
+parentPort!.on("message", (given: string) => {
+  text = given;
+});
