@@ -22,6 +22,7 @@ import {
 import { CollectiveError, RankLostError } from "./errors.ts";
 import type { Group, OperationOptions, Reduction, Sent } from "./group.ts";
 import type { Link } from "./link.ts";
+import { areCounts, checkValues, isCount, misfit } from "./rendezvous/check-value.ts";
 import type { Rendezvous } from "./rendezvous/rendezvous.ts";
 
 /** What a group needs to know of the world it is part of. */
@@ -81,10 +82,7 @@ export class NativeGroup implements Group {
     this.rank = native.rank;
     this.size = native.size;
     this.#calls = { collectives: 0, splits: 0, sends: members.map(() => 0), recvs: members.map(() => 0) };
-    world.rendezvous.onLeave(name, (rank, calls) => {
-      this.#closedRanks.set(members.indexOf(rank), calls as CallCounts);
-      this.#checkClosedRanks();
-    });
+    world.rendezvous.onLeave(name, (rank, calls) => this.#left(members.indexOf(rank), calls));
     world.opened(this);
   }
 
@@ -201,9 +199,14 @@ export class NativeGroup implements Group {
     this.#checkClosedRanks();
     this.#throwIfEnded();
     const open = this.world.split?.(this.#native);
-    const answers = (await this.#orFail(() =>
-      this.world.rendezvous.allGather(name, this.members, { color: color ?? null, key }),
-    )) as { color: number | null; key: number }[];
+    const answers = await this.#orFail(async () =>
+      checkValues<{ color: number | null; key: number }>(
+        await this.world.rendezvous.allGather(name, this.members, { color: color ?? null, key }),
+        this.members,
+        "its color",
+        () => ({ color: (value) => value === null || Number.isInteger(value), key: Number.isFinite }),
+      ),
+    );
     const members = answers
       .map((answer, rank) => ({ ...answer, rank }))
       .filter((answer) => color !== undefined && answer.color === color)
@@ -380,6 +383,23 @@ export class NativeGroup implements Group {
   #throwIfEnded(): void {
     if (this.#failure) throw this.#failure;
     if (this.#closing) throw new CollectiveError("closed", `the group is closed on ${this.#who()}`);
+  }
+
+  #left(rank: number, calls: unknown): void {
+    if (rank < 0) return;
+    const [sends, recvs] = [areCounts(this.size), areCounts(this.size)];
+    const problem = misfit(calls, { collectives: isCount, splits: isCount, sends, recvs });
+    if (problem === undefined) {
+      this.#closedRanks.set(rank, calls as CallCounts);
+      this.#checkClosedRanks();
+    }
+    if (problem === undefined || this.#failure) return;
+    const error = new CollectiveError(
+      "mismatch",
+      `rank ${rank} sent invalid data when it closed the group: ${problem}; check that it runs the same version of terse`,
+    );
+    this.fail(error);
+    void this.world.report(this, error, true);
   }
 
   /** Fails where this rank waits for an operation that a rank has not called before it closed the group. */

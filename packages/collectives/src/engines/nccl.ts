@@ -22,6 +22,8 @@ import {
   type NcclStatus,
 } from "@terse/native-collectives";
 import { RendezvousError } from "../errors.ts";
+import { printable } from "../printable.ts";
+import { checkValues, isBlob, isText, optional } from "../rendezvous/check-value.ts";
 import type { Engine, WorldOptions } from "./engine.ts";
 import { RendezvousWorld } from "./rendezvous-world.ts";
 
@@ -52,6 +54,8 @@ export const nccl: Engine = {
 };
 
 /** What the ranks exchange before they connect. */
+const idBytes = 128; // of ncclUniqueId
+
 interface RankInfo {
   version: string;
   host: string;
@@ -117,9 +121,16 @@ export class NcclWorld extends RendezvousWorld {
     const mine: RankInfo = { version: this.version, host: hostname() };
     if (place === 0) Object.assign(mine, this.#uniqueId());
     // The versions are compared first, because NCCL itself would not name the ranks that differ.
-    const ranks = (await this.rendezvous.allGather(`${name}/nccl`, members, mine)) as RankInfo[];
+    const found = await this.rendezvous.allGather(`${name}/nccl`, members, mine);
+    const ranks = checkValues<RankInfo>(found, members, "its NCCL", (at) => ({
+      version: isText,
+      host: isText,
+      error: optional(isText),
+      // Without an error the first member has the id.
+      id: (id) => at > 0 || isBlob(idBytes)(id) || (found[0] as RankInfo).error !== undefined,
+    }));
     checkVersions(ranks, members);
-    if (ranks[0]!.error) throw new RendezvousError(`rank ${members[0]}: ${ranks[0]!.error}`);
+    if (ranks[0]!.error) throw new RendezvousError(`rank ${members[0]}: ${printable(ranks[0]!.error)}`);
     const { config = {} } = this.#options;
     const id = Buffer.from(ranks[0]!.id!, "base64");
     const native = collectives().nccl(this.handle, place, members.length, id, config, ...this.#limits);
@@ -170,7 +181,7 @@ function checkVersions(ranks: readonly RankInfo[], members: readonly number[]): 
   if (versions.size === 1) return;
   const named = [...versions].map(([version, places]) => {
     const where = [...places].map((at) => `${members[at]} on ${ranks[at]!.host}`);
-    return `${version} on rank ${where.join(", ")}`;
+    return printable(`${version} on rank ${where.join(", ")}`);
   });
   throw new RendezvousError(
     `the ranks have different versions of NCCL: ${named.join("; ")}; install the same one everywhere, or name its file in TERSE_NCCL`,

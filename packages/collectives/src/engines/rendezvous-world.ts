@@ -3,6 +3,7 @@ import type { Communicator, NativeFailure } from "@terse/native-collectives";
 import { CollectiveError, RankLostError, RendezvousError } from "../errors.ts";
 import type { Link } from "../link.ts";
 import type { NativeGroup, World } from "../native-group.ts";
+import { checkValues, isBlob, type Shape } from "../rendezvous/check-value.ts";
 import type { GroupFailure } from "../rendezvous/protocol.ts";
 import type { WorldRendezvous } from "../rendezvous/rendezvous.ts";
 import type { WorldOptions } from "./engine.ts";
@@ -77,11 +78,19 @@ export abstract class RendezvousWorld implements World {
     name: string,
     members: readonly number[],
     contacts: readonly T[],
+    shape: Shape = {},
     check: (peers: readonly T[]) => void = () => {},
   ): Promise<Communicator> {
     this.opening.set(native, name);
     try {
-      const peers = (await this.rendezvous.allToAll(`${name}/addresses`, members, contacts)) as T[];
+      const found = await this.rendezvous.allToAll(`${name}/addresses`, members, contacts);
+      const here = members.indexOf(this.rendezvous.rank);
+      // An engine's addresses have one length, but for a rank's own, which is empty.
+      const bytes = Buffer.from(contacts.find((_, place) => place !== here)!.blob, "base64").length;
+      const peers = checkValues<T>(found, members, "its address", (place) => ({
+        ...shape,
+        blob: isBlob(place === here ? undefined : bytes),
+      }));
       check(peers);
       await native.connect(peers.map(({ blob }) => Buffer.from(blob, "base64")));
       await this.joined(name, members);

@@ -1,8 +1,11 @@
+import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { type Communicator, collectives, type NativeLink } from "@terse/native-collectives";
 import { isLoopbackAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { type Link, openLink } from "../link.ts";
+import { printable } from "../printable.ts";
+import { isText } from "../rendezvous/check-value.ts";
 import type { WorldOptions } from "./engine.ts";
 import { type Contact, RendezvousWorld } from "./rendezvous-world.ts";
 
@@ -48,7 +51,8 @@ export class SocketWorld extends RendezvousWorld {
     const contacts = blobs.map((blob): SocketContact => {
       return { blob: Buffer.from(blob).toString("base64"), address: this.#address, host: hostname() };
     });
-    return this.connect(native, name, members, contacts, (peers) => checkContacts(peers, place, members));
+    const shape = { address: (value: unknown) => isText(value) && isIP(value.split("%")[0]!) > 0, host: isText };
+    return this.connect(native, name, members, contacts, shape, (peers) => checkContacts(peers, place, members));
   }
 }
 
@@ -59,7 +63,7 @@ function checkContacts(peers: readonly SocketContact[], place: number, members: 
     const otherFamily = peer.address.includes(":") !== mine.address.includes(":");
     if (!unreachable && !otherFamily) return;
     throw new RendezvousError(
-      `rank ${members[at]} on ${peer.host} offers the address ${peer.address}, which rank ${members[place]} on ${mine.host} (${mine.address}) cannot reach; give rank ${members[at]} another one in TERSE_ADDRESS, an address or an interface of its machine that the others reach`,
+      `rank ${members[at]} on ${printable(peer.host)} offers the address ${peer.address}, which rank ${members[place]} on ${mine.host} (${mine.address}) cannot reach; give rank ${members[at]} another one in TERSE_ADDRESS, an address or an interface of its machine that the others reach`,
     );
   });
 }

@@ -3,6 +3,8 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
+import { printable } from "../printable.ts";
+import { problemOfAnswer, problemOfWelcome } from "./check-lines.ts";
 import { defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type AbortReason,
@@ -196,8 +198,20 @@ export class RendezvousClient implements WorldRendezvous {
         () => lineLimit,
         (line) => {
           const received = line as FromServer;
-          if (welcome) return this.#receive(received);
+          if (welcome) {
+            const problem = problemOfAnswer(line);
+            return problem === undefined ? this.#receive(received) : this.#invalid(where, problem);
+          }
           clearTimeout(timer);
+          const problem = problemOfWelcome(line);
+          if (problem !== undefined) {
+            reject(
+              new RendezvousError(
+                `what listens at ${where} is no rendezvous of this version (${problem}); check that MASTER_PORT is not another program's, and start all ranks alike`,
+              ),
+            );
+            return void socket.destroy();
+          }
           if ("welcome" in received) {
             welcome = true;
             this.#holder = received.holder;
@@ -207,14 +221,14 @@ export class RendezvousClient implements WorldRendezvous {
             socket.unref();
             return resolve();
           }
-          const why =
-            "refused" in received
-              ? `the rendezvous at ${where} refused rank ${this.#hello.rank}: ${received.refused}`
-              : `what listens at ${where} is not a rendezvous`;
-          reject(new RendezvousError(why));
+          const { refused } = received as { refused: string };
+          reject(
+            new RendezvousError(`the rendezvous at ${where} refused rank ${this.#hello.rank}: ${printable(refused)}`),
+          );
           socket.destroy();
         },
-        () => {
+        (why) => {
+          if (welcome) return this.#invalid(where, why);
           reject(
             new RendezvousError(
               `what listens at ${where} is not a terse rendezvous; check that MASTER_PORT is not another program's`,
@@ -248,13 +262,20 @@ export class RendezvousClient implements WorldRendezvous {
       const waiting = this.#waiting.get(line.id);
       this.#waiting.delete(line.id);
       if (this.#waiting.size === 0) this.#socket.unref();
-      if ("error" in line) waiting?.reject(new RendezvousError(line.error, line.missing));
+      if ("error" in line) waiting?.reject(new RendezvousError(printable(line.error), line.missing));
       else waiting?.resolve(line.value);
     } else if ("left" in line) {
       this.#listeners.get(line.left)?.(line.rank, line.value);
     } else if ("failure" in line) {
-      this.#fail(line.failure);
+      this.#fail({ ...line.failure, message: printable(line.failure.message) });
     }
+  }
+
+  /** The server, or somebody on the path, has sent what no server sends. */
+  #invalid(where: string, why: string): void {
+    if (this.#gone || this.#failure) return;
+    this.#fail({ kind: "refused", message: `the rendezvous at ${where} sent invalid data: ${why}` });
+    this.#socket.destroy();
   }
 
   #fail(failure: GroupFailure): void {

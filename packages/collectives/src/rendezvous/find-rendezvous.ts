@@ -5,7 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
+import { printable } from "../printable.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
+import { isCount, isText, misfit, optional } from "./check-value.ts";
 import { type Answers, type RendezvousServer, serveRendezvous } from "./server.ts";
 import { TorchStore } from "./torch-store.ts";
 
@@ -59,8 +61,7 @@ async function findByTorchStore(
   const open = () => TorchStore.connect(master!.host, master!.port, deadlineSeconds);
   await using store = await open();
   if (rank !== 0) {
-    const { host, port, error } = JSON.parse(await store.get(key)) as { host: string; port: number; error?: string };
-    if (error !== undefined) throw new RendezvousError(`rank 0 could not start the rendezvous: ${error}`);
+    const { host, port } = announcedIn(await store.get(key), "rank 0");
     return { host, port, token, leave: async () => {} };
   }
   try {
@@ -110,11 +111,15 @@ export async function findByMpi(
       new TextEncoder().encodeInto(JSON.stringify(announced), message);
     }
     await job.operate(kinds.broadcast, reductions.sum, 0, [message], [], 0);
-    const found = JSON.parse(new TextDecoder().decode(message).replaceAll("\0", ""));
-    if (found.error !== undefined)
-      throw new RendezvousError(`the first process of this MPI job could not start the rendezvous: ${found.error}`);
+    const text = new TextDecoder().decode(message).replaceAll("\0", "");
+    const found = announcedIn(text, "the first process of this MPI job");
     const own = server;
-    return { host: found.host, port: found.port, token: found.token, leave: async () => own && stopServer(own) };
+    return {
+      host: found.host,
+      port: found.port,
+      token: found.token ?? token,
+      leave: async () => own && stopServer(own),
+    };
   } catch (error) {
     await server?.close();
     if (error instanceof RendezvousError) throw error;
@@ -128,6 +133,23 @@ export async function findByMpi(
   } finally {
     await job.close();
   }
+}
+
+/** Where the rendezvous is, as the process says that started it. Throws RendezvousError. */
+function announcedIn(text: string, who: string): { host: string; port: number; token?: string } {
+  let found: unknown;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    // the same as another value
+  }
+  const { error } = (found ?? {}) as { error?: unknown };
+  if (typeof error === "string")
+    throw new RendezvousError(`${who} could not start the rendezvous: ${printable(error)}`);
+  const isPort = (value: unknown) => isCount(value) && value > 0 && value < 65536;
+  const problem = misfit(found, { host: isText, port: isPort, token: optional(isText) });
+  if (problem !== undefined) throw new RendezvousError(`${who} does not say where the rendezvous is: ${problem}`);
+  return found as { host: string; port: number; token?: string };
 }
 
 /** For a server whose silence the ranks shall notice: on a native thread. */

@@ -7,6 +7,7 @@
  * Each rank opens a second connection, with `beat: true` in its hello, for its heartbeat: an empty line at regular intervals.
  */
 import type { Socket } from "node:net";
+import { deepest, depthOf } from "./check-lines.ts";
 
 export const protocolVersion = 3;
 export const helloLimit = 4096; // bytes of a connection's first line
@@ -84,6 +85,7 @@ export function readLines(
         each({});
         continue;
       }
+      if (depthOf(text) > deepest) return bad(`a line is nested more than ${deepest} deep`);
       let line: unknown;
       try {
         line = JSON.parse(text);

@@ -381,7 +381,19 @@ describe("the rendezvous refuses, with a reason,", () => {
       '{"id":1,"do":"leave","group":{"toString":1},"members":[0,1]}\n',
       "leave: it has no key",
     ],
-    ["a get without a key", '{"id":1,"do":"get"}\n', "a get has no key"],
+    ["a get without a number", '{"id":"1","do":"get","key":"k"}\n', "get: it has no number"],
+    [
+      "an allGather that names a rank twice",
+      '{"id":1,"do":"allGather","key":"k","members":[0,0]}\n',
+      "allGather: its members are not ranks of this world, or this rank is not among them",
+    ],
+    ["an abort without a reason", '{"do":"abort","group":"world","message":"x"}\n', "an abort has no such reason"],
+    [
+      "a value that is nested too deep",
+      `{"id":1,"do":"set","key":"k","value":${"[".repeat(1e5)}${"]".repeat(1e5)}}\n`,
+      "a line is nested more than 64 deep",
+    ],
+    ["a get without a key", '{"id":1,"do":"get"}\n', "get: it has no key"],
   ])("%s from a rank, which then counts as lost", async (_, text, sentence) => {
     await using server = await serve();
     const other = await join(server, 1);

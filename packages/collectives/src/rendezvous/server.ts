@@ -2,6 +2,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from "node:net";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
+import { printable } from "../printable.ts";
+import { problemOfRequest } from "./check-lines.ts";
 import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
   type FromRank,
@@ -258,7 +260,8 @@ class ServerState {
         if (!peer) return first(line);
         peer.heardAt = performance.now();
         if (!("do" in line) || peer.socket !== socket) return; // a heartbeat
-        const problem = this.#serve(peer, line as FromRank);
+        const { rank } = peer.hello;
+        const problem = problemOfRequest(line, rank, this.#options.size) ?? this.#serve(peer, line as FromRank);
         if (problem !== undefined) bad(problem);
       },
       bad,
@@ -286,8 +289,8 @@ class ServerState {
     if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
       return "the hello is not complete";
     if (hello.epoch !== epoch)
-      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${hello.epoch}; end that process`;
-    const who = `rank ${hello.rank} (pid ${hello.pid} on ${hello.host})`;
+      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${printable(hello.epoch, 100)}; end that process`;
+    const who = `rank ${hello.rank} (pid ${hello.pid} on ${printable(hello.host, 100)})`;
     if (hello.size !== size)
       return this.#refuseAll(
         `${who} was started for a world of ${hello.size} ranks, and this world has ${size}; WORLD_SIZE must be the same for all`,
@@ -301,7 +304,7 @@ class ServerState {
         ? undefined
         : "this heartbeat belongs to no rank";
     if (present)
-      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${present.hello.host}); every process needs a RANK of its own`;
+      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${printable(present.hello.host, 100)}); every process needs a RANK of its own`;
     for (const other of this.#peers.values())
       if (other.hello.config !== hello.config)
         return this.#refuseAll(
@@ -361,14 +364,12 @@ class ServerState {
   #serve(peer: Peer, line: FromRank): string | undefined {
     switch (line.do) {
       case "set": {
-        if (typeof line.key !== "string") return "a set has no key";
         sendLine(peer.socket, { id: line.id, value: null });
         this.#set(line.key, line.value);
         return;
       }
       case "get": {
         const { key, id } = line;
-        if (typeof key !== "string") return "a get has no key";
         if (this.#values.has(key)) {
           sendLine(peer.socket, { id, value: this.#values.get(key) });
           return;
@@ -380,7 +381,7 @@ class ServerState {
           );
           sendLine(peer.socket, {
             id,
-            error: `no rank has set ${key} within ${this.#options.deadlineSeconds} s`,
+            error: `no rank has set ${printable(key)} within ${this.#options.deadlineSeconds} s`,
             missing: [],
           });
         });
@@ -392,8 +393,6 @@ class ServerState {
       case "leave":
         return this.#collect(peer, line);
       case "abort": {
-        if (typeof line.group !== "string" || typeof line.message !== "string")
-          return "an abort has no group or message";
         this.#fail({ kind: "abort", group: line.group, reason: line.reason, message: line.message });
         return;
       }
@@ -403,8 +402,6 @@ class ServerState {
         if (this.#peers.size === this.#options.size && [...this.#peers.values()].every(({ left }) => left))
           this.#finished.resolve();
         return;
-      default:
-        return "a request has an unknown name";
     }
   }
 
@@ -420,16 +417,7 @@ class ServerState {
   #collect(peer: Peer, line: Extract<Request, { do: "allGather" | "allToAll" | "leave" }>): string | undefined {
     const { rank } = peer.hello;
     const { members } = line;
-    if (
-      !Array.isArray(members) ||
-      !members.includes(rank) ||
-      !members.every((m) => Number.isInteger(m) && m >= 0 && m < this.#options.size)
-    )
-      return `${line.do}: its members are not ranks of this world, or this rank is not among them`;
-    if (line.do === "allToAll" && (!Array.isArray(line.values) || line.values.length !== members.length))
-      return "allToAll: it must have one value per member";
     const name = line.do === "leave" ? line.group : line.key;
-    if (typeof name !== "string") return `${line.do}: it has no key`;
     const key = line.do === "leave" ? `${name}/leave` : name;
     if (line.do === "leave")
       for (const member of members) {
@@ -444,7 +432,7 @@ class ServerState {
       this.#calls.set(key, call);
     }
     if (call.kind !== line.do || call.members.join() !== members.join())
-      return `its ${line.do} of ${key} does not agree with that of another rank`;
+      return `its ${line.do} of ${printable(key)} does not agree with that of another rank`;
     const { callers } = call;
     callers.set(rank, { id: line.id, value: line.do === "allToAll" ? line.values : line.value });
     if (callers.size < members.length) {
@@ -467,7 +455,7 @@ class ServerState {
     const missing = members.filter((member) => !callers.has(member));
     this.#cancel(
       key,
-      `${list(missing)} did not reach ${key} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
+      `${list(missing)} did not reach ${printable(key)} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
       missing,
     );
   }
@@ -477,7 +465,7 @@ class ServerState {
     const { callers, members } = this.#calls.get(key)!;
     const left = members.filter((member) => !callers.has(member) && this.#peers.get(member)?.left);
     if (left.length > 0)
-      this.#cancel(key, `${list(left)} left the world before ${key}; check why it ended so early`, left);
+      this.#cancel(key, `${list(left)} left the world before ${printable(key)}; check why it ended so early`, left);
   }
 
   #cancel(key: string, error: string, missing: number[]): void {
@@ -502,7 +490,7 @@ class ServerState {
     const peer = this.#peers.get(rank)!;
     if (this.#closed || peer.left) return;
     const { pid, host } = peer.hello;
-    this.#fail({ kind: "lost", rank, message: `rank ${rank} (pid ${pid} on ${host}) is lost: ${why}` });
+    this.#fail({ kind: "lost", rank, message: `rank ${rank} (pid ${pid} on ${printable(host, 100)}) is lost: ${why}` });
   }
 
   #fail(failure: GroupFailure): void {

@@ -1,0 +1,111 @@
+/**
+ * What comes over a connection of the rendezvous is checked before it is used: each function says what is wrong with a line, or returns
+ * undefined. The values that ranks exchange are checked by whoever asked for them.
+ */
+import { leastOutageSeconds, mostOutageSeconds } from "./outage.ts";
+import type { AbortReason, FromRank } from "./protocol.ts";
+
+const longestName = 1000; // characters of a key or of a group
+/** Brackets within brackets. What is nested deeper could be read, and not be written again. */
+export const deepest = 64;
+
+const reasons: readonly AbortReason[] = ["mismatch", "aborted", "timeout", "transport", "device"];
+const isText = (value: unknown): value is string => typeof value === "string";
+const isName = (value: unknown) => isText(value) && value.length <= longestName;
+const isCount = (value: unknown, most = Number.MAX_SAFE_INTEGER): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isRank = (value: unknown) => isCount(value, 2 ** 31);
+
+/** Of rank `rank` in a world of `size`. */
+export function problemOfRequest(line: object, rank: number, size: number): string | undefined {
+  const { do: name, id, key, group, members, values, reason, message } = line as Record<string, unknown>;
+  switch (name as FromRank["do"]) {
+    case "bye":
+      return undefined;
+    case "abort":
+      if (!isName(group) || !isText(message)) return "an abort has no group or message";
+      return reasons.includes(reason as AbortReason) ? undefined : "an abort has no such reason";
+    case "set":
+    case "get":
+    case "allGather":
+    case "allToAll":
+    case "leave":
+      break;
+    default:
+      return "a request has an unknown name";
+  }
+  if (!isCount(id)) return `${name}: it has no number`;
+  if (!isName(name === "leave" ? group : key)) return `${name}: it has no key`;
+  if (name === "set" || name === "get") return undefined;
+  if (
+    !Array.isArray(members) ||
+    members.length > size ||
+    !members.includes(rank) ||
+    !members.every((member) => isCount(member, size - 1)) ||
+    new Set(members).size < members.length
+  )
+    return `${name}: its members are not ranks of this world, or this rank is not among them`;
+  if (name === "allToAll" && (!Array.isArray(values) || values.length !== members.length))
+    return "allToAll: it must have one value per member";
+  return undefined;
+}
+
+/** The server's answer to a hello. */
+export function problemOfWelcome(line: object): string | undefined {
+  const { refused, welcome, holder, outageSeconds, deadlineSeconds } = line as Record<string, unknown>;
+  if (isText(refused)) return undefined;
+  if (welcome !== true) return "it is neither welcome nor refused";
+  if (holder !== null && !isRank(holder)) return "holder is no rank";
+  if (!(Number(outageSeconds) >= leastOutageSeconds && Number(outageSeconds) <= mostOutageSeconds))
+    return "outageSeconds is out of range";
+  if (deadlineSeconds !== null && !((deadlineSeconds as number) > 0)) return "deadlineSeconds is no time";
+  return undefined;
+}
+
+/** A line of the server after its welcome. */
+export function problemOfAnswer(line: object): string | undefined {
+  const { id, error, missing, left, rank, failure } = line as Record<string, unknown>;
+  if (id !== undefined) {
+    if (!isCount(id)) return "an answer has no number";
+    if (error === undefined) return undefined;
+    return isText(error) && areRanks(missing) ? undefined : "an error has no text, or names no ranks";
+  }
+  if (left !== undefined) return isName(left) && isRank(rank) ? undefined : "no group or rank is named that has left";
+  if (failure !== undefined) return isFailure(failure) ? undefined : "a failure has no kind, or does not say why";
+  return undefined; // a line that this version does not know
+}
+
+const areRanks = (value: unknown) => Array.isArray(value) && value.every(isRank);
+
+function isFailure(value: unknown): boolean {
+  if (!isObject(value) || !isText(value["message"])) return false;
+  switch (value["kind"]) {
+    case "lost":
+      return isRank(value["rank"]);
+    case "missing":
+      return areRanks(value["ranks"]);
+    case "refused":
+      return true;
+    case "abort":
+      return isName(value["group"]) && reasons.includes(value["reason"] as AbortReason);
+    default:
+      return false;
+  }
+}
+
+/** How deep brackets are nested in a text of JSON. */
+export function depthOf(text: string): number {
+  let [depth, most, inString] = [0, 0, false];
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 0x5c) i++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x5b || code === 0x7b) most = Math.max(most, ++depth);
+    else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return most;
+}
