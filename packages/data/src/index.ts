@@ -3,11 +3,11 @@ export type { Batch, ImageBatch, LabelledTextBatch, MaskedTextBatch, TextBatch }
 export { DataError } from "./data-error.ts";
 export type { DataFacts, Dataset, DatasetEntry, DatasetState, OpenOptions, TextContext, Tokenizer } from "./dataset.ts";
 export { type DatasetName, datasets } from "./datasets.ts";
-export { hasColumns } from "./documents/documents.ts";
 export type { FileGroup, Inventory } from "./inventory.ts";
 export { fetchSource, type Progress } from "./prepare/fetch-source.ts";
 export { type Prepared, type PrepareOptions, prepareTokens } from "./prepare/prepare-tokens.ts";
 export { type Published, type Source, type SourceName, sources } from "./prepare/sources.ts";
+export { hasColumns } from "./text/text-files.ts";
 export { type DeclarationOptions, installationRoot, typescriptDeclarations } from "./text/typescript-declarations.ts";
 export { byteTokenizer } from "./tokenizers/byte-tokenizer.ts";
 export { openTokenizer, vocabularyOf } from "./tokenizers/tokenizers.ts";

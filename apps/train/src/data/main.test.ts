@@ -48,6 +48,6 @@ it("takes --column for files with columns only", () => {
   expect(prepare("texts.jsonl", "--column=body", "--out=columns").status).toBe(0);
   for (const what of ["text.txt", "cifar10"])
     expect(prepare(what, "--column=body", "--out=none").stderr).toBe(
-      `error: --column: ${what} has no columns: jsonl, parquet and tsv have them; leave it out\n`,
+      `error: --column: ${what} has no columns: jsonl, json, csv, tsv and parquet have them; leave it out\n`,
     );
 });

@@ -13,13 +13,14 @@ import {
 import { nearest, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
+import { inventoryLines } from "../inventory-lines.ts";
 import { ProgressBar } from "./progress-bar.ts";
 
 const flags = {
   out: String, // a folder
   tokenizer: String, // bytes, gpt2, or the path of a tokenizer.json
   endOfText: String, // the token between two texts
-  column: String, // of jsonl, parquet and tsv
+  column: String, // of jsonl, json, csv, tsv and parquet
   validationFraction: numberFrom({ least: 0, most: 0.5 }),
   shards: wholeNumberFrom({ least: 1, most: sources.fineweb.files.length - 1 }), // of data that is published in shards
 } as const;
@@ -45,8 +46,10 @@ async function main([command, ...argv]: readonly string[]): Promise<void> {
     const meant = near === undefined ? "" : `; did you mean ${near}?`;
     throw new OptionsError([`there is no file or folder at ${what}, and no published data has this name${meant}`]);
   }
-  if (given.column !== undefined && (published !== undefined || !(await hasColumns(what))))
-    throw new OptionsError([`--column: ${what} has no columns: jsonl, parquet and tsv have them; leave it out`]);
+  if (given.column !== undefined && (published !== undefined || !(await hasColumns(what, given.column))))
+    throw new OptionsError([
+      `--column: ${what} has no columns: jsonl, json, csv, tsv and parquet have them; leave it out`,
+    ]);
   if (published === undefined) return prepare(what, out, given);
   if (given.tokenizer !== undefined && !published.isText)
     throw new OptionsError([`--tokenizer: ${what} is not fetched as plain text; leave it out`]);
@@ -71,14 +74,14 @@ async function prepare(
   {
     tokenizer = "gpt2",
     endOfText,
-    column = "text",
+    column,
     validationFraction = 0.1,
   }: { tokenizer?: string; endOfText?: string; column?: string; validationFraction?: number },
 ): Promise<void> {
   const began = performance.now();
   const opened = await openTokenizer(tokenizer, { endOfText });
   const options = { path, out, tokenizer: opened, column, validationFraction };
-  const { files, documents } = await (async () => {
+  const { files, documents, inventory } = await (async () => {
     using bar = new ProgressBar(`tokenizing ${path}`, bytesText);
     return prepareTokens(options, (done, total) => bar.at(done, total));
   })();
@@ -89,6 +92,7 @@ async function prepare(
       ? "--model.name=gpt2"
       : `--data.vocabulary=${vocabulary} --data.tokenizer=${tokenizer} --model.vocabulary=${vocabulary}`;
   say(
+    ...inventoryLines(inventory),
     `${amountText(documents, "document")} tokenized by ${tokenizer} (${amountText(vocabulary, "token")}) in ${durationText(seconds)}`,
     ...withoutEnd(documents, opened, "--end-of-text"),
     ...files.map((file) => `wrote ${file.path}: ${amountText(file.tokens, "token")}, ${bytesText(file.bytes)}`),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { datasets } from "../datasets.ts";
+import { textFiles } from "../text/text-files.ts";
 import { documents } from "./documents.ts";
 
 let folder: string;
@@ -18,10 +19,15 @@ const put = (name: string, content: string | Uint8Array) => {
   return join(folder, name);
 };
 
-async function textsOf(path: string, column = "text"): Promise<string[]> {
+async function* piecesOf(path: string, column?: string) {
+  const found = await textFiles(path, "texts", column);
+  yield* documents(found.training, { column: found.column! });
+}
+
+async function textsOf(path: string, column?: string): Promise<string[]> {
   const texts: string[] = [];
   let open = "";
-  for await (const { text, ends } of documents(path, { column })) {
+  for await (const { text, ends } of piecesOf(path, column)) {
     open += text;
     if (!ends) continue;
     texts.push(open);
@@ -55,7 +61,11 @@ describe("documents", () => {
       put("b.tsv", "index\tlabel\n0\t1\n"),
       /b\.tsv has no column text, only index, label; name one of them/,
     );
-    await refused(put("c.tsv", "text\tlabel\na\t1\nb\n"), /c\.tsv, line 3 has 1 columns, and the first line has 2/);
+    expect(await textsOf(put("c.tsv", "text\tlabel\na\t1\nb\nc\t0\n"))).toEqual(["a", "c"]);
+    await refused(
+      put("d.tsv", "text\tlabel\na\t1\nb\nc\n"),
+      /d\.tsv: 2 of 3 rows have a wrong number of columns \(line 3 has 1 columns, and the first line has 2\); correct them/,
+    );
   });
 
   it("of parquet are the texts of a column, from all groups of rows", async () => {
@@ -68,7 +78,7 @@ describe("documents", () => {
     const path = put("a.parquet", bytes);
     expect(await textsOf(path)).toEqual(many);
     await refused(path, /a\.parquet has no column body, only text, number; name the text's with data\.column/, "body");
-    await refused(path, /a\.parquet, row 0 has no text in number, but a number; /, "number");
+    await refused(path, /a\.parquet, row 0 has a number in number, and no text; /, "number");
     const asBytes = {
       path: put("body.parquet", new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "body", data: ["a"] }] }))),
       blockSize: 8,
@@ -119,7 +129,7 @@ describe("documents", () => {
     ).join("");
     const path = put("long.txt", text);
     let [joined, pieces] = ["", 0];
-    for await (const piece of documents(path, { column: "text" })) {
+    for await (const piece of piecesOf(path)) {
       if (pieces > 0) expect(`${joined.slice(-2)}${piece.text[0]}`).toMatch(/^\S\n\S$/);
       joined += piece.text;
       pieces++;
@@ -150,13 +160,13 @@ it("a text of bytes may have columns too, and says what is read without one", as
 it("what is no text is not read as bytes: the column of parquet is, and tokens are refused", async () => {
   const data = ["one", "two", "three"];
   const parquet = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
-  const file = put("parquet/a.parquet", parquet);
+  put("parquet/a.parquet", parquet);
   expect((await open(join(folder, "parquet"))).trainingUnits).toBe("one\ntwo\nthree".length);
   put("parquet/README.md", "a longer text about the three");
   const beside = await open(join(folder, "parquet"));
-  expect([beside.trainingUnits, beside.remarks]).toEqual([
+  expect([beside.trainingUnits, beside.inventory!.leftOut]).toMatchObject([
     29,
-    [expect.stringContaining(`${file} is no text and is not read`)],
+    [{ names: ["a.parquet"], why: "not read beside text" }],
   ]);
   const wrong = put("other/a.parquet", new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "body", data }] })));
   await expect(open(join(folder, "other"))).rejects.toThrow(`${wrong} has no column text, only body`);

@@ -1,13 +1,15 @@
-/** The texts in a file or folder, one after the other, never all in memory: plain text, jsonl, parquet and tsv. */
-import { DataError } from "../data-error.ts";
-import { type SizedFile, textFiles } from "../text/text-files.ts";
+/** The texts in files, one after the other, never all in memory: of plain text, jsonl, json, csv, tsv and parquet. */
+import type { Form, TextFile } from "../text/text-files.ts";
+import { csvTexts } from "./csv.ts";
+import { jsonTexts } from "./json.ts";
 import { jsonlTexts } from "./jsonl.ts";
 import { parquetTexts } from "./parquet.ts";
 import { plainText } from "./plain-text.ts";
+import type { TableOptions } from "./table.ts";
 import { tsvTexts } from "./tsv.ts";
 
-export interface DocumentOptions {
-  /** Of jsonl, parquet and tsv: the column of the text. */
+export interface DocumentOptions extends Pick<TableOptions, "passOver"> {
+  /** Of all but plain text: the column of the text. */
   readonly column: string;
 }
 
@@ -20,32 +22,16 @@ export interface Piece {
 
 type Reader = (path: string, options: DocumentOptions) => AsyncIterable<Piece>;
 
-/** By the ending of a file's name; all others are plain text. */
-const readers: Readonly<Record<string, Reader>> = {
-  ".jsonl": jsonlTexts,
-  ".ndjson": jsonlTexts,
-  ".parquet": parquetTexts,
-  ".tsv": tsvTexts,
+const readers: Readonly<Record<Form, Reader>> = {
+  plain: plainText,
+  jsonl: jsonlTexts,
+  json: jsonTexts,
+  csv: csvTexts,
+  tsv: tsvTexts,
+  parquet: parquetTexts,
 };
 
-const endingOf = (path: string) => Object.keys(readers).find((ending) => path.endsWith(ending));
-
-/** The files that `documents` reads, in order: of a folder, those with columns, or else all text files. Throws `DataError`. */
-export async function documentFiles(path: string): Promise<readonly SizedFile[]> {
-  const withColumns = await textFiles(path, Object.keys(readers), { binary: true }).catch((error) => {
-    if (error instanceof DataError) return undefined;
-    throw error;
-  });
-  return withColumns ?? textFiles(path);
-}
-
-/** Whether these files have columns, of which one is the text. Throws `DataError`. */
-export const hasColumns = async (path: string): Promise<boolean> =>
-  (await documentFiles(path)).some((file) => endingOf(file.path) !== undefined);
-
-export async function* documents(path: string, options: DocumentOptions): AsyncGenerator<Piece> {
-  for (const { path: file } of await documentFiles(path)) {
-    const ending = endingOf(file);
-    yield* ending === undefined ? plainText(file) : readers[ending]!(file, options);
-  }
+/** Throws `DataError`. */
+export async function* documents(files: readonly TextFile[], options: DocumentOptions): AsyncGenerator<Piece> {
+  for (const { path, form } of files) yield* readers[form](path, options);
 }

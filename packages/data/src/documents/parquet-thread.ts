@@ -1,60 +1,118 @@
 /** The thread that reads a parquet file: it answers each message with the texts of the next group of rows. */
-import { stat } from "node:fs/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import zlib from "node:zlib";
 import {
-  asyncBufferFromFile,
+  type AsyncBuffer,
   type Compressors,
   type FileMetaData,
   parquetMetadataAsync,
   parquetReadObjects,
+  parquetSchema,
+  type RowGroup,
+  type SchemaTree,
 } from "hyparquet";
 import { DataError } from "../data-error.ts";
+import { PositionalFile } from "../positional-file.ts";
+import { largestInMemory } from "../tokens/largest-in-memory.ts";
 import type { Answer, Group, ParquetThreadData } from "./parquet.ts";
+import { someNames } from "./some-names.ts";
+import { textOfRow } from "./text-of-row.ts";
 
-/** Snappy is hyparquet's own. */
+/** Snappy is hyparquet's own. A page has the size that its header says, and never fills more memory. */
 const compressors: Compressors = {
-  GZIP: (bytes) => zlib.gunzipSync(bytes),
-  BROTLI: (bytes) => zlib.brotliDecompressSync(bytes),
-  ZSTD: (bytes) => zlib.zstdDecompressSync(bytes),
+  GZIP: (bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size + 1 }),
+  BROTLI: (bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size + 1 }),
+  ZSTD: (bytes, size) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size + 1 }),
 };
+const codecs = ["UNCOMPRESSED", "SNAPPY", ...Object.keys(compressors)];
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The first group is empty: only the metadata has been read. Throws `DataError`. */
 async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Group> {
-  const { size } = await stat(path);
-  const file = await asyncBufferFromFile(path);
+  using opened = new PositionalFile(path);
+  const { size } = opened;
+  const file: AsyncBuffer = {
+    byteLength: size,
+    slice: (begin, end = size) => opened.read(begin, Math.max(0, Math.min(end, size) - begin)).buffer,
+  };
+  if (size >= 4 && Buffer.from(opened.read(size - 4, 4)).toString("latin1") === "PARE") throw encrypted(path);
   let metadata: FileMetaData;
   try {
     metadata = await parquetMetadataAsync(file);
   } catch (error) {
     throw new DataError(`${path} is no parquet file, or is cut short: ${(error as Error).message}; fetch it again.`);
   }
-  const columns = metadata.schema.slice(1).map(({ name }) => name);
-  if (!columns.includes(column))
-    throw new DataError(
-      `${path} has no column ${column}, only ${columns.join(", ")}; name the text's with data.column.`,
-    );
-  const bytesEach = size / Number(metadata.num_rows);
-  yield { texts: [], bytesEach };
+  const { name } = columnOf(parquetSchema(metadata), column, path).element;
+  yield { texts: [], bytesEach: 0 };
+  const bytesEach = size / Math.max(1, Number(metadata.num_rows));
+  const parsers = { stringFromBytes: (bytes: Uint8Array | undefined) => bytes && decoder.decode(bytes) };
   let first = 0;
-  for (const { num_rows } of metadata.row_groups) {
-    const rowEnd = first + Number(num_rows);
+  for (const group of metadata.row_groups) {
+    checkGroup(group, name, path);
+    const rowEnd = first + Number(group.num_rows);
     let rows: Record<string, unknown>[];
     try {
       // All of a group: a part of one takes as long.
-      rows = await parquetReadObjects({ file, metadata, columns: [column], rowStart: first, rowEnd, compressors });
+      rows = await parquetReadObjects({
+        ...{ file, metadata, columns: [name], rowStart: first, rowEnd, compressors },
+        parsers,
+      });
     } catch (error) {
-      throw new DataError(`${path} cannot be read from row ${first} on: ${(error as Error).message}; fetch it again.`);
+      throw unreadableGroup(path, first, error as NodeJS.ErrnoException);
     }
-    const texts = rows.map(({ [column]: text }, i) => {
-      if (typeof text === "string") return text;
-      throw new DataError(
-        `${path}, row ${first + i} has no text in ${column}, but ${text === null ? "nothing" : `a ${typeof text}`}; name a column of texts with data.column.`,
-      );
-    });
+    const texts = rows.map((row, i) => textOfRow(row, column, `${path}, row ${first + i}`));
     yield { texts, bytesEach };
     first = rowEnd;
   }
+}
+
+/** The column of the whole file in which `column` is: itself, or the one that has it inside. Throws `DataError`. */
+function columnOf(schema: SchemaTree, column: string, path: string): SchemaTree {
+  const found = schema.children.find(({ element }) => element.name === column);
+  const leaves = (node: SchemaTree): string[] =>
+    node.children.length === 0
+      ? [node.path.join(".")]
+      : node.children.some(({ element }) => element.repetition_type === "REPEATED")
+        ? [] // a list or a map
+        : node.children.flatMap(leaves);
+  if (found && (found.children.length === 0 || leaves(found).includes(column))) return found;
+  const inner = found === undefined ? [] : leaves(found);
+  if (found && inner.length === 0)
+    throw new DataError(`${path} has a list in ${column}, and no text; name a column of texts with data.column.`);
+  if (found)
+    throw new DataError(
+      `${path} has a struct in ${column}, and no text; name a column of texts in it with data.column, such as ${someNames(inner)}.`,
+    );
+  const all = schema.children.flatMap(leaves);
+  if (all.includes(column)) return schema.children.find((child) => leaves(child).includes(column))!;
+  throw new DataError(`${path} has no column ${column}, only ${someNames(all)}; name the text's with data.column.`);
+}
+
+/** Throws `DataError` where a group cannot be read, whatever is in it. */
+function checkGroup({ columns }: RowGroup, name: string, path: string): void {
+  for (const { meta_data, crypto_metadata } of columns) {
+    if (meta_data === undefined || meta_data.path_in_schema[0] !== name) continue;
+    if (crypto_metadata !== undefined) throw encrypted(path);
+    if (!codecs.includes(meta_data.codec))
+      throw new DataError(
+        `${path} is compressed by ${meta_data.codec}, which is not read here; write it again with another compression: zstd, snappy, gzip, brotli, or none.`,
+      );
+    const bytes = Number(meta_data.total_uncompressed_size);
+    if (bytes > largestInMemory())
+      throw new DataError(
+        `${path} has a group of rows whose texts have ${bytes} bytes, too many for memory; write it again with smaller groups.`,
+      );
+  }
+}
+
+const encrypted = (path: string) =>
+  new DataError(`${path} is encrypted, which is not read here; write it again without encryption.`);
+
+function unreadableGroup(path: string, row: number, { code, message }: NodeJS.ErrnoException): DataError {
+  if (code === "ERR_ENCODING_INVALID_ENCODED_DATA")
+    return new DataError(`${path}: a text from row ${row} on is not UTF-8; write it again with texts in UTF-8.`);
+  return new DataError(`${path} cannot be read from row ${row} on: ${message}; fetch it again.`);
 }
 
 const groups = groupsOf(workerData as ParquetThreadData);

@@ -1,37 +1,40 @@
-import { createReadStream } from "node:fs";
-import { DataError, reasonOf } from "../data-error.ts";
+import { textOfFile } from "../content/text-of-file.ts";
 import type { Piece } from "./documents.ts";
+import { mostLetters, tooLong } from "./lines.ts";
 
 const pieceLetters = 1 << 20;
 
 /** A file of text as one document, in pieces. Throws `DataError`. */
 export async function* plainText(path: string): AsyncGenerator<Piece> {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let [text, bytes] = ["", 0];
-  for await (const chunk of chunksOf(path)) {
-    text += decoder.decode(chunk, { stream: true });
-    bytes += chunk.length;
-    if (text.length < pieceLetters) continue;
-    const cut = lastCut(text);
+  let [parts, letters, searched, bytes]: [string[], number, number, number] = [[], 0, 0, 0];
+  for await (const { text, read } of textOfFile(path)) {
+    parts.push(text);
+    letters += text.length;
+    bytes += read;
+    if (letters < pieceLetters) continue;
+    const from = Math.max(0, searched - 2); // of the letters before it none is a cut
+    if (searched === 0) parts = [parts.join("")];
+    const end = searched === 0 ? parts[0]! : parts.at(-2)!.slice(-2) + text;
+    const begin = searched === 0 ? 0 : from;
+    let cut = lastCut(end, "\n");
+    if (cut > 0) cut += begin;
+    else if (letters > mostLetters) {
+      parts = [parts.join("")];
+      cut = lastCut(parts[0]!, " ");
+      if (cut === 0) throw tooLong(path, "a stretch without a blank");
+    }
+    searched = letters;
     if (cut === 0) continue;
-    yield { text: text.slice(0, cut), ends: false, bytes };
-    [text, bytes] = [text.slice(cut), 0];
+    const whole = parts.join("");
+    yield { text: whole.slice(0, cut), ends: false, bytes };
+    [parts, letters, searched, bytes] = [[whole.slice(cut)], whole.length - cut, 0, 0];
   }
-  yield { text: text + decoder.decode(), ends: true, bytes };
+  yield { text: parts.join(""), ends: true, bytes };
 }
 
-/** The last place after a newline that no white space surrounds; 0 for none. Few tokenizers have tokens across such a place. */
-function lastCut(text: string): number {
-  for (let at = text.lastIndexOf("\n"); at > 0; at = text.lastIndexOf("\n", at - 1))
-    if (/\S\n\S/.test(text.slice(at - 1, at + 2))) return at + 1;
+/** The last place at a newline, or at a blank, that has no white space beside it; 0 for none. Few tokenizers have tokens across such a place. */
+function lastCut(text: string, at: "\n" | " "): number {
+  for (let place = text.lastIndexOf(at); place > 0; place = text.lastIndexOf(at, place - 1))
+    if (/\S\s\S/.test(text.slice(place - 1, place + 2))) return at === "\n" ? place + 1 : place;
   return 0;
-}
-
-/** Throws `DataError`. */
-export async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
-  try {
-    yield* createReadStream(path, { highWaterMark: 1 << 20 });
-  } catch (error) {
-    throw new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or remove it from the data path.`);
-  }
 }

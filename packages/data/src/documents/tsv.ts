@@ -1,41 +1,17 @@
 /** Tab-separated values as GLUE's files have them: a first line of column names, no quotes. */
-import { DataError } from "../data-error.ts";
 import type { DocumentOptions, Piece } from "./documents.ts";
 import { linesOf } from "./lines.ts";
+import { type Cells, type TableOptions, type TableRow, tableRows } from "./table.ts";
 
-export interface TsvRow {
-  readonly values: readonly string[]; // of the columns that were asked for, in that order
-  readonly number: number; // of the line
-  readonly bytes: number;
+async function* cellsOf(path: string): AsyncGenerator<Cells> {
+  for await (const { line, number, bytes } of linesOf(path)) yield { cells: line.split("\t"), number, bytes };
 }
 
-/** The rows of a file, with the values of these columns. Without a header a column is named by its number, from 1. Throws `DataError`. */
-export async function* tsvRows(
-  path: string,
-  columns: readonly string[],
-  { header = true }: { header?: boolean } = {},
-): AsyncGenerator<TsvRow> {
-  let places: readonly number[] | undefined;
-  let width = 0;
-  for await (const { line, number, bytes } of linesOf(path)) {
-    const cells = line.split("\t");
-    if (places === undefined) {
-      const names = header ? cells : cells.map((_, i) => String(i + 1));
-      places = columns.map((column) => names.indexOf(column));
-      const missing = columns.find((_, i) => places![i] === -1);
-      if (missing !== undefined)
-        throw new DataError(`${path} has no column ${missing}, only ${names.join(", ")}; name one of them.`);
-      width = cells.length;
-      if (header) continue;
-    }
-    if (cells.length !== width)
-      throw new DataError(
-        `${path}, line ${number} has ${cells.length} columns, and the first line has ${width}; correct it.`,
-      );
-    yield { values: places.map((place) => cells[place]!), number, bytes };
-  }
-}
+/** Throws `DataError`. */
+export const tsvRows = (path: string, columns: readonly string[], options?: TableOptions): AsyncGenerator<TableRow> =>
+  tableRows(path, cellsOf(path), columns, options);
 
-export async function* tsvTexts(path: string, { column }: DocumentOptions): AsyncGenerator<Piece> {
-  for await (const { values, bytes } of tsvRows(path, [column])) yield { text: values[0]!, ends: true, bytes };
+export async function* tsvTexts(path: string, { column, passOver }: DocumentOptions): AsyncGenerator<Piece> {
+  for await (const { values, bytes } of tsvRows(path, [column], { passOver }))
+    yield { text: values[0]!, ends: true, bytes };
 }

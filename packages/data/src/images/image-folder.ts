@@ -9,8 +9,8 @@ import { join, relative, sep } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { SampleOptions } from "../dataset.ts";
 import { evenlySpread } from "../evenly-spread.ts";
+import { byCodeUnit } from "../files-at.ts";
 import { permuted } from "../permutation.ts";
-import { byCodeUnit } from "../text/text-files.ts";
 import { CorruptImage, type ImageSet, type Images, tooManyCorrupt } from "./images.ts";
 
 export interface ImageFolderOptions {

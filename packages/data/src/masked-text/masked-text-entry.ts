@@ -3,18 +3,19 @@ import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import type { SampledEntry } from "../dataset.ts";
 import type { Inventory } from "../inventory.ts";
+import { textFiles } from "../text/text-files.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
-import { hasTokenFiles, openTokenFiles } from "../tokens/token-files.ts";
-import { joined, part, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
-import { tokenized } from "../tokens/tokenized-text.ts";
+import { hasTokenFiles, openTokenFiles, tokenInventory } from "../tokens/token-files.ts";
+import { joined, part, type TokenSource } from "../tokens/token-source.ts";
+import { tokenizedText } from "../tokens/tokenized-text.ts";
 import { MaskedTextSamples } from "./masked-text-samples.ts";
 
 const options = v.object({
-  path: text, // a file or folder of text, jsonl, parquet or tsv; or of tokens, which ./terse data prepare writes
+  path: text, // a file or folder of text, jsonl, json, csv, tsv or parquet; or of tokens, which ./terse data prepare writes
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
-  column: v.optional(text, "text"), // of jsonl, parquet and tsv
+  column: v.optional(text), // of jsonl, json, csv, tsv and parquet; "text" if absent
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   maskFraction: v.optional(unitInterval, 0.15), // of the tokens, that are predicted
   validationFraction: v.optional(unitInterval, 0.1),
@@ -26,6 +27,8 @@ export const maskedTextEntry: SampledEntry = {
   fields: ["tokens", "segments", "mask", "labels", "nextSentence"],
   processorFiles: ({ tokenizer }: Options) => tokenizerFiles(tokenizer, { bert: true }),
   facts: ({ tokenizer, blockSize }: Options) => ({ vocabulary: bertTokens(tokenizer).vocabulary, length: blockSize }),
+  inventory: async ({ path, column }: Options) =>
+    (await hasTokenFiles(path)) ? tokenInventory(path) : (await textFiles(path, "texts", column)).inventory,
   async samples({ path, tokenizer: name, blockSize, maskFraction, ...rest }: Options, { length, seed }) {
     const vocabulary = vocabularyOf(name);
     const parts = await partsOf({ path, tokenizer: name, vocabulary, ...rest });
@@ -73,13 +76,13 @@ async function partsOf({
     return { training: joined(path, training), validation: joined(path, validation), ...rest };
   }
   const opened = await openTokenizer(tokenizer, { endOfText });
-  const { tokens, fingerprint, remarks } = await tokenized(path, opened, column);
-  const all = tokensInMemory(path, tokens);
-  const cut = tokens.length - Math.floor(tokens.length * validationFraction);
+  const { training, heldOut, fingerprint, ...rest } = await tokenizedText(path, opened, column);
+  if (heldOut) return { training, validation: heldOut, fingerprint: `${fingerprint} held out by name`, ...rest };
+  const cut = training.length - Math.floor(training.length * validationFraction);
   return {
-    training: part(all, 0, cut),
-    validation: part(all, cut, tokens.length),
+    training: part(training, 0, cut),
+    validation: part(training, cut, training.length),
     fingerprint: `${fingerprint} ${cut}`,
-    remarks,
+    ...rest,
   };
 }

@@ -1,10 +1,12 @@
 /** Writes texts as files of tokens, train.bin and val.bin, which the dataset "tokens" reads. The texts need not fit in memory. */
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { DataError, reasonOf } from "../data-error.ts";
 import type { Tokenizer } from "../dataset.ts";
-import { documentFiles } from "../documents/documents.ts";
+import { PassedOver } from "../documents/table.ts";
+import type { Inventory } from "../inventory.ts";
+import { type TextFile, textFiles } from "../text/text-files.ts";
 import { headerBytes, headerOf } from "../tokens/token-file.ts";
 import { textTokens } from "../tokens/tokenized-text.ts";
 import type { Progress } from "./fetch-source.ts";
@@ -13,14 +15,15 @@ export interface PrepareOptions {
   readonly path: string; // of texts
   readonly out: string; // a folder
   readonly tokenizer: Tokenizer;
-  readonly column: string;
-  /** The share of the tokens, at the end, that goes to val.bin; 0: no val.bin. */
+  readonly column?: string | undefined; // "text" if absent
+  /** The share of the tokens, at the end, that goes to val.bin where no file is held out by its name; 0: no val.bin. */
   readonly validationFraction: number;
 }
 
 export interface Prepared {
   readonly files: readonly { readonly path: string; readonly tokens: number; readonly bytes: number }[];
   readonly documents: number;
+  readonly inventory: Inventory;
 }
 
 const mostTokens = 2 ** 31 - 1; // the header counts them as an i32
@@ -37,25 +40,49 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
   await mkdir(out, { recursive: true }).catch((error) => {
     throw new DataError(`Cannot make the folder ${out}: ${reasonOf(error)}; name another one with --out.`);
   });
+  const found = await textFiles(options.path, "texts", options.column);
+  const bar = { read: 0, total: [...found.training, ...found.heldOut].reduce((sum, { size }) => sum + size, 0) };
+  const passed = new PassedOver();
+  const write = (file: FileHandle, files: readonly TextFile[]) =>
+    writeAll(file, files, {
+      ...options,
+      bytes,
+      column: found.column!,
+      passOver: passed.add,
+      progress(read) {
+        bar.read += read;
+        progress(Math.min(bar.read, bar.total), bar.total);
+      },
+    });
   const [trainPartial, valPartial] = [`${train}.partial`, `${val}.partial`];
   try {
-    const file = await open(trainPartial, "w+");
-    let count: number;
-    let texts: number;
-    let held: number;
-    try {
-      ({ count, texts } = await writeAll(file, bytes, options, progress));
-      held = Math.floor(count * validationFraction);
-      if (held > 0) await copyEnd(file, headerBytes + (count - held) * bytes, valPartial, headerOf(held, bytes));
-      await file.truncate(headerBytes + (count - held) * bytes);
-      await file.write(headerOf(count - held, bytes), 0, headerBytes, 0);
-    } finally {
-      await file.close();
+    await using file = await open(trainPartial, "w+");
+    const written = await write(file, found.training);
+    if (written.count === 0) throw new DataError(`${options.path} has no text; name files with text in them.`);
+    let held = 0;
+    let heldTexts = 0;
+    if (found.heldOut.length > 0) {
+      await using heldFile = await open(valPartial, "w");
+      ({ count: held, texts: heldTexts } = await write(heldFile, found.heldOut));
+      await heldFile.write(headerOf(held, bytes), 0, headerBytes, 0);
+    } else {
+      held = Math.floor(written.count * validationFraction);
+      const from = headerBytes + (written.count - held) * bytes;
+      if (held > 0) await copyEnd(file, from, valPartial, headerOf(held, bytes));
+      await file.truncate(from);
     }
+    const count = found.heldOut.length > 0 ? written.count : written.count - held;
+    await file.write(headerOf(count, bytes), 0, headerBytes, 0);
     await rename(trainPartial, train);
     if (held > 0) await rename(valPartial, val);
-    const written = (path: string, tokens: number) => ({ path, tokens, bytes: headerBytes + tokens * bytes });
-    return { files: [written(train, count - held), ...(held > 0 ? [written(val, held)] : [])], documents: texts };
+    else await rm(valPartial, { force: true });
+    const fileOf = (path: string, tokens: number) => ({ path, tokens, bytes: headerBytes + tokens * bytes });
+    const words = passed.words((file) => relative(options.path, file) || basename(file));
+    return {
+      files: [fileOf(train, count), ...(held > 0 ? [fileOf(val, held)] : [])],
+      documents: written.texts + heldTexts,
+      inventory: { ...found.inventory, ...(words.length > 0 && { passedOver: words }) },
+    };
   } catch (error) {
     for (const path of [trainPartial, valPartial]) await rm(path, { force: true });
     if (error instanceof DataError) throw error;
@@ -63,16 +90,23 @@ export async function prepareTokens(options: PrepareOptions, progress: Progress 
   }
 }
 
+interface Writing {
+  readonly path: string; // of all texts
+  readonly tokenizer: Tokenizer;
+  readonly bytes: 2 | 4; // of a token
+  readonly column: string;
+  readonly passOver: PassedOver["add"];
+  progress(bytes: number): void;
+}
+
 /** Appends the tokens of all documents, with endOfText between two, after room for the header. */
 async function writeAll(
   file: FileHandle,
-  bytes: 2 | 4,
-  { path, tokenizer, column }: PrepareOptions,
-  progress: Progress,
+  files: readonly TextFile[],
+  { path, tokenizer, bytes, progress, ...options }: Writing,
 ): Promise<{ count: number; texts: number }> {
-  const total = (await documentFiles(path)).reduce((sum, { size }) => sum + size, 0);
   const Tokens = bytes === 2 ? Uint16Array : Uint32Array;
-  let [count, texts, read, at] = [0, 0, 0, headerBytes];
+  let [count, texts, at] = [0, 0, headerBytes];
   const write = async (tokens: Iterable<number>) => {
     const encoded = Tokens.from(tokens);
     count += encoded.length;
@@ -85,13 +119,11 @@ async function writeAll(
       done += (await file.write(content, done, content.length - done, at + done)).bytesWritten;
     at += content.length;
   };
-  for await (const piece of textTokens(path, tokenizer, column)) {
+  for await (const piece of textTokens(files, tokenizer, options)) {
     await write(piece.tokens);
     if (piece.ends) texts++;
-    read += piece.bytes;
-    progress(Math.min(read, total), total);
+    progress(piece.bytes);
   }
-  if (count === 0) throw new DataError(`${path} has no text; name files with text in them.`);
   return { count, texts };
 }
 

@@ -1,19 +1,34 @@
-/** The bytes of files as one text, with a newline between two of them. Only what is asked for is read, so a text may be larger than memory. */
-import type { SizedFile } from "../files-at.ts";
+/**
+ * The bytes of files as one text, with a newline between two of them. Only what is asked for is read, so a text may be larger than memory. Files
+ * that are packed are unpacked into memory.
+ */
+import { contentOfFile } from "../content/content-of-file.ts";
+import { DataError } from "../data-error.ts";
 import { PositionalFile } from "../positional-file.ts";
+import { largestInMemory } from "../tokens/largest-in-memory.ts";
 import { joined, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
+import type { TextFile } from "./text-files.ts";
 
 const newline = tokensInMemory("a newline", Uint8Array.of(10));
 
-export function bytesOfFiles(name: string, files: readonly SizedFile[]): TokenSource {
-  return joined(
-    name,
-    files.flatMap(({ path, size }, i) => [...(i > 0 ? [newline] : []), bytesOfFile(path, size)]),
-  );
+/** Throws `DataError`. */
+export async function bytesOfFiles(name: string, files: readonly TextFile[]): Promise<TokenSource> {
+  const texts: TokenSource[] = [];
+  let room = largestInMemory();
+  for (const file of files) {
+    if (texts.length > 0) texts.push(newline);
+    if (!file.isPacked) texts.push(bytesOfFile(file));
+    else {
+      const bytes = await unpacked(file, room);
+      texts.push(tokensInMemory(file.path, bytes));
+      room -= bytes.length;
+    }
+  }
+  return joined(name, texts);
 }
 
 /** The file is opened when its first byte is read. */
-function bytesOfFile(path: string, size: number): TokenSource {
+function bytesOfFile({ path, size }: TextFile): TokenSource {
   let file: PositionalFile | undefined;
   return {
     name: path,
@@ -24,4 +39,18 @@ function bytesOfFile(path: string, size: number): TokenSource {
     },
     close: async () => file?.close(),
   };
+}
+
+async function unpacked({ path }: TextFile, most: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const { bytes } of contentOfFile(path)) {
+    chunks.push(bytes);
+    size += bytes.length;
+    if (size > most)
+      throw new DataError(
+        `${path} has more than ${Math.round(most / 1e6)} MB of content, too much for memory; unpack it, or write tokens once with ./terse data prepare.`,
+      );
+  }
+  return Buffer.concat(chunks, size);
 }

@@ -3,23 +3,23 @@ import { createHash } from "node:crypto";
 import { positiveInteger, text, unitInterval, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
+import type { Inventory } from "../inventory.ts";
 import { hashPages } from "../positional-file.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { openTokenizer, vocabularyOf } from "../tokenizers/tokenizers.ts";
 import { TokenSamples } from "../tokens/token-samples.ts";
-import { joined, part, type TokenSource, type Tokens, tokensInMemory } from "../tokens/token-source.ts";
-import { tokenized } from "../tokens/tokenized-text.ts";
+import { joined, part, type TokenSource, tokensInMemory } from "../tokens/token-source.ts";
+import { tokenizedText } from "../tokens/tokenized-text.ts";
 import { bytesOfFiles } from "./bytes-of-files.ts";
 import { type Stretch, splitText } from "./split-text.ts";
 import { textFiles } from "./text-files.ts";
-import { type TextForm, textForm } from "./text-form.ts";
 import { installationRoot, typescriptDeclarations } from "./typescript-declarations.ts";
 
 const textOptions = v.object({
-  path: v.optional(text), // a file or folder of text, jsonl, parquet or tsv; the TypeScript declarations of the installed packages if absent
+  path: v.optional(text), // a file or folder of text, jsonl, json, csv, tsv or parquet; the TypeScript declarations of the installed packages if absent
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   endOfText: v.optional(text), // the token between two texts; the tokenizer's own if absent
-  column: v.optional(text), // of jsonl, parquet and tsv; with tokens "text" if absent, and bytes are then those of the files as they are
+  column: v.optional(text), // of jsonl, json, csv, tsv and parquet; with tokens "text" if absent, and bytes are then those of the files as they are
   blockSize: v.optional(positiveInteger), // tokens a row; the model's context if absent
   validationFraction: v.optional(unitInterval, 0.1),
 });
@@ -34,48 +34,57 @@ export const textEntry: SampledEntry = {
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,
   }),
+  inventory: async ({ path, tokenizer, column }: TextOptions) =>
+    path === undefined ? undefined : (await textFiles(path, readAs(tokenizer), column)).inventory,
   async samples(options: TextOptions, { length, seed }) {
     const { tokenizer: name = "bytes", validationFraction: fraction } = options;
-    const { all, fingerprint, source, remarks } = await sourceOf(options, name);
+    const { source, training: all, heldOut, fingerprint, inventory, remarks } = await textOf(options, name);
     try {
       const [unit, stretches] = name === "bytes" ? ["byte", splitText] : ["token", splitAtEnd];
-      const { training, validation } = stretches(all.length, fraction);
-      const of = (parts: readonly Stretch[]) => [
+      const parts = heldOut === undefined ? stretches(all.length, fraction) : undefined;
+      const of = (parts: readonly Stretch[]) =>
         joined(
           source,
           parts.map(([begin, end]) => part(all, begin, end)),
-        ),
-      ];
-      const shown = of(fraction > 0 ? validation : training)[0]!;
+        );
+      const training = parts ? of(parts.training) : all;
+      const validation = parts ? of(parts.validation) : heldOut!;
+      const shown = validation.length > 0 ? validation : training;
       const tokenizer = await openTokenizer(name);
       return new TokenSamples({
         source,
         unit,
-        training: of(training),
-        validation: of(validation),
+        training: [training],
+        validation: [validation],
         blockSize: options.blockSize ?? length!,
         vocabulary: tokenizer.vocabulary,
         seed,
-        fingerprint: `${fingerprint} ${fraction}`,
+        fingerprint: `${fingerprint} ${parts ? fraction : "held out by name"}`,
+        inventory,
         remarks,
         prompt: await tokenizer.decode(await shown.read(0, Math.min(name === "bytes" ? 24 : 8, shown.length))),
       });
     } catch (error) {
-      await all.close?.();
+      for (const text of [all, heldOut]) await text?.close?.();
       throw error;
     }
   },
 };
 
-interface Source {
-  readonly all: TokenSource;
-  readonly fingerprint: string;
+const readAs = (tokenizer = "bytes") => (tokenizer === "bytes" ? "bytes" : "texts");
+
+interface Text {
   readonly source: string; // the path or name, for messages
+  readonly training: TokenSource;
+  /** Of the files that are held out by their names; absent where none is. */
+  readonly heldOut?: TokenSource | undefined;
+  readonly fingerprint: string;
+  readonly inventory?: Inventory;
   readonly remarks?: readonly string[];
 }
 
-/** Bytes of files are read where they are; tokens, and texts of columns, are in memory. */
-async function sourceOf({ path, ...options }: TextOptions, tokenizer: string): Promise<Source> {
+/** Bytes of files are read where they are; tokens, and texts of columns, are in memory. Throws `DataError`. */
+async function textOf({ path, column, endOfText: end }: TextOptions, tokenizer: string): Promise<Text> {
   if (path === undefined) {
     if (tokenizer !== "bytes")
       throw new DataError(
@@ -83,23 +92,36 @@ async function sourceOf({ path, ...options }: TextOptions, tokenizer: string): P
       );
     const source = "the installed TypeScript declarations";
     const bytes = await typescriptDeclarations(installationRoot());
-    return { all: tokensInMemory(source, bytes), fingerprint: sha256(bytes), source };
+    const fingerprint = createHash("sha256").update(bytes).digest("hex");
+    return { source, training: tokensInMemory(source, bytes), fingerprint };
   }
-  const form: TextForm = options.column === undefined ? await textForm(path) : { column: options.column, remarks: [] };
-  if (tokenizer !== "bytes" || form.column !== undefined) {
-    const endOfText = options.endOfText ?? (tokenizer === "bytes" ? "\n" : undefined);
-    const opened = await openTokenizer(tokenizer, { endOfText });
-    const { tokens, fingerprint, remarks } = await tokenized(path, opened, form.column ?? "text");
-    return { all: tokensInMemory(path, tokens), fingerprint, source: path, remarks };
-  }
-  if (options.endOfText !== undefined)
+  if (tokenizer !== "bytes")
+    return {
+      source: path,
+      ...(await tokenizedText(path, await openTokenizer(tokenizer, { endOfText: end }), column)),
+    };
+  const found = await textFiles(path, "bytes", column);
+  if (found.column !== undefined)
+    return {
+      source: path,
+      ...(await tokenizedText(path, await openTokenizer("bytes", { endOfText: end ?? "\n" }), found.column)),
+    };
+  if (end !== undefined)
     throw new DataError(
-      `data.endOfText is ${JSON.stringify(options.endOfText)}, and the bytes of ${path} are read as they are; set data.column or data.tokenizer too, or leave it out.`,
+      `data.endOfText is ${JSON.stringify(end)}, and the bytes of ${path} are read as they are; set data.column or data.tokenizer too, or leave it out.`,
     );
-  const all = bytesOfFiles(path, await textFiles(path));
+  const training = await bytesOfFiles(path, found.training);
+  const heldOut = found.heldOut.length > 0 ? await bytesOfFiles(path, found.heldOut) : undefined;
+  const digests: string[] = [];
+  for (const text of [training, ...(heldOut ? [heldOut] : [])]) digests.push(await digestOf(text));
+  const { inventory, remarks } = found;
+  return { source: path, training, heldOut, fingerprint: digests.join(" "), inventory, remarks };
+}
+
+async function digestOf(text: TokenSource): Promise<string> {
   const hash = createHash("sha256");
-  await hashPages(hash, all.length, async (at, count) => Uint8Array.from(await all.read(at, count)));
-  return { all, fingerprint: hash.digest("hex"), source: path, remarks: form.remarks };
+  await hashPages(hash, text.length, async (at, count) => Uint8Array.from(await text.read(at, count)));
+  return hash.digest("hex");
 }
 
 /** The last tokens are held out, as in nanoGPT's files. */
@@ -107,5 +129,3 @@ function splitAtEnd(length: number, fraction: number): { training: Stretch[]; va
   const cut = length - Math.floor(length * fraction);
   return { training: [[0, cut]], validation: [[cut, length]] };
 }
-
-const sha256 = (bytes: Tokens) => createHash("sha256").update(bytes).digest("hex");

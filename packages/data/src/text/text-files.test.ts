@@ -18,17 +18,16 @@ function put(path: string, content: string | Uint8Array): string {
   writeFileSync(full, content);
   return full;
 }
-const bytesAt = async (path: string, endings?: readonly string[]) => {
-  const text = bytesOfFiles(path, await textFiles(path, endings));
+const bytesAt = async (path: string) => {
+  const text = await bytesOfFiles(path, (await textFiles(path, "bytes")).training);
   const bytes = Uint8Array.from(await text.read(0, text.length));
   await text.close!();
   return bytes;
 };
-const textAt = async (path: string, endings?: readonly string[]) =>
-  Buffer.from(await bytesAt(path, endings)).toString();
+const textAt = async (path: string) => Buffer.from(await bytesAt(path)).toString();
 
-async function errorOf(path: string, endings?: readonly string[]): Promise<string> {
-  const error = await bytesAt(path, endings).then(
+async function errorOf(path: string): Promise<string> {
+  const error = await bytesAt(path).then(
     () => undefined,
     (error) => error,
   );
@@ -40,7 +39,7 @@ async function errorOf(path: string, endings?: readonly string[]): Promise<strin
 describe("the bytes of text files", () => {
   it("reads a single file as it is, also if it is not text", async () => {
     const bytes = Uint8Array.of(0, 255, 10, 0, 13);
-    expect(await bytesAt(put("a.bin", bytes))).toEqual(bytes);
+    expect(await bytesAt(put("a.dat", bytes))).toEqual(bytes);
   });
 
   it("are those of a folder in the order of paths, with a newline between two files", async () => {
@@ -64,13 +63,6 @@ describe("the bytes of text files", () => {
     expect(await bytesAt(folder)).toEqual(new Uint8Array(Buffer.from([...Buffer.from("text\n"), 0xe9, 10])));
   });
 
-  it("reads only names with the given endings", async () => {
-    put("a.ts", "a");
-    put("a.d.ts", "b");
-    put("a.md", "c");
-    expect(await textAt(folder, [".md", ".d.ts"])).toBe("b\nc");
-  });
-
   it("reads a file or folder once if several links lead to it, also in cycles", async () => {
     put("a/one.txt", "1");
     symlinkSync("one.txt", join(folder, "a/same.txt"));
@@ -92,23 +84,18 @@ describe("the bytes of text files", () => {
   });
 
   it.each([
-    ["", "The data path is empty; name a file or a folder of text."],
-    ["  ", "The data path is empty; name a file or a folder of text."],
+    ["", "The data path is empty; name a file or a folder with data."],
+    ["  ", "The data path is empty; name a file or a folder with data."],
   ])("refuses %j", async (path, message) => expect(await errorOf(path)).toBe(message));
 
   it("reports what is wrong and what to do", async () => {
     expect(await errorOf(join(folder, "no"))).toBe("There is no file or folder at DIR/no; check the data path.");
     put("empty.txt", "");
-    expect(await errorOf(join(folder, "empty.txt"))).toBe(
-      "The file DIR/empty.txt is empty; name a file with text in it.",
-    );
+    expect(await errorOf(join(folder, "empty.txt"))).toBe("The file DIR/empty.txt is empty; name one that is not.");
     expect(await errorOf(folder)).toBe(
-      "There is no text file in DIR or the folders below it; name a folder with text in it.",
+      "There is no text file in DIR or the folders below it (empty.txt is empty); name a folder with text in it.",
     );
     put("a.txt", "abc");
-    expect(await errorOf(folder, [".md", ".rst"])).toBe(
-      "There is no text file that ends in .md or .rst in DIR or the folders below it; name a folder with text in it.",
-    );
     expect(await errorOf(join(folder, "a.txt/b"))).toBe(
       "Cannot read DIR/a.txt/b: a part of the path is a file, not a folder; make it readable, or remove it from the data path.",
     );
@@ -123,7 +110,7 @@ describe("the bytes of text files", () => {
 
   it.skipIf(process.platform === "win32")("refuses a device, without reading from it", async () => {
     expect(await errorOf("/dev/null")).toBe(
-      "/dev/null is neither a file nor a folder; copy its text into a file and name that.",
+      "/dev/null is neither a file nor a folder; copy its content into a file and name that.",
     );
   });
 
@@ -146,7 +133,7 @@ describe("the bytes of text files", () => {
   it("are the same from more files than are open at once, at every place", async () => {
     for (let i = 0; i < 200; i++) put(`${1000 + i}.txt`, `file ${i}`.repeat(1 + (i % 3)));
     const whole = await textAt(folder);
-    const text = bytesOfFiles(folder, await textFiles(folder));
+    const text = await bytesOfFiles(folder, (await textFiles(folder, "bytes")).training);
     for (let at = 0; at + 50 < text.length; at += 37)
       expect(Buffer.from(Uint8Array.from(await text.read(at, 50))).toString()).toBe(whole.slice(at, at + 50));
     await text.close!();

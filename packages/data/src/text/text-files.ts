@@ -1,96 +1,183 @@
 /**
- * The files of a text: the same ones in the same order on every machine that has the same folder.
+ * Which files of a data path are text, and how each of them is read.
  *
- * Of a folder, all text files are taken (no zero byte in their first 8 KiB, as git and grep define it), in the order of their paths. Paths
- * are compared by code units, not by the locale. Names that start with a dot are skipped. A file or folder that several symbolic links
- * lead to is taken once.
+ * A file without a zero byte in its first 8 KiB is text, as git and grep define it. Its form follows from the ending of its name, in capitals or
+ * not, without that of gzip or zstd. Some forms have columns, of which one has the texts: of a folder that has files with columns, these are
+ * read, and else its plain texts.
  */
-import { open, readdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
-import { DataError, reasonOf } from "../data-error.ts";
-import { byCodeUnit } from "../files-at.ts";
+import { extname, relative } from "node:path";
+import { beginningOf } from "../content/content-of-file.ts";
+import { encodingOf, noTextBecause } from "../content/encoding.ts";
+import { unpackedName } from "../content/packing.ts";
+import { DataError } from "../data-error.ts";
+import { filesAt, type LeftOutFile, type SizedFile } from "../files-at.ts";
+import { fileGroup, type Inventory, leftOutGroups } from "../inventory.ts";
+import { partsBySplit, splitOfPath } from "../split-names.ts";
 
-export interface SizedFile {
-  readonly path: string;
-  readonly size: number; // bytes
+export type Form = "plain" | "jsonl" | "json" | "csv" | "tsv" | "parquet";
+
+const forms: Readonly<Record<string, Form>> = {
+  ".jsonl": "jsonl",
+  ".ndjson": "jsonl",
+  ".json": "json",
+  ".csv": "csv",
+  ".tsv": "tsv",
+  ".parquet": "parquet",
+};
+
+export interface TextFile extends SizedFile {
+  readonly form: Form;
+  readonly isPacked: boolean;
 }
 
-/** A single file as it is, also if it is not text, or the text files of a folder, in order. Throws `DataError`. */
-export async function textFiles(
+export interface TextFiles {
+  readonly training: readonly TextFile[]; // one or more
+  readonly heldOut: readonly TextFile[]; // by their names
+  readonly inventory: Inventory;
+  /** The column to read; undefined where the bytes of the files are read as they are. */
+  readonly column: string | undefined;
+  /** What the user should know of how the files are read, a line each. */
+  readonly remarks: readonly string[];
+}
+
+/** How texts are read: the bytes of the files as they are where no column is named; or texts, of "text" where none is. */
+export type ReadAs = "bytes" | "texts";
+
+const defaultColumn = "text";
+
+/** Throws `DataError`. */
+export async function textFiles(path: string, readAs: ReadAs, column?: string): Promise<TextFiles> {
+  const { isFolder, files, leftOut } = await filesAt(path);
+  const looked: Looked[] = [];
+  for (const file of files) looked.push(await lookInto(file));
+  const asBytes = readAs === "bytes" && column === undefined;
+  return isFolder ? ofFolder(path, looked, leftOut, asBytes, column) : ofFile(looked[0]!, asBytes, column);
+}
+
+function ofFile({ file, isText, isUtf16, problem }: Looked, asBytes: boolean, column: string | undefined): TextFiles {
+  const { path, form, isPacked } = file;
+  const raw = asBytes && form !== "parquet";
+  if (!isText && isTokens(path)) throw tokensInstead(path);
+  // As bytes any file is read; not one that would have to be unpacked first.
+  if (problem !== undefined && (!raw || isPacked)) throw new DataError(`${path} is ${problem}.`);
+  return {
+    training: [file],
+    heldOut: [],
+    inventory: { training: fileGroup(path, [file]), leftOut: [] },
+    column: raw ? undefined : (column ?? defaultColumn),
+    remarks: [
+      ...(raw ? remarksOnRaw([file]) : []),
+      ...(raw && isUtf16
+        ? [`data: ${path} is UTF-16, and its bytes are read as they are; iconv -f UTF-16 -t UTF-8 makes half as many`]
+        : []),
+    ],
+  };
+}
+
+function ofFolder(
   path: string,
-  extensions?: readonly string[],
-  { binary = false }: { binary?: boolean } = {}, // files with zero bytes too
-): Promise<readonly SizedFile[]> {
-  if (path.trim() === "") throw new DataError("The data path is empty; name a file or a folder of text.");
-  const status = await statusOf(path, `There is no file or folder at ${path}; check the data path.`);
-  if (status.isFile()) {
-    if (status.size === 0) throw new DataError(`The file ${path} is empty; name a file with text in it.`);
-    return [{ path, size: status.size }];
+  looked: readonly Looked[],
+  leftOut: readonly LeftOutFile[],
+  asBytes: boolean,
+  column: string | undefined,
+): TextFiles {
+  const left = [...leftOut];
+  const usable: TextFile[] = [];
+  for (const { file, problem, isUtf16 } of looked) {
+    const why = problem ?? (asBytes && isUtf16 ? "UTF-16, not read as bytes: convert it with iconv" : undefined);
+    if (why === undefined) usable.push(file);
+    else left.push({ ...file, why });
   }
-  if (!status.isDirectory())
-    throw new DataError(`${path} is neither a file nor a folder; copy its text into a file and name that.`);
+  const ofForm = (...wanted: readonly Form[]) => usable.filter(({ form }) => wanted.includes(form));
+  // A .json may be anything, package.json as well as data: its column is read where one is named, or where there is no other text.
+  const withColumns = ofForm("jsonl", "csv", "tsv", "parquet", ...(column === undefined ? [] : ["json" as const]));
+  const plain = ofForm("plain");
+  const texts = usable.filter(({ form }) => form !== "parquet");
+  const raw = asBytes && texts.length > 0;
+  const taken = raw
+    ? texts
+    : withColumns.length > 0
+      ? withColumns
+      : plain.length > 0
+        ? texts.map((file) => ({ ...file, form: "plain" as const }))
+        : usable;
+  if (taken.length === 0) throw noText(path, left);
+  const paths = new Set(taken.map((file) => file.path));
+  const beside = raw ? "not read beside text" : "not read beside files with columns";
+  for (const file of usable) if (!paths.has(file.path)) left.push({ ...file, why: beside });
 
-  const files: SizedFile[] = [];
-  await collect(path, { extensions, binary }, new Set(), files);
-  if (files.length === 0) {
-    const kind = extensions ? `no text file that ends in ${extensions.join(" or ")}` : "no text file";
-    throw new DataError(`There is ${kind} in ${path} or the folders below it; name a folder with text in it.`);
-  }
-  return files;
+  const isProgram = bytesOf(taken.filter((file) => programs.test(file.path))) > bytesOf(taken) / 2;
+  const { training, heldOut, heldOutSplit, ...parts } = partsBySplit(taken, (file) =>
+    isProgram ? undefined : splitOfPath(relative(path, unpackedName(file.path))),
+  );
+  if (training.length === 0)
+    throw new DataError(
+      `${path} has only held-out files (${relative(path, heldOut[0]!.path)} is one by its name); add the files to train on, or name a file itself.`,
+    );
+  for (const file of parts.leftOut) left.push({ ...file, why: "the test split" });
+  return {
+    training,
+    heldOut,
+    inventory: {
+      training: fileGroup(path, training),
+      ...(heldOutSplit && { heldOut: { ...fileGroup(path, heldOut), split: heldOutSplit } }),
+      leftOut: leftOutGroups(path, left),
+    },
+    column: raw ? undefined : (column ?? defaultColumn),
+    remarks: raw ? remarksOnRaw(training) : [],
+  };
 }
 
-async function collect(
-  folder: string,
-  wanted: { extensions: readonly string[] | undefined; binary: boolean },
-  seen: Set<string>,
-  files: SizedFile[],
-): Promise<void> {
-  const real = await reading(folder, () => realpath(folder));
-  if (seen.has(real)) return;
-  seen.add(real);
-  const names = await reading(folder, () => readdir(folder));
-  for (const name of names.sort(byCodeUnit)) {
-    if (name.startsWith(".")) continue;
-    const path = join(folder, name);
-    const status = await statusOf(path, `${path} is a broken link; remove it, or create its target.`);
-    if (status.isDirectory()) await collect(path, wanted, seen, files);
-    if (!status.isFile() || status.size === 0) continue;
-    if (wanted.extensions && !wanted.extensions.some((extension) => name.endsWith(extension))) continue;
-    const realFile = await reading(path, () => realpath(path));
-    if (seen.has(realFile)) continue;
-    seen.add(realFile);
-    if (wanted.binary || (await isText(path))) files.push({ path, size: status.size });
-  }
+const bytesOf = (files: readonly SizedFile[]) => files.reduce((sum, { size }) => sum + size, 0);
+
+/** In a folder of these, words such as test are topics, and hold nothing out. */
+const programs =
+  /\.([cm]?[jt]sx?|py[ix]?|ipynb|[ch]|cc|cpp|cxx|hh|hpp|cuh?|java|kts?|go|rs|rb|php|cs|fs|swift|scala|sh|pl|lua|jl|sql|hs|ml|clj|exs?|erl|vue|svelte|s?css|html?)$/i;
+
+interface Looked {
+  readonly file: TextFile;
+  readonly isText: boolean;
+  readonly isUtf16: boolean;
+  /** Why it is not read. */
+  readonly problem?: string | undefined;
 }
 
-export { byCodeUnit } from "../files-at.ts";
-
-/** Whether a file has no zero byte in its first 8 KiB. Throws `DataError`. */
-export async function isText(path: string): Promise<boolean> {
-  return reading(path, async () => {
-    await using file = await open(path, "r");
-    const start = new Uint8Array(8192);
-    const { bytesRead } = await file.read(start, 0, start.length, 0);
-    return !start.subarray(0, bytesRead).includes(0);
-  });
+/** Throws `DataError`. */
+async function lookInto(file: SizedFile): Promise<Looked> {
+  const { head, isPacked, problem } = await beginningOf(file.path);
+  const form = forms[extname(unpackedName(file.path)).toLowerCase()] ?? "plain";
+  const found = { file: { ...file, form, isPacked }, isUtf16: encodingOf(head).encoding !== "utf-8" };
+  if (form === "parquet" && problem === undefined)
+    return { ...found, isText: false, problem: isPacked ? "parquet that is packed once more: unpack it" : undefined };
+  const because = problem ?? noTextBecause(head);
+  return { ...found, isText: because === undefined, problem: because };
 }
 
-async function statusOf(path: string, absent: string) {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") throw new DataError(absent);
-    throw unreadable(path, error);
-  }
+function remarksOnRaw(files: readonly TextFile[]): string[] {
+  const structured = files.find(({ form }) => form !== "plain");
+  return structured === undefined
+    ? []
+    : [
+        `data: ${structured.path} is read as it is, with its keys and separators; data.column: text reads its texts alone`,
+      ];
 }
 
-async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    throw unreadable(path, error);
-  }
+const isTokens = (path: string) => extname(path).toLowerCase() === ".bin";
+
+const tokensInstead = (path: string) =>
+  new DataError(
+    `${path} is no text; files of tokens are read with data.name: tokens, or masked-text for models that predict masked tokens.`,
+  );
+
+function noText(path: string, left: readonly LeftOutFile[]): DataError {
+  if (left.some((file) => isTokens(file.path))) return tokensInstead(path);
+  const [first] = left;
+  const found = first === undefined ? "" : ` (${relative(path, first.path)} is ${first.why})`;
+  return new DataError(
+    `There is no text file in ${path} or the folders below it${found}; name a folder with text in it.`,
+  );
 }
 
-const unreadable = (path: string, error: unknown) =>
-  new DataError(`Cannot read ${path}: ${reasonOf(error)}; make it readable, or remove it from the data path.`);
+/** Whether the files that are read as texts have columns. Throws `DataError`. */
+export const hasColumns = async (path: string, column: string): Promise<boolean> =>
+  (await textFiles(path, "texts", column)).training.some(({ form }) => form !== "plain");

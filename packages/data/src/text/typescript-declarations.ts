@@ -11,7 +11,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { DataError } from "../data-error.ts";
-import { byCodeUnit } from "./text-files.ts";
+import { byCodeUnit } from "../files-at.ts";
 
 export interface DeclarationOptions {
   /** Maximum number of bytes; a file that would exceed it is skipped. */

@@ -1,9 +1,14 @@
 /** Texts as tokens, piece by piece or as one array in memory. For texts that do not fit there, ./terse data prepare writes files of tokens. */
 import { createHash } from "node:crypto";
+import { basename, relative } from "node:path";
 import { DataError } from "../data-error.ts";
 import type { TextContext, Tokenizer } from "../dataset.ts";
-import { documentFiles, documents, type Piece } from "../documents/documents.ts";
-import type { Tokens } from "./token-source.ts";
+import { type DocumentOptions, documents, type Piece } from "../documents/documents.ts";
+import { PassedOver } from "../documents/table.ts";
+import type { Inventory } from "../inventory.ts";
+import { type TextFile, textFiles } from "../text/text-files.ts";
+import { largestInMemory } from "./largest-in-memory.ts";
+import { type TokenSource, type Tokens, tokensInMemory } from "./token-source.ts";
 
 export interface TokenPiece extends Omit<Piece, "text"> {
   readonly tokens: Iterable<number>;
@@ -13,7 +18,11 @@ export interface TokenPiece extends Omit<Piece, "text"> {
 const mostAhead = { pieces: 64, letters: 8 << 20 };
 
 /** The tokens of the documents, one after the other, with endOfText between two. Throws `DataError`. */
-export async function* textTokens(path: string, tokenizer: Tokenizer, column: string): AsyncGenerator<TokenPiece> {
+export async function* textTokens(
+  files: readonly TextFile[],
+  tokenizer: Tokenizer,
+  options: DocumentOptions,
+): AsyncGenerator<TokenPiece> {
   const ahead: { readonly piece: Promise<TokenPiece>; readonly length: number }[] = [];
   let letters = 0;
   const first = () => {
@@ -22,7 +31,7 @@ export async function* textTokens(path: string, tokenizer: Tokenizer, column: st
     return piece;
   };
   let between = false;
-  for await (const { text, before, after, ends, bytes } of inContext(documents(path, { column }))) {
+  for await (const { text, before, after, ends, bytes } of inContext(documents(files, options))) {
     if (between && tokenizer.endOfText !== undefined)
       ahead.push({ piece: Promise.resolve({ tokens: [tokenizer.endOfText], ends: false, bytes: 0 }), length: 0 });
     between = ends;
@@ -52,12 +61,6 @@ async function* inContext(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece & 
   }
 }
 
-export interface Tokenized {
-  readonly tokens: Tokens;
-  readonly fingerprint: string;
-  readonly remarks: readonly string[];
-}
-
 /** A line about texts that nothing separates; none where something does. `key` names a token. */
 export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string): string[] {
   if (endOfText !== undefined || texts < 2) return [];
@@ -66,25 +69,55 @@ export function withoutEnd(texts: number, { endOfText }: Tokenizer, key: string)
   ];
 }
 
-/** Throws `DataError`. */
-export async function tokenized(path: string, tokenizer: Tokenizer, column: string): Promise<Tokenized> {
-  const size = (await documentFiles(path)).reduce((sum, file) => sum + file.size, 0);
-  const limit = process.availableMemory() * 0.4;
-  if (size > limit)
-    throw new DataError(
-      `The text at ${path} has ${size} bytes, too many to be tokenized in memory; write tokens once with ./terse data prepare ${path}, and read those (data.name: tokens, or masked-text).`,
-    );
-  const growing = new GrowingTokens(tokenizer.vocabulary);
-  let texts = 0;
-  for await (const piece of textTokens(path, tokenizer, column)) {
-    growing.push(piece.tokens);
-    if (piece.ends) texts++;
-  }
-  const tokens = growing.take();
-  const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
-  const fingerprint = createHash("sha256").update(bytes).digest("hex");
-  return { tokens, fingerprint, remarks: withoutEnd(texts, tokenizer, "data.endOfText") };
+export interface TokenizedText {
+  readonly training: TokenSource;
+  /** Of the files that are held out by their names; absent where none is. */
+  readonly heldOut: TokenSource | undefined;
+  readonly fingerprint: string; // of both
+  readonly inventory: Inventory;
+  /** What the user should know, a line each. */
+  readonly remarks: readonly string[];
 }
+
+/** The tokens of a path in memory. Throws `DataError`. */
+export async function tokenizedText(path: string, tokenizer: Tokenizer, column?: string): Promise<TokenizedText> {
+  const found = await textFiles(path, "texts", column);
+  const passed = new PassedOver();
+  const limit = largestInMemory();
+  let texts = 0;
+  const tokenize = async (files: readonly TextFile[], beside: number) => {
+    if (files.reduce((sum, { size }) => sum + size, beside) > limit) throw tooLarge(path, limit);
+    const growing = new GrowingTokens(tokenizer.vocabulary);
+    const options = { column: found.column!, passOver: passed.add };
+    for await (const { tokens, ends } of textTokens(files, tokenizer, options)) {
+      growing.push(tokens);
+      if (ends) texts++;
+      if (growing.bytes + beside > limit) throw tooLarge(path, limit); // packed files may grow without end
+    }
+    return growing.take();
+  };
+  const training = await tokenize(found.training, 0);
+  const isHeldOut = found.heldOut.length > 0;
+  const heldOut = isHeldOut ? await tokenize(found.heldOut, training.byteLength) : undefined;
+  const words = passed.words((file) => relative(path, file) || basename(file));
+  return {
+    training: tokensInMemory(path, training),
+    heldOut: heldOut && tokensInMemory(path, heldOut),
+    fingerprint: [training, ...(heldOut ? [heldOut] : [])].map(digestOf).join(" "),
+    inventory: { ...found.inventory, ...(words.length > 0 && { passedOver: words }) },
+    remarks: [...found.remarks, ...withoutEnd(texts, tokenizer, "data.endOfText")],
+  };
+}
+
+const digestOf = (tokens: Tokens) =>
+  createHash("sha256")
+    .update(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength))
+    .digest("hex");
+
+const tooLarge = (path: string, limit: number) =>
+  new DataError(
+    `The text at ${path} is too large to be tokenized in memory, where ${Math.round(limit / 1e6)} MB may be used; write tokens once with ./terse data prepare ${path}, and read those (data.name: tokens, or masked-text).`,
+  );
 
 /** Tokens of which the number is not known before. */
 class GrowingTokens {
@@ -94,6 +127,10 @@ class GrowingTokens {
   constructor(vocabulary: number) {
     const Ids = vocabulary <= 256 ? Uint8Array : vocabulary <= 65536 ? Uint16Array : Uint32Array;
     this.#tokens = new Ids(1 << 16);
+  }
+
+  get bytes(): number {
+    return this.#length * this.#tokens.BYTES_PER_ELEMENT;
   }
 
   push(tokens: Iterable<number>): void {

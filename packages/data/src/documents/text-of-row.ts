@@ -1,0 +1,43 @@
+import { DataError } from "../data-error.ts";
+import { someNames } from "./some-names.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const kindOf = (value: unknown) =>
+  value === null || value === undefined ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+
+/** The value of a column, which may be an inner one: "text", "doc.text". */
+function valueIn(row: Values, column: string): unknown {
+  if (Object.hasOwn(row, column)) return row[column];
+  let value: unknown = row;
+  for (const key of column.split(".")) {
+    if (!isObject(value) || !Object.hasOwn(value, key)) return undefined;
+    value = value[key];
+  }
+  return value;
+}
+
+/** The names by which the values of a row can be asked for. */
+function columnsOf(row: Values): string[] {
+  return Object.entries(row).flatMap(([key, value]) =>
+    isObject(value) ? Object.keys(value).map((inner) => `${key}.${inner}`) : [key],
+  );
+}
+
+/** The text of a row that JSON or parquet gives. `where` names the row in a message. Throws `DataError`. */
+export function textOfRow(row: unknown, column: string, where: string): string {
+  if (!isObject(row)) throw new DataError(`${where} is ${kindOf(row)} and no object with keys; remove or correct it.`);
+  const text = valueIn(row, column);
+  if (typeof text === "string") return text;
+  if (text === undefined)
+    throw new DataError(
+      `${where} has no text in ${column}, only ${someNames(columnsOf(row))}; name the text's key with data.column.`,
+    );
+  const inner = isObject(text) ? `, with ${someNames(columnsOf({ [column]: text }))}` : "";
+  throw new DataError(
+    `${where} has ${kindOf(text)} in ${column}${inner}, and no text; remove the row, or name another column with data.column.`,
+  );
+}
