@@ -1,4 +1,5 @@
 /** Makes what a recipe names: model, data, optimizer, schemes. */
+import { existsSync } from "node:fs";
 import { type Group, readWorldEnvironment } from "@terse/collectives";
 import { DataError, type Dataset, datasets } from "@terse/data";
 import {
@@ -18,6 +19,7 @@ import { type Arena, manualSeed } from "@terse/tensor";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { hostsOfRanks } from "./hosts-of-ranks.ts";
+import { ownDataPathRemedy } from "./own-data-path.ts";
 import { groupsOf, methodName, momentumSyncInKeys, remarkOnGradient } from "./parameter-groups.ts";
 import type { Recipe } from "./recipe.ts";
 
@@ -65,7 +67,11 @@ export async function buildData({ data, seed, accumulate }: Recipe, model: Model
     throw error;
   });
   const problems = await gatherTexts(group, opened instanceof DataError ? opened.message : "");
-  const problem = problems.find((each) => each !== "");
+  const { path } = options as { path?: string };
+  const isHere = await gatherTexts(group, path === undefined || existsSync(path) ? "yes" : "no");
+  const first = problems.findIndex((each) => each !== "");
+  const isElsewhere = isHere[first] === "no" && isHere.includes("yes");
+  const problem = isElsewhere ? `Rank ${first}: ${problems[first]} ${ownDataPathRemedy}` : problems[first];
   if (!(opened instanceof DataError) && problem === undefined) return opened;
   if (!(opened instanceof DataError)) await opened[Symbol.asyncDispose]();
   throw new DataError(problem);

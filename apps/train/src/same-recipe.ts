@@ -2,6 +2,7 @@ import type { Group } from "@terse/collectives";
 import { OptionsError } from "@terse/options";
 import { agreed } from "./end-others.ts";
 import { gatherTexts } from "./gather-texts.ts";
+import { ownDataPathRemedy } from "./own-data-path.ts";
 
 /** Throws on every rank, and names the keys and the ranks where a rank was asked for something else than rank 0. */
 export async function checkSameRecipe(recipe: object, group: Group): Promise<void> {
@@ -19,8 +20,11 @@ export async function checkSameRecipe(recipe: object, group: Group): Promise<voi
         `${key}: rank ${which.join(", ")} ${which.length > 1 ? "have" : "has"} ${value}, and rank 0 has ${expected!.get(key) ?? "no value"}`,
     );
   });
+  const paths = problems.some((problem) => problem.startsWith("data.path:")) ? [ownDataPathRemedy] : [];
   if (problems.length > 0)
-    throw agreed(new OptionsError([...problems, "Start all ranks with the same recipe and the same command line."]));
+    throw agreed(
+      new OptionsError([...problems, ...paths, "Start all ranks with the same recipe and the same command line."]),
+    );
 }
 
 /** Every value of a tree, as JSON, with its dotted key. */

@@ -12,6 +12,7 @@ import { evaluate } from "./evaluate.ts";
 import { exitCodeOf, Interruption } from "./interruption.ts";
 import { Journal } from "./journal.ts";
 import { StepMeter } from "./measures/step-meter.ts";
+import { withOwnDataPath } from "./own-data-path.ts";
 import { forwardIn } from "./precision.ts";
 import type { Recipe } from "./recipe.ts";
 import { checkSameData } from "./same-data.ts";
@@ -39,7 +40,7 @@ export async function train(given: Recipe | undefined, group: Group, args: Train
 }
 
 async function takeSteps(run: Run, group: Group, args: TrainArguments, opened: AsyncDisposableStack): Promise<number> {
-  const { recipe } = run;
+  const recipe = withOwnDataPath(run.recipe);
   const model = buildModel(recipe);
   const arena = new Arena(model);
   const data = opened.use(await buildData(recipe, model, group));

@@ -9,6 +9,7 @@ import type { TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
 import { bytesText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
+import { withOwnDataPath } from "../own-data-path.ts";
 import { methodName } from "../parameter-groups.ts";
 import { defaultRecipe, droppedOptions, type Recipe, remarksOn } from "../recipe.ts";
 import { recipeFor } from "../recipe-for.ts";
@@ -19,7 +20,7 @@ import { noTime, type Plan, planOf, type Speed, shapesOf, timeOf } from "./plan.
 
 /** Resolves to the exit code. */
 export async function dryRun(args: TrainArguments): Promise<number> {
-  const recipe = recipeFor(args);
+  const recipe = withOwnDataPath(recipeFor(args));
   const absent = absentData(recipe);
   if (absent !== undefined && args.overrides.some((override) => override.startsWith("data.path=")))
     throw new OptionsError([absent]);

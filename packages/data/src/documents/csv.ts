@@ -5,7 +5,7 @@ import { textOfFile } from "../content/text-of-file.ts";
 import { DataError } from "../data-error.ts";
 import type { DocumentOptions, Piece } from "./documents.ts";
 import { mostLetters } from "./lines.ts";
-import { type Cells, tableRows } from "./table.ts";
+import { type Cells, type TableOptions, type TableRow, tableRows } from "./table.ts";
 
 /** Throws `DataError`. */
 async function* cellsOf(path: string): AsyncGenerator<Cells> {
@@ -28,7 +28,11 @@ async function* cellsOf(path: string): AsyncGenerator<Cells> {
   }
 }
 
+/** Throws `DataError`. */
+export const csvRows = (path: string, columns: readonly string[], options?: TableOptions): AsyncGenerator<TableRow> =>
+  tableRows(path, cellsOf(path), columns, options);
+
 export async function* csvTexts(path: string, { column, passOver }: DocumentOptions): AsyncGenerator<Piece> {
-  for await (const { values, bytes } of tableRows(path, cellsOf(path), [column], { passOver }))
+  for await (const { values, bytes } of csvRows(path, [column], { passOver }))
     yield { text: values[0]!, ends: true, bytes };
 }

@@ -1,18 +1,22 @@
-/** The dataset of GLUE's files, for the registry: a folder with train.tsv and dev.tsv. */
+/** The dataset of labelled texts, for the registry: a folder with train.tsv and dev.tsv, as GLUE has them. */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { basename } from "node:path";
 import { flag, positiveInteger, text, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
-import { tsvRows } from "../documents/tsv.ts";
+import { someNames } from "../documents/some-names.ts";
+import { PassedOver } from "../documents/table.ts";
+import { tableFile } from "../documents/table-file.ts";
+import type { SizedFile } from "../files-at.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
+import { largestInMemory } from "../tokens/largest-in-memory.ts";
+import { labelledFiles } from "./labelled-files.ts";
 import { type LabelledText, LabelledTextSamples } from "./labelled-text-samples.ts";
 
 const options = v.object({
-  path: text, // a folder with train.tsv and, to validate on, another file
-  validation: v.optional(text, "dev.tsv"), // its name: dev_matched.tsv for MNLI
+  path: text, // a folder with train.tsv and, to validate on, another file; or a .tsv or .csv to train on
+  validation: v.optional(text), // its name: dev_matched.tsv for MNLI; dev.tsv if absent, or what is the validation split by its name
   header: v.optional(flag, true), // whether the first line names the columns; else a column's name is its number, from 1
   tokenizer: v.optional(text, "bytes"), // bytes, gpt2, or the path of a tokenizer.json
   sentence: v.optional(text, "sentence"), // the column of the text
@@ -33,6 +37,7 @@ export const labelledTextEntry: SampledEntry = {
     length: blockSize,
     classes: labels?.length ?? classes,
   }),
+  inventory: async ({ path, validation }: Options) => (await labelledFiles(path, validation)).inventory,
   async samples({ path, ...given }: Options, { length }) {
     const tokenizer = await openTokenizer(given.tokenizer);
     const blockSize = given.blockSize ?? length!;
@@ -43,25 +48,33 @@ export const labelledTextEntry: SampledEntry = {
       );
     const classOf = classesBy(given);
     const hash = createHash("sha256").update(`${blockSize} ${given.labels?.join("/") ?? given.classes}`);
-    const read = async (file: string) => {
+    const passed = new PassedOver();
+    const read = async (files: readonly SizedFile[]) => {
       const texts: LabelledText[] = [];
-      for await (const { values, number } of tsvRows(file, columns, given)) {
-        const [label, ...sentences] = values as [string, ...string[]];
-        const tokens = await Promise.all(
-          sentences.map(async (sentence) => Int32Array.from(await tokenizer.encode(sentence))),
-        );
-        hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
-        texts.push({ sentences: tokens, label: classOf(label, `${file}, line ${number}`) });
-      }
+      for (const file of files)
+        for await (const { values, number } of tableFile(file.path, columns, { ...given, passOver: passed.add })) {
+          const [label, ...sentences] = values as [string, ...string[]];
+          const tokens = await Promise.all(
+            sentences.map(async (sentence) => Int32Array.from(await tokenizer.encode(sentence))),
+          );
+          hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
+          texts.push({ sentences: tokens, label: classOf(label, `${file.path}, line ${number}`) });
+        }
       return texts;
     };
-    const [train, dev] = [join(path, "train.tsv"), join(path, given.validation)];
-    const training = await read(train);
-    if (training.length === 0) throw new DataError(`${train} has no rows; give one or more to train on.`);
-    const validation = existsSync(dev) ? await read(dev) : [];
+    const files = await labelledFiles(path, given.validation);
+    const size = [...files.training, ...files.validation].reduce((sum, file) => sum + file.size, 0);
+    if (size > largestInMemory())
+      throw new DataError(`The texts at ${path} have ${size} bytes, too many for memory; give fewer.`);
+    const training = await read(files.training);
+    if (training.length === 0)
+      throw new DataError(`${files.training[0]!.path} has no rows; give one or more to train on.`);
+    const validation = await read(files.validation);
+    const words = passed.words((file) => basename(file));
+    const inventory = { ...files.inventory, ...(words.length > 0 && { passedOver: words }) };
     const special = bertTokens(given.tokenizer);
     const fingerprint = hash.digest("hex");
-    return new LabelledTextSamples({ source: path, training, validation, fingerprint, blockSize, special });
+    return new LabelledTextSamples({ source: path, training, validation, fingerprint, blockSize, special, inventory });
   },
 };
 
@@ -74,8 +87,12 @@ function classesBy({ labels, classes }: Pick<Options, "labels" | "classes">): (l
     const expected = labels
       ? `data.labels are ${labels.join(", ")}`
       : `the labels of ${classes} classes are 0 to ${classes - 1}`;
+    if (/^[+-]?\d*\.\d+$/.test(label))
+      throw new DataError(
+        `${where} has the score ${label} as its label, and labels are classes here: scores such as STS-B's (regression) are not learned; name a column of classes with data.label.`,
+      );
     throw new DataError(
-      `${where} has label ${label}, and ${expected}; correct it, or set ${labels ? "data.labels" : "data.classes, or data.labels for words"}.`,
+      `${where} has label ${someNames([label])}, and ${expected}; correct it, or set ${labels ? "data.labels" : "data.classes, or data.labels for words"}.`,
     );
   };
 }

@@ -1,4 +1,5 @@
 /** Rows of T tokens of sentences to classify, or of pairs of them: [CLS] first [SEP], or [CLS] first [SEP] second [SEP], then padding. */
+import type { Inventory } from "../inventory.ts";
 import type { Arrays, Row, SampleFacts, Samples } from "../samples.ts";
 import type { BertTokens } from "../tokenizers/tokenizers.ts";
 
@@ -14,6 +15,7 @@ interface Given {
   readonly fingerprint: string;
   readonly blockSize: number; // T
   readonly special: BertTokens;
+  readonly inventory: Inventory;
 }
 
 export class LabelledTextSamples implements Samples {
@@ -22,7 +24,7 @@ export class LabelledTextSamples implements Samples {
 
   constructor(given: Given) {
     this.#given = given;
-    const { source, training, validation, fingerprint } = given;
+    const { source, training, validation, fingerprint, inventory } = given;
     this.facts = {
       source,
       unit: "text",
@@ -33,6 +35,7 @@ export class LabelledTextSamples implements Samples {
       trainingSamples: training.length,
       validationSamples: validation.length,
       fingerprint,
+      inventory,
     };
   }
 
