@@ -92,6 +92,13 @@ describe("text of bytes", () => {
     );
   });
 
+  it("shows the beginning of the held-out text without letters that are cut", async () => {
+    const cut = join(folder, "cut.txt");
+    writeFileSync(cut, `${"x".repeat(100)}é${"日".repeat(33)}`);
+    const data = await open({ path: cut, validationFraction: 0.5, blockSize: 8 });
+    expect(data.prompt).toBe("日".repeat(7));
+  });
+
   it("refuses the state of another split, and one of an earlier version", async () => {
     const data = await open();
     const state = data.state();

@@ -24,7 +24,7 @@ export const readTokenizerJson = (path: string): TokenizerJson => readTokenizerF
 export function readTokenizerFile(path: string): { text: string; json: TokenizerJson } {
   if (!existsSync(path))
     throw new DataError(
-      `Cannot read the tokenizer ${path}: it does not exist; data.tokenizer is bytes, gpt2, or the path of a tokenizer.json.`,
+      `Cannot read the tokenizer ${path}: it does not exist; data.tokenizer is bytes, gpt2, or the path of a tokenizer.json, as a fast tokenizer's save_pretrained() writes it.`,
     );
   const { text, json } = jsonFile(path);
   const wrong = problemOf(json);

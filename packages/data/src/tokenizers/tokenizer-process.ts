@@ -52,5 +52,7 @@ process.on("message", async (request: Request) => {
   const answer = await answerTo(request).catch((error: Error) => ({ id: request.id, problem: error.message }));
   process.send!(answer);
 });
+// Whoever interrupts the run ends it, and the run this process: it may still need the texts that it asked for.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 // A usual exit would wait for the library's threads, and one of them may never end.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));

@@ -44,7 +44,7 @@ export class TokenSamples implements Samples {
       validationSamples: sum(validation, (each) => this.#unshifted(each)),
       // Earlier versions cut otherwise: with another fingerprint their saves are refused.
       fingerprint: createHash("sha256").update(`${fingerprint} ${blockSize} shifted`).digest("hex"),
-      prompt,
+      prompt: prompt?.replaceAll(/^\ufffd+|\ufffd+$/g, ""), // letters that the cut leaves in part
       remarks,
       inventory,
     };
