@@ -105,6 +105,17 @@ describe.skipIf(why)(
 
     afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
+    it("name each other's tarballs for pnpm, as README.md says", async () => {
+      const [, line] = /^(\(echo overrides:.*) && pnpm add/m.exec(document("README.md"))!;
+      await run("bash", ["-c", line!.replace("/tmp/terse", scratch)], { cwd: user });
+      const lines = readFileSync(join(user, "pnpm-workspace.yaml"), "utf8").trimEnd().split("\n");
+      const tarballs = globSync("*.tgz", { cwd: scratch }).map((file) => join(scratch, file));
+      expect(lines[0]).toBe("overrides:");
+      const named = lines.slice(1).map((each) => /^ {2}"(.*)": "file:(.*)"$/.exec(each)!);
+      expect(named.map(([, name]) => name).sort()).toEqual(published.map(({ name }) => name).sort());
+      expect(named.map(([, , file]) => file).sort()).toEqual(tarballs.sort());
+    });
+
     it.each(examples(root))("runs the example of $package", async ({ code, printed }) => {
       writeFileSync(join(user, "example.ts"), code);
       expect(await inNode(["example.ts"])).toBe(printed);

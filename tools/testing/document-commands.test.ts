@@ -41,6 +41,11 @@ const ways: readonly Way[] = [
     is: /^eval "\$\(\.\/terse env\)" && \.\/terse build|^pnpm .* pack/,
     never: "builds for minutes; ./terse release does",
   },
+  {
+    is: /^\(echo overrides:.*pnpm add/,
+    never: "fetches from a registry",
+    by: ["tools/publish/oldest-node.test.ts", "echo overrides:", "pnpm-workspace.yaml"],
+  },
   { is: /npm install/, never: "fetches from a registry; ./terse release does" },
   {
     is: /^pip install/,
