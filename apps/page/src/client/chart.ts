@@ -1,4 +1,5 @@
 /** A chart with its heading, its legend, which tells the values under the cursor, its keys, and its values as a table. */
+import "./english.ts";
 import uPlot from "uplot";
 import { colour, dash, named } from "./colours.ts";
 import { element, swatch } from "./element.ts";

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { browserPath, patience, startBrowser, until, whyNoBrowser } from "../../../../tools/testing/browser.ts";
@@ -196,6 +197,53 @@ describe.skipIf(!browserPath)(`in a headless Chromium${whyNoBrowser}`, () => {
     devTools.send("Browser.crash").catch(() => {});
     await expect(waiting).rejects.toThrow(/has been closed\nBrowser logs:/);
     await expect(own.newPage()).rejects.toThrow("has been closed");
+  });
+
+  it("shows the same in every language of the browser, also where that is no name of one", async () => {
+    using run = temporaryRun("languages", { steps: 3000 });
+    run.add(...Array.from({ length: 20 }, (_, i) => measured(100 * i)), { step: 2000, ...rare });
+    await using server = await servePage(openRuns([run.folder]), here);
+    /** All texts and numbers, and the pixels of the first chart, in which its axes have theirs. */
+    const seen = async (page: Page) => {
+      const texts = "[...document.querySelectorAll('.run .facts, .u-legend, table')].map((each) => each.textContent)";
+      const pixels = `${card("Loss")}.querySelector('canvas').toDataURL()`;
+      const all = (await page.evaluate<string[]>(texts)).join("\n").replace(/\d+ s ago/, "");
+      return {
+        all,
+        pixels: createHash("sha256")
+          .update(await page.evaluate<string>(pixels))
+          .digest("hex"),
+      };
+    };
+    let english: object | undefined;
+    for (const language of ["en-US", "", "en-US@posix", "de-DE", "ar", "zh-Hant", "xx-invalid"]) {
+      const isName = /^[a-z]{2}(-[A-Z]\w+)?$/.test(language);
+      const { page, errors } = await newPage(isName ? { ...desk, locale: language } : desk);
+      await page.addInitScript(
+        `Object.defineProperty(Navigator.prototype, "language", { get: () => ${JSON.stringify(language)} })`,
+      );
+      await opened(server.url, page);
+      await page.waitForTimeout(1000); // all has been drawn
+      english ??= await seen(page);
+      expect(JSON.stringify(english)).toContain("1,901 of 3,000");
+      await expect.poll(() => seen(page), { message: language, timeout: patience }).toEqual(english);
+      expect(errors, language).toEqual([]);
+      await page.context().close();
+    }
+  });
+
+  it("shows itself in a browser that was started under LANG=C.UTF-8", async () => {
+    using run = temporaryRun("posix");
+    run.add(measured(0), measured(9));
+    await using server = await servePage(openRuns([run.folder]), here);
+    const posix = await startBrowser({ environment: { LANG: "C.UTF-8", LC_ALL: "C.UTF-8", LANGUAGE: "" } });
+    try {
+      const page = await posix.newPage(desk);
+      page.setDefaultTimeout(patience);
+      await opened(server.url, page);
+    } finally {
+      await posix.close();
+    }
   });
 
   it("takes the token from its address, which then has none, and without it says what is missing", async () => {
