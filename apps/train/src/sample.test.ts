@@ -70,3 +70,24 @@ it.each([
   ["", "x", "x"],
   ["x", "x", ""],
 ])("writes what is behind the prompt: %j, %j", (begin, all, expected) => expect(behind(begin, all)).toBe(expected));
+
+it("writes the space before the first new word, which a tokenizer's words have between two", async () => {
+  const words = ["[UNK]", "amber", "birch", "cedar", "delta"];
+  const model = {
+    type: "WordPiece",
+    vocab: Object.fromEntries(words.map((word, id) => [word, id])),
+    unk_token: "[UNK]",
+  };
+  const parts = { continuing_subword_prefix: "##", max_input_chars_per_word: 100 };
+  const pre_tokenizer = { type: "WhitespaceSplit" };
+  const decoder = { type: "WordPiece", prefix: "##", cleanup: true };
+  const json = { version: "1.0", added_tokens: [], pre_tokenizer, decoder, model: { ...model, ...parts } };
+  writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(json));
+  const gpt2 = new Gpt2({ ...shape, vocabulary: words.length });
+  await saveModel(folder, gpt2.namedParameters(), gpt2.config);
+  expect(await written({ prompt: "amber birch", bytes: 3 })).toMatch(
+    /^amber birch( (amber|birch|cedar|delta|\[UNK\])){3}\n$/,
+  );
+  // Without a prompt the model continues a newline, which this tokenizer leaves out.
+  await expect(written({ prompt: "" })).rejects.toThrow('the prompt "" has no tokens; name one with a word in it');
+});

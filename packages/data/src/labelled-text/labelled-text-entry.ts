@@ -5,9 +5,11 @@ import { flag, positiveInteger, text, v } from "@terse/options";
 import { DataError } from "../data-error.ts";
 import type { SampledEntry } from "../dataset.ts";
 import { someNames } from "../documents/some-names.ts";
+import type { TableRow } from "../documents/table.ts";
 import { PassedOver } from "../documents/table.ts";
 import { tableFile } from "../documents/table-file.ts";
 import type { SizedFile } from "../files-at.ts";
+import { inTurn } from "../in-turn.ts";
 import { tokenizerFiles } from "../tokenizers/tokenizer-files.ts";
 import { bertTokens, openTokenizer } from "../tokenizers/tokenizers.ts";
 import { largestInMemory } from "../tokens/largest-in-memory.ts";
@@ -49,17 +51,20 @@ export const labelledTextEntry: SampledEntry = {
     const classOf = classesBy(given);
     const hash = createHash("sha256").update(`${blockSize} ${given.labels?.join("/") ?? given.classes}`);
     const passed = new PassedOver();
+    const encoded = async ({ values, number }: TableRow) => {
+      const [label, ...sentences] = values as [string, ...string[]];
+      const ids = await Promise.all(sentences.map((sentence) => tokenizer.encode(sentence)));
+      return { label, tokens: ids.map((each) => Int32Array.from(each)), number };
+    };
     const read = async (files: readonly SizedFile[]) => {
       const texts: LabelledText[] = [];
-      for (const file of files)
-        for await (const { values, number } of tableFile(file.path, columns, { ...given, passOver: passed.add })) {
-          const [label, ...sentences] = values as [string, ...string[]];
-          const tokens = await Promise.all(
-            sentences.map(async (sentence) => Int32Array.from(await tokenizer.encode(sentence))),
-          );
+      for (const file of files) {
+        const rows = tableFile(file.path, columns, { ...given, passOver: passed.add });
+        for await (const { label, tokens, number } of inTurn(rows, encoded, ({ values }) => values.join("").length)) {
           hash.update(`${label} ${tokens.map((each) => each.join()).join(" ")}\n`);
           texts.push({ sentences: tokens, label: classOf(label, `${file.path}, line ${number}`) });
         }
+      }
       return texts;
     };
     const files = await labelledFiles(path, given.validation);

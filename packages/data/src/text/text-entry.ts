@@ -29,7 +29,8 @@ export const textEntry: SampledEntry = {
   options: textOptions,
   fields: ["tokens", "next"],
   tokenizer: ({ tokenizer = "bytes" }: Partial<TextOptions>) => openTokenizer(tokenizer),
-  processorFiles: ({ tokenizer = "bytes" }: Partial<TextOptions>) => tokenizerFiles(tokenizer),
+  processorFiles: ({ tokenizer = "bytes", endOfText }: Partial<TextOptions>) =>
+    tokenizerFiles(tokenizer, { endOfText: tokenizer === "bytes" ? undefined : endOfText }),
   facts: ({ blockSize, tokenizer = "bytes" }: TextOptions) => ({
     vocabulary: vocabularyOf(tokenizer),
     length: blockSize,

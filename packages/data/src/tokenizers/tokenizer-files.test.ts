@@ -114,6 +114,8 @@ it("are those of a tokenizer.json, and of the tokenizer_config.json beside it", 
   expect((await processorFiles!({ tokenizer: join(path, "tokenizer.json") }))!["tokenizer_config.json"]).toBe(
     '{"model_max_length": 7}',
   );
+  const named = (await processorFiles!({ tokenizer: path, endOfText: "a" }))!;
+  expect(JSON.parse(named["tokenizer_config.json"]!)).toEqual({ model_max_length: 7, eos_token: "a" });
   await expect(processorFiles!({ tokenizer: join(path, "none.json") })).rejects.toThrow(/Cannot read the tokenizer/);
   expect(await (datasets.tokens as DatasetEntry).processorFiles!({ path: "x", vocabulary: 7 })).toBeUndefined();
 });

@@ -13,16 +13,23 @@ const configFile = "tokenizer_config.json";
 
 /**
  * Of bytes, gpt2, or the path of a tokenizer.json, whose tokenizer_config.json is taken too. With `bert`, texts get the tokens that BERT adds:
- * [CLS] A [SEP], [CLS] A [SEP] B [SEP]. Throws `DataError`.
+ * [CLS] A [SEP], [CLS] A [SEP] B [SEP]. With `endOfText`, this is their eos_token. Throws `DataError`.
  */
-export async function tokenizerFiles(name: string, { bert = false } = {}): Promise<ProcessorFiles> {
+export async function tokenizerFiles(
+  name: string,
+  { bert = false, endOfText: named }: { bert?: boolean; endOfText?: string | undefined } = {},
+): Promise<ProcessorFiles> {
   const file = fileOf(name);
   const json = name === "bytes" ? bytesJson() : name === "gpt2" ? await gpt2Json() : readTokenizerJson(file);
   const files = { "tokenizer.json": text(bert ? withBertTokens(json, name) : json) };
   const given = join(dirname(file), configFile);
-  if (name !== "bytes" && name !== "gpt2" && existsSync(given)) return { ...files, [configFile]: jsonFile(given).text };
+  if (name !== "bytes" && name !== "gpt2" && existsSync(given)) {
+    const config = jsonFile(given);
+    const changed = () => text({ ...(config.json as object), eos_token: named });
+    return { ...files, [configFile]: named === undefined ? config.text : changed() };
+  }
   const id = name === "bytes" ? undefined : name === "gpt2" ? gpt2EndOfText : endOfText(file, json);
-  const end = id === undefined ? undefined : contentOf(json, id);
+  const end = named ?? (id === undefined ? undefined : contentOf(json, id));
   const special = bert ? ofBert : end === undefined ? {} : { bos_token: end, eos_token: end };
   return { ...files, [configFile]: text({ tokenizer_class: "PreTrainedTokenizerFast", ...special }) };
 }

@@ -5,6 +5,7 @@ import { DataError } from "../data-error.ts";
 import type { TextContext, Tokenizer } from "../dataset.ts";
 import { type DocumentOptions, documents, type Piece } from "../documents/documents.ts";
 import { PassedOver } from "../documents/table.ts";
+import { inTurn } from "../in-turn.ts";
 import type { Inventory } from "../inventory.ts";
 import { type TextFile, textFiles } from "../text/text-files.ts";
 import { largestInMemory } from "./largest-in-memory.ts";
@@ -14,34 +15,23 @@ export interface TokenPiece extends Omit<Piece, "text"> {
   readonly tokens: Iterable<number>;
 }
 
-/** What is encoded at once, on several threads where the tokenizer has them. */
-const mostAhead = { pieces: 64, letters: 8 << 20 };
-
 /** The tokens of the documents, one after the other, with endOfText between two. Throws `DataError`. */
 export async function* textTokens(
   files: readonly TextFile[],
   tokenizer: Tokenizer,
   options: DocumentOptions,
 ): AsyncGenerator<TokenPiece> {
-  const ahead: { readonly piece: Promise<TokenPiece>; readonly length: number }[] = [];
-  let letters = 0;
-  const first = () => {
-    const { piece, length } = ahead.shift()!;
-    letters -= length;
-    return piece;
-  };
+  const encoded = async ({ text, before, after, ends, bytes }: Piece & TextContext): Promise<TokenPiece> => ({
+    tokens: await tokenizer.encode(text, { before, after }),
+    ends,
+    bytes,
+  });
   let between = false;
-  for await (const { text, before, after, ends, bytes } of inContext(documents(files, options))) {
-    if (between && tokenizer.endOfText !== undefined)
-      ahead.push({ piece: Promise.resolve({ tokens: [tokenizer.endOfText], ends: false, bytes: 0 }), length: 0 });
-    between = ends;
-    const piece = (async () => ({ tokens: await tokenizer.encode(text, { before, after }), ends, bytes }))();
-    piece.catch(() => {}); // the turn of a piece that cannot be encoded may never come
-    ahead.push({ piece, length: text.length });
-    letters += text.length;
-    while (ahead.length > mostAhead.pieces || letters > mostAhead.letters) yield await first();
+  for await (const piece of inTurn(inContext(documents(files, options)), encoded, ({ text }) => text.length)) {
+    if (between && tokenizer.endOfText !== undefined) yield { tokens: [tokenizer.endOfText], ends: false, bytes: 0 };
+    yield piece;
+    between = piece.ends;
   }
-  while (ahead.length > 0) yield await first();
 }
 
 const contextLetters = 1 << 12;

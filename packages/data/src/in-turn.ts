@@ -1,0 +1,25 @@
+/** At once, for items of these sizes: letters of their texts. */
+const most = { items: 64, size: 8 << 20 };
+
+/** Works on several items at once, ahead of their turn; the results come in the order of the items. An error comes in its turn too. */
+export async function* inTurn<Item, Result>(
+  items: AsyncIterable<Item>,
+  work: (item: Item) => Promise<Result>,
+  sizeOf: (item: Item) => number,
+): AsyncGenerator<Result> {
+  const ahead: { readonly result: Promise<Result>; readonly size: number }[] = [];
+  let total = 0;
+  const first = () => {
+    const { result, size } = ahead.shift()!;
+    total -= size;
+    return result;
+  };
+  for await (const item of items) {
+    const [result, size] = [work(item), sizeOf(item)];
+    result.catch(() => {}); // its turn may never come
+    ahead.push({ result, size });
+    total += size;
+    while (ahead.length > most.items || total > most.size) yield await first();
+  }
+  while (ahead.length > 0) yield await first();
+}
