@@ -5,6 +5,26 @@ import { terseIn, tinyTraining, trainingFolder, until } from "./terse.ts";
 
 const { folder, text } = trainingFolder("shows");
 
+it("a run gives the terminal no command of its folder's name, on any way to it", async () => {
+  const name = "a\u001b[2J\u0007b\u202ec\n\u009bd";
+  for (const more of [[], ["--log-dir", join(folder, "logs-of-names")], ["--nproc-per-node=1"]]) {
+    const out = join(folder, `${name}${more.length}${more[0] ?? ""}`);
+    const {
+      code,
+      out: printed,
+      err,
+    } = await terseIn(folder, [...tinyTraining(text), "--steps=2", "--out", out, ...more]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(printed).toMatch(/^run .*a·\[2J·b·c··d/m);
+    expect(printed).toMatch(/^resume: \.\/terse train --resume \$'(\\x[0-9a-f]{2})+'/m);
+    expect(printed).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
+  }
+  const { code, err } = await terseIn(folder, [...tinyTraining(`${text}${name}`), "--steps=2"]);
+  expect(code).toBe(1);
+  expect(err).toContain("a·[2J·b·c");
+  expect(err).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
+});
+
 it("a training shows itself in a trace, to TensorBoard, to Prometheus and in a browser at once", async () => {
   const run = join(folder, "run");
   const logs = join(folder, "logs");

@@ -1,7 +1,7 @@
 /** `./terse page RUN…`: shows runs until it is ended. `follow-run.ts` shows the run of a training. */
 import { existsSync, globSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { OptionsError } from "@terse/options";
+import { OptionsError, print } from "@terse/options";
 import { tokenVariable } from "./access.ts";
 import { readArguments, usage } from "./arguments.ts";
 import { openRuns } from "./run-folder.ts";
@@ -22,12 +22,12 @@ async function main(): Promise<number> {
       wrong.map((folder) => `${folder} is no run's folder: it has neither metrics.jsonl nor recipe.json`),
     );
   const runs = openRuns(folders);
-  for (const { name, problems } of runs) for (const problem of problems) process.stderr.write(`${name}: ${problem}\n`);
+  for (const { name, problems } of runs) for (const problem of problems) print(`${name}: ${problem}`, process.stderr);
   const ended = new Promise((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, resolve);
   });
   await using server = await servePage(runs, args.address, process.env[tokenVariable] || undefined);
-  process.stdout.write(`${runs.map(({ name }) => name).join(", ")}: ${server.url}\nCtrl-C ends it\n`);
+  print(`${runs.map(({ name }) => name).join(", ")}: ${server.url}\nCtrl-C ends it`);
   await ended;
   return 0;
 }
@@ -42,6 +42,6 @@ function newestRun(): string[] {
 try {
   process.exitCode = await main();
 } catch (error) {
-  process.stderr.write(`error: ${(error as Error).message}\n`);
+  print(`error: ${(error as Error).message}`, process.stderr);
   process.exitCode = error instanceof OptionsError ? 2 : 1;
 }

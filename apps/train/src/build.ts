@@ -14,7 +14,7 @@ import {
 } from "@terse/exchange";
 import { type Model, models } from "@terse/models";
 import { Optimizer, OverlapError } from "@terse/optimizers";
-import { OptionsError } from "@terse/options";
+import { OptionsError, print } from "@terse/options";
 import { type Arena, manualSeed } from "@terse/tensor";
 import { openDeviceOf } from "./device.ts";
 import { gatherTexts } from "./gather-texts.ts";
@@ -60,7 +60,7 @@ function inKeysOfRecipe<T>(create: () => T): T {
 export async function buildData({ data, seed, accumulate }: Recipe, model: Model, group: Group): Promise<Dataset> {
   const { name, batchSize, ...options } = data;
   const { rank, size: ranks } = group;
-  const progress = (words: string) => void (rank === 0 && process.stdout.write(`data: ${words}\n`));
+  const progress = (words: string) => void (rank === 0 && print(`data: ${words}`));
   const given = { batchSize, seed, rank, ranks, accumulate, length: model.context, thread: true, progress };
   const opened = await datasets[name].open(options, given).catch((error: unknown) => {
     if (error instanceof DataError) return error;

@@ -1,4 +1,5 @@
 /** One sentence for the user when a command fails; with TERSE_DEBUG the stack too. */
+import { print } from "@terse/options";
 import { hasLauncher, tellLauncher } from "./to-launcher.ts";
 
 export function sentence(thrown: unknown): string {
@@ -18,6 +19,6 @@ export function reportFailure(thrown: unknown): number {
   const message = sentence(error);
   const name = error instanceof Error ? error.name : "Error";
   if (hasLauncher()) tellLauncher({ failed: { name, message } });
-  else process.stderr.write(`error: ${message}\n`);
+  else print(`error: ${message}`, process.stderr);
   return 1;
 }

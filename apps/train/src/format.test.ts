@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { amountText, bytesText, durationText, printable } from "./format.ts";
+import { amountText, bytesText, durationText } from "./format.ts";
 
 it("writes bytes in powers of a thousand", () => {
   expect([0, 999, 1000, 522_592, 16_722_944, 2e12].map(bytesText)).toEqual([
@@ -22,8 +22,4 @@ it("writes amounts with their unit", () => {
 
 it("writes durations as a clock shows them", () => {
   expect([0, 9, 95, 4000].map(durationText)).toEqual(["0:00", "0:09", "1:35", "1:06:40"]);
-});
-
-it("shows control characters as dots, so that a model cannot move the cursor", () => {
-  expect(printable("a\u001b[2Jb\r\n\tc\u009b")).toBe("a·[2Jb·\n\tc·");
 });

@@ -1,5 +1,6 @@
 import type { FileGroup, Inventory } from "@terse/data";
-import { amountText, bytesText, printable } from "./format.ts";
+import { printableLine } from "@terse/options";
+import { amountText, bytesText } from "./format.ts";
 
 /** What is read of the data, what is held out, and what is left out and why: one line, or none where the data has no files. */
 export function inventoryLines(inventory: Inventory | undefined): string[] {
@@ -12,7 +13,7 @@ export function inventoryLines(inventory: Inventory | undefined): string[] {
     ...(left.length === 0 ? [] : [`left out: ${left.join(", ")}`]),
     ...(passedOver.length === 0 ? [] : [`passed over: ${passedOver.join(", ")}`]),
   ];
-  return [printable(`data: ${parts.join("; ")}`).replaceAll(/[\n\t]/g, "·")];
+  return [printableLine(`data: ${parts.join("; ")}`)];
 }
 
 /** The names of few files, and the number and first name of many. */

@@ -6,7 +6,7 @@ import type { AutoVoteScheme, Choice } from "@terse/exchange";
 import { continuesText, type Model } from "@terse/models";
 import type { Optimizer, StepReport } from "@terse/optimizers";
 import { sentence } from "./failure.ts";
-import { amountText, bytesText, durationText, printable } from "./format.ts";
+import { amountText, bytesText, durationText } from "./format.ts";
 import { gatherTexts } from "./gather-texts.ts";
 import { inventoryLines } from "./inventory-lines.ts";
 import { agreementOf } from "./measures/agreement.ts";
@@ -299,7 +299,7 @@ export class Journal implements AsyncDisposable {
     const options = { ...sampling, length, seed };
     const text = await continueText(model, tokenizer, data.prompt, options);
     this.#parts.run.log({ step: this.#recipe.steps, "sample/prompt": data.prompt, "sample/text": text });
-    return { [`sample after ${JSON.stringify(data.prompt)}`]: printable(text) };
+    return { [`sample after ${JSON.stringify(data.prompt)}`]: text };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

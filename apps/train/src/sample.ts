@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { philox, wordsOf } from "@terse/codecs";
 import { datasets, openTokenizer, type Tokenizer } from "@terse/data";
 import { continuesText, generate, type Sampling, type TextModel } from "@terse/models";
-import { OptionsError } from "@terse/options";
+import { OptionsError, print } from "@terse/options";
 import type { SampleArguments } from "./arguments.ts";
-import { printable } from "./format.ts";
 import { isModelFolder, loadModelOf, newestRun, saveOfModel } from "./saves/model-of-run.ts";
 
 export interface SampleOptions extends Sampling {
@@ -30,7 +29,7 @@ export async function sample({
       `the tokenizer of ${run} has ${tokenizer.vocabulary} tokens, and its model ${model.vocabulary}; put the model's tokenizer.json there`,
     ]);
   const text = await continueText(model, tokenizer, prompt, { ...sampling, length: bytes, seed });
-  process.stdout.write(`${prompt}${printable(text)}\n`);
+  print(`${prompt}${text}`);
   return 0;
 }
 

@@ -79,3 +79,38 @@ it("writes a line of keys and values for each logged step elsewhere, and nothing
   });
   expect(lines).toEqual(["step: 1/500  loss: 2.3451  ms_a_step: 236", ""]);
 });
+
+describe("texts of others", () => {
+  const hostile = "a\u001b[2Jb\u0007c\u009b1md\u001b]8;;http://evil\u001b\\e\u001b]52;c;cm0=\u0007f\u202eg\rh";
+  const shown = "a·[2Jb·c·1md·]8;;http://evil·\\e·]52;c;cm0=·f·g·h";
+  const doors: Record<string, (terminal: Terminal, text: string) => void> = {
+    line: (terminal, text) => terminal.line(text),
+    "a logged value": (terminal, text) => terminal.logged(1, 2, { loss: text }),
+    "the key of a logged value": (terminal, text) => terminal.logged(1, 2, { [text]: "1" }),
+    moved: (terminal, text) => terminal.moved(1, 2, text),
+    fact: (terminal, text) => terminal.fact({ value: text }, text),
+    summary: (terminal, text) => terminal.summary({ run: text }),
+    sample: (terminal, text) => terminal.summary({ "sample after": text }),
+  };
+
+  it.each(Object.keys(doors).flatMap((door) => [true, false].map((isTTY) => [door, isTTY] as const)))(
+    "give the terminal no command, as %s, where it is one: %s",
+    (door, isTTY) => {
+      let text = "";
+      const write = (more: string) => {
+        text += more;
+        return true;
+      };
+      doors[door]!(
+        openTerminal({ isTTY, columns: 500, write } as unknown as NodeJS.WriteStream),
+        `${hostile}\nresume: rm`,
+      );
+      if (!(door === "moved" && !isTTY)) expect(text).toContain(shown);
+      // What is ours: dim, bold, their ends, and the line that moves.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
+      const own = /\x1b\[(?:1|2|22)m|\r\x1b\[2K/g;
+      expect(text.replaceAll(own, "")).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
+      if (door !== "sample") expect(text).not.toMatch(/^resume: rm/m);
+    },
+  );
+});

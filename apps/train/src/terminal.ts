@@ -1,4 +1,5 @@
 /** Progress on a terminal: a line for each logged step, and below them one line that moves. Elsewhere: `key: value` lines. */
+import { printable, printableLine } from "@terse/options";
 
 export interface Terminal {
   line(text: string): void;
@@ -11,9 +12,27 @@ export interface Terminal {
   close(): void;
 }
 
+/** Texts of others come with the values, so all of them are made printable here, before colours are added. */
 export function openTerminal(out: NodeJS.WriteStream): Terminal {
-  return out.isTTY ? live(out) : plain(out);
+  const terminal = out.isTTY ? live(out) : plain(out);
+  return {
+    ...terminal,
+    line: (text) => terminal.line(printableLine(text)),
+    logged: (done, of, values) => terminal.logged(done, of, mapped(values, printableLine)),
+    moved: (done, of, left) => terminal.moved(done, of, printableLine(left)),
+    fact: (values, text) => terminal.fact(mapped(values, printableLine), printableLine(text)),
+    summary: (values) =>
+      terminal.summary(mapped(values, (value, key) => (isSample(key) ? printable : printableLine)(value))),
+  };
 }
+
+/** The only text of several lines. */
+const isSample = (key: string) => key.startsWith("sample");
+
+const mapped = (values: Record<string, string | number>, change: (value: string, key: string) => string) =>
+  Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [printableLine(key), change(String(value), key)] as const),
+  );
 
 function live(out: NodeJS.WriteStream): Terminal {
   const dim = (text: string) => `\x1b[2m${text}\x1b[22m`;
@@ -54,7 +73,7 @@ function live(out: NodeJS.WriteStream): Terminal {
       close();
       out.write("\n");
       for (const [key, value] of Object.entries(values))
-        out.write(key.startsWith("sample") ? `\n${bold(key)}\n${value}\n` : `${bold(key.padEnd(16))} ${value}\n`);
+        out.write(isSample(key) ? `\n${bold(key)}\n${value}\n` : `${bold(key.padEnd(16))} ${value}\n`);
     },
     close,
   };
@@ -72,7 +91,7 @@ function plain(out: NodeJS.WriteStream): Terminal {
     fact: (values) => out.write(`${pairs(values)}\n`),
     summary(values) {
       for (const [key, value] of Object.entries(values))
-        out.write(key.startsWith("sample") ? `${key}:\n${value}\n` : `${key}: ${value}\n`);
+        out.write(isSample(key) ? `${key}:\n${value}\n` : `${key}: ${value}\n`);
     },
     close() {},
   };

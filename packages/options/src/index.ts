@@ -18,6 +18,7 @@ export {
   wordOf,
 } from "./parse-arguments.ts";
 export { parseOptions } from "./parse-options.ts";
+export { print, printable, printableLine } from "./print.ts";
 export {
   finite,
   flag,

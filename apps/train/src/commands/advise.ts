@@ -1,6 +1,6 @@
 /** `./terse advise RUN`: what the network costs a run, and what other methods would cost on it or on another link. */
 import { parseLink } from "@terse/collectives";
-import { OptionsError, parseArguments } from "@terse/options";
+import { OptionsError, parseArguments, print } from "@terse/options";
 import { adviceText } from "../advice/advice-text.ts";
 import { advise, measuredSteps, networkOf } from "../advice/advise.ts";
 import { readMetrics } from "../advice/read-metrics.ts";
@@ -28,7 +28,7 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
     throw new OptionsError([
       `${run} had one rank, which sends nothing; train with --nproc-per-node 2 or more, or plan with ./terse train --dry-run --world-size N --link LINK`,
     ]);
-  if (problem !== undefined) process.stderr.write(`${problem}\n`);
+  if (problem !== undefined) print(problem, process.stderr);
   const network = flags.link ? await measuredOf(flags.link) : networkOf(lines);
   if (network === undefined)
     throw new OptionsError([
@@ -36,5 +36,5 @@ export async function adviseCommand(argv: readonly string[]): Promise<void> {
     ]);
   const advice = await advise(recipe, measured, network);
   const text = flags.json ? JSON.stringify(advice) : adviceText(advice, methodName(recipe)).join("\n");
-  process.stdout.write(`${text}\n`);
+  print(text);
 }

@@ -359,6 +359,20 @@ describe("compare", () => {
     );
   });
 
+  it("gives the terminal no command of a run's name or recipe", async () => {
+    const names = ["a\u001b[2J\u202eb\nresume: rm", "other"];
+    for (const [i, name] of names.entries()) {
+      mkdirSync(join(folder, name));
+      const given = [`data.path=${JSON.stringify(`x\u009b2J\u001b]0;t\u0007${i}`)}`];
+      writeFileSync(join(folder, name, "recipe.json"), JSON.stringify(readRecipe(defaultRecipe, given)));
+      writeFileSync(join(folder, name, "metrics.jsonl"), "");
+    }
+    await compareCommand(names.map((name) => join(folder, name)));
+    expect(printed).toMatch(/^a·\[2J·b·resume: rm +adamw/m);
+    expect(printed).toContain("other, compared with a·[2J·b·resume: rm:");
+    expect(printed).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
+  });
+
   it("says in a line that a folder is no run", async () => {
     await expect(compareCommand([folder])).rejects.toThrow(/has no recipe.json: name the folder of a run/);
     const other = join(folder, "of-another-version");

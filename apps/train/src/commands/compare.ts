@@ -1,6 +1,6 @@
 /** `./terse compare RUN…`: what runs have reached, in how many steps, seconds and bytes, side by side. */
 import { CheckpointError } from "@terse/checkpoint";
-import { OptionsError, parseArguments } from "@terse/options";
+import { OptionsError, parseArguments, print, printableLine } from "@terse/options";
 import { runNames } from "@terse/page/run-names";
 import { readMetrics } from "../advice/read-metrics.ts";
 import { bytesText, durationText } from "../format.ts";
@@ -62,11 +62,11 @@ export async function compareCommand(argv: readonly string[]): Promise<void> {
       if (!(error instanceof CheckpointError)) throw error;
       absent.push(error.message);
     }
-  for (const problem of problems) process.stderr.write(`${problem}\n`); // not where --json is read
+  for (const problem of problems) print(problem, process.stderr); // not where --json is read
   if (runs.length === 0) throw new CheckpointError(absent.join("\n"));
   const results = runs.map(({ run, recipe, lines }) => resultOf(run, methodName(recipe), lines));
   const text = flags.json ? JSON.stringify(results) : [...tableOf(results), ...differences(runs)].join("\n");
-  process.stdout.write(`${text}\n`);
+  print(text);
   if (absent.length > 0) throw new CheckpointError(absent.join("\n"));
 }
 
@@ -76,7 +76,10 @@ function differences(runs: readonly { run: string; recipe: unknown }[]): string[
   return others.flatMap(({ run, recipe }) => {
     const changes = changesOf(first!.recipe, recipe);
     const same = changes.length === 0 ? " the same recipe" : "";
-    return [`${run}, compared with ${first!.run}:${same}`, ...changes.map((change) => `  ${change}`)];
+    return [
+      `${printableLine(`${run}, compared with ${first!.run}`)}:${same}`,
+      ...changes.map((change) => `  ${change}`),
+    ];
   });
 }
 
@@ -86,7 +89,7 @@ export function tableOf(results: readonly RunResult[]): string[] {
   const rows = [
     ["run", "method", "ranks", "steps", "loss", "validation", "ms a step", "waiting", "time", "sent"],
     ...results.map((result) => [
-      result.run,
+      printableLine(result.run),
       result.method,
       shown(result.ranks, String),
       String(result.steps),

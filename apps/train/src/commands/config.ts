@@ -8,6 +8,7 @@ import {
   OptionsError,
   ownWord,
   parseArguments,
+  print,
 } from "@terse/options";
 import { recipeSchema } from "../recipe.ts";
 import { jsonSchema } from "./json-schema.ts";
@@ -32,7 +33,7 @@ export async function configCommand(argv: readonly string[]): Promise<void> {
     throw new OptionsError([
       `${["config", ...words].join(" ").trim()}: the commands are ./terse config explain [KEY], and ./terse config schema`,
     ]);
-  process.stdout.write(`${explain(key).join("\n")}\n`);
+  print(explain(key).join("\n"));
 }
 
 /** The keys that `key` names: one, all below it, or all of them. A line for each of their forms, and one for the sentence. Throws `OptionsError`. */

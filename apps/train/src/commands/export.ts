@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { CheckpointError, configFile, makeFolder, weightsFile, writeSafetensors } from "@terse/checkpoint";
 import { DataError, type DatasetEntry, datasets } from "@terse/data";
-import { OptionsError, parseArguments } from "@terse/options";
+import { OptionsError, parseArguments, print } from "@terse/options";
 import { isModelFolder, loadModelOf, modelFolderOf, newestRun, saveOfModel } from "../saves/model-of-run.ts";
 
 /** The files of a model in Hugging Face's layout, among those of a save. */
@@ -26,7 +26,7 @@ export async function exportCommand(argv: readonly string[]): Promise<void> {
     throw new CheckpointError(`${out} is not empty: choose another folder, --out FOLDER`);
   // The weights last: a folder that has them is complete.
   const files = flags.ownNames ? await exportWeights(run, out) : await exportAll(run, from, out);
-  process.stdout.write(`${out}: ${files.join(", ")}\n`);
+  print(`${out}: ${files.join(", ")}`);
 }
 
 async function exportAll(run: string, from: string, out: string): Promise<string[]> {
@@ -54,7 +54,7 @@ async function processorOf(run: string): Promise<Readonly<Record<string, string>
     return (await entry.processorFiles?.(data)) ?? {};
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
-    process.stderr.write(`without a tokenizer: ${error.message}\n`);
+    print(`without a tokenizer: ${error.message}`, process.stderr);
     return {};
   }
 }

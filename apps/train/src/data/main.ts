@@ -10,7 +10,7 @@ import {
   sources,
   withoutEnd,
 } from "@terse/data";
-import { nearest, numberFrom, OptionsError, parseArguments, wholeNumberFrom } from "@terse/options";
+import { nearest, numberFrom, OptionsError, parseArguments, print, wholeNumberFrom } from "@terse/options";
 import { reportFailure } from "../failure.ts";
 import { amountText, bytesText, durationText } from "../format.ts";
 import { inventoryLines } from "../inventory-lines.ts";
@@ -100,7 +100,7 @@ async function prepare(
   );
 }
 
-const say = (...lines: readonly string[]) => void process.stdout.write(`${lines.join("\n")}\n`);
+const say = (...lines: readonly string[]) => print(lines.join("\n"));
 
 try {
   await main(process.argv.slice(2));

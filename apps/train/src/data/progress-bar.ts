@@ -1,5 +1,6 @@
 /** How much of some work is done: a bar that moves on a terminal, else a line for each tenth. */
 import type { Writable } from "node:stream";
+import { printableLine } from "@terse/options";
 
 interface Output extends Writable {
   readonly isTTY?: boolean;
@@ -30,7 +31,8 @@ export class ProgressBar implements Disposable {
       this.#show(`${this.#what}: ${10 * Math.floor(10 * share)} %`, (text) => `${text}\n`);
   }
 
-  #show(text: string, written: (text: string) => string): void {
+  #show(given: string, written: (text: string) => string): void {
+    const text = printableLine(given);
     if (text === this.#shown) return;
     this.#shown = text;
     this.#output.write(written(text));

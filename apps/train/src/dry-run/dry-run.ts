@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { linkText, parseLink } from "@terse/collectives";
 import { DataError, datasets } from "@terse/data";
 import { models } from "@terse/models";
-import { OptionsError } from "@terse/options";
+import { OptionsError, print } from "@terse/options";
 import { scope, withDevice } from "@terse/tensor";
 import type { TrainArguments } from "../arguments.ts";
 import { buildModel } from "../build.ts";
@@ -36,7 +36,7 @@ export async function dryRun(args: TrainArguments): Promise<number> {
   const data = absent === undefined ? await dataLines(recipe) : [absent];
   const remarks = [...dropped, ...remarksOn(recipe), ...plan.remarks, ...data];
   const on = parsed === undefined ? "" : `, a link of ${linkText(parsed)} each`;
-  process.stdout.write(`${[...planText(plan, ranks, on), ...methods, ...remarks].join("\n")}\n`);
+  print([...planText(plan, ranks, on), ...methods, ...remarks].join("\n"));
   return 0;
 }
 

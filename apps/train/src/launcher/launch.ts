@@ -2,6 +2,7 @@
  * Starts the ranks of this machine, again from the last save when one fails, and ends them all together. Ranks get torchrun's environment
  * variables. The launchers of several machines agree on each attempt (nodes.ts).
  */
+
 import { randomBytes } from "node:crypto";
 import {
   answerHeartbeats,
@@ -10,6 +11,7 @@ import {
   readWorldEnvironment,
   serveRendezvous,
 } from "@terse/collectives";
+import { print } from "@terse/options";
 import { newToken, tokenVariable } from "@terse/page/access";
 import type { TrainArguments } from "../arguments.ts";
 import { exitCodeOf, isInterruption } from "../interruption.ts";
@@ -61,11 +63,11 @@ export async function launch(args: TrainArguments): Promise<number> {
     if (first === undefined) return ended.interrupted ?? 0;
     const code = exitCodeOfFailure(first);
     if (isInterruption(first.code)) return code; // it has been saved
-    process.stderr.write(`error: ${describeFailure(first, ended.failures, ended.size)}\n`);
+    print(`error: ${describeFailure(first, ended.failures, ended.size)}`, process.stderr);
     const isFinal = ended.interrupted !== undefined || isOfAllRanks(first, ended.failures, ended.size);
     if (isFinal || restarts === maxRestarts) return code;
     const from = run.folder === undefined ? "" : `, ${run.goesOn ? "from the last save" : "anew"} in ${run.folder}`;
-    process.stderr.write(`restart ${restarts + 1} of ${maxRestarts}${from}\n`);
+    print(`restart ${restarts + 1} of ${maxRestarts}${from}`, process.stderr);
   }
 }
 
@@ -94,7 +96,7 @@ async function oneAttempt(
 
   let seen = run;
   const heard = ({ run: folder, saved, resume, page }: ToLauncher) => {
-    if (page !== undefined) process.stdout.write(`page ${page}\n`);
+    if (page !== undefined) print(`page ${page}`);
     if (folder !== undefined) seen = { ...seen, folder };
     if (saved) seen = { ...seen, isSaved: true };
     if (resume === undefined) return;

@@ -1,7 +1,9 @@
 /** `--log-dir`: what each rank prints, in attempt-A/rank-R.log. Attempts of later starts in the same folder are counted on. */
+
 import { createWriteStream, readdirSync, type WriteStream } from "node:fs";
 import { join } from "node:path";
 import { makeFolder } from "@terse/checkpoint";
+import { print } from "@terse/options";
 
 const attemptFolder = (logDir: string, attempt: number) => join(logDir, `attempt-${attempt}`);
 export const logFile = (logDir: string, attempt: number, rank: number): string =>
@@ -19,6 +21,6 @@ export function openLog(logDir: string, attempt: number, rank: number): WriteStr
   makeFolder(attemptFolder(logDir, attempt));
   const path = logFile(logDir, attempt, rank);
   return createWriteStream(path, { flags: "a" }).once("error", (error) => {
-    process.stderr.write(`${path} cannot be written (${error.message}); the training goes on without it\n`);
+    print(`${path} cannot be written (${error.message}); the training goes on without it`, process.stderr);
   });
 }

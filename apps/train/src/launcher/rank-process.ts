@@ -1,10 +1,12 @@
 /** A rank that the launcher has started: its process, its output, and how it ended. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { WriteStream } from "node:fs";
 import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { printable } from "@terse/options";
 import { killedForMemory, type MemoryKills, memoryKills } from "../out-of-memory.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { logFile, openLog } from "./log-files.ts";
@@ -122,7 +124,8 @@ export class RankProcess {
   }
 
   #pass(from: NodeJS.ReadableStream, to: NodeJS.WriteStream, prefix: string): void {
-    createInterface({ input: from }).on("line", (line) => {
+    createInterface({ input: from }).on("line", (given) => {
+      const line = printable(given); // a rank has no terminal here, so these are no colours of ours
       this.#lastLines.push(line);
       if (this.#lastLines.length > linesKept) this.#lastLines.shift();
       this.#log?.stream.write(`${line}\n`);

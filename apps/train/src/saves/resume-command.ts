@@ -3,6 +3,7 @@
  * its ranks, so it prints the line for them.
  */
 import { relative } from "node:path";
+import { printableLine } from "@terse/options";
 import { tellLauncher } from "../to-launcher.ts";
 
 let offered: string | undefined;
@@ -19,6 +20,14 @@ export function printResume(exitCode: number): void {
   (exitCode === 0 ? process.stdout : process.stderr).write(`resume: ${offered}\n`);
 }
 
+/** A word of a shell's command line. In bash and zsh $'…' has control characters without showing them to the terminal. */
+function quotedForShell(path: string): string {
+  if (/^[\w./-]+$/.test(path)) return path;
+  if (printableLine(path) === path) return `'${path.replaceAll("'", "'\\''")}'`;
+  const bytes = [...Buffer.from(path)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`);
+  return `$'${bytes.join("")}'`;
+}
+
 /** The command for a run's folder; a run that is complete goes on for as many steps again. */
 export function resumeCommand(
   folder: string,
@@ -26,7 +35,7 @@ export function resumeCommand(
 ): string {
   const near = relative(process.cwd(), folder);
   const path = near === "" || near.startsWith("..") ? folder : near;
-  const quoted = /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  const quoted = quotedForShell(path);
   return [
     `./terse train --resume ${quoted}`,
     ...(ranks === 2 ? [] : [`--nproc-per-node ${ranks}`]),

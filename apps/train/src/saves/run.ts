@@ -1,10 +1,12 @@
 /** One run: its folder, which it alone writes to, where it began, and its saves. */
+
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { atomicWriteText, CheckpointError, makeFolder } from "@terse/checkpoint";
 import type { Group } from "@terse/collectives";
 import { headOf, models, withNewHead } from "@terse/models";
+import { print } from "@terse/options";
 import type { TrainArguments } from "../arguments.ts";
 import { sentence } from "../failure.ts";
 import {
@@ -302,7 +304,7 @@ async function placeOf(run: string, recipe: Recipe, group: Group, step = 0): Pro
   const [start] = (await together(group, () => randomBytes(8).toString("hex"))) as [string, ...string[]];
   const take = async () => {
     makeFolder(run);
-    return lockFolder(run, { start, rank: group.rank }, (why) => process.stderr.write(`${why}\n`));
+    return lockFolder(run, { start, rank: group.rank }, (why) => print(why, process.stderr));
   };
   let lock = group.rank === 0 ? take() : undefined;
   await together(group, async () => void (await lock));
