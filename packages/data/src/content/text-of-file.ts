@@ -39,8 +39,14 @@ function utf8(path: string, at: number) {
     if (!isUtf8(whole)) {
       const place = firstWrongUtf8(whole);
       line += newlinesIn(whole.subarray(0, place));
+      if (isLast && place === whole.length - openLetter(whole))
+        throw new DataError(
+          `${path} is cut off in the middle of a letter, at byte ${at + place} (line ${line}); fetch it again.`,
+        );
       const byte = `0x${whole[place]!.toString(16).toUpperCase().padStart(2, "0")}`;
-      throw notEncoded(path, "UTF-8", `byte ${at + place} (line ${line}) is ${byte}`, "LATIN1");
+      throw new DataError(
+        `${path} is not UTF-8: byte ${at + place} (line ${line}) is ${byte}; convert it, such as with iconv -f LATIN1 -t UTF-8, or remove it from the data path.`,
+      );
     }
     open = bytes.slice(whole.length);
     at += whole.length;
@@ -57,16 +63,13 @@ function utf16(path: string, encoding: "utf-16le" | "utf-16be", at: number) {
       at += chunk.length;
       return text;
     } catch {
-      const place = `between byte ${at} and byte ${at + chunk.length} half a letter is missing`;
-      throw notEncoded(path, encoding.toUpperCase(), place, "UTF-16");
+      const place = isLast ? "at its end" : `between byte ${at} and byte ${at + chunk.length}`;
+      throw new DataError(
+        `${path} is not ${encoding.toUpperCase()}: ${place} half a letter is missing; fetch it again.`,
+      );
     }
   };
 }
-
-const notEncoded = (path: string, encoding: string, place: string, likely: string) =>
-  new DataError(
-    `${path} is not ${encoding}: ${place}; convert it, such as with iconv -f ${likely} -t UTF-8, or remove it from the data path.`,
-  );
 
 function newlinesIn(bytes: Uint8Array): number {
   let count = 0;

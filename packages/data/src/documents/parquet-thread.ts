@@ -26,6 +26,8 @@ const compressors: Compressors = {
 };
 const codecs = ["UNCOMPRESSED", "SNAPPY", ...Object.keys(compressors)];
 
+const lettersAtOnce = 16 << 20;
+
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The first group is empty: only the metadata has been read. Throws `DataError`. */
@@ -61,7 +63,16 @@ async function* groupsOf({ path, column }: ParquetThreadData): AsyncGenerator<Gr
     } catch (error) {
       throw unreadableGroup(path, first, error as NodeJS.ErrnoException);
     }
-    const texts = rows.map((row, i) => textOfRow(row, column, `${path}, row ${first + i}`));
+    // A few at a time: a group of equal texts is small in this thread, and each of them takes memory where it is sent.
+    let [texts, letters]: [string[], number] = [[], 0];
+    for (const [i, row] of rows.entries()) {
+      const text = textOfRow(row, column, `${path}, row ${first + i}`);
+      texts.push(text);
+      letters += text.length;
+      if (letters < lettersAtOnce) continue;
+      yield { texts, bytesEach };
+      [texts, letters] = [[], 0];
+    }
     yield { texts, bytesEach };
     first = rowEnd;
   }
@@ -96,7 +107,7 @@ function checkGroup({ columns }: RowGroup, name: string, path: string): void {
     if (crypto_metadata !== undefined) throw encrypted(path);
     if (!codecs.includes(meta_data.codec))
       throw new DataError(
-        `${path} is compressed by ${meta_data.codec}, which is not read here; write it again with another compression: zstd, snappy, gzip, brotli, or none.`,
+        `${path} is compressed by ${meta_data.codec.replace("_RAW", "")}, which is not read here; write it again with another compression: zstd, snappy, gzip, brotli, or none.`,
       );
     const bytes = Number(meta_data.total_uncompressed_size);
     if (bytes > largestInMemory())

@@ -10,6 +10,7 @@ export interface ParquetThreadData {
   readonly column: string;
 }
 
+/** Texts of a group of rows, or some of them. */
 export interface Group {
   readonly texts: readonly string[];
   readonly bytesEach: number; // of the file, for each row

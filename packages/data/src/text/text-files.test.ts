@@ -1,7 +1,9 @@
+import { execFileSync } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { dirname, join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DataError } from "../data-error.ts";
 import { bytesOfFiles } from "./bytes-of-files.ts";
 import { textFiles } from "./text-files.ts";
@@ -137,5 +139,145 @@ describe("the bytes of text files", () => {
     for (let at = 0; at + 50 < text.length; at += 37)
       expect(Buffer.from(Uint8Array.from(await text.read(at, 50))).toString()).toBe(whole.slice(at, at + 50));
     await text.close!();
+  });
+});
+
+describe("what is read of a folder", () => {
+  const lines = ["one", "two"].map((text) => `${JSON.stringify({ text })}\n`).join("");
+  const names = (files: readonly { readonly path: string }[]) => files.map(({ path }) => relative(folder, path));
+  const found = async (readAs: "bytes" | "texts", column?: string) => {
+    const { training, heldOut, inventory, ...rest } = await textFiles(folder, readAs, column);
+    const left = Object.fromEntries(inventory.leftOut.map(({ why, names }) => [why, names]));
+    return { training: names(training), heldOut: names(heldOut), left, ...rest };
+  };
+
+  it("is held out by its name, and the test split is left out beside a validation split", async () => {
+    put("stories-train.txt", "a");
+    put("stories-valid.txt.gz", gzipSync("b"));
+    put("test/a.txt", "c");
+    put("notes.md", "d");
+    expect(await found("bytes")).toMatchObject({
+      training: ["notes.md", "stories-train.txt"],
+      heldOut: ["stories-valid.txt.gz"],
+      left: { "the test split": ["test/a.txt"] },
+    });
+    rmSync(join(folder, "stories-valid.txt.gz"));
+    expect(await found("texts")).toMatchObject({ heldOut: ["test/a.txt"], left: {} });
+    rmSync(join(folder, "stories-train.txt"));
+    rmSync(join(folder, "notes.md"));
+    await expect(found("bytes")).rejects.toThrow(
+      /has only held-out files \(test\/a\.txt is one by its name\); add the files/,
+    );
+  });
+
+  it("is not held out by its name among programs, where test is a topic; one program beside a text changes nothing", async () => {
+    put("src/eval.py", "print(1)\n".repeat(50));
+    put("src/a.test.ts", "it()\n".repeat(50));
+    put("test/data.txt", "small");
+    expect(await found("bytes")).toMatchObject({ heldOut: [], left: {} });
+    put("train.txt", "a".repeat(5000));
+    expect(await found("bytes")).toMatchObject({
+      training: ["train.txt"],
+      heldOut: ["src/a.test.ts", "src/eval.py", "test/data.txt"],
+    });
+  });
+
+  it("are its files with columns where texts are read, and all its text as bytes; endings count in capitals too", async () => {
+    put("A.JSONL", lines);
+    put("b.jsonl.gz", gzipSync(lines));
+    put("c.CSV", "text\nthree\n");
+    put("README.md", "read me");
+    put("package.json", "{}");
+    const beside = "not read beside files with columns";
+    expect(await found("texts")).toEqual({
+      training: ["A.JSONL", "b.jsonl.gz", "c.CSV"],
+      heldOut: [],
+      left: { [beside]: ["README.md", "package.json"] },
+      column: "text",
+      remarks: [],
+    });
+    expect(await found("bytes")).toMatchObject({
+      training: ["A.JSONL", "README.md", "b.jsonl.gz", "c.CSV", "package.json"],
+      column: undefined,
+      remarks: [
+        expect.stringContaining("A.JSONL is read as it is, with its keys and separators; data.column: text reads"),
+      ],
+    });
+    expect(await found("bytes", "text")).toMatchObject({ left: { [beside]: ["README.md"] }, column: "text" });
+  });
+
+  it("of json beside other text is text, and data where there is no other", async () => {
+    put("a.json", "[]");
+    put("a.ts", "a");
+    expect((await textFiles(folder, "texts")).training.map(({ form }) => form)).toEqual(["plain", "plain"]);
+    rmSync(join(folder, "a.ts"));
+    expect((await textFiles(folder, "texts")).training.map(({ form }) => form)).toEqual(["json"]);
+  });
+
+  it("is said where it is not read, and why", async () => {
+    put("a.txt", "a");
+    put("b.txt.xz", Buffer.from("fd377a585a000004", "hex"));
+    put("c.txt", "");
+    put("d.dat", Uint8Array.of(1, 0, 2));
+    put("e.txt", Buffer.from("\uFEFFabc", "utf16le"));
+    put("f.txt.gz", "not packed");
+    symlinkSync("a.txt", join(folder, "g.txt"));
+    put("h.parquet", "PAR1");
+    const left = {
+      "packed by xz, which is not read, as gzip and zstd are: unpack it with unxz -k": ["b.txt.xz"],
+      empty: ["c.txt"],
+      "no text, but has zero bytes": ["d.dat"],
+      "no gzip file, as its name says: fetch it again, or rename it": ["f.txt.gz"],
+      "the same file as a.txt": ["g.txt"],
+    };
+    expect(await found("bytes")).toMatchObject({
+      training: ["a.txt"],
+      left: {
+        ...left,
+        "UTF-16, not read as bytes: convert it with iconv": ["e.txt"],
+        "not read beside text": ["h.parquet"],
+      },
+    });
+    rmSync(join(folder, "h.parquet"));
+    expect(await found("texts")).toMatchObject({ training: ["a.txt", "e.txt"], left });
+  });
+
+  it.skipIf(process.platform === "win32")("is never a pipe or a device, nor waits for one", async () => {
+    put("a.txt", "a");
+    execFileSync("mkfifo", [join(folder, "pipe.txt")]);
+    symlinkSync("pipe.txt", join(folder, "link.jsonl"));
+    symlinkSync("/dev/zero", join(folder, "zero.txt"));
+    expect(await found("bytes")).toMatchObject({
+      training: ["a.txt"],
+      left: { "no regular file": ["link.jsonl", "pipe.txt", "zero.txt"] },
+    });
+    await expect(textFiles(join(folder, "pipe.txt"), "bytes")).rejects.toThrow(
+      /pipe\.txt is neither a file nor a folder/,
+    );
+  });
+});
+
+describe("a single file", () => {
+  it("that is packed gives the bytes inside", async () => {
+    expect(await textAt(put("a.txt.gz", gzipSync("inside")))).toBe("inside");
+    const path = put("a.tar.gz", gzipSync(Buffer.alloc(1024)));
+    expect(await errorOf(path)).toBe("DIR/a.tar.gz is no text, but has zero bytes.");
+  });
+
+  it("of UTF-16 is remarked on where its bytes are read", async () => {
+    const path = put("a.txt", Buffer.from("\uFEFFabc", "utf16le"));
+    expect((await textFiles(path, "bytes")).remarks).toEqual([
+      `data: ${path} is UTF-16, and its bytes are read as they are; iconv -f UTF-16 -t UTF-8 makes half as many`,
+    ]);
+    expect((await textFiles(path, "texts")).remarks).toEqual([]);
+  });
+
+  it("that would fill the memory once it is unpacked is refused", async () => {
+    const path = put("bomb.txt.gz", gzipSync(Buffer.alloc(8 << 20, "a")));
+    vi.spyOn(process, "availableMemory").mockReturnValue(10 << 20);
+    expect(await errorOf(path)).toMatch(
+      /^DIR\/bomb\.txt\.gz has more than 4 MB of content, too much for memory; unpack it/,
+    );
+    vi.restoreAllMocks();
   });
 });
