@@ -23,7 +23,7 @@ export async function gpt2Tokenizer(): Promise<Tokenizer> {
     encode(text) {
       if (!hasLongWord(text)) return encode(text, asText);
       const json = () => JSON.stringify(byteLevelJson(tokens, { words: true }));
-      ofLongWords ??= new IsolatedTokenizer({ path: "gpt2", json: json(), added: [], patterns: [] });
+      ofLongWords ??= new IsolatedTokenizer({ path: "gpt2", json: json(), added: [] });
       return ofLongWords.encode(text);
     },
     decode(ids) {

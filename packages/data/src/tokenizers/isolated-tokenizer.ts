@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { DataError } from "../data-error.ts";
 import type { TextContext } from "../dataset.ts";
+import { remedyFor } from "./remedy-for.ts";
 import type { Answer, Request } from "./tokenizer-process.ts";
 
 // In the sources the program is this folder's file; in the published package it is beside the bundle.
@@ -20,7 +21,6 @@ export interface IsolatedOptions {
   readonly path: string; // for messages
   readonly json: string;
   readonly added: readonly (readonly [content: string, id: number])[];
-  readonly patterns: readonly string[]; // its regular expressions, for messages
   readonly limit?: (letters: number) => number; // in seconds
 }
 
@@ -139,7 +139,9 @@ class TokenizerProcess {
   #end(reason: string): void {
     this.ended = true;
     clearTimeout(this.#timer);
-    for (const { reject, shown } of this.#waiting.values()) reject(this.#refused(reason, shown));
+    if (this.#waiting.size === 0) return;
+    const remedy = this.#remedyFor(reason);
+    for (const { reject, shown } of this.#waiting.values()) reject(this.#refused(reason, shown, remedy));
     this.#waiting.clear();
   }
 
@@ -149,14 +151,14 @@ class TokenizerProcess {
     return said ?? `its process ended with ${ending}`;
   }
 
-  #refused(reason: string, text?: string): DataError {
-    const { path, json, patterns } = this.#options;
+  #remedyFor(reason: string): string {
+    return remedyFor(reason, JSON.parse(this.#options.json));
+  }
+
+  #refused(reason: string, text?: string, remedy: string = this.#remedyFor(reason)): DataError {
+    const { path, json } = this.#options;
     const begins = JSON.stringify(text?.slice(0, 40));
     const of = text === undefined || text === json ? "" : ` (of a text that begins with ${begins})`;
-    const search = /^Onig: Regex search error|^it had not ended/.test(reason) && patterns.length > 0;
-    const remedy = search
-      ? `a regular expression of it may need steps without end: ${patterns.map((each) => JSON.stringify(each)).join(", ")}; write it without nested repetitions`
-      : "open it with Python's tokenizers, and save it again with a fast tokenizer's save_pretrained()";
     return new DataError(`${path} cannot be used: ${reason}${of}; ${remedy}.`);
   }
 }
