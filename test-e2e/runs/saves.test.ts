@@ -211,6 +211,48 @@ describe.skipIf(!canMount)("a disk that is full (skipped without the right to mo
   });
 });
 
+describe.skipIf(!canMount)("a disk that is read-only for a while (skipped without the right to mount)", () => {
+  it("loses no line and no run: what could not be written is said, and written later", async () => {
+    const disk = join(folder, "read-only");
+    mkdirSync(disk);
+    const given = ["--steps=100000", "--save.every=25", "--logEvery=1", "--evaluate.every=0", "--tensorboard"];
+    const command = [process.execPath, "--conditions=@terse/source", main, ...train(...given, "--out", `${disk}/run`)];
+    const script = `mount -t tmpfs none ${disk}; exec "$@"`;
+    let [state, last, until] = ["written", 0, 0];
+    const all = ["unshare", "-rm", "sh", "-ec", script, "sh", ...command];
+    const { code, out, err } = await outcomeOf(all, folder, (line, pid) => {
+      last = Number(/^step: (\d+)\//.exec(line)?.[1] ?? last);
+      const remount = (how: string) =>
+        spawnSync("nsenter", [
+          ...["--preserve-credentials", `--target=${pid}`, "--user", "--mount"],
+          ...["mount", "-o", `remount,${how}`, disk],
+        ]).status === 0; // busy while a file is open for writing
+      if (state === "written" && last > 30 && remount("ro")) [state, until] = ["read-only", Date.now() + 2000];
+      else if (state === "read-only" && Date.now() > until && / could not be saved/.test(line) && remount("rw"))
+        [state, until] = ["written again", last + 30];
+      else if (state === "written again" && last > until) {
+        state = "ended";
+        process.kill(pid, "SIGTERM");
+      }
+      if (state === "ended") cpSync(`/proc/${pid}/root${disk}/run/metrics.jsonl`, join(folder, "metrics.jsonl"));
+    });
+    expect(code, err).toBe(143);
+    expect(out.match(/metrics\.jsonl cannot be written: its disk is read-only/g)).toHaveLength(1);
+    expect(out.match(/metrics\.jsonl is written again and lacks nothing/g)).toHaveLength(1);
+    expect(out).toMatch(/tfevents\S+ cannot be written: its disk is read-only/);
+    expect(out).toMatch(
+      /^step \d+ could not be saved: .*its disk is read-only.*; the run goes on, and tries again at the next save$/m,
+    );
+    expect(err).toMatch(/^resume: /);
+    const logged = readFileSync(join(folder, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    const steps = logged.flatMap((line) => {
+      const { step, "train/loss": loss } = JSON.parse(line) as { step: number; "train/loss"?: number };
+      return loss === undefined ? [] : [step];
+    });
+    expect(steps).toEqual(steps.map((_, i) => i));
+  });
+});
+
 const obstacle = netlabObstacle();
 
 describe.skipIf(obstacle)(`hosts that see different folders${obstacle ? ` (skipped: ${obstacle})` : ""}`, () => {

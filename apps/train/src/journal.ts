@@ -71,6 +71,7 @@ export class Journal implements AsyncDisposable {
     const { model, data, optimizer, run, remarks } = parts;
     const { elapsed_seconds = 0, total_bytes = 0 } = run.logged;
     this.#trained = { seconds: elapsed_seconds, bytes: total_bytes };
+    run.note = (text) => this.note(text);
     run.sums = () => ({
       elapsed_seconds: this.#trained.seconds + (performance.now() - this.#since.time) / 1000,
       total_bytes: this.#trained.bytes,

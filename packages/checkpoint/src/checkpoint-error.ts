@@ -18,6 +18,11 @@ export function reasonOf(error: unknown): string | undefined {
       return "permission denied; choose another folder, or make this one accessible";
     case "EROFS":
       return "its disk is read-only; choose another folder";
+    case "ESTALE":
+    case "ENOTCONN":
+    case "EHOSTDOWN":
+    case "ETIMEDOUT":
+      return "the server of its disk is away, or no longer knows it; wait until it is back, or mount it again";
     case "ENOENT":
       return "it does not exist; check the path";
     case "ENOTDIR":
@@ -25,7 +30,7 @@ export function reasonOf(error: unknown): string | undefined {
     case "EISDIR":
       return "it is a folder; name a file";
     case "EIO":
-      return "the disk reports an error; use another one";
+      return "the disk reports an error; look at the messages of the system, or use another one";
     default:
       return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? `${(error as Error).message}` : undefined;
   }

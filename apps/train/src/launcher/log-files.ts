@@ -1,9 +1,10 @@
 /** `--log-dir`: what each rank prints, in attempt-A/rank-R.log. Attempts of later starts in the same folder are counted on. */
 
-import { createWriteStream, readdirSync, type WriteStream } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder } from "@terse/checkpoint";
 import { print } from "@terse/options";
+import { AppendedFile } from "../appended-file.ts";
 
 const attemptFolder = (logDir: string, attempt: number) => join(logDir, `attempt-${attempt}`);
 export const logFile = (logDir: string, attempt: number, rank: number): string =>
@@ -16,11 +17,11 @@ export function firstAttempt(logDir: string): number {
   return Math.max(-1, ...attempts.map(Number)) + 1;
 }
 
-/** Opens the log of a rank. A disk that does not take it is reported once, and the training goes on. */
-export function openLog(logDir: string, attempt: number, rank: number): WriteStream {
+/** Opens the log of a rank. Throws `CheckpointError` where its folder cannot be made. */
+export function openLog(logDir: string, attempt: number, rank: number): AppendedFile {
   makeFolder(attemptFolder(logDir, attempt));
   const path = logFile(logDir, attempt, rank);
-  return createWriteStream(path, { flags: "a" }).once("error", (error) => {
-    print(`${path} cannot be written (${error.message}); the training goes on without it`, process.stderr);
-  });
+  const log = new AppendedFile({ path, piece: "line", say: (text) => print(text, process.stderr) });
+  log.append(""); // a rank that prints nothing has a log, too
+  return log;
 }

@@ -2,11 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { WriteStream } from "node:fs";
 import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { printable } from "@terse/options";
+import type { AppendedFile } from "../appended-file.ts";
 import { killedForMemory, type MemoryKills, memoryKills } from "../out-of-memory.ts";
 import type { ToLauncher } from "../to-launcher.ts";
 import { logFile, openLog } from "./log-files.ts";
@@ -45,7 +45,7 @@ export class RankProcess {
   /** Resolves when the process has ended: to undefined, or to how it failed. Never rejects. */
   readonly ended: Promise<Failure | undefined>;
   readonly #child: ChildProcess;
-  readonly #log: { readonly path: string; readonly stream: WriteStream } | undefined;
+  readonly #log: { readonly path: string; readonly file: AppendedFile } | undefined;
   readonly #before: MemoryKills = memoryKills();
   readonly #lastLines: string[] = [];
   #error: Failure["error"];
@@ -55,8 +55,8 @@ export class RankProcess {
   constructor({ rank, argv, env, logs, heard }: RankOptions) {
     this.rank = rank;
     if (logs) {
-      const stream = openLog(logs.folder, logs.attempt, rank);
-      this.#log = { path: logFile(logs.folder, logs.attempt, rank), stream };
+      const file = openLog(logs.folder, logs.attempt, rank);
+      this.#log = { path: logFile(logs.folder, logs.attempt, rank), file };
     }
     // Without a log rank 0 has the terminal itself. A closed IPC channel ends a rank that has lost its launcher.
     const direct = rank === 0 && logs === undefined;
@@ -104,7 +104,7 @@ export class RankProcess {
       this.#error ??= { name: "Error", message };
       return this.#failure({ code: 1 });
     } finally {
-      this.#log?.stream.end();
+      this.#log?.file[Symbol.dispose]();
     }
   }
 
@@ -128,7 +128,7 @@ export class RankProcess {
       const line = printable(given); // a rank has no terminal here, so these are no colours of ours
       this.#lastLines.push(line);
       if (this.#lastLines.length > linesKept) this.#lastLines.shift();
-      this.#log?.stream.write(`${line}\n`);
+      this.#log?.file.append(`${line}\n`);
       to.write(`${prefix}${line}\n`);
     });
   }

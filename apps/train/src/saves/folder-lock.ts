@@ -36,8 +36,8 @@ export class FolderLock implements Disposable {
   readonly keeper: number;
   /** On the keeper: another start has the folder now. */
   taken: FolderTakenError | undefined;
-  /** On the keeper: why the lock file could not be written the last time. */
-  unwritten: string | undefined;
+  /** On the keeper: is told when the lock file cannot be written, and why, and when it can be again. */
+  onUnwritten: (why: string | undefined) => void = () => {};
   readonly #release: () => void;
   readonly #holder: () => Holder | undefined; // what the file says now, where it is another start's
 
@@ -135,18 +135,25 @@ function held(path: string, mine: Holder): FolderLock {
     Atomics.store(isReleased, 0, 1); // first: the thread writes a lock that is missing anew
     void thread.terminate();
     process.off("exit", release);
-    if (parseHolder(readText(path) ?? "")?.start === mine.start) rmSync(path, { force: true });
+    if (parseHolder(readText(path) ?? "")?.start !== mine.start) return;
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // the disk is away or read-only now; a lock of a process that has ended does not count
+    }
   };
   const lock = new FolderLock(mine.rank, release, () => {
     const holder = parseHolder(readText(path) ?? "");
     return holder?.start === mine.start ? undefined : holder;
   });
+  let before: string | undefined;
   thread.on("message", ({ unwritten, taken }: FromLockThread) => {
-    lock.unwritten = unwritten;
+    if (unwritten !== before) lock.onUnwritten(unwritten);
+    before = unwritten;
     if (taken !== undefined) lock.taken ??= takenBy(taken);
   });
   thread.on("error", (error) => {
-    lock.unwritten = `its thread has ended (${error.message})`;
+    lock.onUnwritten(`its thread has ended (${error.message})`);
   });
   process.on("exit", release);
   return lock;
@@ -160,7 +167,11 @@ function removeStale(path: string, text: string, aside: string): void {
   } catch {
     // another process was first
   }
-  rmSync(aside, { force: true });
+  try {
+    rmSync(aside, { force: true });
+  } catch {
+    // it counts for nothing
+  }
 }
 
 function readText(path: string): string | undefined {

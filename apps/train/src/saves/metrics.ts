@@ -1,8 +1,9 @@
 /** metrics.jsonl of a run: one line of JSON for each logged step. A disk that is full for a while loses no line. */
-import { appendFileSync, existsSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { atomicWriteText } from "@terse/checkpoint";
 import { parseMetrics } from "../advice/read-metrics.ts";
+import { AppendedFile } from "../appended-file.ts";
 
 /** What grows from line to line of a run. */
 export interface Sums {
@@ -10,14 +11,16 @@ export interface Sums {
   readonly total_bytes?: number;
 }
 
-export class Metrics {
+export class Metrics implements Disposable {
   /** Of the lines that `cutAt` has kept. */
   sums: Sums = {};
   readonly #path: string;
-  #waiting = ""; // lines that could not be written yet
+  readonly #file: AppendedFile;
 
-  constructor(folder: string) {
+  /** `say` prints what cannot be written now. */
+  constructor(folder: string, say: (text: string) => void = () => {}) {
     this.#path = join(folder, "metrics.jsonl");
+    this.#file = new AppendedFile({ path: this.#path, piece: "line", say });
   }
 
   /**
@@ -33,14 +36,12 @@ export class Metrics {
     return problem;
   }
 
+  /** Never throws. */
   log(line: object): void {
-    this.#waiting += `${JSON.stringify(line)}\n`;
-    const size = existsSync(this.#path) ? statSync(this.#path).size : 0;
-    try {
-      appendFileSync(this.#path, this.#waiting);
-      this.#waiting = "";
-    } catch {
-      if (existsSync(this.#path)) truncateSync(this.#path, size); // a part of a line may have been written
-    }
+    this.#file.append(`${JSON.stringify(line)}\n`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#file[Symbol.dispose]();
   }
 }

@@ -56,6 +56,8 @@ export class Run implements AsyncDisposable {
   readonly step: number;
   /** Is given each line of metrics.jsonl, on rank 0. */
   reader: ((line: Line) => void) | undefined;
+  /** Prints a line of what cannot be written, on rank 0. */
+  note: (text: string) => void = (text) => print(text, process.stderr);
   /** Gives what a save says of the steps before it, on rank 0. */
   sums: (() => Sums) | undefined;
   readonly #notes: readonly string[];
@@ -81,7 +83,8 @@ export class Run implements AsyncDisposable {
     this.#place = place;
     this.#group = group;
     this.#restore = restore;
-    this.#metrics = new Metrics(place.run);
+    this.#metrics = new Metrics(place.run, (text) => this.note(text));
+    place.lock.onUnwritten = (why) => this.note(unwrittenText(place.run, why));
     this.#savedStep = step;
     this.#before = sums;
   }
@@ -184,6 +187,7 @@ export class Run implements AsyncDisposable {
     await this.written();
     await this.#writer[Symbol.asyncDispose]();
     if (this.#beside !== this.#group) await this.#beside?.close();
+    this.#metrics[Symbol.dispose]();
     leave(this.#place);
   }
 }
@@ -321,6 +325,13 @@ function leave({ run, lock }: Place): void {
   } catch {
     // it is not empty
   }
+}
+
+function unwrittenText(run: string, why: string | undefined): string {
+  const path = join(run, lockFile);
+  return why === undefined
+    ? `${path} is written again`
+    : `${path} cannot be written: ${why}; the run goes on and tries again. If that lasts, a start elsewhere takes this run for ended.`;
 }
 
 /** What a run has written before its first save. */

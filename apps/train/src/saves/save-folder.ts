@@ -133,10 +133,14 @@ export function removeLeftovers(run: string): void {
  * now is removed after a later save.
  */
 export async function removeOldSaves(run: string, current: ReadonlySet<number>, keep: number): Promise<void> {
-  const steps = saveFoldersIn(run);
-  const kept = steps.filter((step) => current.has(step)).slice(-keep);
-  for (const step of steps)
-    if (!kept.includes(step)) await rm(saveFolder(run, step), { recursive: true, force: true }).catch(() => {});
+  try {
+    const steps = saveFoldersIn(run);
+    const kept = steps.filter((step) => current.has(step)).slice(-keep);
+    for (const step of steps)
+      if (!kept.includes(step)) await rm(saveFolder(run, step), { recursive: true, force: true }).catch(() => {});
+  } catch {
+    // the folder cannot be read now
+  }
 }
 
 /** What cannot be removed now is removed when the run goes on. */

@@ -20,7 +20,8 @@ export async function openShows(
   const resources = new DisposableStack();
   if (writesEvents)
     try {
-      opened.push({ name: "tensorboard", show: tensorboard(run.folder, run.step) });
+      const events = resources.use(tensorboard(run.folder, run.step, note));
+      opened.push({ name: "tensorboard", show: events.show });
     } catch (error) {
       note(`tensorboard: ${sentence(error)}; the run goes on without it`);
     }

@@ -1,22 +1,30 @@
 /** The numbers of a run for TensorBoard: a file of events in the folder `tensorboard` of the run, and a new one for each process. */
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { makeFolder } from "@terse/checkpoint";
+import { AppendedFile } from "../appended-file.ts";
 import { restartRecord, scalarsRecord, versionRecord } from "./event-file.ts";
 import { type Line, numbersOf } from "./numbers-of.ts";
 
 /** Returns what writes a line. `step`: the first one of this process. Throws where the file cannot be written. */
-export function tensorboard(folder: string, step: number): (line: Line) => void {
+export function tensorboard(
+  folder: string,
+  step: number,
+  note: (text: string) => void,
+): { show: (line: Line) => void } & Disposable {
   const events = join(folder, "tensorboard");
-  mkdirSync(events, { recursive: true });
+  makeFolder(events);
   const now = () => Date.now() / 1000;
   const file = join(events, `events.out.tfevents.${Math.floor(now())}.${hostname()}.${process.pid}`);
   appendFileSync(file, versionRecord(now()));
   if (step > 0) appendFileSync(file, restartRecord(now(), step));
-  return (line) => {
+  const appended = new AppendedFile({ path: file, piece: "record", say: note });
+  const show = (line: Line) => {
     const scalars = numbersOf(line).map(
       ({ key, value, place }) => [place === undefined ? key : `${key}/${place}`, value] as const,
     );
-    if (scalars.length > 0) appendFileSync(file, scalarsRecord(now(), line.step, scalars));
+    if (scalars.length > 0) appended.append(scalarsRecord(now(), line.step, scalars));
   };
+  return { show, [Symbol.dispose]: () => appended[Symbol.dispose]() };
 }
