@@ -22,8 +22,8 @@ import {
   type NcclStatus,
 } from "@terse/native-collectives";
 import { RendezvousError } from "../errors.ts";
-import { printable } from "../printable.ts";
 import { checkValues, isBlob, isText, optional } from "../rendezvous/check-value.ts";
+import { textOfPeer } from "../text-of-peer.ts";
 import type { Engine, WorldOptions } from "./engine.ts";
 import { RendezvousWorld } from "./rendezvous-world.ts";
 
@@ -130,7 +130,7 @@ export class NcclWorld extends RendezvousWorld {
       id: (id) => at > 0 || isBlob(idBytes)(id) || (found[0] as RankInfo).error !== undefined,
     }));
     checkVersions(ranks, members);
-    if (ranks[0]!.error) throw new RendezvousError(`rank ${members[0]}: ${printable(ranks[0]!.error)}`);
+    if (ranks[0]!.error) throw new RendezvousError(`rank ${members[0]}: ${textOfPeer(ranks[0]!.error)}`);
     const { config = {} } = this.#options;
     const id = Buffer.from(ranks[0]!.id!, "base64");
     const native = collectives().nccl(this.handle, place, members.length, id, config, ...this.#limits);
@@ -181,7 +181,7 @@ function checkVersions(ranks: readonly RankInfo[], members: readonly number[]): 
   if (versions.size === 1) return;
   const named = [...versions].map(([version, places]) => {
     const where = [...places].map((at) => `${members[at]} on ${ranks[at]!.host}`);
-    return printable(`${version} on rank ${where.join(", ")}`);
+    return textOfPeer(`${version} on rank ${where.join(", ")}`);
   });
   throw new RendezvousError(
     `the ranks have different versions of NCCL: ${named.join("; ")}; install the same one everywhere, or name its file in TERSE_NCCL`,

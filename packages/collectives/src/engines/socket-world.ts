@@ -4,8 +4,8 @@ import { type Communicator, collectives, type NativeLink } from "@terse/native-c
 import { isLoopbackAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
 import { type Link, openLink } from "../link.ts";
-import { printable } from "../printable.ts";
 import { isText } from "../rendezvous/check-value.ts";
+import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldOptions } from "./engine.ts";
 import { type Contact, RendezvousWorld } from "./rendezvous-world.ts";
 
@@ -63,7 +63,7 @@ function checkContacts(peers: readonly SocketContact[], place: number, members: 
     const otherFamily = peer.address.includes(":") !== mine.address.includes(":");
     if (!unreachable && !otherFamily) return;
     throw new RendezvousError(
-      `rank ${members[at]} on ${printable(peer.host)} offers the address ${peer.address}, which rank ${members[place]} on ${mine.host} (${mine.address}) cannot reach; give rank ${members[at]} another one in TERSE_ADDRESS, an address or an interface of its machine that the others reach`,
+      `rank ${members[at]} on ${textOfPeer(peer.host)} offers the address ${peer.address}, which rank ${members[place]} on ${mine.host} (${mine.address}) cannot reach; give rank ${members[at]} another one in TERSE_ADDRESS, an address or an interface of its machine that the others reach`,
     );
   });
 }

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
-import { printable } from "../printable.ts";
+import { textOfPeer } from "../text-of-peer.ts";
 import { problemOfAnswer, problemOfWelcome } from "./check-lines.ts";
 import { defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
@@ -223,7 +223,7 @@ export class RendezvousClient implements WorldRendezvous {
           }
           const { refused } = received as { refused: string };
           reject(
-            new RendezvousError(`the rendezvous at ${where} refused rank ${this.#hello.rank}: ${printable(refused)}`),
+            new RendezvousError(`the rendezvous at ${where} refused rank ${this.#hello.rank}: ${textOfPeer(refused)}`),
           );
           socket.destroy();
         },
@@ -262,12 +262,12 @@ export class RendezvousClient implements WorldRendezvous {
       const waiting = this.#waiting.get(line.id);
       this.#waiting.delete(line.id);
       if (this.#waiting.size === 0) this.#socket.unref();
-      if ("error" in line) waiting?.reject(new RendezvousError(printable(line.error), line.missing));
+      if ("error" in line) waiting?.reject(new RendezvousError(textOfPeer(line.error), line.missing));
       else waiting?.resolve(line.value);
     } else if ("left" in line) {
       this.#listeners.get(line.left)?.(line.rank, line.value);
     } else if ("failure" in line) {
-      this.#fail({ ...line.failure, message: printable(line.failure.message) });
+      this.#fail({ ...line.failure, message: textOfPeer(line.failure.message) });
     }
   }
 

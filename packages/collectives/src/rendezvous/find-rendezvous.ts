@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { collectives, kinds, type MpiWorld, reductions } from "@terse/native-collectives";
 import { chooseAddress, isLoopbackAddress, outwardAddress } from "../address.ts";
 import { RendezvousError } from "../errors.ts";
-import { printable } from "../printable.ts";
+import { textOfPeer } from "../text-of-peer.ts";
 import type { WorldEnvironment } from "../world-environment.ts";
 import { isCount, isText, misfit, optional } from "./check-value.ts";
 import { type Answers, type RendezvousServer, serveRendezvous } from "./server.ts";
@@ -145,7 +145,7 @@ function announcedIn(text: string, who: string): { host: string; port: number; t
   }
   const { error } = (found ?? {}) as { error?: unknown };
   if (typeof error === "string")
-    throw new RendezvousError(`${who} could not start the rendezvous: ${printable(error)}`);
+    throw new RendezvousError(`${who} could not start the rendezvous: ${textOfPeer(error)}`);
   const isPort = (value: unknown) => isCount(value) && value > 0 && value < 65536;
   const problem = misfit(found, { host: isText, port: isPort, token: optional(isText) });
   if (problem !== undefined) throw new RendezvousError(`${who} does not say where the rendezvous is: ${problem}`);

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from "node:net";
 import { RendezvousError } from "../errors.ts";
 import { milliseconds } from "../milliseconds.ts";
-import { printable } from "../printable.ts";
+import { textOfPeer } from "../text-of-peer.ts";
 import { problemOfRequest } from "./check-lines.ts";
 import { checkOutage, defaultOutageSeconds, silenceAfter } from "./outage.ts";
 import {
@@ -289,8 +289,8 @@ class ServerState {
     if (!text || !Number.isInteger(hello.rank) || !Number.isInteger(hello.size) || !Number.isInteger(hello.pid))
       return "the hello is not complete";
     if (hello.epoch !== epoch)
-      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${printable(hello.epoch, 100)}; end that process`;
-    const who = `rank ${hello.rank} (pid ${hello.pid} on ${printable(hello.host, 100)})`;
+      return `this is attempt ${epoch} of the run, and rank ${hello.rank} (pid ${hello.pid}) is of attempt ${textOfPeer(hello.epoch, 100)}; end that process`;
+    const who = `rank ${hello.rank} (pid ${hello.pid} on ${textOfPeer(hello.host, 100)})`;
     if (hello.size !== size)
       return this.#refuseAll(
         `${who} was started for a world of ${hello.size} ranks, and this world has ${size}; WORLD_SIZE must be the same for all`,
@@ -304,7 +304,7 @@ class ServerState {
         ? undefined
         : "this heartbeat belongs to no rank";
     if (present)
-      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${printable(present.hello.host, 100)}); every process needs a RANK of its own`;
+      return `rank ${hello.rank} has already joined (pid ${present.hello.pid} on ${textOfPeer(present.hello.host, 100)}); every process needs a RANK of its own`;
     for (const other of this.#peers.values())
       if (other.hello.config !== hello.config)
         return this.#refuseAll(
@@ -381,7 +381,7 @@ class ServerState {
           );
           sendLine(peer.socket, {
             id,
-            error: `no rank has set ${printable(key)} within ${this.#options.deadlineSeconds} s`,
+            error: `no rank has set ${textOfPeer(key)} within ${this.#options.deadlineSeconds} s`,
             missing: [],
           });
         });
@@ -432,7 +432,7 @@ class ServerState {
       this.#calls.set(key, call);
     }
     if (call.kind !== line.do || call.members.join() !== members.join())
-      return `its ${line.do} of ${printable(key)} does not agree with that of another rank`;
+      return `its ${line.do} of ${textOfPeer(key)} does not agree with that of another rank`;
     const { callers } = call;
     callers.set(rank, { id: line.id, value: line.do === "allToAll" ? line.values : line.value });
     if (callers.size < members.length) {
@@ -455,7 +455,7 @@ class ServerState {
     const missing = members.filter((member) => !callers.has(member));
     this.#cancel(
       key,
-      `${list(missing)} did not reach ${printable(key)} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
+      `${list(missing)} did not reach ${textOfPeer(key)} within ${this.#options.deadlineSeconds} s; check what it does, or raise deadlineSeconds`,
       missing,
     );
   }
@@ -465,7 +465,7 @@ class ServerState {
     const { callers, members } = this.#calls.get(key)!;
     const left = members.filter((member) => !callers.has(member) && this.#peers.get(member)?.left);
     if (left.length > 0)
-      this.#cancel(key, `${list(left)} left the world before ${printable(key)}; check why it ended so early`, left);
+      this.#cancel(key, `${list(left)} left the world before ${textOfPeer(key)}; check why it ended so early`, left);
   }
 
   #cancel(key: string, error: string, missing: number[]): void {
@@ -490,7 +490,11 @@ class ServerState {
     const peer = this.#peers.get(rank)!;
     if (this.#closed || peer.left) return;
     const { pid, host } = peer.hello;
-    this.#fail({ kind: "lost", rank, message: `rank ${rank} (pid ${pid} on ${printable(host, 100)}) is lost: ${why}` });
+    this.#fail({
+      kind: "lost",
+      rank,
+      message: `rank ${rank} (pid ${pid} on ${textOfPeer(host, 100)}) is lost: ${why}`,
+    });
   }
 
   #fail(failure: GroupFailure): void {
